@@ -1,0 +1,104 @@
+# Everything runs from the installed package, never from src/. `make help` lists the targets.
+#
+# Stamp files under .venv and .venv-peers remember what was installed: a second run is quick, a
+# changed source is built and installed again. A .venv that holds a developer's editable install
+# is kept; the targets here put the built wheel in its place (`make develop` puts it back).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+unexport PYTHONPATH
+unexport VIRTUAL_ENV
+
+PYTHON ?= python3
+VENV := .venv
+PEERS := .venv-peers
+PY := $(VENV)/bin/python
+PEERS_PY := $(PEERS)/bin/python
+PIP := -m pip --disable-pip-version-check --quiet
+
+# What the comparison and the benchmark are made against.
+PEER_PACKAGES := xprof==2.24.2 tensorflow-cpu==2.21.0 jax==0.10.2 tensorboard==2.21.0
+
+SOURCES := $(shell find src -not -path '*__pycache__*') README.md LICENSE pyproject.toml
+EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/_editable_impl_peakline.pth)
+
+.PHONY: help demo test lint conformance protobuf bench fuzz schema docs format develop clean FORCE
+FORCE:
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*##\(.*\)/  make \1\t\2/p' Makefile
+
+demo: $(VENV)/.installed  ## install, and explain the memory of the bundled session
+	$(VENV)/bin/peakline demo
+
+test: $(VENV)/.dev $(VENV)/.installed  ## run the tests against the installed package
+	$(PY) -m pytest
+
+lint: $(VENV)/.dev $(VENV)/.installed  ## style, types, and who imports whom
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+
+conformance: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## compare with the real XProf, TensorFlow and JAX
+	PEAKLINE_PEERS_PYTHON="$(CURDIR)/$(PEERS_PY)" $(PY) -m pytest -m conformance tests/conformance
+
+protobuf: $(VENV)/.python  ## the schema under every supported protobuf runtime
+	scripts/check_protobuf_versions.sh
+
+bench: $(VENV)/.installed $(PEERS)/.installed  ## measure against XProf; writes benchmarks/RESULTS.md
+	$(PY) benchmarks/run.py --peers "$(CURDIR)/$(PEERS_PY)"
+
+fuzz: $(VENV)/.dev $(VENV)/.installed  ## 100,000 damaged files through the decoder
+	$(PY) scripts/fuzz_wire.py --mutants 100000
+
+schema: $(VENV)/.dev  ## compile the .proto sources again
+	$(PY) scripts/generate_schema.py
+
+docs: $(VENV)/.installed  ## write the generated pages of docs/ again
+	$(PY) scripts/generate_docs.py
+
+format: $(VENV)/.dev  ## format the code
+	$(PY) -m ruff check --fix
+	$(PY) -m ruff format
+
+develop: $(VENV)/.dev  ## put an editable install into .venv
+	$(PY) $(PIP) install --editable '.[dev]'
+	rm -f $(VENV)/.installed
+
+clean:  ## remove what was made, but not the environments
+	rm -rf build bench-data .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "Python 3.11 or newer is needed; name it: make PYTHON=python3.12 ..." >&2; exit 1; }
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	touch $@
+
+build/wheel/.built: $(VENV)/.python $(SOURCES)
+	rm -rf build/wheel
+	$(PY) $(PIP) wheel --no-deps --wheel-dir build/wheel .
+	touch $@
+
+# The first command replaces the package even when its version stays the same (or an editable
+# install is there), the second adds dependencies that are missing.
+$(VENV)/.installed: build/wheel/.built $(if $(EDITABLE),FORCE)
+	$(PY) $(PIP) install --force-reinstall --no-deps build/wheel/peakline-*.whl
+	$(PY) $(PIP) install build/wheel/peakline-*.whl
+	touch $@
+
+$(VENV)/.dev: pyproject.toml | build/wheel/.built
+	$(PY) $(PIP) install "$$(echo build/wheel/peakline-*.whl)[dev]"
+	touch $@
+
+$(PEERS)/.packages: Makefile | $(VENV)/.python
+	test -x $(PEERS_PY) || $(PYTHON) -m venv $(PEERS)
+	$(PEERS_PY) $(PIP) install $(PEER_PACKAGES)
+	touch $@
+
+# Without dependencies: the pins of the peers and ours never meet.
+$(PEERS)/.installed: $(PEERS)/.packages build/wheel/.built
+	$(PEERS_PY) $(PIP) install --force-reinstall --no-deps build/wheel/peakline-*.whl
+	touch $@

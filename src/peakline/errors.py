@@ -1,0 +1,94 @@
+"""Every error Peakline raises on purpose, its exit code and its gRPC status.
+
+::
+
+    PeaklineError                     70  INTERNAL            our own fault
+    |-- UsageError                     2  INVALID_ARGUMENT    a bad option, parameter or name
+    |-- CheckFailed                    1  FAILED_PRECONDITION a check or a refused query
+    |-- NotFoundError                  3  NOT_FOUND           no such file, session, host, tool
+    |-- InputError                     3  INVALID_ARGUMENT    the input cannot be read
+    |   |-- UnknownFormatError         3  INVALID_ARGUMENT    no source recognises the bytes
+    |   |-- DamagedError               3  DATA_LOSS           bytes broken; carries the offset
+    |   `-- StrictError                3  DATA_LOSS           warnings under ``--strict``
+    `-- RemoteError                    4  UNAVAILABLE         a remote host or capture failed
+
+A message is one line: what, where, what to do.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "CheckFailed",
+    "DamagedError",
+    "InputError",
+    "NotFoundError",
+    "PeaklineError",
+    "RemoteError",
+    "StrictError",
+    "UnknownFormatError",
+    "UsageError",
+]
+
+
+class PeaklineError(Exception):
+    """The root of every error raised on purpose."""
+
+    exit_code: ClassVar[int] = 70
+    grpc_status: ClassVar[str] = "INTERNAL"
+
+
+class UsageError(PeaklineError):
+    """A bad option, parameter or name."""
+
+    exit_code = 2
+    grpc_status = "INVALID_ARGUMENT"
+
+
+class CheckFailed(PeaklineError):
+    """A limit was broken or a query was refused."""
+
+    exit_code = 1
+    grpc_status = "FAILED_PRECONDITION"
+
+
+class NotFoundError(PeaklineError):
+    """A file, session, host or tool does not exist."""
+
+    exit_code = 3
+    grpc_status = "NOT_FOUND"
+
+
+class InputError(PeaklineError):
+    """The input exists but cannot be read."""
+
+    exit_code = 3
+    grpc_status = "INVALID_ARGUMENT"
+
+
+class UnknownFormatError(InputError):
+    """No source recognises the bytes."""
+
+
+class DamagedError(InputError):
+    """The bytes are broken at ``offset`` (counted from the start of the decoded file)."""
+
+    grpc_status = "DATA_LOSS"
+
+    def __init__(self, message: str, offset: int | None = None) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+class StrictError(InputError):
+    """Warnings were found and the caller asked for ``strict``."""
+
+    grpc_status = "DATA_LOSS"
+
+
+class RemoteError(PeaklineError):
+    """A remote host or a capture failed."""
+
+    exit_code = 4
+    grpc_status = "UNAVAILABLE"
