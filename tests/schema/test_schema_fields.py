@@ -1,0 +1,188 @@
+"""Names, numbers and types are the upstream ones."""
+
+import re
+
+import pytest
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import DescriptorProto
+from tests.schema.field_table import TABLE
+
+from peakline import schema
+
+SCALARS = {
+    number: name.removeprefix("TYPE_").lower()
+    for name, number in vars(FieldDescriptor).items()
+    if name.startswith("TYPE_")
+}
+
+
+def expected_messages() -> dict[str, tuple[str, list[str]]]:
+    """Full name of a message -> its file's import path and the items of its block."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    path = package = name = ""
+    for line in TABLE.strip().splitlines():
+        if line.startswith("file "):
+            _, path, package = line.split()
+        elif not line.startswith(" "):
+            name = f"{package}.{line}"
+            found[name] = (path, [])
+        else:
+            found[name][1].extend(item for item in line.strip().split(";") if item)
+    return {name: (path, [item.strip() for item in items]) for name, (path, items) in found.items()}
+
+
+EXPECTED = expected_messages()
+
+
+def value_type(field: FieldDescriptor, package: str) -> str:
+    named = field.message_type or field.enum_type
+    return SCALARS[field.type] if named is None else named.full_name.removeprefix(f"{package}.")
+
+
+def field_item(field: FieldDescriptor, package: str) -> str:
+    entry = field.message_type
+    if entry is not None and entry.GetOptions().map_entry:
+        key, value = entry.fields_by_name["key"], entry.fields_by_name["value"]
+        kind = f"map<{value_type(key, package)},{value_type(value, package)}>"
+    else:
+        kind = ("repeated " if field.is_repeated else "") + value_type(field, package)
+    oneof = f" in {field.containing_oneof.name}" if field.containing_oneof else ""
+    return f"{field.number} {field.name} {kind}{oneof}"
+
+
+def reserved_numbers(descriptor: Descriptor) -> list[int]:
+    proto = DescriptorProto()
+    descriptor.CopyToProto(proto)
+    return sorted(n for span in proto.reserved_range for n in range(span.start, span.end))
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_core_message_is_as_upstream_defines_it(name):
+    path, items = EXPECTED[name]
+    descriptor = schema.descriptor(name)
+    package = descriptor.file.package
+    fields = sorted(descriptor.fields, key=lambda field: field.number)
+    actual = [field_item(field, package) for field in fields]
+    if reserved := reserved_numbers(descriptor):
+        actual.append("reserved " + " ".join(map(str, reserved)))
+    assert actual == items
+    assert descriptor.file.name == path
+
+
+def test_no_message_of_a_core_file_is_left_out_of_the_table():
+    paths = {path for path, _ in EXPECTED.values()}
+    shipped = {
+        name
+        for path in paths
+        for name in nested_names(schema.POOL.FindFileByName(path).message_types_by_name.values())
+    }
+    assert shipped == set(EXPECTED)
+
+
+def nested_names(descriptors):
+    for descriptor in descriptors:
+        if not descriptor.GetOptions().map_entry:
+            yield descriptor.full_name
+            yield from nested_names(descriptor.nested_types)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        (
+            "tensorflow.profiler.MemoryActivity",
+            "UNKNOWN_ACTIVITY ALLOCATION DEALLOCATION RESERVATION EXPANSION",
+        ),
+        ("tensorflow.ProfileOptions.DeviceType", "UNSPECIFIED CPU GPU TPU PLUGGABLE_DEVICE"),
+        (
+            "tensorflow.ProfilerServiceMonitorResult.ResponseType",
+            "EMPTY_RESULT UTIL_ONLY UTIL_IDLE UTIL_IDLE_STEP",
+        ),
+        ("tensorflow.RunOptions.TraceLevel", "NO_TRACE SOFTWARE_TRACE HARDWARE_TRACE FULL_TRACE"),
+    ],
+)
+def test_enum_values_count_from_zero(name, values):
+    enum = schema.POOL.FindEnumTypeByName(name)
+    assert [(value.name, value.number) for value in enum.values] == [
+        (value, number) for number, value in enumerate(values.split())
+    ]
+
+
+def test_a_reference_type_is_its_base_type_plus_100():
+    data_type = schema.DataType
+    assert (data_type.DT_FLOAT, data_type.DT_INT64, data_type.DT_HALF) == (1, 9, 19)
+    assert (data_type.DT_BFLOAT16, data_type.DT_FLOAT8_E5M2, data_type.DT_UINT4) == (14, 24, 30)
+    for name, number in data_type.items():
+        if name != "DT_INVALID" and not name.endswith("_REF"):
+            assert data_type.Value(f"{name}_REF") == number + 100
+
+
+@pytest.mark.parametrize(
+    ("name", "methods"),
+    [
+        (
+            "tensorflow.ProfileAnalysis",
+            """NewSession NewProfileSessionRequest NewProfileSessionResponse
+            EnumSessions EnumProfileSessionsAndToolsRequest EnumProfileSessionsAndToolsResponse
+            GetSessionToolData ProfileSessionDataRequest ProfileSessionDataResponse""",
+        ),
+        (
+            "tensorflow.ProfilerService",
+            """Profile ProfileRequest ProfileResponse
+            Terminate TerminateRequest TerminateResponse
+            Monitor MonitorRequest MonitorResponse
+            StartContinuousProfiling ProfileRequest ContinuousProfilingResponse
+            StopContinuousProfiling StopContinuousProfilingRequest StopContinuousProfilingResponse
+            GetSnapshot GetSnapshotRequest ProfileResponse""",
+        ),
+    ],
+)
+def test_services_and_their_methods(name, methods):
+    actual = [
+        (method.name, method.input_type.full_name, method.output_type.full_name)
+        for method in schema.service(name).methods
+    ]
+    words = methods.split()
+    assert actual == [
+        (words[i], f"tensorflow.{words[i + 1]}", f"tensorflow.{words[i + 2]}")
+        for i in range(0, len(words), 3)
+    ]
+
+
+def test_json_names_are_lower_camel_case():
+    def camel(name: str) -> str:
+        return re.sub(r"_(.)", lambda match: match[1].upper(), name)
+
+    for name in schema.SHORT_NAMES:
+        entry = getattr(schema, name).DESCRIPTOR
+        for field in getattr(entry, "fields", ()):
+            assert field.json_name == camel(field.name), field.full_name
+
+
+@pytest.mark.parametrize(
+    ("name", "deprecated"),
+    [
+        ("tensorflow.MemoryStats", {2, 4, 6}),
+        ("tensorflow.GraphDef", {3}),
+        ("tensorflow.CostGraphDef.Node", {10, 11, 16}),
+    ],
+)
+def test_fields_that_are_no_longer_written_say_so(name, deprecated):
+    fields = schema.descriptor(name).fields
+    assert {field.number for field in fields if field.GetOptions().deprecated} == deprecated
+
+
+def test_only_graph_debug_info_has_explicit_presence_of_scalars():
+    frame = schema.message("tensorflow.GraphDebugInfo.FileLineCol")(line=0)
+    assert frame.HasField("line")
+    assert not frame.HasField("col")
+    assert frame.SerializeToString() == b"\x10\x00"
+    record = schema.AllocationRecord(alloc_bytes=0)
+    assert record.SerializeToString() == b""
+
+
+def test_graph_debug_info_has_fixed_width_keys_and_packed_frame_ids():
+    info = schema.GraphDebugInfo()
+    info.traces_by_id[1].frame_id.extend([2, 3])
+    one, two, three = (number.to_bytes(8, "little") for number in (1, 2, 3))
+    assert info.SerializeToString() == b"\x32\x1d\x09" + one + b"\x12\x12\x12\x10" + two + three
