@@ -1,0 +1,97 @@
+"""Long mutation fuzzing of the decoder and of the readers (`make fuzz`).
+
+Every mutant belongs to a seed and a number; one that fails is written to a folder, with what is
+needed to see it again:
+
+    python scripts/fuzz_wire.py --mutants 100000 --seed 7
+    python scripts/fuzz_wire.py --seed 7 --first 4711 --mutants 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+_ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
+
+if TYPE_CHECKING:
+    from tests.wire.fuzzing import Fuzzer, Mutant
+
+_READER_EVERY = 20
+"""One mutant in so many is a whole file, read through every table."""
+_TOO_MANY = 25
+_SLOW_SECONDS = 30
+"""A mutant is a few kilobytes; who needs longer than this hangs."""
+
+
+def main() -> int:
+    """Run and return the exit code: 1 when a mutant failed."""
+    options = _options()
+    from tests.wire.fuzzing import Fuzzer
+
+    # An access outside the buffer ends the process; this says where it was.
+    faulthandler.enable()
+    failed, start, told = 0, time.monotonic(), 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        fuzzer = Fuzzer(options.seed, _ROOT / "tests" / "data" / "sessions", Path(folder))
+        for n in range(options.first, options.first + options.mutants):
+            if not _passes(fuzzer, n, options.failures):
+                failed += 1
+                if failed == _TOO_MANY:
+                    print(f"stopped after {failed} failures", file=sys.stderr)
+                    break
+            spent = time.monotonic() - start
+            if spent - told > 10:
+                told, done = spent, n + 1 - options.first
+                _tell(f"{done} of {options.mutants} mutants, {done / spent:.0f}/s, {failed} failed")
+    _tell(f"seed {options.seed}: {options.mutants} mutants, {failed} failed")
+    return int(failed > 0)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Damaged files through the decoder.")
+    parser.add_argument("--mutants", type=int, default=100_000, help="how many")
+    parser.add_argument("--seed", type=int, default=1, help="other mutants for another seed")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first")
+    parser.add_argument(
+        "--failures", type=Path, default=_ROOT / "build" / "fuzz", help="where failing ones go"
+    )
+    return parser.parse_args()
+
+
+def _passes(fuzzer: Fuzzer, n: int, failures: Path) -> bool:
+    mutant = fuzzer.mutant(n, reader=n % _READER_EVERY == 0)
+    start = time.monotonic()
+    try:
+        fuzzer.check(mutant)
+        if time.monotonic() - start > _SLOW_SECONDS:
+            raise TimeoutError(f"more than {_SLOW_SECONDS} s")  # noqa: TRY301 (one report for all)
+    except Exception:  # noqa: BLE001 (whatever it is, it is what the run looks for)
+        _keep(mutant, f"{fuzzer.seed}-{n}", failures)
+        return False
+    return True
+
+
+def _keep(mutant: Mutant, name: str, failures: Path) -> None:
+    failures.mkdir(parents=True, exist_ok=True)
+    (failures / f"{name}.bin").write_bytes(mutant.data)
+    about = mutant.describe() | {"error": traceback.format_exc()}
+    (failures / f"{name}.json").write_text(json.dumps(about, indent=1))
+    last = traceback.format_exc().strip().splitlines()[-1]
+    _tell(f"mutant {name} failed: {last[:150]} ({failures / name}.json)")
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""What decoding gives: tables of NumPy columns, and spans into the buffer they came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Buffer", "Damage", "Decoded", "Spans", "Union", "WireColumn", "WireTable"]
+
+Buffer = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Where strings, bytes or messages lie: ``buffer[start : start + length]`` per row."""
+
+    start: npt.NDArray[Any]
+    length: npt.NDArray[Any]
+
+    def __len__(self) -> int:
+        return int(self.start.size)
+
+    def take(self, rows: npt.NDArray[Any]) -> Spans:
+        """The spans of ``rows`` (indices or a boolean mask)."""
+        return Spans(self.start[rows], self.length[rows])
+
+    def bytes(self, buffer: Buffer, row: int) -> bytes:
+        """The bytes of one row."""
+        start = int(self.start[row])
+        return buffer[start : start + int(self.length[row])].tobytes()
+
+    def texts(self, buffer: Buffer) -> list[str]:
+        """Every row as text; bytes that are not UTF-8 become U+FFFD."""
+        pairs = zip(self.start.tolist(), self.length.tolist(), strict=True)
+        return [buffer[s : s + n].tobytes().decode("utf-8", "replace") for s, n in pairs]
+
+
+@dataclass(frozen=True, eq=False)
+class Union:
+    """A oneof: ``case`` is the field number set (0: none), ``bits`` its number, or the start of
+    its bytes, and ``length`` their length (0 for numbers).
+    """
+
+    case: npt.NDArray[Any]
+    bits: npt.NDArray[Any]
+    length: npt.NDArray[Any]
+
+    def take(self, rows: npt.NDArray[Any]) -> Union:
+        """The oneof of ``rows`` (indices or a boolean mask)."""
+        return Union(self.case[rows], self.bits[rows], self.length[rows])
+
+
+WireColumn = npt.NDArray[Any] | Spans | Union
+
+
+@dataclass(frozen=True, eq=False)
+class WireTable:
+    """One table: ``parent`` is the row in the enclosing message's table, per row."""
+
+    path: str
+    rows: int
+    parent: npt.NDArray[Any]
+    columns: dict[str, WireColumn]
+
+    def array(self, name: str) -> npt.NDArray[Any]:
+        """A column of numbers."""
+        column = self.columns[name]
+        if not isinstance(column, np.ndarray):
+            raise TypeError(f"{self.path}.{name} holds {type(column).__name__}")
+        return column
+
+    def spans(self, name: str) -> Spans:
+        """A column of strings, bytes or messages."""
+        column = self.columns[name]
+        if not isinstance(column, Spans):
+            raise TypeError(f"{self.path}.{name} holds {type(column).__name__}")
+        return column
+
+    def union(self, name: str) -> Union:
+        """A oneof column."""
+        column = self.columns[name]
+        if not isinstance(column, Union):
+            raise TypeError(f"{self.path}.{name} holds {type(column).__name__}")
+        return column
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What could not be read. ``missing_bytes``: how much the end of the buffer cuts off."""
+
+    places: int = 0
+    skipped_bytes: int = 0
+    first_offset: int = -1
+    missing_bytes: int = 0
+    groups: int = 0
+
+    def __bool__(self) -> bool:
+        return self.places > 0
+
+    def __add__(self, other: Damage) -> Damage:
+        offsets = [d.first_offset for d in (self, other) if d.first_offset >= 0]
+        return Damage(
+            self.places + other.places,
+            self.skipped_bytes + other.skipped_bytes,
+            min(offsets, default=-1),
+            self.missing_bytes or other.missing_bytes,
+            self.groups + other.groups,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """The tables of one decoding, by path, and what was damaged."""
+
+    buffer: Buffer
+    tables: dict[str, WireTable]
+    damage: Damage = field(default_factory=Damage)
+
+    def __getitem__(self, path: str) -> WireTable:
+        return self.tables[path]

@@ -1,0 +1,65 @@
+"""Damaged bytes never crash, hang or lie; see `tests.wire.fuzzing` for what is checked.
+
+`make fuzz` does the same with 100,000 mutants.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from tests.wire.fuzzing import Fuzzer
+from tests.wire.mutations import mutate, sized_fields
+from tests.wire.slices import read_sample, slice_of
+from tests.wire.wirebytes import len_field, varint_field
+from tests.wire.zoo import ZOO
+
+
+@pytest.fixture(scope="module")
+def fuzzer(sessions, tmp_path_factory):
+    return Fuzzer(2026, sessions, tmp_path_factory.mktemp("mutants"))
+
+
+def run(fuzzer: Fuzzer, numbers: range, *, reader: bool) -> None:
+    for n in numbers:
+        mutant = fuzzer.mutant(n, reader=reader)
+        try:
+            fuzzer.check(mutant)
+        except Exception as error:
+            raise AssertionError(f"mutant {n} of {mutant.describe()}") from error
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_the_decoder_withstands_mutants(fuzzer, part):
+    run(fuzzer, range(part * 400, part * 400 + 400), reader=False)
+
+
+def test_the_readers_withstand_mutants(fuzzer):
+    run(fuzzer, range(400), reader=True)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("part", range(10))
+def test_the_decoder_withstands_many_mutants(fuzzer, part):
+    run(fuzzer, range(2000 + part * 1000, 3000 + part * 1000), reader=False)
+
+
+@pytest.mark.fuzz
+def test_the_readers_withstand_many_mutants(fuzzer):
+    run(fuzzer, range(400, 3000), reader=True)
+
+
+def test_slices_of_real_files_keep_their_lines(sample):
+    data = read_sample(sample)
+    small = slice_of(data, 60)
+    assert 3000 < len(small) < 60_000
+    assert slice_of(small, 60) == small
+
+
+def test_mutants_are_damaged_and_repeatable():
+    data = len_field(ZOO.fields_by_name["leaf"].number, varint_field(1, 5)) * 20
+    sized = sized_fields(data, ZOO)
+    assert [end - start for _, start, end in sized] == [2] * 20
+    mutants = [mutate(random.Random(n), data, sized) for n in range(200)]
+    assert mutants == [mutate(random.Random(n), data, sized) for n in range(200)]
+    assert sum(mutant != data for mutant in mutants) > 180
