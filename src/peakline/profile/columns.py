@@ -1,0 +1,164 @@
+"""A table held as NumPy columns: what sources fill and analyses read.
+
+Arrow and DuckDB see the same memory later (`Columns.arrow`); nothing here imports them, so a
+question that needs neither does not pay for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Columns", "Names"]
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """A dictionary-encoded string column: ``values[code]`` per row, null where the code is -1."""
+
+    codes: npt.NDArray[np.int32]
+    values: Sequence[str]
+
+    def __len__(self) -> int:
+        return int(self.codes.size)
+
+    def __getitem__(self, row: int) -> str | None:
+        code = int(self.codes[row])
+        return None if code < 0 else self.values[code]
+
+    def take(self, rows: npt.NDArray[Any]) -> Names:
+        """The same column for ``rows`` (indices or a boolean mask)."""
+        return Names(self.codes[rows], self.values)
+
+    def to_list(self) -> list[str | None]:
+        """One Python string (or None) per row."""
+        return [None if code < 0 else self.values[code] for code in self.codes.tolist()]
+
+    def code_of(self, value: str) -> int:
+        """The code of ``value``, or -2 when no row can hold it."""
+        for code, candidate in enumerate(self.values):
+            if candidate == value:
+                return code
+        return -2
+
+    @classmethod
+    def encode(cls, strings: Sequence[str | None]) -> Names:
+        """Build from plain strings; codes run in order of first appearance."""
+        seen: dict[str, int] = {}
+        codes = np.fromiter(
+            (-1 if s is None else seen.setdefault(s, len(seen)) for s in strings),
+            dtype=np.int32,
+            count=len(strings),
+        )
+        return cls(codes, list(seen))
+
+    @classmethod
+    def constant(cls, value: str | None, rows: int) -> Names:
+        """``rows`` times the same value."""
+        if value is None:
+            return cls(np.full(rows, -1, np.int32), [])
+        return cls(np.zeros(rows, np.int32), [value])
+
+
+Column = npt.NDArray[Any] | Names
+
+
+@dataclass(frozen=True, eq=False)
+class Columns(Mapping[str, Column]):
+    """Equal-length named columns; ``valid[name]`` marks the rows that are not null.
+
+    A numeric column without an entry in ``valid`` has no nulls. `Names` columns carry their
+    nulls themselves. Values of null rows are unspecified (usually 0).
+    """
+
+    data: dict[str, Column]
+    valid: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(column) for name, column in self.data.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"columns of different lengths: {lengths}")
+
+    def __getitem__(self, name: str) -> Column:
+        return self.data[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        for column in self.data.values():
+            return len(column)
+        return 0
+
+    def array(self, name: str) -> npt.NDArray[Any]:
+        """A numeric column; raises TypeError for a string column."""
+        column = self.data[name]
+        if isinstance(column, Names):
+            raise TypeError(f"{name} is a string column")
+        return column
+
+    def names(self, name: str) -> Names:
+        """A string column; raises TypeError for a numeric one."""
+        column = self.data[name]
+        if not isinstance(column, Names):
+            raise TypeError(f"{name} is a numeric column")
+        return column
+
+    def is_valid(self, name: str) -> npt.NDArray[np.bool_]:
+        """True per row that is not null, for any column."""
+        column = self.data[name]
+        if isinstance(column, Names):
+            return column.codes >= 0
+        mask = self.valid.get(name)
+        return np.ones(len(column), np.bool_) if mask is None else mask
+
+    def take(self, rows: npt.NDArray[Any]) -> Columns:
+        """The table restricted to ``rows`` (indices in the wanted order, or a boolean mask)."""
+        return Columns(
+            {
+                name: column.take(rows) if isinstance(column, Names) else column[rows]
+                for name, column in self.data.items()
+            },
+            {name: mask[rows] for name, mask in self.valid.items()},
+        )
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """One dict per row, None for null: for tests and small tables."""
+        lists: dict[str, list[Any]] = {}
+        for name, column in self.data.items():
+            if isinstance(column, Names):
+                lists[name] = column.to_list()
+                continue
+            values = column.tolist()
+            mask = self.valid.get(name)
+            if mask is not None:
+                values = [v if ok else None for v, ok in zip(values, mask.tolist(), strict=True)]
+            lists[name] = values
+        return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+
+    def arrow(self) -> pa.Table:
+        """The same table as Arrow; numeric columns without nulls share memory."""
+        import pyarrow as pa
+
+        arrays: dict[str, pa.Array] = {}
+        for name, column in self.data.items():
+            if isinstance(column, Names):
+                codes = pa.array(column.codes, mask=column.codes < 0)
+                values = pa.array(list(column.values), pa.string())
+                arrays[name] = pa.DictionaryArray.from_arrays(codes, values)
+            else:
+                mask = self.valid.get(name)
+                arrays[name] = pa.array(column, mask=None if mask is None else ~mask)
+        return pa.table(arrays)

@@ -1,0 +1,58 @@
+"""What a source gives a profile: the plug-in point of `peakline.sources`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from peakline.profile.columns import Columns
+
+__all__ = ["Reader", "Warnings"]
+
+
+class Warnings:
+    """Counts of everything lost, skipped or guessed, by kind; a kind keeps its first detail."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[int, str]] = {}
+
+    def add(self, kind: str, detail: str, count: int = 1) -> None:
+        """Count ``count`` more of ``kind``; nothing happens for a count of 0."""
+        if count > 0:
+            before, first = self._entries.get(kind, (0, detail))
+            self._entries[kind] = (before + count, first)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def entries(self) -> list[tuple[str, int, str]]:
+        """``(kind, count, detail)`` in order of first appearance."""
+        return [(kind, count, detail) for kind, (count, detail) in self._entries.items()]
+
+
+class Reader(Protocol):
+    """An open file of one format. Tables are read when asked for, each at most once."""
+
+    @property
+    def format(self) -> str:
+        """Short name of the format, such as ``xplane``."""
+
+    @property
+    def path(self) -> str:
+        """What was opened, as the caller named it."""
+
+    @property
+    def host(self) -> str:
+        """The host the profile came from, empty when the file does not say."""
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """Names of the tables this format can fill."""
+
+    def read(self, table: str, warnings: Warnings) -> Columns:
+        """Read one table of `tables`; what is lost on the way is counted in ``warnings``."""
+
+    def duration_ps(self) -> int:
+        """From the profile's start to the end of its last event; 0 when nothing has a time."""
+
+    def close(self) -> None:
+        """Release the file."""

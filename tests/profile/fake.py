@@ -1,0 +1,67 @@
+"""A reader over tables made by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from peakline.profile import TABLES, Columns, Names, Warnings
+
+__all__ = ["FakeReader", "columns_of"]
+
+
+def columns_of(table: str, rows: Iterable[Mapping[str, object]]) -> Columns:
+    """The named table from dicts; a missing or None value is null, or 0 or "" if it cannot be."""
+    rows = list(rows)
+    data: dict[str, np.ndarray | Names] = {}
+    valid = {}
+    for column in TABLES[table].columns:
+        values = [row.get(column.name) for row in rows]
+        if column.type == "string":
+            absent = None if column.nullable else ""
+            data[column.name] = Names.encode([absent if v is None else v for v in values])
+        else:
+            data[column.name] = np.array([0 if v is None else v for v in values], column.type)
+            if column.nullable:
+                valid[column.name] = np.array([v is not None for v in values], np.bool_)
+    return Columns(data, valid)
+
+
+class FakeReader:
+    """Gives the tables it was made with; counts reads; ``losses`` become warnings when read."""
+
+    format = "fake"
+    path = "fake.pb"
+
+    def __init__(
+        self,
+        tables: Mapping[str, Columns],
+        *,
+        host: str = "worker-0",
+        losses: Mapping[str, tuple[str, str, int]] | None = None,
+    ) -> None:
+        self._tables = dict(tables)
+        self.host = host
+        self.losses = dict(losses or {})
+        self.reads: Counter[str] = Counter()
+        self.closed = False
+
+    @property
+    def tables(self) -> frozenset[str]:
+        return frozenset(self._tables)
+
+    def read(self, table: str, warnings: Warnings) -> Columns:
+        self.reads[table] += 1
+        if table in self.losses:
+            kind, detail, count = self.losses[table]
+            warnings.add(kind, detail, count)
+        return self._tables[table]
+
+    def duration_ps(self) -> int:
+        self.reads["duration_ps"] += 1
+        return 1234
+
+    def close(self) -> None:
+        self.closed = True
