@@ -1,0 +1,1 @@
+"""XSpace files, the profiles that JAX, TensorFlow and PyTorch/XLA write."""

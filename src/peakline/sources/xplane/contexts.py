@@ -1,0 +1,118 @@
+"""Contexts: work handed from one event (the producer) to others (consumers), across threads.
+
+An event with ``_pt`` and ``_p`` produces, one with ``_ct`` and ``_c`` consumes, the context of
+that type and id within its process; `peakline.sources.xplane.kernels.gather` reads them. Source:
+``preprocess_xplane.h`` and ``group_events.cc`` in ``xla/tsl/profiler/utils``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.sources.xplane.forest_kernels import match_keys
+
+__all__ = ["ContextEdges", "Ends", "connect"]
+
+_Array = npt.NDArray[Any]
+_CROWD = 64
+"""A context with this many producers and consumers connects nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """One side of the contexts: node and key (type, id and process, mixed) per end."""
+
+    node: _Array
+    key: _Array
+
+    @classmethod
+    def join(cls, parts: list[Ends]) -> Ends:
+        """All ends together."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            np.concatenate([np.zeros(0, np.int32), *(p.node for p in parts)]),
+            np.concatenate([np.zeros(0, np.uint64), *(p.key for p in parts)]),
+        )
+
+    def shifted(self, first: int) -> Ends:
+        """The same ends with nodes numbered from ``first``."""
+        if not first:
+            return self
+        own = self.node >= 0
+        return Ends(
+            np.where(own, self.node + np.int32(first), self.node - np.int32(first)), self.key
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ContextEdges:
+    """Edges through contexts, which count as nodes from ``first`` on."""
+
+    count: int
+    tail: _Array
+    head: _Array
+    own_parent: _Array
+    """Nodes that both produce and consume one context."""
+
+
+def connect(producers: Ends, consumers: Ends, first: int, *, pruned: bool) -> ContextEdges | None:
+    """Join producers with consumers of the same key.
+
+    A producer's node is -2 - n where it is not the node n itself but lies in it. With ``pruned``
+    some consumers were left out, so that a crowd cannot be told: None when there may be one.
+    """
+    around = producers.node < 0
+    producer_node = np.where(around, -2 - producers.node, producers.node)
+    count, of_producer, of_consumer = match_keys(producers.key, consumers.key)
+    used = of_consumer >= 0
+    consumer_node, of_consumer = consumers.node[used], of_consumer[used]
+    made = np.bincount(of_producer, minlength=count)
+    taken = np.bincount(of_consumer, minlength=count)
+    crowd = (made >= _CROWD) & (taken >= (1 if pruned else _CROWD))
+    if pruned and crowd.any():
+        return None
+    alive = (taken > 0) & ~crowd
+    number = np.cumsum(alive, dtype=np.int32) - np.int32(1)
+    keep = alive[of_producer]
+    producer_node, of_producer, around = (
+        producer_node[keep],
+        number[of_producer[keep]],
+        around[keep],
+    )
+    keep = alive[of_consumer]
+    consumer_node, of_consumer = consumer_node[keep], number[of_consumer[keep]]
+    own = ~around
+    both = _own_parents(producer_node[own], of_producer[own], consumer_node, of_consumer, first)
+    return ContextEdges(
+        int(alive.sum()),
+        np.concatenate([producer_node, of_consumer + np.int32(first)]),
+        np.concatenate([of_producer + np.int32(first), consumer_node]),
+        both,
+    )
+
+
+def _own_parents(
+    producer_node: _Array,
+    of_producer: _Array,
+    consumer_node: _Array,
+    of_consumer: _Array,
+    nodes: int,
+) -> _Array:
+    """Nodes that produce and consume one context."""
+    makes = np.full(nodes, -1, np.int64)
+    makes[producer_node] = of_producer
+    if (makes[producer_node] == of_producer).all():
+        both: _Array = consumer_node[makes[consumer_node] == of_consumer]
+        return both
+    # Some node produces several contexts (a step, on behalf of what lies in it).
+    pairs = np.intersect1d(
+        of_producer.astype(np.int64) << 32 | producer_node,
+        of_consumer.astype(np.int64) << 32 | consumer_node,
+    )
+    nodes_of: _Array = pairs & 0xFFFFFFFF
+    return nodes_of

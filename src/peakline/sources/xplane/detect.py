@@ -1,0 +1,124 @@
+"""Does a file hold an XSpace? Decided from the wire types of its first fields."""
+
+from __future__ import annotations
+
+from peakline.wire import Buffer
+
+__all__ = ["looks_like_xspace", "reads_cleanly", "went_through_text"]
+
+_VARINT, _LENGTH = 0, 2
+_SPACE = {1: _LENGTH, 2: _LENGTH, 3: _LENGTH, 4: _LENGTH}
+_PLANE = {1: _VARINT, 2: _LENGTH, 3: _LENGTH, 4: _LENGTH, 5: _LENGTH, 6: _LENGTH}
+_LOOK = 64
+_MANY = 16
+
+
+def looks_like_xspace(buffer: Buffer) -> str | None:
+    """None if ``buffer`` starts like an XSpace, else why it does not."""
+    if _is_text(buffer):
+        return "a text file"
+    fields = _fields(buffer, 0, buffer.size)
+    if not fields:
+        return "no protobuf message"
+    for number, wire, start, length in fields:
+        if _SPACE.get(number) != wire:
+            return "another protobuf message than XSpace" if number else "no protobuf message"
+        if number != 1:
+            if not _is_line_of_text(buffer, start, length):
+                return "another protobuf message than XSpace"
+            continue
+        for inner, inner_wire, at, size in _fields(buffer, start, min(start + length, buffer.size)):
+            named = inner == 2 and inner_wire == _LENGTH
+            if _PLANE.get(inner) != inner_wire or (
+                named and not _is_line_of_text(buffer, at, size)
+            ):
+                return "another protobuf message than XSpace"
+    return None
+
+
+def reads_cleanly(buffer: Buffer) -> bool:
+    """Whether the top-level fields follow one another to the very end."""
+    at = 0
+    while at < buffer.size:
+        tag, at = _varint(buffer, at, buffer.size)
+        if at < 0 or _SPACE.get(tag >> 3) != tag & 7:
+            return False
+        length, at = _varint(buffer, at, buffer.size)
+        if at < 0 or length > buffer.size - at:
+            return False
+        at += length
+    return True
+
+
+def went_through_text(buffer: Buffer) -> bool:
+    """Whether the bytes look like a binary file that was decoded and encoded as text: what was
+    no UTF-8 has become U+FFFD, many times.
+    """
+    head = buffer[: 1 << 20].tobytes()
+    return not _is_text(buffer) and head.count("\ufffd".encode()) >= _MANY
+
+
+def _is_text(buffer: Buffer) -> bool:
+    head = buffer[:512].tobytes()
+    if any(byte < 9 or 13 < byte < 32 for byte in head):
+        return False
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        return error.start > len(head) - 4
+    return True
+
+
+def _is_line_of_text(buffer: Buffer, start: int, length: int) -> bool:
+    """Whether a string that is there as a whole is UTF-8 without control characters."""
+    text = buffer[start : start + length].tobytes()
+    if len(text) < length:
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return not any(byte < 32 and byte not in b"\t\n\r" for byte in text)
+
+
+def _fields(buffer: Buffer, at: int, end: int) -> list[tuple[int, int, int, int]]:
+    """Number, wire type, start and length of the first fields; ends quietly where bytes do.
+
+    What is no field at all has number 0.
+    """
+    found: list[tuple[int, int, int, int]] = []
+    while 0 <= at < end and len(found) < _LOOK:
+        tag, at = _varint(buffer, at, end)
+        if at == _ENDED:
+            break
+        wire, length, start = tag & 7, 0, at
+        if at != _BROKEN:
+            if wire == _VARINT:
+                _, at = _varint(buffer, at, end)
+            elif wire == _LENGTH:
+                length, at = _varint(buffer, at, end)
+                start, at = at, at + length if at >= 0 else at
+            else:
+                at = at + _FIXED[wire] if wire in _FIXED else _BROKEN
+        if at == _ENDED:
+            break
+        found.append((tag >> 3 if at != _BROKEN else 0, wire, start, length))
+    return found
+
+
+_ENDED, _BROKEN = -1, -2
+_FIXED = {1: 8, 5: 4}
+
+
+def _varint(buffer: Buffer, at: int, end: int) -> tuple[int, int]:
+    """Value and new position: `_ENDED` when the bytes end, `_BROKEN` when it is too long."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= end:
+            return 0, _ENDED
+        byte = int(buffer[at])
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    return 0, _BROKEN

@@ -1,0 +1,437 @@
+"""Step grouping: which events belong together, as upstream's profiler decides it.
+
+Sources: ``group_events.cc`` and ``preprocess_xplane.cc`` in ``xla/tsl/profiler/utils`` of
+openxla/xla. Only nodes take part: events with a context, a root mark or another stat that
+matters, and memory events; every other event has the group of the nearest node around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.sources.xplane.attributes import Attributes, Picked, mix
+from peakline.sources.xplane.contexts import Ends, connect
+from peakline.sources.xplane.forest_kernels import adjacency, spread
+from peakline.sources.xplane.lines import PlanePass
+from peakline.sources.xplane.names import (
+    HOST_PLANE,
+    IMPLICIT_ROOTS,
+    LOOP_OPS,
+    NO_GROUP,
+    TPU_MODULE_LINES,
+    TPU_STEP_LINES,
+    EventKind,
+    Role,
+)
+from peakline.sources.xplane.outline import PlaneOutline
+from peakline.sources.xplane.store import Found
+from peakline.sources.xplane.tpu import TpuPlane
+from peakline.wire import Buffer
+
+_INT64 = 4
+
+__all__ = ["GroupedPlane", "Grouping", "PrunedTooMuch", "Step", "group", "needs_grouping"]
+
+_Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One group: its name, and when the event that opened it began and ended (absolute ps)."""
+
+    step_id: int
+    name: str
+    begin_ps: int
+    end_ps: int
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedPlane:
+    """One plane's part of the forest; its nodes are numbered from ``first_node``."""
+
+    plane: PlaneOutline
+    first_node: int
+    nodes: int
+    attrs: Attributes
+    kinds: _Array
+    producers: Ends
+    consumers: Ends
+    line_names: list[str]
+    found: Found | None = None
+    tpu: TpuPlane | None = None
+    pruned: bool = False
+
+    @classmethod
+    def of_pass(cls, plane: PlaneOutline, first_node: int, found: PlanePass) -> GroupedPlane:
+        """A plane whose every event takes part."""
+        got = found.found
+        return cls(
+            plane, first_node, found.nodes, Attributes.of(got), got.get("node_kind"),
+            _inside(Ends(got.get("producer_node"), got.get("producer_key"))),
+            Ends(got.get("consumer_node"), got.get("consumer_key")),
+            [header.name for header in found.headers], got, pruned=found.pruned,
+        )  # fmt: skip
+
+    @classmethod
+    def of_tpu(cls, plane: PlaneOutline, first_node: int, tpu: TpuPlane) -> GroupedPlane:
+        """A TPU's plane, whose steps take part for everything on it."""
+        return cls(
+            plane, first_node, tpu.steps, tpu.attrs, tpu.kinds, tpu.producers, tpu.consumers,
+            [line.name for line in tpu.lines], tpu=tpu,
+        )  # fmt: skip
+
+    def holds(self, nodes: _Array) -> _Array:
+        """Which of ``nodes`` are this plane's."""
+        return (nodes >= self.first_node) & (nodes < self.first_node + self.nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """``group`` per node (`NO_GROUP`: none) and the steps that were opened."""
+
+    group: _Array
+    spread: _Array
+    """``group`` without groups that only stand in the file: what events inside a node share."""
+    steps: list[Step] = field(default_factory=list)
+    memory_group: _Array | None = None
+    """``group`` as the memory profile reads it, where that differs: it takes the last of
+    several ``group_id`` stats, and grouping replaces the first."""
+    assigned: bool = False
+    """Whether groups were assigned, rather than read from the file."""
+
+
+def needs_grouping(planes: list[PlaneOutline]) -> tuple[bool, bool]:
+    """Whether the planes are rewritten before grouping, and whether groups are assigned.
+
+    A capture whose host and device planes all know ``group_id`` was grouped when it was written;
+    one with loop ops is left alone.
+    """
+    observed = [plane for plane in planes if plane.kind != "other"]
+    if all("group_id" in plane.stat_name_set for plane in observed):
+        return False, False
+    return True, not any(plane.event_name_set & LOOP_OPS for plane in planes)
+
+
+def group(buffer: Buffer, planes: list[GroupedPlane], nodes: int, *, assign: bool) -> Grouping:
+    """Assign groups to the nodes of all planes (see `needs_grouping`)."""
+    given = np.full(nodes, NO_GROUP, np.int64)
+    attrs = Attributes.join([(plane.first_node, plane.attrs) for plane in planes])
+    old = attrs.first(Role.GROUP_ID)
+    given[old.node] = old.signed
+    if not assign:
+        read = _as_memory_reads(attrs, given)
+        return Grouping(given, np.full(nodes, NO_GROUP, np.int64), memory_group=read)
+    forest = _Forest(buffer, planes, nodes, attrs)
+    found, steps = forest.assign()
+    groups = np.where(found >= 0, found, given)
+    shared = np.where(found >= 0, found, NO_GROUP)
+    return Grouping(groups, shared, steps, _as_memory_reads(attrs, groups), assigned=True)
+
+
+class PrunedTooMuch(Exception):
+    """What was left out may matter: read the planes again without pruning."""
+
+
+def _inside(ends: Ends) -> Ends:
+    """Without the ends that lie in no node."""
+    keep = ends.node != -1
+    return ends if keep.all() else Ends(ends.node[keep], ends.key[keep])
+
+
+def _as_memory_reads(attrs: Attributes, groups: _Array) -> _Array | None:
+    last = attrs.last(Role.GROUP_ID)
+    count = np.bincount(attrs.node[attrs.role == Role.GROUP_ID], minlength=1)
+    several = count[last.node] > 1
+    if not several.any():
+        return None
+    read = groups.copy()
+    read[last.node[several]] = last.signed[several]
+    return read
+
+
+class _Forest:
+    """Nodes and edges of all planes."""
+
+    def __init__(
+        self, buffer: Buffer, planes: list[GroupedPlane], nodes: int, attrs: Attributes
+    ) -> None:
+        self.buffer, self.planes, self.nodes, self.attrs = buffer, planes, nodes, attrs
+        self.kind = _joined([plane.kinds for plane in planes])
+        parents = [
+            _shifted(plane.found.get("node_parent"), plane.first_node)
+            if plane.found is not None
+            else np.full(plane.nodes, -1, np.int32)
+            for plane in planes
+        ]
+        self.parent = _joined(parents)
+        roots = [plane for plane in planes if plane.found is not None]
+
+        def of_roots(name: str) -> _Array:
+            return _joined([p.found.get(f"root_{name}") for p in roots if p.found is not None])
+
+        self.root_node = _joined(
+            [p.found.get("root_node") + np.int32(p.first_node) for p in roots if p.found]
+        )
+        self.root_begin, self.root_length = of_roots("begin"), of_roots("length")
+        self.root_metadata, self.root_line = of_roots("metadata"), of_roots("line")
+        self.excluded = self._tf_data_ids()
+        self.tails: list[_Array] = []
+        self.heads: list[_Array] = []
+        self._connect_by_stats()
+        self._connect_contexts()
+        self.loop_roots = self._connect_loops()
+
+    def _tf_data_ids(self) -> _Array:
+        ids = self.attrs.first(Role.ID)
+        return np.unique(ids.only(self.kind[ids.node] == EventKind.TF_DATA_RUN).signed)
+
+    def _edges(self, tail: _Array, head: _Array) -> None:
+        self.tails.append(tail.astype(np.int32))
+        self.heads.append(head.astype(np.int32))
+
+    def _connect_by_stats(self) -> None:
+        """Executors to the iterators of the same iteration, launches to executions."""
+        ids, iters = self.attrs.first(Role.ID), self.attrs.first(Role.ITER_NUM)
+        has, place = iters.at(ids.node)
+        node, first = ids.node[has], ids.unsigned[has]
+        second = iters.unsigned[place[has]]
+        kind = self.kind[node]
+        parents = kind == EventKind.EXECUTOR
+        for child_kind in (EventKind.ITERATOR_GET_NEXT, EventKind.ITERATOR_GET_NEXT_OPTIONAL):
+            children = kind == child_kind
+            if parents.any() and children.any():
+                self._join(
+                    node[parents], [first[parents], second[parents]],
+                    node[children], [first[children], second[children]],
+                )  # fmt: skip
+        launched = self.attrs.first(Role.CORRELATION_ID)
+        if launched.node.size:
+            kind = self._launch_kind(launched)
+            value = launched.unsigned
+            parents, children = kind == EventKind.KERNEL_LAUNCH, kind == EventKind.KERNEL_EXECUTE
+            self._join(
+                launched.node[parents], [value[parents]], launched.node[children], [value[children]]
+            )
+
+    def _launch_kind(self, launched: Picked) -> _Array:
+        """A correlation id makes a launch (on the host) or an execution of an unnamed event."""
+        kind = self.kind[launched.node].copy()
+        plain = np.isin(kind, (EventKind.OTHER, EventKind.START_REGION, EventKind.STOP_REGION))
+        on_host = np.zeros(kind.size, np.bool_)
+        for plane in self.planes:
+            if plane.plane.name == HOST_PLANE:
+                on_host |= plane.holds(launched.node)
+        kind[plain & on_host] = EventKind.KERNEL_LAUNCH
+        kind[plain & ~on_host] = EventKind.KERNEL_EXECUTE
+        return kind
+
+    def _join(
+        self, parents: _Array, parent_key: list[_Array], children: _Array, child_key: list[_Array]
+    ) -> None:
+        """Connect nodes with equal keys; of several parents the last one counts."""
+        if not (parents.size and children.size):
+            return
+        keys, wanted = mix(*parent_key), mix(*child_key)
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        at = np.searchsorted(keys, wanted, side="right") - 1
+        found = (at >= 0) & (keys[np.maximum(at, 0)] == wanted)
+        self._edges(parents[order[at[found]]], children[found])
+
+    def _connect_contexts(self) -> None:
+        producers = [plane.producers.shifted(plane.first_node) for plane in self.planes]
+        consumers = [plane.consumers.shifted(plane.first_node) for plane in self.planes]
+        pruned = any(plane.pruned for plane in self.planes)
+        edges = connect(Ends.join(producers), Ends.join(consumers), self.nodes, pruned=pruned)
+        if edges is None:
+            raise PrunedTooMuch
+        self.contexts = edges.count
+        self._edges(edges.tail, edges.head)
+        self.own_parent = np.zeros(self.nodes, np.bool_)
+        self.own_parent[edges.own_parent] = True
+
+    def _connect_loops(self) -> _Array:
+        """Iterations of loops in one executor: the first event of each leads the others."""
+        ids, iters = self.attrs.first(Role.ID), self.attrs.first(Role.ITER_NUM)
+        ids = ids.only(self.kind[ids.node] == EventKind.EXECUTOR)
+        has, place = iters.at(ids.node)
+        node, loop, iteration = ids.node[has], ids.signed[has], iters.signed[place[has]]
+        keep = ~np.isin(loop, self.excluded)
+        node, loop, iteration = node[keep], loop[keep], iteration[keep]
+        looping = np.isin(loop, loop[iteration != 0])
+        node, loop, iteration = node[looping], loop[looping], iteration[looping]
+        if not node.size:
+            return node
+        begin = self.root_begin[np.searchsorted(self.root_node, node)]
+        order = np.lexsort((node, begin, iteration, loop))
+        node, loop, iteration, begin = node[order], loop[order], iteration[order], begin[order]
+        leads = np.concatenate(
+            [[True], (loop[1:] != loop[:-1]) | (iteration[1:] != iteration[:-1])]
+        )
+        leader = node[np.flatnonzero(leads)[np.cumsum(leads) - 1]]
+        self._edges(leader[~leads], node[~leads])
+        roots = node[leads]
+        in_time: _Array = roots[np.argsort(begin[leads], kind="stable")]
+        return in_time
+
+    def assign(self) -> tuple[_Array, list[Step]]:
+        """Open the groups; returns them per node, and the steps."""
+        tail, head = _joined(self.tails), _joined(self.heads)
+        total = self.nodes + self.contexts
+        down = adjacency(tail, head, self.parent, total)
+        up = adjacency(head, tail, np.zeros(0, np.int32), total)
+        level, is_root = self._levels()
+        groups = np.full(total, -1, np.int32)
+        is_loop = self.loop_roots.size > 0
+        roots = self.loop_roots if is_loop else self._ordinary_roots(level, is_root)
+
+        own_parent = self.own_parent & is_root
+
+        def run(roots: _Array, first: int, *, loop: bool = False, check: bool = False) -> _Array:
+            opened = np.empty(roots.size, np.int32)
+            count = spread(  # type: ignore[call-arg]  # the stub cannot count unpacked arguments
+                roots.astype(np.int32), loop, level, is_root, own_parent,
+                self.parent, *up, *down, groups, first, check, opened,
+            )  # fmt: skip
+            return opened[:count]
+
+        opened = run(roots, 0, loop=is_loop)
+        steps = self._steps(opened, 0, up)
+        steps += self._lock_step(len(steps), run, up)
+        return groups[: self.nodes].astype(np.int64), steps
+
+    def _levels(self) -> tuple[_Array, _Array]:
+        level, is_root = np.zeros(self.nodes, np.int32), np.zeros(self.nodes, np.bool_)
+        for plane in self.planes:
+            if plane.tpu is not None:
+                continue
+            here = slice(plane.first_node, plane.first_node + plane.nodes)
+            traced = self.kind[here] == EventKind.TRACE_CONTEXT
+            level[here][traced], is_root[here][traced] = 1, True
+            for kind, value in ((EventKind.PROCESS_BATCH, 2), (EventKind.BATCHING_SESSION_RUN, 1)):
+                named = self.kind[here] == kind
+                level[here][named], is_root[here][named] = value, True
+        marked = self.attrs.last(Role.IS_ROOT)
+        on_tpu = np.zeros(marked.node.size, np.bool_)
+        for plane in self.planes:
+            if plane.tpu is not None:
+                on_tpu |= plane.holds(marked.node)
+        fixed = np.isin(
+            self.kind[marked.node], (EventKind.PROCESS_BATCH, EventKind.BATCHING_SESSION_RUN)
+        )
+        marked = marked.only(~fixed & ~on_tpu)
+        level[marked.node] = marked.signed.astype(np.int32)
+        is_root[marked.node] = True
+        return level, is_root
+
+    def _ordinary_roots(self, level: _Array, is_root: _Array) -> _Array:
+        node = self.root_node[is_root[self.root_node]]
+        begin = self.root_begin[is_root[self.root_node]]
+        ids = self.attrs.first(Role.ID)
+        has, place = ids.at(node)
+        run_by_data = np.zeros(node.size, np.bool_)
+        run_by_data[has] = np.isin(ids.signed[place[has]], self.excluded)
+        node, begin = node[~run_by_data], begin[~run_by_data]
+        order = np.lexsort((node, begin, -level[node].astype(np.int64)))
+        return node[order]
+
+    def _lock_step(
+        self, first: int, run: Callable[..., _Array], up: tuple[_Array, _Array]
+    ) -> list[Step]:
+        """Without a host root for any TensorCore, the k-th step of every core is one group."""
+        cores = [p for p in self.planes if p.tpu is not None and p.tpu.is_tensor_core]
+        every = [p.first_node + np.arange(p.nodes, dtype=np.int32) for p in cores]
+        nodes = np.concatenate([np.zeros(0, np.int32), *every])
+        if not nodes.size or run(nodes, first, check=True).size < nodes.size:
+            return []
+        steps: dict[int, Step] = {}
+        for mine in every:
+            steps.update((step.step_id, step) for step in self._steps(run(mine, first), first, up))
+        return list(steps.values())
+
+    def _steps(self, roots: _Array, first: int, up: tuple[_Array, _Array]) -> list[Step]:
+        """The steps that ``roots`` opened, numbered from ``first``."""
+        kinds = self._nearest(roots, Role.GRAPH_TYPE, up)
+        iters = self._nearest(roots, Role.ITER_NUM, up)
+        numbers = self._nearest(roots, Role.STEP_NUM, up)
+        places = np.searchsorted(self.root_node, roots).tolist()
+        steps = []
+        for k, (root, at) in enumerate(zip(roots.tolist(), places, strict=True)):
+            plane = self._plane_of(root)
+            if plane.tpu is not None:
+                event, begin, length, line_name = plane.tpu.step(root - plane.first_node)
+            else:
+                event = plane.plane.event_names.get(int(self.root_metadata[at]), "")
+                begin, length = int(self.root_begin[at]), int(self.root_length[at])
+                line_name = plane.line_names[int(self.root_line[at])]
+            implicit = event in IMPLICIT_ROOTS or line_name in TPU_STEP_LINES + TPU_MODULE_LINES
+            kind, value = kinds.get(k), iters.get(k) or numbers.get(k)
+            prefix = "" if implicit else event + " "
+            if kind is not None:
+                prefix = self._text(kind) + " "
+            number = first + k
+            shown = number if value is None else value[1] if value[0] == _INT64 else 0
+            steps.append(Step(number, f"{prefix}{shown}", begin, begin + length))
+        return steps
+
+    def _text(self, found: tuple[int, int, int]) -> str:
+        case, bits, node = found
+        plane = self._plane_of(node)
+        if case == 7:
+            return plane.plane.stat_names.get(bits, "")
+        if case == 5:
+            start, length = bits & (1 << 44) - 1, bits >> 44
+            return self.buffer[start : start + length].tobytes().decode("utf-8", "replace")
+        return ""
+
+    def _nearest(
+        self, roots: _Array, role: Role, up: tuple[_Array, _Array]
+    ) -> dict[int, tuple[int, int, int]]:
+        """By position in ``roots``: ``(case, bits, node)`` of the stat on the root or on the
+        nearest ancestor that has it.
+        """
+        stats = self.attrs.first(role)
+        found: dict[int, tuple[int, int, int]] = {}
+        if not stats.node.size:
+            return found
+
+        def cell(at: int) -> tuple[int, int, int]:
+            return int(stats.case[at]), int(stats.bits[at]), int(stats.node[at])
+
+        has, place = stats.at(roots.astype(stats.node.dtype))
+        starts, heads = up
+        for k, root in enumerate(roots.tolist()):
+            if has[k]:
+                found[k] = cell(int(place[k]))
+                continue
+            seen, queue = {root}, [root]
+            for node in queue:
+                above = heads[starts[node] : starts[node + 1]].tolist()
+                if node < self.nodes and self.parent[node] >= 0:
+                    above.insert(0, int(self.parent[node]))
+                new = [parent for parent in above if parent not in seen]
+                seen.update(new)
+                queue += new
+                holds, where = stats.at(np.array(new, stats.node.dtype))
+                if holds.any():
+                    found[k] = cell(int(where[int(np.argmax(holds))]))
+                    break
+        return found
+
+    def _plane_of(self, node: int) -> GroupedPlane:
+        return next(p for p in self.planes if p.first_node <= node < p.first_node + p.nodes)
+
+
+def _shifted(nodes: _Array, first: int) -> _Array:
+    return np.where(nodes >= 0, nodes + np.int32(first), np.int32(-1)) if first else nodes
+
+
+def _joined(parts: list[_Array]) -> _Array:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int32)

@@ -1,0 +1,340 @@
+"""One line while it is read: its events become nodes and records, and are nested."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.sources.xplane.kernels import (
+    NO_PROCESS,
+    gather,
+    in_order,
+    nest,
+    regions,
+    resolve,
+)
+from peakline.sources.xplane.names import EventKind, Role, tensor_core
+from peakline.sources.xplane.sorting import renumber, sort_line, unsort, wrap
+from peakline.wire import WireTable
+
+if TYPE_CHECKING:
+    from peakline.sources.xplane.lines import PlanePass
+
+__all__ = ["LineEvents", "OpenLine", "OutOfOrder", "Scratch"]
+
+_Array = npt.NDArray[Any]
+_HELD_PARTS = 4
+"""A region open for longer than this many parts makes the pass take its line whole."""
+_NOWHERE = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class LineEvents:
+    """All events of one line, in file order: what a pass hands to ``on_line``."""
+
+    line: int
+    timestamp_ns: int
+    begin: _Array
+    length: _Array
+    metadata: _Array
+    case: _Array
+    node: _Array
+    """The event's own node, or -1."""
+    owner: _Array
+    """The event's own node, else the nearest node around it, else -1."""
+
+
+class OutOfOrder(Exception):
+    """The lines of this plane must be taken whole."""
+
+
+class OpenLine:
+    """One line while it is read: part by part, or, if it must be, whole."""
+
+    def __init__(self, owner: PlanePass, number: int, *, whole: bool) -> None:
+        self.owner, self.number, self.whole = owner, number, whole
+        self.header = owner.headers[number]
+        self.base = wrap(self.header.timestamp_ns * 1000)
+        core = tensor_core(owner.plane.name)
+        self.core = core if core is not None and self.header.name == "XLA Modules" else -1
+        self.first_used = dict(owner.found.used)
+        self.unresolved = dict(owner.found.used)
+        self.has_async = self.has_regions = False
+        self.sorted = True
+        self.held = self.events = self.nested = 0
+        self.start, self.last = np.zeros(2, np.int64), np.zeros(3, np.int64)
+        self.stack, self.stack_node = np.empty((2, 256), np.uint64), np.empty(256, np.int64)
+        self.height = 0
+        self.waiting: list[_Part] = []
+        """Parts that wait for the end of a region, or of the line."""
+
+    def add(
+        self, events: WireTable, stats: WireTable | None, roles: _Array,
+        lo: int, hi: int, read: float,
+    ) -> None:  # fmt: skip
+        """Take the events ``lo:hi`` of one part of the stream."""
+        owner, found, size = self.owner, self.owner.found, hi - lo
+        metadata = events.array("metadata_id")[lo:hi]
+        data = events.union("data")
+        kinds = owner.kinds.of(metadata)
+        cells = _stats_of(stats, roles, lo, hi)
+        memory = 0
+        if owner.want_memory:
+            is_memory = (kinds == EventKind.ALLOCATION) | (kinds == EventKind.DEALLOCATION)
+            memory = int(np.count_nonzero(is_memory))
+        for group, more in (
+            ("node", size), ("root", size), ("producer", size), ("consumer", size),
+            ("attr", cells[0].size), ("mem", memory),
+        ):  # fmt: skip
+            found.reserve(group, more, read)
+        scratch = owner.scratch
+        part = _Part(
+            scratch.get("begin", size), scratch.get("length", size),
+            scratch.get("node", size, np.int32), scratch.get("marks", 2 * size), _NOWHERE, _NOWHERE,
+        )  # fmt: skip
+        root_event = scratch.get("root_event", size, np.int32)
+        mem_event = scratch.get("mem_event", memory, np.int32)
+        spans = scratch.get("spans", 8 * memory).reshape(2, -1)
+        at = np.zeros(10, np.int64)
+        process = owner.plane.process_id
+        free = found.free
+        gather(  # type: ignore[call-arg]  # the stub cannot count unpacked arguments
+            kinds, data.case[lo:hi], data.bits[lo:hi], events.array("duration_ps")[lo:hi],
+            *cells, lo, self.events, found.used["node"],
+            owner.ref_ids, owner.ref_table, owner.want_memory,
+            NO_PROCESS if process is None else process, self.core, owner.prune, owner.own_ends,
+            part.begin, part.length, part.node, part.marks,
+            at, free("node_kind"), free("root_node"), root_event,
+            free("producer_node"), free("producer_key"),
+            free("consumer_node"), free("consumer_key"),
+            free("attr_node"), free("attr_role"), free("attr_case"), free("attr_bits"),
+            free("mem_node"), mem_event, free("mem_kind"), found.arrays["mem_numbers"],
+            found.arrays["mem_codes"], found.used["mem"], free("mem_dtype"), free("mem_id"),
+            free("mem_have"), free("mem_odd"), spans,
+        )  # fmt: skip
+        nodes, roots, producers, consumers, attrs, records, texts, marks, *flags = at.tolist()
+        self.has_async |= flags[0] > 0
+        owner.pruned |= flags[1] > 0
+        self.events += size
+        part.marks = part.marks[:marks]
+        if roots:
+            events_of = root_event[:roots]
+            with np.errstate(over="ignore"):
+                free("root_begin")[:roots] = part.begin[events_of] + self.base
+            free("root_length")[:roots] = part.length[events_of]
+            free("root_metadata")[:roots] = metadata[events_of]
+            free("root_line")[:roots] = self.number
+        if records:
+            free("mem_line")[:records] = self.number
+            free("mem_offset")[:records] = part.begin[mem_event[:records]]
+            if texts:
+                self._intern(free("mem_codes")[:, :records], spans[:, :texts])
+        for group, more in (
+            ("node", nodes), ("root", roots), ("producer", producers), ("consumer", consumers),
+            ("attr", attrs), ("mem", records),
+        ):  # fmt: skip
+            found.used[group] += more
+        if owner.on_line is not None:
+            part.metadata = metadata.copy()
+            part.case = data.case[lo:hi].astype(np.uint8)
+        if self.whole:
+            self.waiting.append(part.copy())
+        else:
+            self._nest_part(part)
+
+    def _intern(self, codes: _Array, spans: _Array) -> None:
+        """Give strings that stand in the events codes after those of the references."""
+        owner = self.owner
+        first = owner.ref_ids.size + 1
+        numbers = np.empty(spans.shape[1], np.int32)
+        for k, (start, length) in enumerate(zip(*spans.tolist(), strict=True)):
+            text = owner.buffer[start : start + length].tobytes()
+            numbers[k] = first + owner.strings.setdefault(text, len(owner.strings))
+        rows, columns = np.nonzero(codes <= -2)
+        codes[rows, columns] = numbers[-2 - codes[rows, columns]]
+
+    def _nest_part(self, part: _Part) -> None:
+        """Nest what is complete; what may lie in a region that is still open waits."""
+        before = self.last.copy()
+        self.sorted = self.sorted and bool(in_order(part.begin, part.length, self.last))
+        if self.waiting:
+            part = _Part.join([*self.waiting, part])
+        ready = part.begin.size
+        marks = part.marks
+        if self.owner.rewrite and marks.size:
+            is_start = marks & 1 == 0
+            if self.start[1] and not is_start[0]:
+                raise OutOfOrder
+            first = int(part.begin[marks[np.argmax(is_start)] >> 1]) if is_start.any() else 0
+            if not self.waiting and before[2] and is_start.any() and first == before[0]:
+                raise OutOfOrder
+            if is_start[-1]:
+                opened = int(marks[-1] >> 1)
+                ready = int(np.searchsorted(part.begin[: opened + 1], part.begin[opened]))
+                marks = marks[:-1]
+        self.waiting = []
+        if ready < part.begin.size:
+            held = part.rest(ready)
+            self.waiting = [held]
+            self.held = 0 if ready else self.held + 1
+            if self.held > _HELD_PARTS:
+                raise OutOfOrder
+        self._nest(part, ready, marks)
+
+    def _nest(self, part: _Part, ready: int, marks: _Array) -> None:
+        found = np.zeros((2, 0), np.int64)
+        if self.owner.rewrite and marks.size:
+            found = self._regions(part, marks)
+        if found.shape[1]:
+            self.has_regions = True
+            if found.shape[1] > 1 and not in_order(found[0], found[1], np.zeros(3, np.int64)):
+                order = np.lexsort((~found[1].view(np.uint64), found[0].view(np.uint64)))
+                found = found[:, order]
+        if not self.sorted and (self.has_regions or self.owner.pruned):
+            raise OutOfOrder
+        owner = self.owner.scratch.get("owner", ready, np.int32)
+        self._run_nest(part.begin[:ready], part.length[:ready], part.node[:ready], found, owner)
+        self._resolve(part.node[:ready], owner)
+
+    def _regions(self, part: _Part, marks: _Array) -> _Array:
+        count, found = regions(part.begin, self.base, marks, self.start)
+        both: _Array = found[:, :count]
+        return both
+
+    def _run_nest(
+        self, begin: _Array, length: _Array, node: _Array, extra: _Array, owner: _Array
+    ) -> None:
+        first, is_async = self._async()
+        at = np.array([self.height, 0, 0], np.int64)
+        while not nest(
+            begin, length, node, self.base, extra[0], extra[1], is_async, first,
+            self.owner.found.arrays["node_parent"], owner, self.stack, self.stack_node, at,
+        ):  # fmt: skip
+            self.stack = np.concatenate([self.stack, np.empty_like(self.stack)], axis=1)
+            self.stack_node = np.concatenate([self.stack_node, np.empty_like(self.stack_node)])
+        self.height = int(at[0])
+
+    def _resolve(self, node: _Array, owner: _Array) -> None:
+        """Replace events that were noted by number: n for the node n itself, -2 - n for an event
+        inside of it, -1 for one inside of none.
+        """
+        last = self.nested + node.size
+        for group, name in (("producer", "producer_node"), ("mem", "mem_node")):
+            first, end = self.unresolved[group], self.owner.found.used[group]
+            noted = self.owner.found.arrays[name][first:end]
+            self.unresolved[group] = first + resolve(noted, self.nested, last, node, owner)
+        self.nested = last
+
+    def _async(self) -> tuple[int, _Array]:
+        """Which nodes of this line are asynchronous; empty when none can be."""
+        found, first = self.owner.found, self.first_used["node"]
+        if not self.has_async:
+            return first, np.zeros(0, np.bool_)
+        rows = slice(self.first_used["attr"], found.used["attr"])
+        flags = np.flatnonzero(found.arrays["attr_role"][rows] == Role.IS_ASYNC) + rows.start
+        is_async = np.zeros(found.used["node"] - first, np.bool_)
+        value = (found.arrays["attr_bits"][flags] != 0) & (found.arrays["attr_case"][flags] == 4)
+        is_async[found.arrays["attr_node"][flags] - first] = value
+        return first, is_async
+
+    def finish(self) -> None:
+        """Nest what waits, and hand the line's events on."""
+        if not self.waiting:
+            return
+        part = _Part.join(self.waiting)
+        self.waiting = []
+        if not self.whole:
+            self._nest(part, part.begin.size, part.marks)
+            return
+        extra = np.zeros((2, 0), np.int64)
+        if self.owner.rewrite and part.marks.size:
+            extra = self._regions(part, part.marks)
+        begin, length, node, order = part.begin, part.length, part.node, None
+        if extra.shape[1]:
+            begin, length, node, order = sort_line(begin, length, node, extra)
+            if not (np.diff(order[order < part.begin.size]) >= 0).all():
+                renumber(self.owner.found, self.first_used, node, order)
+                part.node = unsort(node, order, part.begin.size)
+        owner = np.empty(begin.size, np.int32)
+        self._run_nest(begin, length, node, np.zeros((2, 0), np.int64), owner)
+        if order is not None:
+            owner = unsort(owner, order, part.begin.size)
+        self._resolve(part.node, owner)
+        if self.owner.on_line is not None:
+            line = self.owner.plane.first_line + self.number
+            self.owner.on_line(
+                LineEvents(
+                    line, self.header.timestamp_ns, part.begin, part.length,
+                    part.metadata, part.case, part.node, owner,
+                )
+            )  # fmt: skip
+
+
+@dataclass
+class _Part:
+    """Some events of a line, in file order; ``marks`` are their thread-pool marks."""
+
+    begin: _Array
+    length: _Array
+    node: _Array
+    marks: _Array
+    metadata: _Array
+    case: _Array
+
+    @classmethod
+    def join(cls, parts: list[_Part]) -> _Part:
+        if len(parts) == 1:
+            return parts[0]
+        marks, first = [], 0
+        for part in parts:
+            marks.append(part.marks + 2 * first)
+            first += part.begin.size
+        names = ("begin", "length", "node", "metadata", "case")
+        joined = {name: np.concatenate([getattr(p, name) for p in parts]) for name in names}
+        return cls(marks=np.concatenate(marks), **joined)
+
+    def copy(self) -> _Part:
+        """The same events in arrays of their own."""
+        return _Part(
+            self.begin.copy(), self.length.copy(), self.node.copy(), self.marks.copy(),
+            self.metadata, self.case,
+        )  # fmt: skip
+
+    def rest(self, first: int) -> _Part:
+        """The events from ``first`` on."""
+        marks = self.marks[self.marks >> 1 >= first] - 2 * first
+        return _Part(
+            self.begin[first:], self.length[first:], self.node[first:], marks, _NOWHERE, _NOWHERE
+        ).copy()
+
+
+class Scratch:
+    """Arrays that every part uses again, so that their memory is touched once."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, _Array] = {}
+
+    def get(self, name: str, size: int, dtype: Any = np.int64) -> _Array:
+        """An array of ``size`` with unspecified content, valid until the next part."""
+        array = self._arrays.get(name)
+        if array is None or array.size < size:
+            array = self._arrays[name] = np.empty(size + (size >> 2), dtype)
+        return array[:size]
+
+
+def _stats_of(stats: WireTable | None, roles: _Array, lo: int, hi: int) -> tuple[_Array, ...]:
+    """Event, role, case, bits and length of the stats of the events ``lo:hi``."""
+    if stats is None or not stats.rows:
+        return tuple(np.zeros(0, t) for t in (np.int32, np.uint8, np.uint8, np.int64, np.int32))
+    first, last = np.searchsorted(stats.parent, [lo, hi]).tolist()
+    value = stats.union("value")
+    return (
+        stats.parent[first:last],
+        roles[stats.array("metadata_id")[first:last]],
+        value.case[first:last],
+        value.bits[first:last],
+        value.length[first:last],
+    )

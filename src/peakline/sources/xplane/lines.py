@@ -1,0 +1,195 @@
+"""One pass over the lines of a plane: nodes for step grouping, and the memory records.
+
+The pass streams: of what it has read it holds only what is found, the stack of open events, and
+the events of an unfinished thread-pool region. A line whose events are not in order of time
+while it has such regions is sorted first, as upstream does; then, and when somebody asks for the
+events themselves, lines are taken whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline import schema
+from peakline.sources.xplane.kernels import FIRST_MEMORY_ROLE
+from peakline.sources.xplane.line import LineEvents, OpenLine, OutOfOrder, Scratch
+from peakline.sources.xplane.names import EVENT_KINDS, STAT_ROLES, EventKind, has_known_type
+from peakline.sources.xplane.outline import PlaneOutline
+from peakline.sources.xplane.store import Found
+from peakline.wire import Buffer, Damage, Plan, Spans, decode, stream
+
+__all__ = ["LineHeader", "PlanePass", "read_headers"]
+
+_Array = npt.NDArray[Any]
+_HEADER_BYTES = 512
+
+
+@dataclass(frozen=True)
+class LineHeader:
+    """Name and timestamp of a line, which stand before its events."""
+
+    name: str
+    timestamp_ns: int
+
+
+def read_headers(buffer: Buffer, plane: PlaneOutline) -> list[LineHeader]:
+    """Headers of all lines, from the first bytes of each.
+
+    A line whose first bytes do not hold both is looked through to its end.
+    """
+    plan = Plan(schema.descriptor("tensorflow.profiler.XLine"), ("name", "timestamp_ns"))
+
+    def headers(spans: Spans) -> list[LineHeader]:
+        table = decode(buffer, plan, spans)[""]
+        names = table.spans("name").texts(buffer)
+        times = table.array("timestamp_ns").tolist()
+        return [LineHeader(n, t) for n, t in zip(names, times, strict=True)]
+
+    lines = plane.lines
+    found = headers(Spans(lines.start, np.minimum(lines.length, _HEADER_BYTES)))
+    unsure = [
+        number
+        for number, header in enumerate(found)
+        if lines.length[number] > _HEADER_BYTES and not (header.name and header.timestamp_ns)
+    ]
+    if unsure:
+        for number, header in zip(unsure, headers(lines.take(np.array(unsure))), strict=True):
+            found[number] = header
+    return found
+
+
+class PlanePass:
+    """Read every line of one plane once; `found` and `strings` hold what there was.
+
+    ``prune`` leaves out what cannot pass a group on (`pruned` tells whether there was any);
+    ``own_ends`` keeps every producer of a context as a node. ``on_line`` gets each line's events.
+    ``release`` is told how far the buffer has been read.
+    """
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        plane: PlaneOutline,
+        *,
+        want_memory: bool,
+        rewrite: bool,
+        prune: bool = False,
+        own_ends: bool = False,
+        on_line: Callable[[LineEvents], None] | None = None,
+        release: Callable[[int], None] | None = None,
+    ) -> None:
+        self.buffer, self.plane = buffer, plane
+        self.want_memory, self.rewrite = want_memory, rewrite
+        self.prune, self.own_ends, self.pruned = prune, own_ends, False
+        self.on_line, self.release = on_line, release
+        self.headers = read_headers(buffer, plane)
+        self.ref_ids = np.array(sorted(plane.stat_names), np.int64)
+        self.ref_table = _table_of(self.ref_ids)
+        self.scratch = Scratch()
+        self.kinds = _Lookup({n: _kind(name) for n, name in plane.event_names.items()})
+        try:
+            self._run(whole=on_line is not None)
+        except OutOfOrder:
+            self.prune = self.pruned = False
+            self._run(whole=True)
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes were found."""
+        return self.found.used["node"]
+
+    @property
+    def line_timestamps(self) -> _Array:
+        """Timestamp per line, in ns."""
+        return np.array([header.timestamp_ns for header in self.headers], np.int64)
+
+    def texts(self) -> list[str]:
+        """Every string a memory record may name, by code."""
+        named = [self.plane.stat_names[int(i)] for i in self.ref_ids]
+        return [*named, "", *(text.decode("utf-8", "replace") for text in self.strings)]
+
+    def _plan(self) -> tuple[Plan, _Array]:
+        """The plan for the plane's lines, and the role of each stat it keeps."""
+        wanted = {
+            number: STAT_ROLES[name]
+            for number, name in self.plane.stat_names.items()
+            if name in STAT_ROLES and (self.want_memory or STAT_ROLES[name] <= FIRST_MEMORY_ROLE)
+        }
+        paths, keep = ["events.metadata_id", "events.data", "events.duration_ps"], {}
+        if wanted:
+            paths += ["events.stats.metadata_id", "events.stats.value"]
+            keep["events.stats.metadata_id"] = wanted.keys()
+        plan = Plan(schema.descriptor("tensorflow.profiler.XLine"), paths, keep=keep)
+        return plan, np.array([wanted[number] for number in sorted(wanted)], np.uint8)
+
+    def _run(self, *, whole: bool) -> None:
+        self.found, self.damage = Found(), Damage()
+        self.strings: dict[bytes, int] = {}
+        """Strings that stand in the events themselves; code = references + 1 + number."""
+        plan, roles = self._plan()
+        total = float(self.plane.lines.length.sum()) or 1.0
+        line: OpenLine | None = None
+        read = 0.0
+        first = int(self.plane.lines.start[0]) if len(self.plane.lines) else 0
+        for part in stream(self.buffer, plan, self.plane.lines):
+            self.damage = self.damage + part.damage
+            read = min(1.0, max(part.position - first, 1) / total)
+            events, stats = part.tables["events"], part.tables.get("events.stats")
+            if events.rows:
+                bounds = [0, events.rows]
+                if events.parent[0] != events.parent[-1]:
+                    bounds[1:1] = (np.flatnonzero(np.diff(events.parent)) + 1).tolist()
+                for lo, hi in pairwise(bounds):
+                    number = int(events.parent[lo])
+                    if line is None or line.number != number:
+                        if line is not None:
+                            line.finish()
+                        line = OpenLine(self, number, whole=whole)
+                    line.add(events, stats, roles, lo, hi, read)
+            if self.release is not None:
+                self.release(part.position)
+        if line is not None:
+            line.finish()
+
+
+def _table_of(ref_ids: _Array) -> _Array:
+    """The position of each small reference id, and of the empty text for ids that are not there."""
+    small = ref_ids[(ref_ids >= 0) & (ref_ids < 1 << 20)]
+    table = np.full(int(small[-1]) + 1 if small.size else 0, ref_ids.size, np.int32)
+    table[small] = np.searchsorted(ref_ids, small)
+    return table
+
+
+def _kind(name: str) -> int:
+    kind = EVENT_KINDS.get(name)
+    if kind is not None:
+        return kind
+    return EventKind.KNOWN if has_known_type(name) else EventKind.OTHER
+
+
+class _Lookup:
+    """Small numbers for integer keys, by table where the keys are small."""
+
+    def __init__(self, values: dict[int, int]) -> None:
+        self._keys = np.array(sorted(values), np.int64)
+        self._values = np.array([values[int(k)] for k in self._keys], np.uint8)
+        self._table: _Array | None = None
+        if self._keys.size and self._keys[0] >= 0 and self._keys[-1] < 1 << 20:
+            self._table = np.zeros(int(self._keys[-1]) + 2, np.uint8)
+            self._table[self._keys] = self._values
+
+    def of(self, keys: _Array) -> _Array:
+        """The value per key, 0 where there is none."""
+        if self._table is not None:
+            last = np.uint64(self._table.size - 1)
+            return self._table[np.minimum(keys.view(np.uint64), last).view(np.int64)]
+        if not self._keys.size:
+            return np.zeros(keys.size, np.uint8)
+        at = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
+        return np.where(self._keys[at] == keys, self._values[at], 0).astype(np.uint8)

@@ -1,0 +1,207 @@
+"""Memory records of the host plane as tables: the allocator's own account, and upstream's reading.
+
+``allocator_events`` accepts a number of any kind and puts all lines on one clock;
+``memory_snapshots`` reads each stat as ``xplane_to_memory_profile.cc`` of openxla/xprof does
+(int64 only for sizes, double only for the fragmentation, times relative to the line).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline import schema
+from peakline.profile.columns import Columns, Names
+from peakline.sources.xplane.kernels import FIRST_MEMORY_ROLE
+from peakline.sources.xplane.lines import PlanePass
+from peakline.sources.xplane.names import NO_GROUP, EventKind, Role
+
+__all__ = ["MemoryRecords"]
+
+_Array = npt.NDArray[Any]
+_FIRST = int(Role.BYTES_RESERVED)
+_ID_NUMBER = 8
+_ALLOCATOR, _OP, _REGION, _SHAPE = range(4)
+
+
+class MemoryRecords:
+    """All memory events of one plane, in the order of the (rewritten) file."""
+
+    def __init__(self, found: PlanePass, group: _Array, spread: _Array) -> None:
+        """``group`` is the group per node, `NO_GROUP` for none; ``spread`` that of what lies in
+        the node.
+        """
+        get = found.found.get
+        node = get("mem_node")
+        self.rows = node.size
+        self._texts = found.texts()
+        # n: the record is the node n; -2 - n: it lies in n; -1: in none.
+        groups = np.concatenate([group, spread, [NO_GROUP]])
+        groups[groups == NO_GROUP] = -1
+        size = group.size
+        self.step = groups[
+            np.where(node >= 0, node, np.where(node == -1, 2 * size, size - 2 - node))
+        ]
+        self.line, self.offset, self.kind = get("mem_line"), get("mem_offset"), get("mem_kind")
+        self.numbers, self.codes = get("mem_numbers"), get("mem_codes")
+        self.dtype, self.id_role = get("mem_dtype"), get("mem_id")
+        self.have, self.odd = get("mem_have"), get("mem_odd")
+        self._timestamps = found.line_timestamps
+
+    def _has(self, role: Role) -> _Array:
+        present: _Array = (self.have & np.uint16(1 << (role - FIRST_MEMORY_ROLE))) != 0
+        return present
+
+    def _is_odd(self, role: Role) -> _Array:
+        odd: _Array = (self.odd & np.uint16(1 << (role - FIRST_MEMORY_ROLE))) != 0
+        return odd
+
+    def _number(self, role: Role) -> _Array:
+        number: _Array = self.numbers[int(role) - _FIRST]
+        return number
+
+    def _upstream(self, role: Role) -> _Array:
+        """The number as upstream reads it: zero when it is of another kind."""
+        value, odd = self._number(role), self._is_odd(role)
+        return np.where(odd, 0, value) if odd.any() else value
+
+    def _names(self, which: int, *, null: bool) -> Names:
+        """A text column; absent and empty texts are null, or the empty string."""
+        codes = self.codes[which]
+        used = np.zeros(len(self._texts) + 1, np.bool_)
+        used[codes] = True
+        values: dict[str, int] = {}
+        new = np.empty(used.size, np.int32)
+        new[-1] = -1 if null else values.setdefault("", 0) if used[-1] else -1
+        for code in np.flatnonzero(used[:-1]).tolist():
+            text = self._texts[code]
+            new[code] = -1 if null and not text else values.setdefault(text, len(values))
+        return Names(new[codes], list(values))
+
+    def _memory_ids(self) -> Names:
+        """The allocator's name, or the number of the memory, whichever stat came last."""
+        named = self.id_role == int(Role.ALLOCATOR_NAME)
+        texts = self._names(_ALLOCATOR, null=False)
+        if named.all():
+            return texts
+        values = list(texts.values)
+        codes = texts.codes.copy()
+        known = {value: code for code, value in enumerate(values)}
+        numbered = self.id_role >= 0
+        numbered &= ~named
+        numbers, inverse = np.unique(self.numbers[_ID_NUMBER][numbered], return_inverse=True)
+        for text in ["", *(str(n) for n in numbers.tolist())]:
+            if text not in known:
+                known[text] = len(values)
+                values.append(text)
+        codes[self.id_role < 0] = known[""]
+        code_of = np.array([known[str(n)] for n in numbers.tolist()], np.int32)
+        codes[numbered] = code_of[inverse] if numbers.size else 0
+        return Names(codes, values)
+
+    def _data_types(self, *, null: bool) -> Names:
+        present = self._has(Role.DATA_TYPE)
+        value = self.dtype if null else np.where(self._is_odd(Role.DATA_TYPE), 0, self.dtype)
+        numbers, inverse = np.unique(value, return_inverse=True)
+        values: list[str] = [] if null else [""]
+        code_of = np.empty(numbers.size, np.int32)
+        for k, number in enumerate(numbers.tolist()):
+            if null and number == 0:
+                code_of[k] = -1
+                continue
+            name = data_type_name(number)
+            if name not in values:
+                values.append(name)
+            code_of[k] = values.index(name)
+        codes = code_of[inverse] if numbers.size else np.zeros(0, np.int32)
+        return Names(np.where(present, codes, -1 if null else 0).astype(np.int32), values)
+
+    def snapshots(self) -> Columns:
+        """The ``memory_snapshots`` table, in file order."""
+        return Columns(
+            {
+                "memory_id": self._memory_ids(),
+                "time_offset_ps": self.offset,
+                "activity": np.where(self.kind == EventKind.ALLOCATION, 1, 2).astype(np.int32),
+                "stack_reserved_bytes": self._upstream(Role.BYTES_RESERVED),
+                "heap_allocated_bytes": self._upstream(Role.BYTES_ALLOCATED),
+                "free_memory_bytes": self._upstream(Role.BYTES_AVAILABLE),
+                "fragmentation": self._upstream(Role.FRAGMENTATION).view(np.float64),
+                "peak_bytes_in_use": self._upstream(Role.PEAK_BYTES_IN_USE),
+                "requested_bytes": self._upstream(Role.REQUESTED_BYTES),
+                "allocation_bytes": self._upstream(Role.ALLOCATION_BYTES),
+                "address": self._upstream(Role.ADDRESS).view(np.uint64),
+                "tf_op_name": self._names(_OP, null=False),
+                "step_id": self.step,
+                "region_type": self._names(_REGION, null=False),
+                "data_type": self._data_types(null=False),
+                "tensor_shape": self._names(_SHAPE, null=False),
+            }
+        )
+
+    def allocator_events(self, zero_ps: int) -> Columns:
+        """The ``allocator_events`` table: by time, then by place in the file."""
+        with np.errstate(over="ignore"):
+            time = self._timestamps[self.line] * 1000 - np.int64(zero_ps) + self.offset
+        columns: dict[str, Any] = {
+            "time_ps": time,
+            "sequence": np.arange(self.rows, dtype=np.int64),
+            "allocator": self._memory_ids(),
+            "activity": Names(
+                np.where(self.kind == EventKind.ALLOCATION, 0, 1).astype(np.int32),
+                ["allocation", "deallocation"],
+            ),
+            "address": self._number(Role.ADDRESS).view(np.uint64),
+            "allocation_id": np.zeros(self.rows, np.int64),
+            "requested_bytes": self._number(Role.REQUESTED_BYTES),
+            "allocated_bytes": self._number(Role.ALLOCATION_BYTES),
+            "op": self._names(_OP, null=True),
+            "region_type": self._names(_REGION, null=True),
+            "data_type": self._data_types(null=True),
+            "shape": self._names(_SHAPE, null=True),
+            "step_id": self.step,
+            "in_use_bytes": self._number(Role.BYTES_ALLOCATED),
+            "reserved_bytes": self._number(Role.BYTES_RESERVED),
+            "free_bytes": self._number(Role.BYTES_AVAILABLE),
+            "fragmentation": self._number(Role.FRAGMENTATION).view(np.float64),
+            "peak_bytes": self._number(Role.PEAK_BYTES_IN_USE),
+        }
+        present = {
+            "address": Role.ADDRESS,
+            "requested_bytes": Role.REQUESTED_BYTES,
+            "allocated_bytes": Role.ALLOCATION_BYTES,
+            "in_use_bytes": Role.BYTES_ALLOCATED,
+            "reserved_bytes": Role.BYTES_RESERVED,
+            "free_bytes": Role.BYTES_AVAILABLE,
+            "fragmentation": Role.FRAGMENTATION,
+            "peak_bytes": Role.PEAK_BYTES_IN_USE,
+        }
+        valid = {"allocation_id": np.zeros(self.rows, np.bool_)}
+        for name, role in present.items():
+            mask = self._has(role)
+            if not mask.all():
+                valid[name] = mask
+        if (self.step < 0).any():
+            valid["step_id"] = self.step >= 0
+        table = Columns(columns, valid)
+        if (np.diff(time) >= 0).all():
+            return table
+        return table.take(np.argsort(time, kind="stable"))
+
+
+def data_type_name(number: int) -> str:
+    """The name of a TensorFlow DataType number as the runtime spells it: ``float``, ``half_ref``.
+
+    A number above 100 is a reference to the type 100 below it. Numbers above 30 are newer than
+    upstream's table and have no name there.
+    """
+    number = (number + 2**31) % 2**32 - 2**31
+    is_reference = number > 100
+    number -= 100 if is_reference else 0
+    known = schema.enum_name("tensorflow.DataType", number) if 0 <= number <= 30 else None
+    name = "INVALID" if number == 0 else f"unknown dtype enum ({number})"
+    if number > 0 and known is not None:
+        name = known.removeprefix("DT_").lower()
+    return name + "_ref" if is_reference else name

@@ -1,0 +1,90 @@
+"""What a pass over a plane keeps, in arrays that grow with what is found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["NUMBER_ROWS", "Found"]
+
+_Array = npt.NDArray[Any]
+_FIRST_ROOM = 1 << 12
+NUMBER_ROWS = 9
+
+# Groups of arrays of equal length: name, dtype, rows (0: one-dimensional).
+_GROUPS: dict[str, tuple[tuple[str, str, int], ...]] = {
+    "node": (("node_kind", "uint8", 0), ("node_parent", "int32", 0)),
+    "root": (
+        ("root_node", "int32", 0),
+        ("root_begin", "int64", 0),
+        ("root_length", "int64", 0),
+        ("root_metadata", "int64", 0),
+        ("root_line", "int32", 0),
+    ),
+    "producer": (("producer_node", "int32", 0), ("producer_key", "uint64", 0)),
+    "consumer": (("consumer_node", "int32", 0), ("consumer_key", "uint64", 0)),
+    "attr": (
+        ("attr_node", "int32", 0),
+        ("attr_role", "uint8", 0),
+        ("attr_case", "uint8", 0),
+        ("attr_bits", "int64", 0),
+    ),
+    "mem": (
+        ("mem_node", "int32", 0),
+        ("mem_line", "int32", 0),
+        ("mem_offset", "int64", 0),
+        ("mem_kind", "uint8", 0),
+        ("mem_numbers", "int64", NUMBER_ROWS),
+        ("mem_codes", "int32", 4),
+        ("mem_dtype", "int32", 0),
+        ("mem_id", "int8", 0),
+        ("mem_have", "uint16", 0),
+        ("mem_odd", "uint16", 0),
+    ),
+}
+
+
+@dataclass
+class Found:
+    """Nodes, roots, ends of contexts, attributes and memory records of one plane.
+
+    Every array has room for more rows than are used; ``used`` counts the rows by group. Fresh rows
+    are zero. Nodes are numbered from 0 within the plane.
+    """
+
+    arrays: dict[str, _Array] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_GROUPS, 0))
+
+    def __post_init__(self) -> None:
+        for members in _GROUPS.values():
+            for name, dtype, rows in members:
+                self.arrays[name] = np.zeros((rows, 0) if rows else 0, dtype)
+
+    def reserve(self, group: str, more: int, share: float) -> None:
+        """Make room for ``more`` rows; ``share`` of the input has been read so far, so that a
+        growing array is given about what it will need in all.
+        """
+        members = _GROUPS[group]
+        size = self.used[group]
+        room = self.arrays[members[0][0]].shape[-1]
+        if size + more <= room:
+            return
+        expected = int(size / share * 1.1) if share > 0.0 else 0
+        room = max(size + more, size + (size >> 1), expected, _FIRST_ROOM)
+        for name, dtype, rows in members:
+            old = self.arrays[name]
+            # Zeroed memory comes from the system untouched: rows nobody writes cost nothing.
+            new = np.zeros((rows, room) if rows else room, dtype)
+            new[..., :size] = old[..., :size]
+            self.arrays[name] = new
+
+    def get(self, name: str) -> _Array:
+        """The used rows of an array."""
+        return self.arrays[name][..., : self.used[name.partition("_")[0]]]
+
+    def free(self, name: str) -> _Array:
+        """The rows of an array that are not used yet."""
+        return self.arrays[name][..., self.used[name.partition("_")[0]] :]

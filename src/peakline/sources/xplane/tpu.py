@@ -1,0 +1,200 @@
+"""TPU planes: their steps stand for everything below them.
+
+Only the events of the grouping line (the steps, else the module runs) take part in step
+grouping, on behalf of the other lines; afterwards every other event takes the group of the step
+it overlaps. Source: ``group_events.cc`` in ``xla/tsl/profiler/utils`` of openxla/xla.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.sources.xplane.attributes import Attributes
+from peakline.sources.xplane.contexts import Ends
+from peakline.sources.xplane.forest_kernels import enclosing_step, overlapping_group
+from peakline.sources.xplane.line import LineEvents
+from peakline.sources.xplane.lines import PlanePass
+from peakline.sources.xplane.names import (
+    NO_GROUP,
+    TPU_MODULE_LINES,
+    TPU_STEP_LINES,
+    Role,
+    is_sparse_core,
+    tensor_core,
+)
+from peakline.sources.xplane.outline import PlaneOutline
+from peakline.wire import Buffer, Damage
+
+__all__ = ["TimedLine", "TpuPlane", "overlap_groups", "read_tpu_plane"]
+
+_Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class TimedLine:
+    """Events of one line: begin and end absolute in ps, unsigned; node -1 for none."""
+
+    name: str
+    begin: _Array
+    end: _Array
+    metadata: _Array
+    node: _Array
+
+
+@dataclass(frozen=True, eq=False)
+class TpuPlane:
+    """The steps of one TPU plane (begin and end absolute, in ps, unsigned) and its other lines."""
+
+    plane: PlaneOutline
+    guide: int
+    """Which of the plane's lines is the grouping line; -1: none."""
+    lines: list[TimedLine]
+    own: Attributes
+    """Attributes of all events that have any, by the pass's node numbers."""
+    attrs: Attributes
+    """Attributes of the steps, which are numbered from 0."""
+    kinds: _Array
+    """Kind per step."""
+    producers: Ends
+    consumers: Ends
+    damage: Damage
+
+    @property
+    def is_tensor_core(self) -> bool:
+        """Whether its steps may be grouped in lock step with those of other cores."""
+        return self.guide >= 0 and tensor_core(self.plane.name) is not None
+
+    @property
+    def steps(self) -> int:
+        """How many nodes the plane adds: one per event of its grouping line."""
+        return int(self.lines[self.guide].begin.size) if self.guide >= 0 else 0
+
+    def step(self, number: int) -> tuple[str, int, int, str]:
+        """Event name, begin, length and line name of a step."""
+        line = self.lines[self.guide]
+        begin, end = int(line.begin[number]), int(line.end[number])
+        name = self.plane.event_names.get(int(line.metadata[number]), "")
+        return name, begin, (end - begin) % 2**64, line.name
+
+    def event_groups(self, step_groups: _Array, *, assigned: bool) -> list[_Array]:
+        """The group of every event, per line (`NO_GROUP`: none), given those of the steps.
+
+        A group that stands in the file stays where none is found, or everywhere unless groups
+        were ``assigned``.
+        """
+        nodes = max((int(line.node.max(initial=-1)) for line in self.lines), default=-1) + 1
+        given = np.full(nodes + 1, NO_GROUP, np.int64)
+        old = self.own.first(Role.GROUP_ID)
+        given[old.node] = old.signed
+        own = [given[line.node] for line in self.lines]
+        if not assigned:
+            return own
+        if self.guide >= 0:
+            own[self.guide] = step_groups
+        return overlap_groups(self.lines, own)
+
+
+def read_tpu_plane(buffer: Buffer, plane: PlaneOutline, *, rewrite: bool) -> TpuPlane:
+    """Read the plane ``plane`` of a TPU."""
+    seen: dict[int, LineEvents] = {}
+
+    def keep(events: LineEvents) -> None:
+        seen[events.line - plane.first_line] = events
+
+    got = PlanePass(buffer, plane, want_memory=False, rewrite=rewrite, own_ends=True, on_line=keep)
+    lines = []
+    for number, header in enumerate(got.headers):
+        events = seen.get(number)
+        if events is None:
+            none = np.zeros(0, np.int64)
+            lines.append(
+                TimedLine(header.name, none.view(np.uint64), none.view(np.uint64), none, none)
+            )
+            continue
+        base = np.uint64(events.timestamp_ns * 1000 % 2**64)
+        begin = events.begin.view(np.uint64) + base
+        end = begin + events.length.view(np.uint64)
+        lines.append(TimedLine(header.name, begin, end, events.metadata, events.node))
+    is_core = tensor_core(plane.name) is not None or is_sparse_core(plane.name)
+    guide = _grouping_line(lines) if is_core else -1
+    own = Attributes.of(got.found)
+    step_of, owner_of = _steps_of_nodes(lines, guide, got.nodes)
+    steps = lines[guide].begin.size if guide >= 0 else 0
+    kinds = np.zeros(steps, np.uint8)
+    mine = step_of >= 0
+    kinds[step_of[mine]] = got.found.get("node_kind")[mine]
+    rows = mine[own.node]
+    attrs = Attributes(step_of[own.node[rows]], own.role[rows], own.case[rows], own.bits[rows])
+
+    def ends(side: str) -> Ends:
+        nodes = owner_of[got.found.get(f"{side}_node")]
+        return Ends(nodes[nodes >= 0], got.found.get(f"{side}_key")[nodes >= 0])
+
+    return TpuPlane(
+        plane, guide, lines, own, attrs, kinds, ends("producer"), ends("consumer"), got.damage
+    )
+
+
+def _steps_of_nodes(lines: list[TimedLine], guide: int, nodes: int) -> tuple[_Array, _Array]:
+    """Per node of the pass: the step it is, and the step it belongs to (-1: none)."""
+    step_of, owner_of = np.full(nodes, -1, np.int32), np.full(nodes, -1, np.int32)
+    if guide < 0:
+        return step_of, owner_of
+    steps = lines[guide]
+    for number, line in enumerate(lines):
+        events = np.flatnonzero(line.node >= 0)
+        if number == guide:
+            step_of[line.node[events]] = events
+            owner_of[line.node[events]] = events
+        elif events.size:
+            inside = enclosing_step(steps.begin, steps.end, line.begin, line.end)
+            owner_of[line.node[events]] = inside[events]
+    return step_of, owner_of
+
+
+def overlap_groups(lines: list[TimedLine], own: list[_Array]) -> list[_Array]:
+    """Give events without a group that of the step or module run they overlap, on any device
+    plane of a TPU capture. ``own`` holds the groups so far, per line.
+    """
+    guide = _grouping_line(lines)
+    if guide < 0:
+        return own
+    begin, end, groups = lines[guide].begin, lines[guide].end, own[guide].copy()
+    if lines[guide].name in TPU_STEP_LINES:
+        begin, end, groups = _merge(begin, end, groups)
+    out = list(own)
+    for number, line in enumerate(lines):
+        if line.name not in (*TPU_STEP_LINES, "_counters_"):
+            found = overlapping_group(
+                begin, end, groups, line.begin, line.end, number == guide, NO_GROUP
+            )
+            out[number] = np.where(own[number] == NO_GROUP, found, own[number])
+    return out
+
+
+def _grouping_line(lines: list[TimedLine]) -> int:
+    """The line whose events stand for steps: the steps, else the modules, if it has any."""
+    for names in (TPU_STEP_LINES, TPU_MODULE_LINES):
+        last = _last_of(lines, names)
+        if last >= 0 and lines[last].begin.size:
+            return last
+    return -1
+
+
+def _last_of(lines: list[TimedLine], names: tuple[str, ...]) -> int:
+    return max((number for number, line in enumerate(lines) if line.name in names), default=-1)
+
+
+def _merge(begin: _Array, end: _Array, groups: _Array) -> tuple[_Array, _Array, _Array]:
+    """Join neighbouring steps of one group; drop those without one unless that would be all."""
+    if not (groups != NO_GROUP).any():
+        return begin, end, groups
+    starts = np.concatenate([[True], groups[1:] != groups[:-1]])
+    last = np.concatenate([np.flatnonzero(starts)[1:] - 1, [groups.size - 1]])
+    first = np.flatnonzero(starts)
+    kept = groups[first] != NO_GROUP
+    return begin[first[kept]], end[last[kept]], groups[first[kept]]

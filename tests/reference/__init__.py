@@ -1,0 +1,1 @@
+"""Slow, obvious implementations that the fast ones are tested against, and inputs for both."""

@@ -1,0 +1,108 @@
+"""The slow reference against what XProf's own unit test expects, and on every named case."""
+
+from __future__ import annotations
+
+import pytest
+
+from reference.cases import CASES, PROFILES, random_xspace
+from reference.grouping import group_events
+from reference.memory_profile import memory_profile
+from reference.xspace_builder import SpaceBuilder
+
+
+@pytest.fixture(scope="module")
+def upstream():
+    """The profile of the one allocator in xplane_to_memory_profile_test.cc."""
+    document = memory_profile(CASES["upstream_unit_test"].build())
+    assert document["memoryIds"] == ["GPU_0_bfc"]
+    assert (document["numHosts"], document["version"], document["hloModules"]) == (1, 1, [])
+    return document["memoryProfilePerAllocator"]["GPU_0_bfc"]
+
+
+def test_upstream_summary(upstream):
+    assert upstream["profileSummary"] == {
+        "peakBytesUsageLifetime": "9500",
+        "peakStats": {
+            "stackReservedBytes": "2000",
+            "heapAllocatedBytes": "5000",
+            "freeMemoryBytes": "3000",
+            "fragmentation": 0.0,
+            "peakBytesInUse": "7000",
+        },
+        "peakStatsTimePs": "70000",
+        "memoryCapacity": "10000",
+    }
+
+
+def test_upstream_rows(upstream):
+    rows = [
+        (row["snapshotIndex"], row["specialIndex"], row["numOccurrences"])
+        for row in upstream["activeAllocations"]
+    ]
+    assert rows == [("-1", "0", "1"), ("-2", "1", "1"), ("0", "-1", "1")]
+    (kept,) = upstream["memoryProfileSnapshots"]
+    assert kept["activityMetadata"]["tfOpName"] == "mul_grad/Sum"
+    assert kept["activityMetadata"]["dataType"] == "int64"
+    special = [
+        (allocation["tfOpName"], allocation["allocationBytes"])
+        for allocation in upstream["specialAllocations"]
+    ]
+    assert special == [("unused preallocated device memory", "4700"), ("stack", "2000")]
+
+
+def test_upstream_timeline(upstream):
+    timeline = [snapshot["activityMetadata"] for snapshot in upstream["sampledTimelineSnapshots"]]
+    assert [activity["stepId"] for activity in timeline] == ["0", "0", "0"]
+    free = timeline[1]
+    assert free["memoryActivity"] == "DEALLOCATION"
+    assert free["tfOpName"] == "foo/bar"
+    assert free["regionType"] == "output"
+    assert free["dataType"] == "float"
+    assert free["tensorShape"] == "[3, 3, 512, 512]"
+
+
+def test_groups_and_names():
+    space = SpaceBuilder()
+    line = space.host().line()
+    line.event("before", 0, 10)
+    line.event("train", 100, 100, {"_r": 1, "step_num": 170})
+    line.event("work", 120, 10)
+    grouping = group_events(space.space)
+    assert grouping.groups == {(0, 0, 1): 0, (0, 0, 2): 0}
+    assert grouping.names == {0: "train 170"}
+
+
+def test_crowds_are_not_connected():
+    sizes = {
+        name: len(group_events(CASES[name].build()).groups)
+        for name in ("crowd_64_by_64", "crowd_63_by_64", "crowd_64_by_63")
+    }
+    # The roots; else also the consumers, each with the allocation inside it.
+    assert sizes == {
+        "crowd_64_by_64": 64,
+        "crowd_63_by_64": 63 + 2 * 64,
+        "crowd_64_by_63": 64 + 2 * 63,
+    }
+
+
+@pytest.mark.parametrize(("count", "kept"), [(1000, 1000), (1001, 1000), (2500, 1000)])
+def test_sampling(count, kept):
+    document = memory_profile(CASES[f"sampling_{count}"].build())
+    profile = document["memoryProfilePerAllocator"]["GPU_0_bfc"]
+    assert len(profile["sampledTimelineSnapshots"]) == kept
+
+
+def test_no_host_plane_has_no_answer():
+    assert memory_profile(CASES["no_host_plane"].build()) is None
+
+
+def test_every_case_has_a_rule_and_a_sentence():
+    assert len(CASES) > 100
+    assert all(case.doc and case.rule and case.name == name for name, case in CASES.items())
+
+
+@pytest.mark.parametrize("profile", sorted(PROFILES))
+def test_random_spaces_repeat(profile):
+    first, again = random_xspace(3, profile), random_xspace(3, profile)
+    assert first == again
+    assert first != random_xspace(4, profile)
