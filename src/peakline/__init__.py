@@ -1,0 +1,62 @@
+"""Peakline: what a machine-learning job's memory is doing and where a step's time goes.
+
+Importing this package is cheap; its names load what they need when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from peakline.api import Profile, open  # noqa: A004 (used as peakline.open)
+    from peakline.errors import (
+        CheckFailed,
+        DamagedError,
+        InputError,
+        NotFoundError,
+        PeaklineError,
+        RemoteError,
+        StrictError,
+        UnknownFormatError,
+        UsageError,
+    )
+    from peakline.tools import ToolResult
+
+    __version__: str
+
+__all__ = [
+    "CheckFailed",
+    "DamagedError",
+    "InputError",
+    "NotFoundError",
+    "PeaklineError",
+    "Profile",
+    "RemoteError",
+    "StrictError",
+    "ToolResult",
+    "UnknownFormatError",
+    "UsageError",
+    "__version__",
+    "open",
+]
+
+_HOMES = {"Profile": "peakline.api", "ToolResult": "peakline.tools", "open": "peakline.api"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module that holds ``name`` on first use (PEP 562)."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("peakline")
+    elif name in __all__:
+        value = getattr(import_module(_HOMES.get(name, "peakline.errors")), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,12 @@
+"""What a tool name answers: one file per tool, one registry for every face."""
+
+from peakline.tools.registry import (
+    Tool,
+    ToolResult,
+    available_tools,
+    find_tool,
+    run_tool,
+    tool_names,
+)
+
+__all__ = ["Tool", "ToolResult", "available_tools", "find_tool", "run_tool", "tool_names"]

@@ -1,0 +1,87 @@
+"""The ``memory_profile`` tool: allocators' timelines and what was live at each one's peak.
+
+Equal to XProf's tool of the same name (openxla/xprof) field by field. A profile without host
+threads has no memory profile at all: the answer is then 0 bytes, as upstream's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from peakline.errors import NotFoundError
+from peakline.tools.registry import Tool
+
+if TYPE_CHECKING:
+    from peakline.profile import Profile
+
+__all__ = ["TOOL", "MemoryProfileParameters"]
+
+_TABLE = "memory_snapshots"
+_EMPTY = "no_memory_events"
+
+
+class MemoryProfileParameters(BaseModel):
+    """The parameters; text is accepted for numbers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: str | None = Field(None, description="the host, where a session has several")
+    memory_id: str | None = Field(None, description="only this allocator or memory")
+    max_snapshots: int = Field(
+        1000, ge=1, description="most snapshots of the sampled timeline (version 1)"
+    )
+    version: int = Field(
+        1,
+        ge=0,
+        le=1,
+        description="1: snapshots of the peak's table and a sampled timeline; "
+        "0: all snapshots in time order",
+    )
+
+
+def _supports(profile: Profile) -> bool:
+    return _TABLE in profile.tables
+
+
+def _run(profile: Profile, parameters: MemoryProfileParameters, output_format: str) -> bytes:
+    if parameters.host and parameters.host != profile.host:
+        known = profile.host or "one without a name"
+        raise NotFoundError(f"no host {parameters.host!r} in {profile.path}; there is: {known}")
+    if not _supports(profile):
+        _check_memory_id(parameters.memory_id, [])
+        profile.warn(_EMPTY, "the profile has no host threads, so no memory events")
+        return b""
+    # Compiling and loading the rules takes a moment: only when there is something to do.
+    from peakline.tools.memory_profile_output import Report, to_json, to_proto
+    from peakline.tools.memory_profile_rules import allocator_profiles, memory_ids
+
+    snapshots = profile.columns(_TABLE)
+    _check_memory_id(parameters.memory_id, memory_ids(snapshots))
+    if snapshots.rows == 0:
+        profile.warn(_EMPTY, "the profile has no memory events")
+    report = Report(
+        snapshots=snapshots,
+        allocators=list(allocator_profiles(snapshots, parameters.memory_id)),
+        modules=profile.columns("module_runs") if "module_runs" in profile.tables else None,
+        version=parameters.version,
+        max_snapshots=parameters.max_snapshots,
+    )
+    return to_proto(report) if output_format == "proto" else to_json(report)
+
+
+def _check_memory_id(wanted: str | None, known: list[str]) -> None:
+    if wanted is not None and wanted not in known:
+        listed = ", ".join(repr(name) for name in known) or "none"
+        raise NotFoundError(f"no memory {wanted!r} in the profile; there is: {listed}")
+
+
+TOOL = Tool(
+    name="memory_profile",
+    doc="Timeline of each allocator and the allocations live at its peak (MemoryProfile).",
+    parameters=MemoryProfileParameters,
+    formats=("json", "proto"),
+    supports=_supports,
+    run=_run,
+)

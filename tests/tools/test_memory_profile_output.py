@@ -1,0 +1,94 @@
+"""Numbers and texts as the C++ protobuf library spells them in JSON.
+
+The expected spellings were printed by XProf 2.24.2 for these very values.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.tools.snapshots import alloc, profile_of
+
+from peakline.tools.memory_profile_output import json_number, json_string
+
+
+@pytest.mark.parametrize(
+    ("value", "spelled"),
+    [
+        (0.0, "0"),
+        (-0.0, "-0"),
+        (1.0, "1"),
+        (-1.5, "-1.5"),
+        (0.1, "0.1"),
+        (1e-7, "1e-07"),
+        (1e-5, "1e-05"),
+        (0.0001, "0.0001"),
+        (0.00012345, "0.00012345"),
+        (0.1 + 0.2, "0.30000000000000004"),
+        (1 / 3, "0.33333333333333331"),
+        (2 / 3, "0.66666666666666663"),
+        (100.0, "100"),
+        (1e6, "1000000"),
+        (123456789.0, "123456789"),
+        (1e14, "100000000000000"),
+        (123456789012345.6, "123456789012345.59"),
+        (1e15, "1e+15"),
+        (4503599627370497.5, "4503599627370498"),
+        (1e16, "1e+16"),
+        (1.5e16, "1.5e+16"),
+        (123456789012345678.0, "1.2345678901234568e+17"),
+        (1e22, "1e+22"),
+        (5e-324, "4.94065645841247e-324"),
+        (1.7976931348623157e308, "1.7976931348623157e+308"),
+        (math.inf, '"Infinity"'),
+        (-math.inf, '"-Infinity"'),
+        (math.nan, '"NaN"'),
+    ],
+)
+def test_numbers(value, spelled):
+    assert json_number(value) == spelled
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_every_number_reads_back(value):
+    assert float(json_number(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        ("", '""'),
+        ("a/b [1, 2] &='|`", '"a/b [1, 2] &=\'|`"'),
+        ('"\\', '"\\"\\\\"'),
+        ("\b\f\n\r\t", '"\\b\\f\\n\\r\\t"'),
+        ("\x00\x01\x1f", '"\\u0000\\u0001\\u001f"'),
+        ("<>", '"\\u003c\\u003e"'),
+        ("\x7f\x85\x9f\xa0", '"\\u007f\\u0085\\u009f\xa0"'),
+        ("\xad", '"\\u00ad"'),
+        ("\u0600\u0603\u0604\u06dd\u070f", '"\\u0600\\u0603\u0604\\u06dd\\u070f"'),
+        ("\u17b4\u17b5\u17b6", '"\\u17b4\\u17b5\u17b6"'),
+        ("\u200a\u200b\u200f\u2010", '"\u200a\\u200b\\u200f\u2010"'),
+        ("\u2027\u2028\u202e\u202f", '"\u2027\\u2028\\u202e\u202f"'),
+        ("\u2060\u2064\u2065\u206a\u206f", '"\\u2060\\u2064\u2065\\u206a\\u206f"'),
+        ("\ufeff\ufff8\ufff9\ufffb\ufffc", '"\\ufeff\ufff8\\ufff9\\ufffb\ufffc"'),
+        ("\U0001d173\U0001d17a", '"\\ud834\\udd73\\ud834\\udd7a"'),
+        ("\U000e0001\U000e0020\U000e007f", '"\\udb40\\udc01\\udb40\\udc20\\udb40\\udc7f"'),
+        ("é😀\ue000", '"é😀\ue000"'),
+    ],
+)
+def test_texts(text, spelled):
+    assert json_string(text) == spelled
+
+
+def test_a_lone_surrogate_becomes_the_replacement_character():
+    profile = profile_of([alloc(0, 1, 8, tf_op_name="a\ud800b")])
+    assert '"a\ufffdb"' in profile.tool("memory_profile").content.decode()
+    assert "a\ufffdb".encode() in profile.tool("memory_profile", format="proto").content
+
+
+def test_an_activity_outside_the_enum_is_its_number():
+    content = profile_of([alloc(0, 1, 8, activity=9)]).tool("memory_profile").content
+    assert b'"memoryActivity":9,' in content
