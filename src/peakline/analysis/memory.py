@@ -1,0 +1,105 @@
+"""The memory answer: every allocator's peak, what stands out, and what could not be known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.analysis.findings import Finding, peak_findings
+from peakline.analysis.peak import AllocatorPeak, find_peaks
+from peakline.errors import NotFoundError
+from peakline.profile.columns import Columns
+
+__all__ = ["MemoryAnswer", "Notice", "explain_memory", "find_step", "records_of_step"]
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something the answer had to guess: a fixed word, how often, one line for a person."""
+
+    kind: str
+    count: int
+    detail: str
+
+
+@dataclass(frozen=True)
+class MemoryAnswer:
+    """What ``peakline memory`` says; ``step`` is the step it was restricted to, else None."""
+
+    allocators: tuple[AllocatorPeak, ...]
+    findings: tuple[Finding, ...]
+    notices: tuple[Notice, ...]
+    step: int | None
+
+
+def explain_memory(
+    events: Columns, steps: Columns, *, allocator: str | None = None, step: str | None = None
+) -> MemoryAnswer:
+    """Explain the peaks of ``allocator_events`` (in time order).
+
+    ``allocator`` keeps one allocator. ``step``, a step's id or name, asks for the largest
+    memory in use while that step ran instead of in the whole profile. Raises NotFoundError for
+    an unknown allocator or step.
+    """
+    number = None if step is None else find_step(step, steps)
+    if events.rows == 0:
+        return MemoryAnswer((), (), (), number)
+    eligible = None if number is None else records_of_step(number, events, steps)
+    peaks = find_peaks(events, allocator=allocator, eligible=eligible)
+    findings = [finding for peak in peaks for finding in peak_findings(peak)]
+    notices = [notice for peak in peaks for notice in _notices(peak)]
+    return MemoryAnswer(peaks, tuple(findings), tuple(notices), number)
+
+
+def find_step(step: str, steps: Columns) -> int:
+    """The id of the step given by id (``3``) or by name (``train 170``)."""
+    ids = steps.array("step_id").tolist()
+    if step.isdecimal() and int(step) in ids:
+        return int(step)
+    named = [i for i, name in zip(ids, steps.names("name").to_list(), strict=True) if name == step]
+    if named:
+        return int(named[0])
+    if not ids:
+        raise NotFoundError(f"no step {step!r}: the profile has no steps")
+    raise NotFoundError(
+        f"no step {step!r}; the profile has {len(ids)}, ids {min(ids)} to {max(ids)}"
+    )
+
+
+def records_of_step(step: int, events: Columns, steps: Columns) -> npt.NDArray[np.bool_]:
+    """Which records belong to ``step`` or happened between its start and end, on any thread."""
+    chosen = steps.array("step_id") == step
+    start = int(steps.array("start_ps")[chosen].min())
+    end = int(steps.array("end_ps")[chosen].max())
+    time = events.array("time_ps")
+    own = (events.array("step_id") == step) & events.is_valid("step_id")
+    within: npt.NDArray[np.bool_] = own | ((time >= start) & (time <= end))
+    return within
+
+
+def _notices(peak: AllocatorPeak) -> list[Notice]:
+    """What the explanation could not follow.
+
+    Frees of memory from before the profile are understood, and no notice.
+    """
+    name = peak.allocator or "(unnamed allocator)"
+    candidates = (
+        Notice(
+            "untracked_allocation",
+            peak.untracked_allocations,
+            f"{name}: records without id and address, whose buffers cannot be followed",
+        ),
+        Notice(
+            "double_allocation",
+            peak.double_allocations,
+            f"{name}: allocations where a buffer was live; the earlier one is taken as freed",
+        ),
+        Notice(
+            "unmatched_deallocation",
+            peak.unexplained_deallocations,
+            f"{name}: deallocations that match no allocation and no memory from before the profile",
+        ),
+    )
+    return [notice for notice in candidates if notice.count]

@@ -1,0 +1,225 @@
+"""The peak of every allocator, explained to the last byte.
+
+At the peak, memory in use is made of
+
+* live buffers: allocated inside the profile and not yet freed, whatever step they come from;
+* ``(before profile)``: what was in use before the first record, less the deallocations since
+  then that found no live buffer (they freed memory from before the profile);
+* ``(reserved)``: bytes the allocator reported as reserved outside its heap;
+* ``(unattributed)``: the signed rest, such as allocations that carry neither id nor address.
+  It is negative when the records name more than the allocator says is in use.
+
+Their bytes add up to the peak exactly. An allocator that does not report its bytes in use is
+measured by the running sum of its live buffers; then only those rows occur.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.analysis.lifetimes import Lifetimes, match_lifetimes
+from peakline.analysis.usage import Usage, buffer_bytes, measure
+from peakline.errors import NotFoundError
+from peakline.profile.columns import Columns
+
+__all__ = [
+    "BEFORE_PROFILE",
+    "RESERVED",
+    "UNATTRIBUTED",
+    "AllocatorPeak",
+    "PeakBuffer",
+    "find_peaks",
+]
+
+BEFORE_PROFILE = "(before profile)"
+RESERVED = "(reserved)"
+UNATTRIBUTED = "(unattributed)"
+
+_LABELS = ("op", "region_type", "data_type", "shape")
+
+
+@dataclass(frozen=True)
+class PeakBuffer:
+    """Buffers live at the peak that share op, region, type, shape and step of allocation.
+
+    ``bytes`` is the sum of their allocated bytes, ``count`` how many they are: 0 for the three
+    rows without a real op. What a record did not say is the empty string, or None for the step.
+    """
+
+    op: str
+    region_type: str
+    data_type: str
+    shape: str
+    bytes: int
+    count: int
+    start_step: int | None
+
+
+@dataclass(frozen=True)
+class AllocatorPeak:
+    """One allocator's memory. Times are picoseconds on the profile's clock, sizes bytes.
+
+    The fields up to ``peak_buffers`` are those of ``peakline memory --json``. ``reported`` says
+    whether the allocator reported its bytes in use; ``double_allocations`` counts allocations
+    under a key that was live (the earlier buffer is taken as ended);
+    ``unexplained_deallocations`` the unmatched ones that memory from before the profile cannot
+    explain.
+    """
+
+    allocator: str
+    capacity_bytes: int | None
+    peak_bytes: int
+    peak_time_ps: int
+    peak_step: int | None
+    lifetime_peak_bytes: int | None
+    fragmentation_at_peak: float | None
+    allocations: int
+    deallocations: int
+    unmatched_deallocations: int
+    untracked_allocations: int
+    live_at_end_bytes: int
+    peak_buffers: tuple[PeakBuffer, ...]
+    reported: bool
+    double_allocations: int
+    unexplained_deallocations: int
+
+    def as_json(self) -> dict[str, object]:
+        """The shape of one of ``allocators`` in ``peakline memory --json``."""
+        shape = {f.name: getattr(self, f.name) for f in fields(self)[:_JSON_FIELDS]}
+        shape["peak_buffers"] = [
+            {f.name: getattr(buffer, f.name) for f in fields(buffer)}
+            for buffer in self.peak_buffers
+        ]
+        return shape
+
+
+_JSON_FIELDS = 1 + [f.name for f in fields(AllocatorPeak)].index("peak_buffers")
+
+
+def find_peaks(
+    events: Columns, *, allocator: str | None = None, eligible: npt.NDArray[np.bool_] | None = None
+) -> tuple[AllocatorPeak, ...]:
+    """The peak of every allocator of ``allocator_events`` (in time order), by allocator name.
+
+    ``allocator`` keeps only the named one. ``eligible`` marks the records that may be the peak
+    (default: all); an allocator without one is left out, and the counts stay those of the whole
+    profile. Raises NotFoundError for an allocator without records.
+    """
+    lifetimes = match_lifetimes(events)
+    if allocator is not None and allocator not in lifetimes.allocators:
+        known = ", ".join(name or '""' for name in lifetimes.allocators)
+        raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")
+    usages = measure(events, lifetimes, eligible)
+    moments = np.array([usage.peak_row for usage in usages], np.int64)
+    if allocator is not None:
+        moments[np.arange(moments.size) != lifetimes.allocators.index(allocator)] = -1
+    groups = _live_groups(events, lifetimes, moments)
+    return tuple(
+        _explain(events, lifetimes.allocators[number], usages[number], groups[number])
+        for number in np.flatnonzero(moments >= 0).tolist()
+    )
+
+
+def _explain(events: Columns, name: str, usage: Usage, buffers: list[PeakBuffer]) -> AllocatorPeak:
+    row = usage.peak_row
+
+    def number(column: str) -> int | None:
+        return int(events.array(column)[row]) if events.is_valid(column)[row] else None
+
+    capacity = None
+    if usage.reported:
+        in_use, free = number("in_use_bytes") or 0, number("free_bytes")
+        reserved = number("reserved_bytes") or 0
+        if free is not None:
+            capacity = in_use + reserved + free
+        before = max(usage.before - usage.unmatched_bytes_at_peak, 0)
+        rest = usage.peak - reserved - before - sum(buffer.bytes for buffer in buffers)
+        special = {BEFORE_PROFILE: before, UNATTRIBUTED: rest, RESERVED: reserved}
+        buffers = buffers + [
+            PeakBuffer(op, "", "", "", size, 0, None) for op, size in special.items() if size
+        ]
+    fragmentation = None
+    if events.is_valid("fragmentation")[row]:
+        fragmentation = float(events.array("fragmentation")[row])
+        if not math.isfinite(fragmentation):
+            fragmentation = None
+    explained = usage.reported and usage.unmatched_bytes <= max(usage.before, 0)
+    return AllocatorPeak(
+        allocator=name,
+        capacity_bytes=capacity,
+        peak_bytes=usage.peak,
+        peak_time_ps=int(events.array("time_ps")[row]),
+        peak_step=number("step_id"),
+        lifetime_peak_bytes=usage.lifetime_peak,
+        fragmentation_at_peak=fragmentation,
+        allocations=usage.allocations,
+        deallocations=usage.deallocations,
+        unmatched_deallocations=usage.unmatched,
+        untracked_allocations=usage.untracked,
+        live_at_end_bytes=usage.live_at_end,
+        peak_buffers=tuple(sorted(buffers, key=_order)),
+        reported=usage.reported,
+        double_allocations=usage.double,
+        unexplained_deallocations=0 if explained else usage.unmatched,
+    )
+
+
+def _order(buffer: PeakBuffer) -> tuple[int, str, str, str, str, int]:
+    step = -1 if buffer.start_step is None else buffer.start_step
+    return (
+        -buffer.bytes,
+        buffer.op,
+        buffer.region_type,
+        buffer.data_type,
+        buffer.shape,
+        step,
+    )
+
+
+def _live_groups(
+    events: Columns, lifetimes: Lifetimes, moments: npt.NDArray[np.int64]
+) -> list[list[PeakBuffer]]:
+    """Per allocator, the groups of buffers live after record ``moments[allocator]``."""
+    rows = lifetimes.live_after(moments)
+    labels = [events.names(name) for name in _LABELS]
+    step_known = events.is_valid("step_id")[rows]
+    steps, step_codes = np.unique(
+        np.where(step_known, events.array("step_id")[rows], -1), return_inverse=True
+    )
+    keys = [lifetimes.allocator[rows], *(label.codes[rows] for label in labels)]
+    keys += [step_codes.astype(np.int32), step_known.astype(np.int32)]
+    combined = np.zeros(rows.size, np.int64)
+    bound = 1
+    for key in keys:
+        span = int(key.max(initial=-1)) + 2
+        if bound * span >= 2**62:
+            _, combined = np.unique(combined, return_inverse=True)
+            bound = rows.size
+        combined = combined * span + key + 1
+        bound *= span
+    _, first, group, counts = np.unique(
+        combined, return_index=True, return_inverse=True, return_counts=True
+    )
+    sizes = np.zeros(first.size, np.int64)
+    np.add.at(sizes, group, buffer_bytes(events, rows))
+
+    # Equal strings may have several codes, and a null label is shown as an empty one.
+    merged: dict[tuple[int, str, str, str, str, int | None], tuple[int, int]] = {}
+    for number, sample in enumerate(first.tolist()):
+        row = int(rows[sample])
+        op, region, data_type, shape = (label[row] or "" for label in labels)
+        step = int(steps[step_codes[sample]]) if step_known[sample] else None
+        owner = int(lifetimes.allocator[row])
+        size, count = merged.get((owner, op, region, data_type, shape, step), (0, 0))
+        merged[owner, op, region, data_type, shape, step] = (
+            size + int(sizes[number]),
+            count + int(counts[number]),
+        )
+    found: list[list[PeakBuffer]] = [[] for _ in lifetimes.allocators]
+    for (owner, op, region, data_type, shape, step), (size, count) in merged.items():
+        found[owner].append(PeakBuffer(op, region, data_type, shape, size, count, step))
+    return found
