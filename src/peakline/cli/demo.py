@@ -1,0 +1,19 @@
+"""``peakline demo``: the main job on a real session that comes with the package."""
+
+from __future__ import annotations
+
+from peakline.cli.memory import show_memory
+from peakline.cli.options import Json
+
+__all__ = ["demo"]
+
+
+def demo(*, json: Json = False) -> None:
+    """Explain the memory of a bundled training job (a Keras CNN, 16 steps)."""
+    from importlib.resources import files
+
+    import peakline
+
+    logdir = files("peakline") / "demo"
+    with peakline.open(str(logdir)) as profile:
+        show_memory(profile, as_json=json)

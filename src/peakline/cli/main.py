@@ -1,0 +1,134 @@
+"""The entry point: verbs in, one exit code out."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from peakline.cli.demo import demo
+from peakline.cli.memory import memory
+from peakline.cli.sql import sql
+from peakline.cli.text import one_line
+from peakline.cli.tool import tool
+from peakline.errors import PeaklineError
+
+__all__ = ["app", "main"]
+
+_DEBUG = "--debug"
+_BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
+_INTERRUPTED = 130
+_OUR_FAULT = 70
+
+app = typer.Typer(
+    name="peakline",
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: Rich would be imported at every start
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _verb in (memory, tool, sql, demo):
+    app.command()(_verb)
+
+
+@app.callback(invoke_without_command=True)
+def peakline_command(
+    context: typer.Context,
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[  # noqa: ARG001  (main takes it out wherever it stands; here for the help)
+        bool, typer.Option(_DEBUG, help="Show a traceback for an error; with any verb.")
+    ] = False,
+) -> None:
+    """What a machine-learning job's memory is doing, from the profiles its runtime writes.
+
+    Exit codes: 0 done, 1 a check failed or a query was refused, 2 usage, 3 the input cannot be
+    read, 4 a remote host failed, 70 our own fault.
+    """
+    if version:
+        import peakline
+
+        print(f"peakline {peakline.__version__}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line with ``arguments`` (default: those of the process).
+
+    Returns the exit code. An error is one line on standard error; ``--debug`` adds the
+    traceback.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    options = words[: words.index("--")] if "--" in words else words
+    debug = _DEBUG in options
+    if debug:
+        words.remove(_DEBUG)
+    for stream in (sys.stdout, sys.stderr):
+        # A name that the terminal's encoding lacks must not end the program.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _abandon_output()
+        return _BROKEN_PIPE
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except Exception as error:  # noqa: BLE001  (whatever happens, one line and an exit code)
+        if debug:
+            import traceback
+
+            traceback.print_exc()
+        message, code = _verdict(error)
+        print(f"peakline: {one_line(message)}", file=sys.stderr)
+        if isinstance(error, OSError):
+            _abandon_output()
+        return code
+    return code
+
+
+def _run(words: list[str]) -> int:
+    """Parse and run. Typer's own entry point would answer a broken pipe with a failed check."""
+    command = get_command(app)
+    try:
+        with command.make_context("peakline", words) as context:
+            command.invoke(context)
+    except typer.Exit as finished:
+        return finished.exit_code
+    return 0
+
+
+def _verdict(error: Exception) -> tuple[str, int]:
+    """The message and the exit code for ``error``."""
+    if isinstance(error, PeaklineError):
+        return str(error), error.exit_code
+    complaint = getattr(error, "format_message", None)
+    if complaint is not None:
+        # A usage error of the argument parser, whose class depends on Typer's version.
+        context = getattr(error, "ctx", None)
+        verb = context.command_path if context is not None else "peakline"
+        message = " ".join(complaint().split()).rstrip(".")
+        return f"{message}; see {verb} --help", 2
+    if isinstance(error, MemoryError):
+        return "out of memory", _OUR_FAULT
+    return f"unexpected {type(error).__name__}: {error} (--debug shows where)", _OUR_FAULT
+
+
+def _abandon_output() -> None:
+    """Nobody reads standard output any more: what is left in its buffer goes nowhere."""
+    with contextlib.suppress(io.UnsupportedOperation), Path(os.devnull).open("wb") as sink:
+        os.dup2(sink.fileno(), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""``peakline memory``: the peak of every allocator and what was live at it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from peakline.cli.options import Host, Json, PathArgument, SessionId, Strict, print_warnings
+from peakline.cli.output import print_json
+
+if TYPE_CHECKING:
+    from peakline.analysis.memory import MemoryAnswer
+    from peakline.api import Profile
+    from peakline.profile.columns import Columns
+
+__all__ = ["memory", "show_memory"]
+
+_NOTHING = "no_memory_events"
+
+
+def memory(
+    path: PathArgument,
+    allocator: Annotated[
+        str | None,
+        typer.Option("--allocator", metavar="NAME", help="Only this allocator."),
+    ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option(
+            "--step",
+            metavar="STEP",
+            help="The largest use while this step ran: a step's id, or its name.",
+        ),
+    ] = None,
+    session: SessionId = None,
+    host: Host = None,
+    *,
+    json: Json = False,
+    strict: Strict = False,
+) -> None:
+    """Explain the memory peak: how much, when, and what was live."""
+    import peakline
+
+    with peakline.open(path, session=session, host=host, strict=strict) as profile:
+        show_memory(profile, allocator=allocator, step=step, as_json=json)
+
+
+def show_memory(
+    profile: Profile, *, allocator: str | None = None, step: str | None = None, as_json: bool
+) -> None:
+    """Print the memory answer for ``profile``, then what had to be guessed."""
+    answer = _answer(profile, allocator, step)
+    if answer is None or not answer.allocators:
+        where = "this profile" if answer is None or answer.step is None else f"step {step}"
+        nothing = f"no memory events in {where}"
+        profile.warn(_NOTHING, nothing)
+    else:
+        nothing = ""
+        for notice in answer.notices:
+            profile.warn(notice.kind, notice.detail, notice.count)
+    if as_json:
+        print_json(_document(profile, answer))
+    elif nothing:
+        from peakline.cli.text import one_line
+
+        print(one_line(f"{profile.path}: {nothing}"))
+    elif answer is not None:
+        from peakline.cli.memory_screen import print_memory
+
+        print_memory(profile, answer, _steps(profile))
+    print_warnings(profile.warnings, besides=_NOTHING)
+
+
+def _answer(profile: Profile, allocator: str | None, step: str | None) -> MemoryAnswer | None:
+    """The answer, or None when the format has no memory events or the file holds none."""
+    if "allocator_events" not in profile.tables:
+        return None
+    events = profile.columns("allocator_events")
+    if not events.rows:
+        return None
+    # Compiling and loading the kernels takes a moment: only when there is something to explain.
+    from peakline.analysis.memory import explain_memory
+
+    return explain_memory(events, _steps(profile), allocator=allocator, step=step)
+
+
+def _steps(profile: Profile) -> Columns:
+    """The steps; none where the format does not know them."""
+    if "steps" in profile.tables:
+        return profile.columns("steps")
+    from peakline.profile.tables import empty_columns
+
+    return empty_columns("steps")
+
+
+def _document(profile: Profile, answer: MemoryAnswer | None) -> dict[str, object]:
+    return {
+        "profile": {
+            "path": profile.path,
+            "format": profile.format,
+            "host": profile.host,
+            "duration_ps": profile.duration_ps,
+        },
+        "allocators": [peak.as_json() for peak in answer.allocators] if answer else [],
+        "findings": [finding.as_json() for finding in answer.findings] if answer else [],
+        "warnings": [
+            {"kind": kind, "count": count, "detail": detail}
+            for kind, count, detail in profile.warnings
+        ],
+    }

@@ -1,0 +1,56 @@
+"""Tables on a person's screen."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from peakline.cli.text import one_line
+
+__all__ = ["indented", "plain_table", "show"]
+
+_PIPE_WIDTH = 100_000
+
+
+def show(parts: Iterable[RenderableType], stream: TextIO | None = None) -> None:
+    """Print ``parts`` below one another on ``stream`` (default: standard output).
+
+    A terminal's width is kept to; into a pipe or file no cell is ever cut or folded. There is
+    no markup: names from files are text, never instructions.
+    """
+    stream = sys.stdout if stream is None else stream
+    width = shutil.get_terminal_size().columns if stream.isatty() else _PIPE_WIDTH
+    console = Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
+    for part in parts:
+        with console.capture() as capture:
+            console.print(part)
+        for line in capture.get().splitlines():
+            print(line.rstrip(), file=stream)
+
+
+def indented(part: RenderableType) -> Padding:
+    """``part``, two columns to the right."""
+    return Padding(part, (0, 0, 0, 2), expand=False)
+
+
+def plain_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[str] = ()
+) -> Table:
+    """A table without lines but one under the head; ``right`` names right-aligned columns."""
+    numbers = set(right)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        if column in numbers:
+            table.add_column(Text(one_line(column)), justify="right", no_wrap=True)
+        else:
+            table.add_column(Text(one_line(column)), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
+    return table

@@ -1,0 +1,176 @@
+"""``peakline sql``: a query over a profile's tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from peakline.cli.options import (
+    Force,
+    Host,
+    Output,
+    PathArgument,
+    SessionId,
+    Strict,
+    print_warnings,
+)
+from peakline.cli.output import deliver
+from peakline.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["SqlFormat", "sql"]
+
+_SCREEN_ROWS = 1000
+
+
+class SqlFormat(StrEnum):
+    """How the answer is written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+def sql(
+    path: PathArgument,
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", show_default=False, help="One SELECT statement.")
+    ],
+    format: Annotated[  # noqa: A002  (the option is called --format)
+        SqlFormat, typer.Option("--format", help="How to write the answer.")
+    ] = SqlFormat.TABLE,
+    output: Output = None,
+    session: SessionId = None,
+    host: Host = None,
+    *,
+    force: Force = False,
+    strict: Strict = False,
+) -> None:
+    """Answer an SQL query over the tables of PATH."""
+    import peakline
+
+    if format is SqlFormat.PARQUET and output is None and sys.stdout.isatty():
+        raise UsageError("parquet is no text for a terminal; choose a file with -o")
+    with peakline.open(path, session=session, host=host, strict=strict) as profile:
+        answer = profile.sql(query)
+        print_warnings(profile.warnings)
+        source = profile.path
+    if format is SqlFormat.TABLE and output is None:
+        _print_table(answer)
+        return
+    write = _WRITERS[format]
+    deliver(lambda stream: write(answer, stream), output, force=force, source=source)
+
+
+def _rows(answer: pa.Table) -> Iterator[list[Any]]:
+    """The rows as plain values, a batch at a time."""
+    for batch in answer.to_batches(max_chunksize=10_000):
+        columns = [column.to_pylist() for column in batch.columns]
+        yield from (list(row) for row in zip(*columns, strict=True))
+
+
+def _text(value: object) -> str:
+    """A value in a table or CSV cell; null is empty."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict | list | bytes):
+        return json.dumps(_plain(value))
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: whole decimals are integers, NaN and infinities null."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)
+
+
+def _write_csv(answer: pa.Table, stream: BinaryIO) -> None:
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(answer.column_names)
+    writer.writerows([_text(value) for value in row] for row in _rows(answer))
+    text.detach()
+
+
+def _write_json(answer: pa.Table, stream: BinaryIO) -> None:
+    names = answer.column_names
+    separator = "[\n"
+    for row in _rows(answer):
+        document = {name: _plain(value) for name, value in zip(names, row, strict=True)}
+        stream.write((separator + json.dumps(document, allow_nan=False)).encode())
+        separator = ",\n"
+    stream.write(b"[]\n" if separator == "[\n" else b"\n]\n")
+
+
+def _write_parquet(answer: pa.Table, stream: BinaryIO) -> None:
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    pq.write_table(answer, buffer)
+    stream.write(buffer.getbuffer())
+
+
+def _write_table(answer: pa.Table, stream: BinaryIO) -> None:
+    """Aligned columns without a limit, for a file."""
+    from peakline.cli.screen import show
+
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n", write_through=True)
+    show([_screen_table(answer)], text)
+    text.detach()
+
+
+def _print_table(answer: pa.Table) -> None:
+    from peakline.cli.screen import show
+
+    show([_screen_table(answer.slice(0, _SCREEN_ROWS))])
+    hidden = answer.num_rows - _SCREEN_ROWS
+    if hidden > 0:
+        print(f"peakline: {hidden} more rows; --format csv has them all", file=sys.stderr)
+
+
+def _screen_table(answer: pa.Table) -> Any:
+    import pyarrow as pa
+
+    from peakline.cli.screen import plain_table
+
+    def is_number(kind: pa.DataType) -> bool:
+        return bool(
+            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        )
+
+    numbers = [field.name for field in answer.schema if is_number(field.type)]
+    rows = ([_text(value) for value in row] for row in _rows(answer))
+    return plain_table(answer.column_names, rows, right=numbers)
+
+
+_WRITERS: dict[SqlFormat, Callable[[Any, BinaryIO], None]] = {
+    SqlFormat.TABLE: _write_table,
+    SqlFormat.CSV: _write_csv,
+    SqlFormat.JSON: _write_json,
+    SqlFormat.PARQUET: _write_parquet,
+}

@@ -1,0 +1,48 @@
+"""The command line in this process, and profiles made by hand for it to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from tests.analysis.records import events
+from tests.profile.fake import FakeReader, columns_of
+
+from peakline.cli.main import main
+
+
+@dataclass(frozen=True)
+class Run:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def peakline(capsys):
+    """Run the entry point with these words; gives the exit code and both outputs."""
+
+    def run(*words):
+        capsys.readouterr()
+        code = main([str(word) for word in words])
+        return Run(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def opened(monkeypatch, tmp_path):
+    """A path that opens as a profile with these allocator records, and steps if it knows any."""
+
+    def make(rows, steps=None, losses=None):
+        tables = {"allocator_events": events(rows)}
+        if steps is not None:
+            tables["steps"] = columns_of("steps", steps)
+        reader = FakeReader(tables, losses=losses)
+        monkeypatch.setattr("peakline.sources.open_reader", lambda _path: reader, raising=False)
+        path = tmp_path / "fake.pb"
+        path.write_bytes(b"x")
+        reader.path = str(path)
+        return path
+
+    return make

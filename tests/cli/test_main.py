@@ -1,0 +1,184 @@
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+# A GraphDef: node {name: "a" op: "Placeholder"} versions {producer: 1}
+GRAPH = b'\n\x10\n\x01a\x12\x0bPlaceholder"\x02\x08\x01'
+PROGRAM = Path(sys.executable).with_name("peakline")
+
+
+def test_version_and_help(peakline):
+    assert peakline("--version").out == f"peakline {version('peakline')}\n"
+    shown = peakline("--help")
+    assert shown.code == 0
+    for verb in ("memory", "tool", "sql", "demo"):
+        assert f"\n  {verb}" in shown.out
+        assert peakline(verb, "--help").code == 0
+
+
+def test_no_verb_is_a_usage_error_with_the_help(peakline):
+    run = peakline()
+    assert (run.code, run.out) == (2, "")
+    assert "Usage: peakline" in run.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nonsense"], "No such command 'nonsense'; see peakline --help"),
+        (["memory"], "Missing argument 'PATH'; see peakline memory --help"),
+        (["memory", "--bogus", "x"], "No such option: --bogus"),
+        (["sql", "p", "select 1", "--format", "xml"], "xml"),
+        (["tool", "memory_profile"], "tool takes NAME and PATH"),
+        (["tool", "--list", "a", "b"], "tool --list takes PATH alone"),
+    ],
+)
+def test_usage_errors_are_one_line_and_exit_2(peakline, words, message):
+    run = peakline(*words)
+    assert (run.code, run.out) == (2, "")
+    assert run.err.startswith("peakline: ")
+    assert message in run.err
+    assert run.err.count("\n") == 1
+
+
+@pytest.fixture
+def bad_inputs(tmp_path):
+    """Paths that cannot be read as a profile, by what is wrong with them."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    files = {
+        "nothing.pb": b"",
+        "text.txt": b"These are words, line after line.\n" * 40,
+        "zeros.pb": bytes(4096),
+        "graph.pb": GRAPH,
+        "not.xplane.pb.gz": b"\x1f\x8b\x08\x00broken",
+        "session/vm.xplane.pb": b"",
+    }
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    names = ["empty", "link", "missing", "text.txt/inside", *files]
+    return {name: str(tmp_path / name) for name in [*names, "session"]}
+
+
+INPUTS = [
+    "empty",
+    "link",
+    "missing",
+    "text.txt/inside",
+    "nothing.pb",
+    "text.txt",
+    "zeros.pb",
+    "graph.pb",
+    "not.xplane.pb.gz",
+    "session",
+]
+
+
+@pytest.mark.parametrize("verb", ["memory", "tool", "sql"])
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_bad_input_is_one_line_and_exit_3(peakline, bad_inputs, verb, name):
+    path = bad_inputs[name]
+    words = {
+        "memory": ["memory", path, "--json"],
+        "tool": ["tool", "memory_profile", path],
+        "sql": ["sql", path, "select * from allocator_events"],
+    }[verb]
+    run = peakline(*words)
+    assert (run.code, run.out) == (3, "")
+    assert run.err.startswith("peakline: ")
+    assert path in run.err
+    assert run.err.count("\n") == 1
+
+
+def test_an_unexpected_error_is_one_line_and_exit_70(peakline, monkeypatch):
+    def fail(*_words, **_options):
+        message = "two\nlines"
+        raise ValueError(message)
+
+    monkeypatch.setattr("peakline.api.open", fail)
+    monkeypatch.setattr("peakline.open", fail)
+    run = peakline("memory", "x")
+    assert run.code == 70
+    assert run.err == "peakline: unexpected ValueError: two\\nlines (--debug shows where)\n"
+    run = peakline("memory", "x", "--debug")
+    assert run.code == 70
+    assert "Traceback" in run.err
+    assert run.err.endswith("(--debug shows where)\n")
+
+
+def test_an_interrupt_is_quiet(peakline, monkeypatch):
+    def interrupt(*_words, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("peakline.open", interrupt)
+    run = peakline("memory", "x")
+    assert (run.code, run.out, run.err) == (130, "", "")
+
+
+def test_debug_after_two_dashes_is_an_argument(peakline):
+    assert "--debug: no such file" in peakline("memory", "--", "--debug").err
+
+
+def test_the_installed_program(tmp_path):
+    run = subprocess.run([PROGRAM, "memory", tmp_path], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (3, "")
+    assert run.stderr.startswith(f"peakline: {tmp_path}: no sessions here")
+
+
+def test_a_reader_that_stops_reading_ends_the_program_quietly(sessions):
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        run = subprocess.run(
+            [PROGRAM, "memory", sessions / "tf2_cnn", "--json"],
+            stdout=write,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        os.close(write)
+    assert (run.returncode, run.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_said_once():
+    with Path("/dev/full").open("wb") as full:
+        run = subprocess.run(
+            [PROGRAM, "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert run.returncode == 70
+    assert "No space left" in run.stderr
+    assert run.stderr.count("\n") == 1
+
+
+def test_names_that_the_terminal_cannot_show_do_not_end_the_program(sessions):
+    run = subprocess.run(
+        [PROGRAM, "sql", sessions / "tf2_cnn", "select 'größe' as n", "--format", "csv"],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("words", [["--version"], ["memory"], ["tool", "memory_profile"]])
+def test_start_up_loads_only_what_the_question_needs(sessions, words):
+    path = [str(sessions / "tf2_cnn")] if words != ["--version"] else []
+    program = (
+        "import sys; from peakline.cli.main import main; code = main(sys.argv[1:]);"
+        "heavy = {'duckdb', 'pyarrow', 'pandas', 'rich'} & set(sys.modules);"
+        "print(code, sorted(heavy), file=sys.stderr)"
+    )
+    json = ["--json"] if words == ["memory"] else []
+    run = subprocess.run(
+        [sys.executable, "-c", program, *words, *path, *json],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.stderr == "0 []\n"

@@ -1,0 +1,212 @@
+import gzip
+import json
+
+import pytest
+from tests.analysis.records import alloc, free
+
+STEPS = [{"step_id": 0, "name": "train 170", "start_ps": 0, "end_ps": 9}]
+ROWS = [
+    alloc(1, 3 * 2**20, op="dense/MatMul", region_type="output", data_type="float",
+          shape="[3, 3]", step_id=0, allocator="gpu", in_use_bytes=2**23, free_bytes=2**25,
+          reserved_bytes=0, fragmentation=0.25, peak_bytes=2**24, time_ps=5 * 10**9),
+    alloc(2, 512, allocator="gpu", in_use_bytes=2**23 + 512, free_bytes=2**25 - 512,
+          reserved_bytes=0, fragmentation=0.25, peak_bytes=2**24, time_ps=6 * 10**9),
+    free(2, 512, allocator="gpu", in_use_bytes=2**23, time_ps=7 * 10**9),
+]  # fmt: skip
+
+
+def test_the_screen(peakline, opened):
+    path = opened(ROWS, STEPS)
+    run = peakline("memory", path)
+    assert (run.code, run.err) == (0, "")
+    assert (
+        run.out
+        == f"""\
+{path} (fake, host worker-0, 0.000 ms)
+
+gpu
+  peak             8.0 MiB (8,389,120 bytes) at 6.000 ms
+  capacity         40.0 MiB, the peak takes 20.0%
+  lifetime peak    16.0 MiB as the allocator reported
+  fragmentation    25.0% at the peak
+  records          2 allocations, 1 deallocations
+  live at the end  3.0 MiB
+
+  live at the peak
+     SIZE  SHARE  COUNT  OP                REGION  TYPE   SHAPE   STEP
+  5.0 MiB  62.5%         (before profile)
+  3.0 MiB  37.5%      1  dense/MatMul      output  float  [3, 3]  0 (train 170)
+    512 B   0.0%      1  (no op)
+"""
+    )
+
+
+def test_the_json(peakline, opened):
+    path = opened(ROWS, STEPS)
+    run = peakline("memory", path, "--json")
+    assert (run.code, run.err) == (0, "")
+    document = json.loads(run.out)
+    assert document["profile"] == {
+        "path": str(path),
+        "format": "fake",
+        "host": "worker-0",
+        "duration_ps": 1234,
+    }
+    assert (document["findings"], document["warnings"]) == ([], [])
+    (allocator,) = document["allocators"]
+    assert allocator["peak_bytes"] == 8389120 == sum(b["bytes"] for b in allocator["peak_buffers"])
+    assert allocator["peak_buffers"][1] == {
+        "op": "dense/MatMul",
+        "region_type": "output",
+        "data_type": "float",
+        "shape": "[3, 3]",
+        "bytes": 3 * 2**20,
+        "count": 1,
+        "start_step": 0,
+    }
+
+
+def test_one_allocator(peakline, opened):
+    path = opened([*ROWS, alloc(1, 9, allocator="cpu", time_ps=8 * 10**9)])
+    document = json.loads(peakline("memory", path, "--json").out)
+    assert [a["allocator"] for a in document["allocators"]] == ["cpu", "gpu"]
+    document = json.loads(peakline("memory", path, "--json", "--allocator", "cpu").out)
+    assert [a["allocator"] for a in document["allocators"]] == ["cpu"]
+    run = peakline("memory", path, "--allocator", "tpu")
+    assert (run.code, run.err.count("\n")) == (3, 1)
+    assert "cpu, gpu" in run.err
+
+
+def test_a_step_by_id_or_name(peakline, opened):
+    path = opened(ROWS, STEPS)
+    for step in ("0", "train 170"):
+        run = peakline("memory", path, "--step", step)
+        assert "peak while step 0 (train 170) ran  8.0 MiB (8,388,608 bytes)" in run.out
+    run = peakline("memory", path, "--step", "7")
+    assert (run.code, run.out) == (3, "")
+    assert "no step '7'" in run.err
+
+
+def test_a_step_without_memory_events(peakline, opened):
+    path = opened([alloc(1, 1, time_ps=50)], STEPS)
+    run = peakline("memory", path, "--step", "0")
+    assert (run.code, run.out) == (0, f"{path}: no memory events in step 0\n")
+
+
+def test_many_rows_are_cut_and_counted(peakline, opened):
+    path = opened([alloc(n, 1024 * (100 - n), op=f"op{n}") for n in range(25)])
+    run = peakline("memory", path)
+    assert "op19" in run.out
+    assert "op20" not in run.out
+    assert "  and 5 more rows, 390.0 KiB (all with --json)\n" in run.out
+
+
+def test_findings_and_hostile_names(peakline, opened):
+    path = opened([alloc(1, 99, op="[red]\x1b[2J\n", in_use_bytes=99, free_bytes=1)])
+    out = peakline("memory", path).out
+    assert "warning: (unnamed allocator): the peak takes 99.0% of the capacity\n  Reduce" in out
+    assert "[red]\\x1b[2J\\n" in out
+    assert "\x1b" not in out
+
+
+def test_what_could_not_be_followed_is_a_warning_and_an_error_when_strict(peakline, opened):
+    path = opened([alloc(None, 1)], losses={"allocator_events": ("truncated", "half\nan event", 3)})
+    run = peakline("memory", path, "--json")
+    assert run.code == 0
+    assert json.loads(run.out)["warnings"][0] == {
+        "kind": "truncated",
+        "count": 3,
+        "detail": "half\nan event",
+    }
+    assert run.err.splitlines()[0] == "peakline: warning: truncated (3): half\\nan event"
+    assert run.err.splitlines()[1].startswith("peakline: warning: untracked_allocation (1): ")
+    run = peakline("memory", path, "--strict")
+    assert (run.code, run.out, run.err.count("\n")) == (3, "", 1)
+    assert "truncated (3)" in run.err
+    path = opened([alloc(None, 1)])
+    run = peakline("memory", path, "--json", "--strict")
+    assert (run.code, run.out) == (3, "")
+    assert "untracked_allocation (1)" in run.err
+
+
+def test_every_sample_is_explained_to_the_byte_without_a_rest(peakline, sample):
+    run = peakline("memory", sample, "--json")
+    assert run.code == 0
+    document = json.loads(run.out)
+    assert bool(document["allocators"]) is ("tf2" in str(sample))
+    for allocator in document["allocators"]:
+        assert sum(b["bytes"] for b in allocator["peak_buffers"]) == allocator["peak_bytes"]
+        assert "(unattributed)" not in {b["op"] for b in allocator["peak_buffers"]}
+
+
+def test_the_memory_of_a_real_training_job(peakline, sessions):
+    document = json.loads(peakline("memory", sessions / "tf2_cnn", "--json", "--strict").out)
+    assert document["profile"]["format"] == "xplane"
+    assert document["profile"]["host"] == "vm"
+    assert document["findings"] == []
+    (allocator,) = document["allocators"]
+    buffers = allocator.pop("peak_buffers")
+    assert allocator.pop("peak_time_ps") <= document["profile"]["duration_ps"]
+    allocator.pop("peak_step")
+    assert allocator == {
+        "allocator": "bfc_cpu_allocator_for_gpu",
+        "capacity_bytes": 64 * 2**30,
+        "peak_bytes": 76584448,
+        "lifetime_peak_bytes": 76863232,
+        "fragmentation_at_peak": 0.387264,
+        "allocations": 1986,
+        "deallocations": 1984,
+        "unmatched_deallocations": 3,
+        "untracked_allocations": 0,
+        "live_at_end_bytes": 413440,
+    }
+    biggest = {(b["op"].split("/")[-2], b["shape"], b["bytes"]) for b in buffers[:2]}
+    assert {(name, size) for name, _, size in biggest} == {("convolution", 2**25)}
+    assert {shape for _, shape, _ in biggest} == {"[201,900,27]", "[56,784,144]"}
+
+
+def test_a_truncated_file_is_answered_from_what_is_whole(peakline, sessions, tmp_path):
+    (source,) = (sessions / "tf2_cnn").rglob("*.gz")
+    content = gzip.decompress(source.read_bytes())
+    path = tmp_path / "half.xplane.pb"
+    path.write_bytes(content[: len(content) // 2])
+    run = peakline("memory", path, "--json")
+    assert run.code == 0
+    warnings = json.loads(run.out)["warnings"]
+    assert warnings
+    told = [warning for warning in warnings if warning["kind"] != "no_memory_events"]
+    assert {warning["kind"] for warning in told} == {"truncated", "names_lost"}
+    assert run.err.count("peakline: warning: ") == len(told)
+    run = peakline("memory", path, "--json", "--strict")
+    assert (run.code, run.out, run.err.count("\n")) == (3, "", 1)
+    assert str(path) in run.err
+
+
+def test_the_demo_is_the_memory_answer_for_the_bundled_session(peakline, sessions):
+    demo = peakline("demo")
+    assert (demo.code, demo.err) == (0, "")
+    sample = peakline("memory", sessions / "tf2_cnn")
+    assert demo.out.splitlines()[1:] == sample.out.splitlines()[1:]
+    document = json.loads(peakline("demo", "--json").out)
+    assert document["allocators"][0]["peak_bytes"] == 76584448
+
+
+@pytest.mark.parametrize("host", ["localhost_47507", "localhost:56665"])
+def test_a_host_of_several(peakline, sessions, host):
+    run = peakline("memory", sessions / "tf2_multihost")
+    assert run.code == 2
+    assert "localhost_47507, localhost_56665" in run.err
+    run = peakline("memory", sessions / "tf2_multihost", "--host", host, "--json")
+    name = json.loads(run.out)["profile"]["path"]
+    assert name.endswith(f"{host.replace(':', '_')}.xplane.pb")
+
+
+def test_a_profile_without_memory_events(peakline, sessions):
+    run = peakline("memory", sessions / "jax_cpu")
+    assert (run.code, run.err) == (0, "")
+    assert run.out.endswith(": no memory events in this profile\n")
+    assert run.out.count("\n") == 1
+    run = peakline("memory", sessions / "jax_cpu", "--json")
+    document = json.loads(run.out)
+    assert document["allocators"] == []
+    assert [warning["kind"] for warning in document["warnings"]] == ["no_memory_events"]
