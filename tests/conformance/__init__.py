@@ -1,0 +1,1 @@
+"""Comparisons with the software whose files and answers Peakline reproduces."""

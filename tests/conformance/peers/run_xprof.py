@@ -1,0 +1,61 @@
+"""Ask XProf about many files in one process. Runs in the peers' environment, without Peakline.
+
+    python run_xprof.py REQUESTS RESULTS
+
+REQUESTS is a JSON list of ``{"path", "memory_profile", "xplane"}``: an XSpace file (plain or
+gzip), and where to write the tool's JSON text and the grouped XSpace; either may be null.
+RESULTS gets one JSON line per finished request: null, or the text of the error. A crash of the
+library ends the process; the first request without a line is then the one that did it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from xprof.convert import _pywrap_profiler_plugin  # type: ignore[import-not-found]
+
+TOOLS = {"memory_profile": "memory_profile", "xplane": "_xplane.pb"}
+
+
+def answer(request: dict[str, Any]) -> str | None:
+    """Write what ``request`` asks for; returns the error's text, or None."""
+    content = Path(request["path"]).read_bytes()
+    if content.startswith(b"\x1f\x8b"):
+        content = gzip.decompress(content)
+    # The library writes caches beside its input, so each file gets a log directory of its own.
+    logdir = Path(tempfile.mkdtemp())
+    try:
+        session = logdir / "plugins" / "profile" / "session"
+        session.mkdir(parents=True)
+        path = session / "host.xplane.pb"
+        path.write_bytes(content)
+        for wanted, tool in TOOLS.items():
+            if request[wanted] is None:
+                continue
+            result, success = _pywrap_profiler_plugin.xspace_to_tools_data([str(path)], tool, {})
+            if not success:
+                return str(result, errors="replace")
+            Path(request[wanted]).write_bytes(result)
+    except RuntimeError as error:
+        return str(error)
+    finally:
+        shutil.rmtree(logdir, ignore_errors=True)
+    return None
+
+
+def main() -> None:
+    requests, results = sys.argv[1:]
+    with Path(results).open("a") as lines:
+        for request in json.loads(Path(requests).read_text()):
+            lines.write(json.dumps(answer(request)) + "\n")
+            lines.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Our message definitions against those of TensorFlow, TensorBoard and XProf."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.conformance
+
+PEERS = Path(__file__).parent / "peers"
+
+# Where a release is behind what is upstream: enable_multipass came after TensorFlow 2.21.
+BEHIND = {
+    "tensorflow": (
+        "tensorflow.ProfileOptions, field 16: ours {'name': 'enable_multipass'",
+        "tensorflow.ProfileOptions, declaration order",
+    )
+}
+
+
+@pytest.fixture(scope="module")
+def python():
+    interpreter = os.environ.get("PEAKLINE_PEERS_PYTHON")
+    if not interpreter:
+        pytest.skip("PEAKLINE_PEERS_PYTHON does not name the peers' interpreter")
+    return interpreter
+
+
+def run(python, script, *arguments):
+    done = subprocess.run(
+        [python, str(PEERS / script), *arguments], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def results(python):
+    return json.loads(run(python, "schema_peers.py"))
+
+
+@pytest.fixture(params=["tensorflow", "tensorboard", "xprof", "xprof_library"])
+def result(request, results):
+    if results[request.param] is None:
+        pytest.skip(f"{request.param} is not installed beside the peers")
+    return request.param, results[request.param]
+
+
+def test_enough_is_compared(result):
+    name, compared = result
+    least = {"tensorflow": 150, "tensorboard": 110, "xprof": 8, "xprof_library": 39}[name]
+    assert len(compared["messages"]) >= least
+    services = {"tensorflow.ProfileAnalysis", "tensorflow.ProfilerService"}
+    assert set(compared["services"]) == (services if name == "xprof_library" else set())
+
+
+def test_definitions_are_equal(result):
+    name, compared = result
+    new = [text for text in compared["differences"] if not text.startswith(BEHIND.get(name, ()))]
+    assert new == []
+
+
+def test_filled_messages_survive_both_ways(result):
+    _, compared = result
+    assert compared["round_trip_failures"] == []
+
+
+def test_every_message_of_ours_has_a_peer(results):
+    known = {
+        name for peer in results.values() if isinstance(peer, dict) for name in peer["messages"]
+    }
+    assert set(results["ours"]) - known == set()
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "peakline tensorflow",
+        "tensorflow peakline",
+        "peakline tensorboard",
+        "tensorboard peakline",
+        "tensorflow xprof tensorboard peakline",
+        "peakline xprof tensorboard tensorflow",
+    ],
+)
+def test_packages_live_together_in_any_order(python, results, order):
+    names = order.split()
+    missing = [name for name in names if name != "peakline" and results[name] is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} is not installed beside the peers")
+    run(python, "schema_import_order.py", *names)
