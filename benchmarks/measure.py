@@ -1,0 +1,115 @@
+"""Runs a command as a fresh process and measures the whole of it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Run", "Summary", "machine", "run_once", "summarise"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One process: wall time and CPU time in seconds, peak resident memory in bytes."""
+
+    wall_s: float
+    cpu_s: float
+    peak_bytes: int
+    exit_code: int
+    timed_out: bool
+    stdout: bytes
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Median, least and most of several runs."""
+
+    runs: int
+    wall_s: float
+    wall_least_s: float
+    wall_most_s: float
+    cpu_s: float
+    peak_bytes: int
+
+
+def run_once(
+    command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, limit_s: float = 900
+) -> Run:
+    """Run ``command`` to its end, from start to exit, and ask the kernel what it used.
+
+    The peak resident memory is ``ru_maxrss`` of that one process. Linux counts the memory of the
+    process that forks as well, so the caller must be small; this module imports nothing big.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        begin = time.perf_counter()
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env={**os.environ, **(env or {})},
+        )
+        timed_out = False
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            wall_s = time.perf_counter() - begin
+            if pid:
+                break
+            if wall_s > limit_s and not timed_out:
+                timed_out = True
+                process.kill()
+            time.sleep(0.001)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        return Run(
+            wall_s,
+            usage.ru_utime + usage.ru_stime,
+            usage.ru_maxrss * 1024,
+            process.returncode,
+            timed_out,
+            out.read(),
+            err.read().decode(errors="replace"),
+        )
+
+
+def summarise(runs: Sequence[Run]) -> Summary:
+    """Medians of ``runs``, which must not be empty."""
+    walls = [run.wall_s for run in runs]
+    return Summary(
+        len(runs),
+        statistics.median(walls),
+        min(walls),
+        max(walls),
+        statistics.median(run.cpu_s for run in runs),
+        int(statistics.median(run.peak_bytes for run in runs)),
+    )
+
+
+def machine() -> dict[str, str]:
+    """What it ran on, in words."""
+    cpu = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.processor() or platform.machine(),
+    )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    system = platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    return {
+        "CPU": cpu,
+        "Cores": str(len(os.sched_getaffinity(0))),
+        "Memory": f"{memory / 2**30:.1f} GiB",
+        "System": f"{system}, Linux {platform.release()}",
+        "Load before": f"{os.getloadavg()[0]:.2f}",
+    }

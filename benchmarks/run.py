@@ -1,0 +1,255 @@
+"""Measures Peakline against XProf on the same files in one run and writes RESULTS.md.
+
+    make bench
+
+or, with an environment that has XProf::
+
+    python benchmarks/run.py --peers .venv-peers/bin/python
+
+Every measurement is a whole fresh process, from its start to its exit, writing its answer to a
+file. Peakline and XProf take turns, so that a change of the machine's pace meets both. XProf
+keeps cache files beside its input: every run gets its own new folder with a hard link to the
+data. Peakline's kernels are compiled once before (that first run is a case of its own).
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import gzip
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from measure import Run, machine, run_once, summarise
+from report import Row, write_results
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "tests/data/sessions/tf2_cnn/plugins/profile/2026_11_20_16_57_05/vm.xplane.pb.gz"
+
+_XPROF = """
+import sys
+from xprof.convert import raw_to_tool_data
+data, _ = raw_to_tool_data.xspace_to_tool_data([sys.argv[1]], "memory_profile", {})
+if data is None:
+    sys.exit("no answer")
+with open(sys.argv[2], "wb") as file:
+    file.write(data if isinstance(data, bytes) else data.encode())
+"""
+
+_PEAKLINE = """
+import sys
+import peakline
+with peakline.open(sys.argv[1]) as profile:
+    data = profile.tool("memory_profile").content
+with open(sys.argv[2], "wb") as file:
+    file.write(data)
+"""
+
+
+class Bench:
+    """The two environments and a folder for the runs on the same file system as the data."""
+
+    def __init__(self, peers: Path, scratch: Path) -> None:
+        # Links are not followed: a virtual environment is found by the path that was called.
+        self.ours = Path(sys.executable).with_name("peakline")
+        self.peers = peers
+        self.scratch = scratch
+        self.cache = scratch / "kernels"
+
+    def peakline(self, words: list[str], data: Path, cache: Path | None = None) -> Run:
+        """``peakline WORDS`` with DATA in place of the word ``PATH``."""
+        with _folder(self.scratch, data) as (path, answer):
+            places = {"PATH": str(path), "ANSWER": str(answer)}
+            return run_once(
+                [self.ours, *(places.get(word, word) for word in words)],
+                env={"NUMBA_CACHE_DIR": str(cache or self.cache)},
+            )
+
+    def tool(self, data: Path, outputs: list[object], cache: Path | None = None) -> Run:
+        """Peakline's memory_profile tool, called as XProf's is, from Python.
+
+        What it answered is added to ``outputs``.
+        """
+        with _folder(self.scratch, data) as (path, answer):
+            command = [sys.executable, "-c", _PEAKLINE, path, answer]
+            run = run_once(command, env={"NUMBA_CACHE_DIR": str(cache or self.cache)})
+            outputs.append(_essence(answer))
+            return run
+
+    def warm_up(self, data: Path) -> None:
+        """Compile the kernels this file needs, and bring the file into the page cache."""
+        _repeat(1, lambda: self.tool(data, []), lambda: self.peakline(["memory", "PATH"], data))
+
+    def xprof(self, data: Path, outputs: list[object], limit_s: float = 900) -> Run:
+        """XProf's memory_profile tool; what it answered is added to ``outputs``."""
+        with _folder(self.scratch, data) as (path, answer):
+            run = run_once([self.peers, "-c", _XPROF, path, answer], limit_s=limit_s)
+            outputs.append(_essence(answer))
+            return run
+
+
+class _folder:  # noqa: N801 (used like a function)
+    """A new folder with a hard link to the data under a host's file name, removed afterwards."""
+
+    def __init__(self, scratch: Path, data: Path) -> None:
+        self.path = Path(tempfile.mkdtemp(dir=scratch))
+        os.link(data, self.path / "vm.xplane.pb")
+
+    def __enter__(self) -> tuple[Path, Path]:
+        return self.path / "vm.xplane.pb", self.path / "answer.json"
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.path)
+
+
+def _essence(answer: Path) -> object:
+    """What both answers must have in common, per allocator; None when there is no answer."""
+    if not answer.exists():
+        return None
+    profile = json.loads(answer.read_bytes())
+    return {
+        memory_id: {
+            "sampled snapshots": len(memory["sampledTimelineSnapshots"]),
+            "active allocations": len(memory["activeAllocations"]),
+            "special allocations": memory["specialAllocations"],
+            "summary": memory["profileSummary"],
+            "steps": sorted(
+                {row["activityMetadata"]["stepId"] for row in memory["sampledTimelineSnapshots"]}
+            ),
+        }
+        for memory_id, memory in profile["memoryProfilePerAllocator"].items()
+    }
+
+
+def _repeat(times: int, *measures: Callable[[], Run]) -> list[list[Run]]:
+    """Run the measures in turn, ``times`` times; a failed process ends the benchmark."""
+    runs: list[list[Run]] = [[] for _ in measures]
+    for _ in range(times):
+        for kept, measure in zip(runs, measures, strict=True):
+            run = measure()
+            if run.exit_code:
+                raise SystemExit(f"exit code {run.exit_code}: {run.stderr.strip()[-2000:]}")
+            kept.append(run)
+    return runs
+
+
+def _version(python: Path, package: str) -> str:
+    code = f"from importlib.metadata import version; print(version({package!r}))"
+    return run_once([python, "-c", code]).stdout.decode().strip()
+
+
+def prepare(data: Path, *, large: bool) -> list[tuple[str, Path]]:
+    """The files: the real one, and its repetitions in time; made when they are not there."""
+    data.mkdir(exist_ok=True)
+    real = data / "tf2_cnn.xplane.pb"
+    real.write_bytes(gzip.decompress(SOURCE.read_bytes()))
+    files = [("1 MB (real)", real)]
+    for name, target in (("40 MB", "40MB"), ("390 MB", "390MB"), ("3 GiB", "3GiB")):
+        if target == "3GiB" and not large:
+            continue
+        path = data / f"tf2_cnn_{target}.xplane.pb"
+        if not path.exists():
+            part = path.with_suffix(".part")
+            command = [sys.executable, ROOT / "benchmarks/scale.py", "--target", target, part]
+            made = run_once(command)
+            if made.exit_code:
+                raise SystemExit(made.stderr)
+            print(made.stdout.decode().strip())
+            part.rename(path)
+        files.append((name, path))
+    return files
+
+
+def measure_tool(bench: Bench, name: str, path: Path, repeats: int) -> list[Row]:
+    """Both programs' memory_profile on one file; raises SystemExit when the answers differ."""
+    ours: list[object] = []
+    theirs: list[object] = []
+    runs = _repeat(repeats, lambda: bench.tool(path, ours), lambda: bench.xprof(path, theirs))
+    if any(answer != ours[0] for answer in ours + theirs) or ours[0] is None:
+        raise SystemExit(f"{name}: the answers differ:\n{ours[0]}\n{theirs[0]}")
+    size = path.stat().st_size
+    return [
+        Row(name, size, "memory_profile", "Peakline", summarise(runs[0])),
+        Row(name, size, "memory_profile", "XProf", summarise(runs[1])),
+    ]
+
+
+def measure_large(bench: Bench, name: str, path: Path) -> tuple[list[Row], str]:
+    """The file that protobuf libraries cannot read; also returns what XProf says about it."""
+    runs = _repeat(2, lambda: bench.tool(path, []))
+    row = Row(name, path.stat().st_size, "memory_profile", "Peakline", summarise(runs[0]))
+    said = bench.xprof(path, [], limit_s=300)
+    if not said.exit_code:
+        return [row], f"{name}: XProf answered after {said.wall_s:.1f} s."
+    words = [line for line in said.stderr.splitlines() if line.strip()]
+    message = next((line for line in words if "parse" in line), words[-1] if words else "")
+    message = re.sub(r"\S*/vm\.xplane\.pb", "FILE", message.rpartition("] ")[2])
+    outcome = "timed out" if said.timed_out else f"exit code {said.exit_code}"
+    return [row], f"{name}: no answer from XProf, {outcome} after {said.wall_s:.1f} s: `{message}`"
+
+
+def measure_memory(bench: Bench, name: str, path: Path, repeats: int) -> list[Row]:
+    """``peakline memory`` as a person and as a script calls it."""
+    rows = []
+    for words in (["memory", "PATH"], ["memory", "PATH", "--json"]):
+        runs = _repeat(repeats, lambda words=words: bench.peakline(words, path))
+        command = " ".join(words).replace(" PATH", "")
+        rows.append(Row(name, path.stat().st_size, command, "Peakline", summarise(runs[0])))
+    return rows
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Measure Peakline against XProf.")
+    parser.add_argument("--peers", type=Path, required=True, help="Python that has XProf")
+    parser.add_argument("--data", type=Path, default=ROOT / "bench-data", help="folder for data")
+    parser.add_argument("--repeats", type=int, default=5, help="runs of each command")
+    parser.add_argument("--no-large", dest="large", action="store_false", help="skip 3 GiB")
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks/RESULTS.md")
+    options = parser.parse_args()
+
+    files = prepare(options.data, large=options.large)
+    with tempfile.TemporaryDirectory(dir=options.data) as scratch:
+        bench = Bench(Path.cwd() / options.peers, Path(scratch))
+        facts = machine()
+        facts["Python"] = sys.version.split()[0]
+        for package in ("peakline", "numpy", "numba", "pyarrow", "duckdb"):
+            facts[package] = _version(Path(sys.executable), package)
+        facts["xprof"] = _version(bench.peers, "xprof")
+        facts["Date"] = dt.datetime.now(dt.UTC).date().isoformat()
+
+        real = files[0][1]
+        cold = _repeat(3, lambda: bench.tool(real, [], Path(tempfile.mkdtemp(dir=bench.scratch))))
+        rows = [
+            Row(
+                files[0][0],
+                real.stat().st_size,
+                "memory_profile, first run",
+                "Peakline",
+                summarise(cold[0]),
+            )
+        ]
+        large = ""
+        for name, path in files:
+            print(f"measuring {name}", flush=True)
+            bench.warm_up(path)
+            if name == "3 GiB":
+                more, large = measure_large(bench, name, path)
+                rows += more
+                rows += measure_memory(bench, name, path, 1)
+            else:
+                rows += measure_tool(bench, name, path, options.repeats)
+                rows += measure_memory(bench, name, path, options.repeats)
+    text = write_results(options.results, rows, facts, large)
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
