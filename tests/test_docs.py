@@ -1,0 +1,114 @@
+"""A verb, flag, tool, parameter, table or column that the documentation lacks fails here."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from typer.main import get_command
+
+from peakline.cli.main import app
+from peakline.profile.tables import TABLES
+from peakline.tools import find_tool, tool_names
+
+
+def _section(page: str, title: str) -> str:
+    """The part of a page under the heading ``## title``."""
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    assert found, f"no heading {title!r}"
+    return found.group(1)
+
+
+def _commands():
+    root = get_command(app)
+    return [("peakline", root)] + [
+        (f"peakline {name}", command) for name, command in root.commands.items()
+    ]
+
+
+@pytest.fixture(scope="module")
+def page(root):
+    def read(name: str) -> str:
+        return (root / name).read_text(encoding="utf-8")
+
+    return read
+
+
+def test_the_generated_pages_are_fresh(root):
+    script = root / "scripts" / "generate_docs.py"
+    run = subprocess.run(
+        [sys.executable, script, "--check"], capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_every_column_is_documented(page, table):
+    section = _section(page("docs/tables.md"), table.name)
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \|[^|]*\| (.+) \|$", section, re.MULTILINE)
+    assert rows == [(column.name, column.type, column.doc) for column in table.columns]
+    assert all(column.doc for column in table.columns)
+    assert table.doc in section
+
+
+def test_every_table_is_named_in_the_architecture(page):
+    section = _section(page("docs/architecture.md"), "The tables")
+    assert [name for name in TABLES if f"`{name}" not in section] == []
+
+
+@pytest.mark.parametrize(("name", "command"), _commands(), ids=[name for name, _ in _commands()])
+def test_every_flag_is_documented(page, name, command):
+    section = _section(page("docs/cli.md"), name)
+    for parameter in command.params:
+        assert parameter.help, f"{name}: {parameter.name} has no help"
+        for spelling in [] if parameter.param_type_name == "argument" else parameter.opts:
+            assert re.search(rf"`{re.escape(spelling)}[` ]", section), f"{name} {spelling}"
+
+
+def test_every_verb_is_in_the_interfaces_and_the_readme(page):
+    interfaces = _section(page("docs/interfaces.md"), "Command line")
+    readme = page("README.md")
+    for name, _ in _commands()[1:]:
+        assert f"`{name}" in interfaces, name
+        assert name in readme, name
+
+
+@pytest.mark.parametrize("name", tool_names())
+def test_every_tool_parameter_and_format_is_documented(page, name):
+    tool = find_tool(name)
+    section = _section(page("docs/tools.md"), name)
+    for parameter, field in tool.parameters.model_fields.items():
+        assert field.description, f"{name}: {parameter} has no description"
+        assert f"| `{parameter}` |" in section, parameter
+    assert all(f"`{kind}`" in section for kind in tool.formats)
+
+
+def test_the_memory_profile_page_names_every_parameter(page):
+    text = page("docs/memory-profile.md")
+    assert [
+        p for p in find_tool("memory_profile").parameters.model_fields if f"`{p}`" not in text
+    ] == []
+
+
+def test_links_between_pages_lead_somewhere(root):
+    pages = [*root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("tests/data/*.md")]
+    broken = [
+        f"{page.name}: {target}"
+        for page in pages
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        if "://" not in target and not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def test_the_readme_has_two_set_up_commands_near_its_top(page):
+    blocks = re.findall(
+        r"^```(?:console|sh)\n(.*?)^```", page("README.md"), re.DOTALL | re.MULTILINE
+    )
+    assert [line.partition("#")[0].strip() for line in blocks[0].splitlines()] == [
+        "make demo",
+        "make test",
+    ]
+    assert page("README.md").index(blocks[0]) < 1500
