@@ -34,7 +34,8 @@ _HEADER = '''\
 # fmt: off
 
 import builtins
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from collections.abc import Mapping as _Mapping
 from typing import Literal, final, overload
 
 from google.protobuf.internal.containers import (
@@ -212,7 +213,7 @@ def _argument(field: FieldDescriptor) -> str:
     """What the constructor takes for a field."""
     if types := _map_types(field):
         key, value = types
-        return f"Mapping[{_value(key)}, {_value(value)}]"
+        return f"_Mapping[{_value(key)}, {_value(value)}]"
     return f"Iterable[{_value(field)}]" if field.is_repeated else _value(field)
 
 

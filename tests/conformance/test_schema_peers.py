@@ -71,7 +71,9 @@ def test_every_message_of_ours_has_a_peer(results):
     known = {
         name for peer in results.values() if isinstance(peer, dict) for name in peer["messages"]
     }
-    assert set(results["ours"]) - known == set()
+    # Our own envelope, and pprof, which none of the peers carries.
+    alone = {name for name in results["ours"] if name.startswith(("peakline.", "perftools."))}
+    assert set(results["ours"]) - known == alone
 
 
 @pytest.mark.parametrize(

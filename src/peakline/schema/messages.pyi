@@ -3,7 +3,8 @@
 # fmt: off
 
 import builtins
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from collections.abc import Mapping as _Mapping
 from typing import Literal, final, overload
 
 from google.protobuf.internal.containers import (
@@ -48,6 +49,7 @@ __all__ = [
     "ExecTime",
     "FullTypeDef",
     "FullTypeId",
+    "Function",
     "FunctionDef",
     "FunctionDefLibrary",
     "FunctionSpec",
@@ -58,8 +60,12 @@ __all__ = [
     "GraphNodeProto",
     "HistogramProto",
     "HloModule",
+    "Label",
+    "Line",
     "ListValue",
+    "Location",
     "LogMessage",
+    "Mapping",
     "MemAllocatorStats",
     "MemChunk",
     "Memory",
@@ -67,8 +73,10 @@ __all__ = [
     "MemoryActivityMetadata",
     "MemoryAggregationStats",
     "MemoryDump",
+    "MemoryLog",
     "MemoryLogRawAllocation",
     "MemoryLogRawDeallocation",
+    "MemoryLogRecord",
     "MemoryLogStep",
     "MemoryLogTensorAllocation",
     "MemoryLogTensorDeallocation",
@@ -97,6 +105,7 @@ __all__ = [
     "OptionsProto",
     "PairValue",
     "PerAllocatorMemoryProfile",
+    "Profile",
     "ProfileNode",
     "ProfileOptions",
     "ProfileProto",
@@ -114,6 +123,7 @@ __all__ = [
     "ResourceHandleProto",
     "RunMetadata",
     "RunOptions",
+    "Sample",
     "SaveSliceInfoDef",
     "SaveableObject",
     "SavedAsset",
@@ -155,6 +165,7 @@ __all__ = [
     "Tuple",
     "TupleValue",
     "TypeSpecProto",
+    "ValueType",
     "VariableAggregation",
     "VariableDef",
     "VariableSynchronization",
@@ -210,7 +221,7 @@ class AdviceProto(Message):
     def __init__(
         self,
         *,
-        checkers: Mapping[builtins.str, AdviceProto.Checker] | None = ...,
+        checkers: _Mapping[builtins.str, AdviceProto.Checker] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['checkers']) -> None: ...
 
@@ -224,7 +235,7 @@ class AdvisorOptionsProto(Message):
         def __init__(
             self,
             *,
-            options: Mapping[builtins.str, builtins.str] | None = ...,
+            options: _Mapping[builtins.str, builtins.str] | None = ...,
         ) -> None: ...
         def ClearField(self, field_name: Literal['options']) -> None: ...
     CHECKERS_FIELD_NUMBER: Literal[1]
@@ -233,7 +244,7 @@ class AdvisorOptionsProto(Message):
     def __init__(
         self,
         *,
-        checkers: Mapping[builtins.str, AdvisorOptionsProto.CheckerOption] | None = ...,
+        checkers: _Mapping[builtins.str, AdvisorOptionsProto.CheckerOption] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['checkers']) -> None: ...
 
@@ -884,7 +895,7 @@ class DeviceStepStats(Message):
         *,
         device: builtins.str | None = ...,
         node_stats: Iterable[NodeExecStats] | None = ...,
-        thread_names: Mapping[builtins.int, builtins.str] | None = ...,
+        thread_names: _Mapping[builtins.int, builtins.str] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['device', 'node_stats', 'thread_names']) -> None: ...
 
@@ -896,7 +907,7 @@ class DictValue(Message):
     def __init__(
         self,
         *,
-        fields: Mapping[builtins.str, StructuredValue] | None = ...,
+        fields: _Mapping[builtins.str, StructuredValue] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['fields']) -> None: ...
 
@@ -1009,7 +1020,7 @@ class ExecMemory(Message):
         residual_bytes: builtins.int | None = ...,
         output_bytes: builtins.int | None = ...,
         allocator_bytes_in_use: builtins.int | None = ...,
-        output_memory: Mapping[builtins.int, Memory] | None = ...,
+        output_memory: _Mapping[builtins.int, Memory] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['memory_micros', 'host_temp_bytes', 'host_persistent_bytes', 'accelerator_temp_bytes', 'accelerator_persistent_bytes', 'requested_bytes', 'peak_bytes', 'residual_bytes', 'output_bytes', 'allocator_bytes_in_use', 'output_memory']) -> None: ...
 
@@ -1042,8 +1053,8 @@ class ExecProfile(Message):
         run_count: builtins.int | None = ...,
         all_start_micros: builtins.int | None = ...,
         latest_end_micros: builtins.int | None = ...,
-        accelerator_execs: Mapping[builtins.str, ExecTime] | None = ...,
-        cpu_execs: Mapping[builtins.str, ExecTime] | None = ...,
+        accelerator_execs: _Mapping[builtins.str, ExecTime] | None = ...,
+        cpu_execs: _Mapping[builtins.str, ExecTime] | None = ...,
         devices: Iterable[builtins.str] | None = ...,
         memory_execs: Iterable[ExecMemory] | None = ...,
         allocations: Iterable[AllocationRecord] | None = ...,
@@ -1124,6 +1135,29 @@ class _FullTypeId(_EnumTypeWrapper[builtins.int]):
 FullTypeId: _FullTypeId
 
 @final
+class Function(Message):
+    ID_FIELD_NUMBER: Literal[1]
+    NAME_FIELD_NUMBER: Literal[2]
+    SYSTEM_NAME_FIELD_NUMBER: Literal[3]
+    FILENAME_FIELD_NUMBER: Literal[4]
+    START_LINE_FIELD_NUMBER: Literal[5]
+    id: builtins.int
+    name: builtins.int
+    system_name: builtins.int
+    filename: builtins.int
+    start_line: builtins.int
+    def __init__(
+        self,
+        *,
+        id: builtins.int | None = ...,
+        name: builtins.int | None = ...,
+        system_name: builtins.int | None = ...,
+        filename: builtins.int | None = ...,
+        start_line: builtins.int | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['id', 'name', 'system_name', 'filename', 'start_line']) -> None: ...
+
+@final
 class FunctionDef(Message):
     @final
     class ArgAttrs(Message):
@@ -1133,7 +1167,7 @@ class FunctionDef(Message):
         def __init__(
             self,
             *,
-            attr: Mapping[builtins.str, AttrValue] | None = ...,
+            attr: _Mapping[builtins.str, AttrValue] | None = ...,
         ) -> None: ...
         def ClearField(self, field_name: Literal['attr']) -> None: ...
     SIGNATURE_FIELD_NUMBER: Literal[1]
@@ -1162,11 +1196,11 @@ class FunctionDef(Message):
         *,
         signature: OpDef | None = ...,
         node_def: Iterable[NodeDef] | None = ...,
-        ret: Mapping[builtins.str, builtins.str] | None = ...,
-        attr: Mapping[builtins.str, AttrValue] | None = ...,
-        control_ret: Mapping[builtins.str, builtins.str] | None = ...,
-        arg_attr: Mapping[builtins.int, FunctionDef.ArgAttrs] | None = ...,
-        resource_arg_unique_id: Mapping[builtins.int, builtins.int] | None = ...,
+        ret: _Mapping[builtins.str, builtins.str] | None = ...,
+        attr: _Mapping[builtins.str, AttrValue] | None = ...,
+        control_ret: _Mapping[builtins.str, builtins.str] | None = ...,
+        arg_attr: _Mapping[builtins.int, FunctionDef.ArgAttrs] | None = ...,
+        resource_arg_unique_id: _Mapping[builtins.int, builtins.int] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: Literal['signature']) -> builtins.bool: ...
     def ClearField(self, field_name: Literal['signature', 'node_def', 'ret', 'attr', 'control_ret', 'arg_attr', 'resource_arg_unique_id']) -> None: ...
@@ -1307,10 +1341,10 @@ class GraphDebugInfo(Message):
         self,
         *,
         files: Iterable[builtins.str] | None = ...,
-        traces: Mapping[builtins.str, GraphDebugInfo.StackTrace] | None = ...,
-        frames_by_id: Mapping[builtins.int, GraphDebugInfo.FileLineCol] | None = ...,
-        name_to_trace_id: Mapping[builtins.str, builtins.int] | None = ...,
-        traces_by_id: Mapping[builtins.int, GraphDebugInfo.StackTrace] | None = ...,
+        traces: _Mapping[builtins.str, GraphDebugInfo.StackTrace] | None = ...,
+        frames_by_id: _Mapping[builtins.int, GraphDebugInfo.FileLineCol] | None = ...,
+        name_to_trace_id: _Mapping[builtins.str, builtins.int] | None = ...,
+        traces_by_id: _Mapping[builtins.int, GraphDebugInfo.StackTrace] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['files', 'traces', 'frames_by_id', 'name_to_trace_id', 'traces_by_id']) -> None: ...
 
@@ -1419,7 +1453,7 @@ class GraphNodeProto(Message):
         float_ops: builtins.int | None = ...,
         total_float_ops: builtins.int | None = ...,
         tensor_value: TFProfTensorProto | None = ...,
-        input_shapes: Mapping[builtins.int, TensorShapeProto] | None = ...,
+        input_shapes: _Mapping[builtins.int, TensorShapeProto] | None = ...,
         accelerator_exec_micros: builtins.int | None = ...,
         cpu_exec_micros: builtins.int | None = ...,
         total_accelerator_exec_micros: builtins.int | None = ...,
@@ -1492,6 +1526,43 @@ class HloModule(Message):
     def ClearField(self, field_name: Literal['name', 'start_time_ps', 'end_time_ps', 'id', 'plane_name']) -> None: ...
 
 @final
+class Label(Message):
+    KEY_FIELD_NUMBER: Literal[1]
+    STR_FIELD_NUMBER: Literal[2]
+    NUM_FIELD_NUMBER: Literal[3]
+    NUM_UNIT_FIELD_NUMBER: Literal[4]
+    key: builtins.int
+    str: builtins.int
+    num: builtins.int
+    num_unit: builtins.int
+    def __init__(
+        self,
+        *,
+        key: builtins.int | None = ...,
+        str: builtins.int | None = ...,
+        num: builtins.int | None = ...,
+        num_unit: builtins.int | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['key', 'str', 'num', 'num_unit']) -> None: ...
+
+@final
+class Line(Message):
+    FUNCTION_ID_FIELD_NUMBER: Literal[1]
+    LINE_FIELD_NUMBER: Literal[2]
+    COLUMN_FIELD_NUMBER: Literal[3]
+    function_id: builtins.int
+    line: builtins.int
+    column: builtins.int
+    def __init__(
+        self,
+        *,
+        function_id: builtins.int | None = ...,
+        line: builtins.int | None = ...,
+        column: builtins.int | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['function_id', 'line', 'column']) -> None: ...
+
+@final
 class ListValue(Message):
     VALUES_FIELD_NUMBER: Literal[1]
     @builtins.property
@@ -1502,6 +1573,30 @@ class ListValue(Message):
         values: Iterable[StructuredValue] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['values']) -> None: ...
+
+@final
+class Location(Message):
+    ID_FIELD_NUMBER: Literal[1]
+    MAPPING_ID_FIELD_NUMBER: Literal[2]
+    ADDRESS_FIELD_NUMBER: Literal[3]
+    LINE_FIELD_NUMBER: Literal[4]
+    IS_FOLDED_FIELD_NUMBER: Literal[5]
+    id: builtins.int
+    mapping_id: builtins.int
+    address: builtins.int
+    @builtins.property
+    def line(self) -> RepeatedCompositeFieldContainer[Line]: ...
+    is_folded: builtins.bool
+    def __init__(
+        self,
+        *,
+        id: builtins.int | None = ...,
+        mapping_id: builtins.int | None = ...,
+        address: builtins.int | None = ...,
+        line: Iterable[Line] | None = ...,
+        is_folded: builtins.bool | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['id', 'mapping_id', 'address', 'line', 'is_folded']) -> None: ...
 
 @final
 class LogMessage(Message):
@@ -1531,6 +1626,44 @@ class LogMessage(Message):
         message: builtins.str | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['level', 'message']) -> None: ...
+
+@final
+class Mapping(Message):
+    ID_FIELD_NUMBER: Literal[1]
+    MEMORY_START_FIELD_NUMBER: Literal[2]
+    MEMORY_LIMIT_FIELD_NUMBER: Literal[3]
+    FILE_OFFSET_FIELD_NUMBER: Literal[4]
+    FILENAME_FIELD_NUMBER: Literal[5]
+    BUILD_ID_FIELD_NUMBER: Literal[6]
+    HAS_FUNCTIONS_FIELD_NUMBER: Literal[7]
+    HAS_FILENAMES_FIELD_NUMBER: Literal[8]
+    HAS_LINE_NUMBERS_FIELD_NUMBER: Literal[9]
+    HAS_INLINE_FRAMES_FIELD_NUMBER: Literal[10]
+    id: builtins.int
+    memory_start: builtins.int
+    memory_limit: builtins.int
+    file_offset: builtins.int
+    filename: builtins.int
+    build_id: builtins.int
+    has_functions: builtins.bool
+    has_filenames: builtins.bool
+    has_line_numbers: builtins.bool
+    has_inline_frames: builtins.bool
+    def __init__(
+        self,
+        *,
+        id: builtins.int | None = ...,
+        memory_start: builtins.int | None = ...,
+        memory_limit: builtins.int | None = ...,
+        file_offset: builtins.int | None = ...,
+        filename: builtins.int | None = ...,
+        build_id: builtins.int | None = ...,
+        has_functions: builtins.bool | None = ...,
+        has_filenames: builtins.bool | None = ...,
+        has_line_numbers: builtins.bool | None = ...,
+        has_inline_frames: builtins.bool | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['id', 'memory_start', 'memory_limit', 'file_offset', 'filename', 'build_id', 'has_functions', 'has_filenames', 'has_line_numbers', 'has_inline_frames']) -> None: ...
 
 @final
 class MemAllocatorStats(Message):
@@ -1700,6 +1833,18 @@ class MemoryDump(Message):
     def ClearField(self, field_name: Literal['allocator_name', 'bin_summary', 'chunk', 'snap_shot', 'stats']) -> None: ...
 
 @final
+class MemoryLog(Message):
+    RECORD_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def record(self) -> RepeatedCompositeFieldContainer[MemoryLogRecord]: ...
+    def __init__(
+        self,
+        *,
+        record: Iterable[MemoryLogRecord] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['record']) -> None: ...
+
+@final
 class MemoryLogRawAllocation(Message):
     STEP_ID_FIELD_NUMBER: Literal[1]
     OPERATION_FIELD_NUMBER: Literal[2]
@@ -1747,6 +1892,46 @@ class MemoryLogRawDeallocation(Message):
         deferred: builtins.bool | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['step_id', 'operation', 'allocation_id', 'allocator_name', 'deferred']) -> None: ...
+
+@final
+class MemoryLogRecord(Message):
+    TIME_NS_FIELD_NUMBER: Literal[1]
+    THREAD_ID_FIELD_NUMBER: Literal[2]
+    STEP_FIELD_NUMBER: Literal[3]
+    TENSOR_ALLOCATION_FIELD_NUMBER: Literal[4]
+    TENSOR_DEALLOCATION_FIELD_NUMBER: Literal[5]
+    TENSOR_OUTPUT_FIELD_NUMBER: Literal[6]
+    RAW_ALLOCATION_FIELD_NUMBER: Literal[7]
+    RAW_DEALLOCATION_FIELD_NUMBER: Literal[8]
+    time_ns: builtins.int
+    thread_id: builtins.int
+    @builtins.property
+    def step(self) -> MemoryLogStep: ...
+    @builtins.property
+    def tensor_allocation(self) -> MemoryLogTensorAllocation: ...
+    @builtins.property
+    def tensor_deallocation(self) -> MemoryLogTensorDeallocation: ...
+    @builtins.property
+    def tensor_output(self) -> MemoryLogTensorOutput: ...
+    @builtins.property
+    def raw_allocation(self) -> MemoryLogRawAllocation: ...
+    @builtins.property
+    def raw_deallocation(self) -> MemoryLogRawDeallocation: ...
+    def __init__(
+        self,
+        *,
+        time_ns: builtins.int | None = ...,
+        thread_id: builtins.int | None = ...,
+        step: MemoryLogStep | None = ...,
+        tensor_allocation: MemoryLogTensorAllocation | None = ...,
+        tensor_deallocation: MemoryLogTensorDeallocation | None = ...,
+        tensor_output: MemoryLogTensorOutput | None = ...,
+        raw_allocation: MemoryLogRawAllocation | None = ...,
+        raw_deallocation: MemoryLogRawDeallocation | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['step', 'tensor_allocation', 'tensor_deallocation', 'tensor_output', 'raw_allocation', 'raw_deallocation', 'record']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['time_ns', 'thread_id', 'step', 'tensor_allocation', 'tensor_deallocation', 'tensor_output', 'raw_allocation', 'raw_deallocation', 'record']) -> None: ...
+    def WhichOneof(self, oneof_group: Literal['record']) -> Literal['step', 'tensor_allocation', 'tensor_deallocation', 'tensor_output', 'raw_allocation', 'raw_deallocation'] | None: ...
 
 @final
 class MemoryLogStep(Message):
@@ -1835,7 +2020,7 @@ class MemoryProfile(Message):
     def __init__(
         self,
         *,
-        memory_profile_per_allocator: Mapping[builtins.str, PerAllocatorMemoryProfile] | None = ...,
+        memory_profile_per_allocator: _Mapping[builtins.str, PerAllocatorMemoryProfile] | None = ...,
         num_hosts: builtins.int | None = ...,
         memory_ids: Iterable[builtins.str] | None = ...,
         version: builtins.int | None = ...,
@@ -1947,7 +2132,7 @@ class MetaGraphDef(Message):
             tensorflow_version: builtins.str | None = ...,
             tensorflow_git_version: builtins.str | None = ...,
             stripped_default_attrs: builtins.bool | None = ...,
-            function_aliases: Mapping[builtins.str, builtins.str] | None = ...,
+            function_aliases: _Mapping[builtins.str, builtins.str] | None = ...,
         ) -> None: ...
         def HasField(self, field_name: Literal['stripped_op_list', 'any_info']) -> builtins.bool: ...
         def ClearField(self, field_name: Literal['meta_graph_version', 'stripped_op_list', 'any_info', 'tags', 'tensorflow_version', 'tensorflow_git_version', 'stripped_default_attrs', 'function_aliases']) -> None: ...
@@ -1978,8 +2163,8 @@ class MetaGraphDef(Message):
         meta_info_def: MetaGraphDef.MetaInfoDef | None = ...,
         graph_def: GraphDef | None = ...,
         saver_def: SaverDef | None = ...,
-        collection_def: Mapping[builtins.str, CollectionDef] | None = ...,
-        signature_def: Mapping[builtins.str, SignatureDef] | None = ...,
+        collection_def: _Mapping[builtins.str, CollectionDef] | None = ...,
+        signature_def: _Mapping[builtins.str, SignatureDef] | None = ...,
         asset_file_def: Iterable[AssetFileDef] | None = ...,
         object_graph_def: SavedObjectGraph | None = ...,
     ) -> None: ...
@@ -2103,7 +2288,7 @@ class NameAttrList(Message):
         self,
         *,
         name: builtins.str | None = ...,
-        attr: Mapping[builtins.str, AttrValue] | None = ...,
+        attr: _Mapping[builtins.str, AttrValue] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['name', 'attr']) -> None: ...
 
@@ -2201,7 +2386,7 @@ class NodeDef(Message):
         op: builtins.str | None = ...,
         input: Iterable[builtins.str] | None = ...,
         device: builtins.str | None = ...,
-        attr: Mapping[builtins.str, AttrValue] | None = ...,
+        attr: _Mapping[builtins.str, AttrValue] | None = ...,
         experimental_debug_info: NodeDef.ExperimentalDebugInfo | None = ...,
         experimental_type: FullTypeDef | None = ...,
     ) -> None: ...
@@ -2474,7 +2659,7 @@ class OpLogProto(Message):
         self,
         *,
         log_entries: Iterable[OpLogEntry] | None = ...,
-        id_to_string: Mapping[builtins.int, builtins.str] | None = ...,
+        id_to_string: _Mapping[builtins.int, builtins.str] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['log_entries', 'id_to_string']) -> None: ...
 
@@ -2604,6 +2789,68 @@ class PerAllocatorMemoryProfile(Message):
     def ClearField(self, field_name: Literal['memory_profile_snapshots', 'profile_summary', 'active_allocations', 'special_allocations', 'sampled_timeline_snapshots']) -> None: ...
 
 @final
+class Profile(Message):
+    SAMPLE_TYPE_FIELD_NUMBER: Literal[1]
+    SAMPLE_FIELD_NUMBER: Literal[2]
+    MAPPING_FIELD_NUMBER: Literal[3]
+    LOCATION_FIELD_NUMBER: Literal[4]
+    FUNCTION_FIELD_NUMBER: Literal[5]
+    STRING_TABLE_FIELD_NUMBER: Literal[6]
+    DROP_FRAMES_FIELD_NUMBER: Literal[7]
+    KEEP_FRAMES_FIELD_NUMBER: Literal[8]
+    TIME_NANOS_FIELD_NUMBER: Literal[9]
+    DURATION_NANOS_FIELD_NUMBER: Literal[10]
+    PERIOD_TYPE_FIELD_NUMBER: Literal[11]
+    PERIOD_FIELD_NUMBER: Literal[12]
+    COMMENT_FIELD_NUMBER: Literal[13]
+    DEFAULT_SAMPLE_TYPE_FIELD_NUMBER: Literal[14]
+    DOC_URL_FIELD_NUMBER: Literal[15]
+    @builtins.property
+    def sample_type(self) -> RepeatedCompositeFieldContainer[ValueType]: ...
+    @builtins.property
+    def sample(self) -> RepeatedCompositeFieldContainer[Sample]: ...
+    @builtins.property
+    def mapping(self) -> RepeatedCompositeFieldContainer[Mapping]: ...
+    @builtins.property
+    def location(self) -> RepeatedCompositeFieldContainer[Location]: ...
+    @builtins.property
+    def function(self) -> RepeatedCompositeFieldContainer[Function]: ...
+    @builtins.property
+    def string_table(self) -> RepeatedScalarFieldContainer[builtins.str]: ...
+    drop_frames: builtins.int
+    keep_frames: builtins.int
+    time_nanos: builtins.int
+    duration_nanos: builtins.int
+    @builtins.property
+    def period_type(self) -> ValueType: ...
+    period: builtins.int
+    @builtins.property
+    def comment(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    default_sample_type: builtins.int
+    doc_url: builtins.int
+    def __init__(
+        self,
+        *,
+        sample_type: Iterable[ValueType] | None = ...,
+        sample: Iterable[Sample] | None = ...,
+        mapping: Iterable[Mapping] | None = ...,
+        location: Iterable[Location] | None = ...,
+        function: Iterable[Function] | None = ...,
+        string_table: Iterable[builtins.str] | None = ...,
+        drop_frames: builtins.int | None = ...,
+        keep_frames: builtins.int | None = ...,
+        time_nanos: builtins.int | None = ...,
+        duration_nanos: builtins.int | None = ...,
+        period_type: ValueType | None = ...,
+        period: builtins.int | None = ...,
+        comment: Iterable[builtins.int] | None = ...,
+        default_sample_type: builtins.int | None = ...,
+        doc_url: builtins.int | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['period_type']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['sample_type', 'sample', 'mapping', 'location', 'function', 'string_table', 'drop_frames', 'keep_frames', 'time_nanos', 'duration_nanos', 'period_type', 'period', 'comment', 'default_sample_type', 'doc_url']) -> None: ...
+
+@final
 class ProfileNode(Message):
     NAME_FIELD_NUMBER: Literal[1]
     INPUTS_FIELD_NUMBER: Literal[2]
@@ -2651,8 +2898,8 @@ class ProfileNode(Message):
         self,
         *,
         name: builtins.str | None = ...,
-        inputs: Mapping[builtins.int, builtins.int] | None = ...,
-        outputs: Mapping[builtins.int, builtins.int] | None = ...,
+        inputs: _Mapping[builtins.int, builtins.int] | None = ...,
+        outputs: _Mapping[builtins.int, builtins.int] | None = ...,
         shape: Iterable[builtins.int] | None = ...,
         op_types: Iterable[builtins.str] | None = ...,
         canonical_device: builtins.str | None = ...,
@@ -2660,12 +2907,12 @@ class ProfileNode(Message):
         float_ops: builtins.int | None = ...,
         op: builtins.str | None = ...,
         trace: CodeDef | None = ...,
-        attrs: Mapping[builtins.str, AttrValue] | None = ...,
-        execs: Mapping[builtins.int, ExecProfile] | None = ...,
+        attrs: _Mapping[builtins.str, AttrValue] | None = ...,
+        execs: _Mapping[builtins.int, ExecProfile] | None = ...,
         id: builtins.int | None = ...,
-        src_output_index: Mapping[builtins.int, builtins.int] | None = ...,
-        output_shapes: Mapping[builtins.int, Tuple] | None = ...,
-        input_shapes: Mapping[builtins.int, Tuple] | None = ...,
+        src_output_index: _Mapping[builtins.int, builtins.int] | None = ...,
+        output_shapes: _Mapping[builtins.int, Tuple] | None = ...,
+        input_shapes: _Mapping[builtins.int, Tuple] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: Literal['trace']) -> builtins.bool: ...
     def ClearField(self, field_name: Literal['name', 'inputs', 'outputs', 'shape', 'op_types', 'canonical_device', 'host_device', 'float_ops', 'op', 'trace', 'attrs', 'execs', 'id', 'src_output_index', 'output_shapes', 'input_shapes']) -> None: ...
@@ -2761,7 +3008,7 @@ class ProfileOptions(Message):
         duration_ms: builtins.int | None = ...,
         repository_path: builtins.str | None = ...,
         trace_options: ProfileOptions.TraceOptions | None = ...,
-        advanced_configuration: Mapping[builtins.str, ProfileOptions.AdvancedConfigValue] | None = ...,
+        advanced_configuration: _Mapping[builtins.str, ProfileOptions.AdvancedConfigValue] | None = ...,
         raise_error_on_start_failure: builtins.bool | None = ...,
         session_id: builtins.str | None = ...,
         override_hostname: builtins.str | None = ...,
@@ -2788,10 +3035,10 @@ class ProfileProto(Message):
     def __init__(
         self,
         *,
-        nodes: Mapping[builtins.int, ProfileNode] | None = ...,
+        nodes: _Mapping[builtins.int, ProfileNode] | None = ...,
         has_trace: builtins.bool | None = ...,
         steps: Iterable[builtins.int] | None = ...,
-        id_to_string: Mapping[builtins.int, builtins.str] | None = ...,
+        id_to_string: _Mapping[builtins.int, builtins.str] | None = ...,
         miss_accelerator_stream: builtins.bool | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['nodes', 'has_trace', 'steps', 'id_to_string', 'miss_accelerator_stream']) -> None: ...
@@ -2829,7 +3076,7 @@ class ProfileRequest(Message):
         repository_root: builtins.str | None = ...,
         session_id: builtins.str | None = ...,
         host_name: builtins.str | None = ...,
-        tool_options: Mapping[builtins.str, ToolRequestOptions] | None = ...,
+        tool_options: _Mapping[builtins.str, ToolRequestOptions] | None = ...,
         emit_xspace: builtins.bool | None = ...,
     ) -> None: ...
     def HasField(self, field_name: Literal['opts']) -> builtins.bool: ...
@@ -2874,7 +3121,7 @@ class ProfileSessionDataRequest(Message):
         repository_root: builtins.str | None = ...,
         session_id: builtins.str | None = ...,
         tool_name: builtins.str | None = ...,
-        parameters: Mapping[builtins.str, builtins.str] | None = ...,
+        parameters: _Mapping[builtins.str, builtins.str] | None = ...,
         host_name: builtins.str | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['repository_root', 'session_id', 'tool_name', 'parameters', 'host_name']) -> None: ...
@@ -3199,6 +3446,26 @@ class RunOptions(Message):
     def ClearField(self, field_name: Literal['trace_level', 'timeout_in_ms', 'inter_op_thread_pool', 'output_partition_graphs', 'debug_options', 'report_tensor_allocations_upon_oom', 'experimental']) -> None: ...
 
 @final
+class Sample(Message):
+    LOCATION_ID_FIELD_NUMBER: Literal[1]
+    VALUE_FIELD_NUMBER: Literal[2]
+    LABEL_FIELD_NUMBER: Literal[3]
+    @builtins.property
+    def location_id(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def value(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def label(self) -> RepeatedCompositeFieldContainer[Label]: ...
+    def __init__(
+        self,
+        *,
+        location_id: Iterable[builtins.int] | None = ...,
+        value: Iterable[builtins.int] | None = ...,
+        label: Iterable[Label] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['location_id', 'value', 'label']) -> None: ...
+
+@final
 class SaveSliceInfoDef(Message):
     FULL_NAME_FIELD_NUMBER: Literal[1]
     FULL_SHAPE_FIELD_NUMBER: Literal[2]
@@ -3390,7 +3657,7 @@ class SavedObject(Message):
         bare_concrete_function: SavedBareConcreteFunction | None = ...,
         constant: SavedConstant | None = ...,
         resource: SavedResource | None = ...,
-        saveable_objects: Mapping[builtins.str, SaveableObject] | None = ...,
+        saveable_objects: _Mapping[builtins.str, SaveableObject] | None = ...,
         captured_tensor: CapturedTensor | None = ...,
         registered_name: builtins.str | None = ...,
         serialized_user_proto: _Any | None = ...,
@@ -3413,7 +3680,7 @@ class SavedObjectGraph(Message):
         self,
         *,
         nodes: Iterable[SavedObject] | None = ...,
-        concrete_functions: Mapping[builtins.str, SavedConcreteFunction] | None = ...,
+        concrete_functions: _Mapping[builtins.str, SavedConcreteFunction] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['nodes', 'concrete_functions']) -> None: ...
 
@@ -3589,10 +3856,10 @@ class SignatureDef(Message):
     def __init__(
         self,
         *,
-        inputs: Mapping[builtins.str, TensorInfo] | None = ...,
-        outputs: Mapping[builtins.str, TensorInfo] | None = ...,
+        inputs: _Mapping[builtins.str, TensorInfo] | None = ...,
+        outputs: _Mapping[builtins.str, TensorInfo] | None = ...,
         method_name: builtins.str | None = ...,
-        defaults: Mapping[builtins.str, TensorProto] | None = ...,
+        defaults: _Mapping[builtins.str, TensorProto] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['inputs', 'outputs', 'method_name', 'defaults']) -> None: ...
 
@@ -4281,6 +4548,20 @@ class TypeSpecProto(Message):
     def ClearField(self, field_name: Literal['type_spec_class', 'type_state', 'type_spec_class_name', 'num_flat_components']) -> None: ...
 
 @final
+class ValueType(Message):
+    TYPE_FIELD_NUMBER: Literal[1]
+    UNIT_FIELD_NUMBER: Literal[2]
+    type: builtins.int
+    unit: builtins.int
+    def __init__(
+        self,
+        *,
+        type: builtins.int | None = ...,
+        unit: builtins.int | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['type', 'unit']) -> None: ...
+
+@final
 class _VariableAggregation(_EnumTypeWrapper[builtins.int]):
     VARIABLE_AGGREGATION_NONE: builtins.int
     VARIABLE_AGGREGATION_SUM: builtins.int
@@ -4542,8 +4823,8 @@ class XPlane(Message):
         id: builtins.int | None = ...,
         name: builtins.str | None = ...,
         lines: Iterable[XLine] | None = ...,
-        event_metadata: Mapping[builtins.int, XEventMetadata] | None = ...,
-        stat_metadata: Mapping[builtins.int, XStatMetadata] | None = ...,
+        event_metadata: _Mapping[builtins.int, XEventMetadata] | None = ...,
+        stat_metadata: _Mapping[builtins.int, XStatMetadata] | None = ...,
         stats: Iterable[XStat] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['id', 'name', 'lines', 'event_metadata', 'stat_metadata', 'stats']) -> None: ...
