@@ -1,14 +1,17 @@
-"""Compile kernels beside the process that needs them: ``python -m peakline.precompile``.
+"""Compile kernels beside the process that needs them: ``python -m peakline.precompile FORMAT``.
 
 On a new machine Numba compiles every kernel once and keeps the code. Its compiler works on one
 kernel at a time, and the decoder's takes about as long as all others together, so the first
 profile that is opened starts this program: while the one compiles the decoder, the other answers
-a tiny profile with the decoder interpreted, which compiles the rest.
+a tiny profile with the decoder interpreted, which compiles the rest. A log or a Chrome trace has a
+scanner of its own, which comes first: then this program compiles the decoder too.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 __all__ = ["main"]
@@ -55,22 +58,78 @@ def _tiny_profile() -> bytes:
     return space.SerializeToString()
 
 
+def _tiny_run() -> bytes:
+    """A step with an op that allocates and frees, and the graph of it."""
+    from peakline.schema import RunMetadata
+
+    run = RunMetadata()
+    node = run.step_stats.dev_stats.add(device="/cpu:0").node_stats.add(
+        node_name="a", all_start_micros=5, all_end_rel_micros=3, timeline_label="a = Add(b, c:1)"
+    )
+    memory = node.memory.add(allocator_name="cpu", total_bytes=8)
+    memory.allocation_records.add(alloc_micros=5, alloc_bytes=8)
+    memory.allocation_records.add(alloc_micros=6, alloc_bytes=-8)
+    node.output.add().tensor_description.allocation_description.allocation_id = 1
+    graph = run.partition_graphs.add()
+    graph.node.add(name="b", op="Const").attr["dtype"].type = 1
+    graph.node.add(name="a", op="Add", input=["b", "c:1", "^b"])
+    return run.SerializeToString()
+
+
+def _tiny_log() -> bytes:
+    """A step, an allocation and its end."""
+    import io
+
+    from peakline.record import MemoryLog, Tensor
+
+    stream = io.BytesIO()
+    with MemoryLog(stream) as log:
+        tensor = Tensor("float", (2,), "cpu", requested_bytes=8, allocation_id=1)
+        log.record_step(1, "step")
+        log.record_tensor_allocation("op", 1, tensor)
+        log.record_tensor_output("op", 1, 0, tensor)
+        log.record_tensor_deallocation(1, "cpu")
+    return stream.getvalue()
+
+
+_TINY: dict[str, Callable[[], bytes]] = {
+    "run_metadata": _tiny_run,
+    "step_stats": _tiny_run,
+    "graph_def": _tiny_run,
+    "meta_graph": _tiny_run,
+    "saved_model": _tiny_run,
+    "tfevents": _tiny_run,
+    "log": _tiny_log,
+    "memory_log": _tiny_log,
+    "chrome_trace": _tiny_log,
+}
+_SCANNED_FIRST = frozenset(("log", "chrome_trace"))
+"""Formats whose own scanner is what the other process compiles first."""
+
+
 def main() -> None:
-    """Answer what `peakline memory` and the ``memory_profile`` tool answer, for a tiny profile."""
+    """Read a tiny profile whole, and answer what `peakline memory` and the tools answer."""
     import numpy as np
 
     import peakline
     from peakline.analysis.memory import explain_memory
     from peakline.wire import walker
 
-    # The decoder itself is being compiled elsewhere.
-    vars(walker)["walk"] = vars(walker)["walk"].py_func
+    form = sys.argv[1] if len(sys.argv) > 1 else "xplane"
+    if form not in _SCANNED_FIRST:
+        # The decoder itself is being compiled elsewhere.
+        vars(walker)["walk"] = vars(walker)["walk"].py_func
     with tempfile.TemporaryDirectory() as folder, np.errstate(all="ignore"):
-        path = Path(folder) / "tiny.xplane.pb"
-        path.write_bytes(_tiny_profile())
+        path = Path(folder) / "tiny"
+        path.write_bytes(_TINY.get(form, _tiny_profile)())
         with peakline.open(str(path)) as profile:
-            profile.tool("memory_profile")
-            explain_memory(profile.columns("allocator_events"), profile.columns("steps"))
+            events = profile.columns("allocator_events")
+            explain_memory(events, profile.columns("steps"))
+            if profile.format == "xplane":
+                profile.tool("memory_profile")
+                return
+            for table in profile.tables:
+                profile.columns(table)
 
 
 if __name__ == "__main__":

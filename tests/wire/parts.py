@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import mmap
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from ctypes import CDLL, addressof, c_char, c_int, c_size_t, c_void_p
 from typing import Any
 from unittest.mock import patch
@@ -19,6 +19,10 @@ __all__ = ["Fence", "decode_module", "joined", "uninitialised_memory_shows"]
 
 decode_module = importlib.import_module("peakline.wire.decode")
 """The module, which the package's function of the same name hides."""
+_ALLOCATING = [
+    importlib.import_module(f"peakline.wire.{name}")
+    for name in ("assemble", "decode", "stream", "walker")
+]
 
 
 def joined(
@@ -83,17 +87,28 @@ def _concatenated(tables: list[WireTable]) -> WireTable:
     return WireTable(tables[0].path, rows, glue([t.parent for t in tables]), columns)
 
 
-@contextmanager
-def uninitialised_memory_shows() -> Iterator[None]:
-    """Memory that NumPy leaves as it is holds large negative numbers, not the usual zeros."""
-    real = np.empty
+class _ShowingNumpy:
+    """NumPy, but memory that it leaves as it is holds large negative numbers."""
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    @staticmethod
     def empty(*args: Any, **kwargs: Any) -> Any:
-        array = real(*args, **kwargs)
+        array = np.empty(*args, **kwargs)
         array.view(np.uint8)[...] = 0xFE
         return array
 
-    with patch.object(np, "empty", empty):
+
+@contextmanager
+def uninitialised_memory_shows() -> Iterator[None]:
+    """What the decoder allocates and does not fill is not zero by luck.
+
+    Only its own modules see it: Numba, which may be compiling meanwhile, needs the real NumPy.
+    """
+    with ExitStack() as stack:
+        for module in _ALLOCATING:
+            stack.enter_context(patch.object(module, "np", _ShowingNumpy()))
         yield
 
 

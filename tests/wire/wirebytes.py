@@ -191,7 +191,7 @@ class ArbitraryWriter:
         value = self.rng.choice(pool)
         if isinstance(value, float):
             return struct.pack(form, value)
-        return (value % (1 << 8 * size)).to_bytes(size, "little")
+        return int(value % (1 << 8 * size)).to_bytes(size, "little")
 
     def _padding(self, most: int) -> int:
         return self.rng.randrange(most + 1) if self.rng.random() < 0.08 else 0

@@ -4,20 +4,26 @@ from peakline.wire.decode import as_buffer, decode, threads
 from peakline.wire.first_run import help_first_run
 from peakline.wire.plan import Plan
 from peakline.wire.stream import Part, stream
+from peakline.wire.strings import Interner, joined
 from peakline.wire.tables import Buffer, Damage, Decoded, Spans, Union, WireTable
+from peakline.wire.text import TextResult, text_to_wire
 
 __all__ = [
     "Buffer",
     "Damage",
     "Decoded",
+    "Interner",
     "Part",
     "Plan",
     "Spans",
+    "TextResult",
     "Union",
     "WireTable",
     "as_buffer",
     "decode",
     "help_first_run",
+    "joined",
     "stream",
+    "text_to_wire",
     "threads",
 ]

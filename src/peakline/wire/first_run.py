@@ -15,10 +15,11 @@ _GUARD = "PEAKLINE_PRECOMPILING"
 """Set in the helping process, which must not ask for help itself."""
 
 
-def help_first_run() -> None:
+def help_first_run(form: str) -> None:
     """Start `peakline.precompile` in the background if the decoder has not been compiled yet.
 
-    Only a matter of speed: where it cannot be told, or no process can be started, nothing happens.
+    ``form`` is the format of the file that is about to be read. Only a matter of speed: where it
+    cannot be told, or no process can be started, nothing happens.
     """
     if _GUARD in os.environ or walk.signatures or _is_cached():
         return
@@ -26,7 +27,7 @@ def help_first_run() -> None:
         return
     if len(os.sched_getaffinity(0)) < 2:
         return
-    command = [sys.executable, "-m", "peakline.precompile"]
+    command = [sys.executable, "-m", "peakline.precompile", form]
     silent = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
     try:
         os.posix_spawn(

@@ -34,7 +34,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescrip
 from peakline.wire import layout as L
 from peakline.wire.arrays import FieldSpec, PlanColumn, PlanTable, frame_order, lay_out
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "is_repeated"]
 
 _LABEL_REPEATED = 3
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -71,7 +71,8 @@ class _Request:
     everything: bool = False
 
 
-def _repeated(fd: FieldDescriptor) -> bool:
+def is_repeated(fd: FieldDescriptor) -> bool:
+    """Whether a field is repeated, with every protobuf runtime."""
     # Older protobuf runtimes only know the label, newer ones warn of it.
     flag: bool | None = getattr(fd, "is_repeated", None)
     if flag is None:
@@ -210,7 +211,7 @@ class Plan:
         table, span = self.tables[index], fd.type in _SPANS
         wire, kind, dtype = _TYPES.get(fd.type, (_BYTES, L.AS_IS, "int64"))
         before = self._specs[index].get(fd.number)
-        if _repeated(fd):
+        if is_repeated(fd):
             if presence:
                 raise ValueError(f"{self._join(index, fd.name)!r} is repeated: it has no presence")
             if before is not None:
@@ -251,7 +252,7 @@ class Plan:
         before = self._specs[index].get(fd.number)
         if before is not None and before.action != L.CASE:
             self._twice(index, fd)
-        if _repeated(fd):
+        if is_repeated(fd):
             above = self._open_frame(index, message) if request.everything else -1
             if above >= 0:
                 other = self.tables[above]
@@ -327,7 +328,7 @@ def _add(request: _Request, descriptor: Descriptor, last: str, path: str) -> Non
         request.everything = True
         return
     if last == "*":
-        names = [f.name for f in descriptor.fields if f.message_type is None and not _repeated(f)]
+        names = [f.name for f in descriptor.fields if f.message_type is None and not is_repeated(f)]
     elif last in {"@", "@span", *descriptor.oneofs_by_name, *descriptor.fields_by_name} or (
         last.endswith("?") and last[:-1] in descriptor.fields_by_name
     ):
