@@ -52,7 +52,7 @@ class FakeReader:
     def tables(self) -> frozenset[str]:
         return frozenset(self._tables)
 
-    def read(self, table: str, warnings: Warnings) -> Columns:
+    def read(self, table, warnings: Warnings, columns=None) -> Columns:  # noqa: ARG002
         self.reads[table] += 1
         if table in self.losses:
             kind, detail, count = self.losses[table]

@@ -68,7 +68,7 @@ class TestTables:
 
     def test_a_reader_that_breaks_the_table_definition_is_found_out(self):
         wrong = Columns({"step_id": np.zeros(1, np.int64), "name": Names.constant("x", 1)})
-        with pytest.raises(TypeError, match="steps: columns"):
+        with pytest.raises(TypeError, match="steps: no column start_ps"):
             Profile(FakeReader({"steps": wrong})).columns("steps")
 
     def test_many_threads_read_once(self, profile, reader):

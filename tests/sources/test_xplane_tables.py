@@ -67,6 +67,12 @@ def test_an_allocation_keeps_everything_the_runtime_said(opened):
         "free_bytes": 1000,
         "fragmentation": 0.5,
         "peak_bytes": 512,
+        "deferred": None,
+        "returned_sequence": None,
+        "stream": None,
+        "stack_id": None,
+        "is_before": None,
+        "count": None,
     }
 
 

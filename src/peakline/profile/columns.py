@@ -16,7 +16,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Columns", "Names"]
+__all__ = ["Column", "Columns", "Names"]
 
 
 @dataclass(frozen=True, eq=False)

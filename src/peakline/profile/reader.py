@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from peakline.profile.columns import Columns
@@ -30,7 +31,11 @@ class Warnings:
 
 
 class Reader(Protocol):
-    """An open file of one format. Tables are read when asked for, each at most once."""
+    """An open file of one format. Tables are read when asked for.
+
+    ``read`` is called again for a table when a later question needs more of its columns: rows
+    and their order must be the same, and nothing may be counted in the warnings twice.
+    """
 
     @property
     def format(self) -> str:
@@ -46,10 +51,16 @@ class Reader(Protocol):
 
     @property
     def tables(self) -> frozenset[str]:
-        """Names of the tables this format can fill."""
+        """Names of the tables this file can fill."""
 
-    def read(self, table: str, warnings: Warnings) -> Columns:
-        """Read one table of `tables`; what is lost on the way is counted in ``warnings``."""
+    def read(
+        self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
+    ) -> Columns:
+        """Read one table of `tables`; what is lost on the way is counted in ``warnings``.
+
+        ``columns`` are those that are needed, None means all; others may come along. A nullable
+        column that the format never fills may be left out.
+        """
 
     def duration_ps(self) -> int:
         """From the profile's start to the end of its last event; 0 when nothing has a time."""

@@ -22,6 +22,8 @@ __all__ = ["HostFile", "Session", "host_file_name", "hosts", "resolve", "session
 _SUFFIXES = (".xplane.pb", ".xplane.pb.gz")
 _TIMESTAMP = re.compile(r"\d{4}(_\d{2}){5}")
 _LISTED = 20
+_STDIN = "-"
+_SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ def sessions(logdir: str) -> list[Session]:
 def resolve(path: str, session: str | None = None, host: str | None = None) -> str:
     """The one file that ``path`` means.
 
-    ``path`` is a file (any name), a session directory, or a log directory. ``session`` defaults
+    ``path`` is a file (any name; ``-`` is standard input), a session directory, a log directory,
+    or a saved model's directory. ``session`` defaults
     to the newest, ``host`` to the only one. Raises UsageError when several hosts leave a choice
     or a name is no name, NotFoundError when there is no such path, session or host, InputError
     when a directory holds no session or cannot be read.
@@ -93,6 +96,8 @@ def resolve(path: str, session: str | None = None, host: str | None = None) -> s
         raise InputError(f"{path!r}: a path holds no zero byte")
     if not path:
         raise NotFoundError("the path is empty")
+    if path == _STDIN:
+        return path
     place = Path(path)
     try:
         mode = place.stat().st_mode
@@ -109,6 +114,9 @@ def resolve(path: str, session: str | None = None, host: str | None = None) -> s
         return path
     if not stat.S_ISDIR(mode):
         raise InputError(f"{path}: is neither a file nor a directory")
+    for name in _SAVED_MODEL:
+        if (place / name).is_file():
+            return str(place / name)
     return _choose_host(_choose_session(path, session), host).path
 
 

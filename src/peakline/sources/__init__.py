@@ -2,32 +2,76 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from peakline.errors import DamagedError, UnknownFormatError
 from peakline.profile.reader import Reader
 from peakline.sources.files import SourceFile
-from peakline.sources.xplane.detect import looks_like_xspace, reads_cleanly, went_through_text
-from peakline.wire import help_first_run
+from peakline.sources.noted import Note, NotedReader
+from peakline.sources.recognise import MESSAGES, recognise
+from peakline.sources.xplane.detect import reads_cleanly, went_through_text
+from peakline.wire import as_buffer, help_first_run
 
 __all__ = ["open_reader"]
 
+_READERS = {
+    "xplane": "peakline.sources.xplane.reader:XPlaneReader",
+    "run_metadata": "peakline.sources.run_metadata.reader:RunMetadataReader",
+    "step_stats": "peakline.sources.run_metadata.reader:RunMetadataReader",
+    "graph_def": "peakline.sources.graph_def.reader:GraphReader",
+    "meta_graph": "peakline.sources.graph_def.reader:GraphReader",
+    "saved_model": "peakline.sources.graph_def.reader:GraphReader",
+    "tfevents": "peakline.sources.tfevents.reader:EventsFileReader",
+    "memory_log": "peakline.sources.memory_log.reader:MemoryLogReader",
+    "log": "peakline.sources.log:LogReader",
+    "torch_snapshot": "peakline.sources.torch_snapshot.reader:TorchSnapshotReader",
+    "chrome_trace": "peakline.sources.chrome_trace.reader:ChromeTraceReader",
+    "pprof": "peakline.sources.pprof.reader:PprofReader",
+}
+"""Who reads a format: called with the `SourceFile` and the format's name."""
 
-def open_reader(path: str) -> Reader:
-    """Open ``path`` with the source that recognises its content.
 
-    Raises NotFoundError, InputError (unreadable, empty), UnknownFormatError, or DamagedError.
+def open_reader(path: str, *, max_unpacked_bytes: int | None = None) -> Reader:
+    """Open ``path`` (``-``: standard input) with the source that recognises its content.
+
+    ``max_unpacked_bytes`` is what a gzip file may expand to. Raises NotFoundError, InputError
+    (unreadable, empty), UnknownFormatError, or DamagedError.
     """
-    file = SourceFile(path)
-    reason = looks_like_xspace(file.buffer)
-    if went_through_text(file.buffer) and not reads_cleanly(file.buffer):
+    file = SourceFile(path, max_unpacked_bytes=max_unpacked_bytes)
+    try:
+        return _reader(file)
+    except BaseException:
         file.close()
-        raise DamagedError(
-            f"{path}: the bytes went through a text (UTF-8) conversion and cannot be restored; "
-            "copy the file again in binary mode"
-        )
-    if reason is not None:
-        file.close()
-        raise UnknownFormatError(f"{path}: not a profile that Peakline reads ({reason})")
-    from peakline.sources.xplane.reader import XPlaneReader
+        raise
 
-    help_first_run()
-    return XPlaneReader(file)
+
+def _reader(file: SourceFile) -> Reader:
+    form = recognise(file.head)
+    is_message = form.encoding == "binary" and form.format in {"", *MESSAGES}
+    if is_message and went_through_text(as_buffer(file.head)) and not reads_cleanly(file.buffer):
+        raise DamagedError(
+            f"{file.path}: the bytes went through a text (UTF-8) conversion and cannot be "
+            "restored; copy the file again in binary mode"
+        )
+    if not form.format:
+        raise UnknownFormatError(
+            f"{file.path}: not a profile that Peakline reads ({form.note or 'unknown content'})"
+        )
+    notes: list[Note] = []
+    help_first_run(form.format)
+    if form.encoding != "binary" and form.format in MESSAGES:
+        from peakline.sources.translate import translate
+
+        translated = translate(file, form.encoding, MESSAGES[form.format])
+        file = translated.file
+        notes = [
+            Note(
+                "unknown_fields",
+                f"fields that the schema does not have; the first is {translated.first_unknown}",
+                translated.unknown,
+            ),
+            Note("redacted", "values that the writer blacked out", translated.redacted),
+        ]
+    module, _, name = _READERS[form.format].partition(":")
+    reader: Reader = getattr(import_module(module), name)(file, form.format)
+    return NotedReader(reader, notes) if any(note.count for note in notes) else reader

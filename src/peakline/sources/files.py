@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
 import mmap
 import os
+import sys
 import zlib
+from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 from typing import BinaryIO
 
-from peakline.errors import InputError, NotFoundError
+from peakline.errors import DamagedError, InputError, NotFoundError
 from peakline.wire import Buffer, as_buffer
 
-__all__ = ["SourceFile"]
+__all__ = ["STDIN", "SourceFile"]
 
+STDIN = "-"
 _GZIP = b"\x1f\x8b"
+_GZIP_WINDOW = 31
+_PACKED_BYTES = 1 << 20
+_HEAD_BYTES = 1 << 20
 _RELEASE_BYTES = 32 << 20
 _BLOCK = 4 << 20
 _LEAST_LIMIT = 1 << 30
@@ -22,51 +28,152 @@ _MOST_EXPANSION = 200
 """Real profiles shrink by a factor of 5 to 50; gzip can reach 1000 with zeros."""
 
 
-def _unpacked(path: str, file: BinaryIO, packed: int) -> bytearray:
-    """The content of a gzip file; InputError for one that expands beyond all reason."""
-    most = max(_LEAST_LIMIT, packed * _MOST_EXPANSION)
-    content = bytearray()
-    with gzip.GzipFile(fileobj=file) as unpacking:
-        while block := unpacking.read(_BLOCK):
-            content += block
-            if len(content) > most:
-                raise InputError(
-                    f"{path}: expands to more than {_MOST_EXPANSION} times its size; "
-                    "unpack it first if it is what it should be"
-                )
-    return content
-
-
 class SourceFile:
-    """The bytes of one file. ``release`` gives pages that were read back to the system."""
+    """The bytes of one file, unpacked when it is gzip; ``-`` is standard input.
 
-    def __init__(self, path: str) -> None:
+    ``buffer`` is all of it at once, ``blocks`` one part after the other without holding the
+    rest. A gzip file may expand to ``max_unpacked_bytes`` (default: 200 times its size, at
+    least 1 GiB). Raises NotFoundError, or InputError for what is empty or cannot be read.
+    """
+
+    def __init__(self, path: str, *, max_unpacked_bytes: int | None = None) -> None:
         self.path = path
+        self._limit = max_unpacked_bytes
         self._map: mmap.mmap | None = None
         self._released = 0
+        self._buffer: Buffer | None = None
+        self.unpacking_error = ""
+        """Why not all could be unpacked, once `blocks_of_whole` has come to its end."""
+        if path == STDIN:
+            self._buffer = as_buffer(self._standard_input())
+        else:
+            self._open()
+        self.head: bytes = bytes(next(self.blocks(_HEAD_BYTES), b""))
+        """The first bytes (at most 1 MiB), unpacked."""
+        if not self.head:
+            raise InputError(f"{path}: the file is empty")
+
+    def _open(self) -> None:
         try:
-            with Path(path).open("rb") as file:
+            with Path(self.path).open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 head = file.read(2)
                 if not head:
-                    raise InputError(f"{path}: the file is empty")
+                    raise InputError(f"{self.path}: the file is empty")
                 file.seek(0)
                 if head == _GZIP:
-                    self.buffer: Buffer = as_buffer(_unpacked(path, file, size))
-                elif size:
+                    return
+                if size:
                     self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                    self.buffer = as_buffer(self._map)
+                    self._buffer = as_buffer(self._map)
                 else:
-                    self.buffer = as_buffer(file.read())
+                    self._buffer = as_buffer(file.read())
         except FileNotFoundError:
-            raise NotFoundError(f"{path}: no such file") from None
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"{path}: damaged gzip file: {error}") from None
+            raise NotFoundError(f"{self.path}: no such file") from None
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise InputError(f"{path}: cannot be read: {reason}") from None
-        if not self.buffer.size:
-            raise InputError(f"{path}: the file is empty")
+            raise self._unreadable(error) from None
+
+    def _standard_input(self) -> bytes | bytearray:
+        if sys.stdin is None:
+            raise InputError(f"{self.path}: standard input is closed")
+        try:
+            content = sys.stdin.buffer.read()
+        except OSError as error:
+            raise self._unreadable(error) from None
+        if content[:2] != _GZIP:
+            return content
+        import io
+
+        return self._joined(io.BytesIO(content), len(content))
+
+    @property
+    def buffer(self) -> Buffer:
+        """The whole content; a gzip file is unpacked into memory once."""
+        if self._buffer is None:
+            try:
+                with Path(self.path).open("rb") as file:
+                    self._buffer = as_buffer(self._joined(file, os.fstat(file.fileno()).st_size))
+            except OSError as error:
+                raise self._unreadable(error) from None
+        return self._buffer
+
+    def blocks(self, size: int = _BLOCK) -> Iterator[Buffer | bytes]:
+        """The content in order, in blocks of ``size`` bytes; only the last may be shorter."""
+        if self._buffer is not None:
+            for start in range(0, self._buffer.size, size):
+                yield self._buffer[start : start + size]
+            return
+        try:
+            with Path(self.path).open("rb") as file:
+                yield from self._unpacking(file, os.fstat(file.fileno()).st_size, size)
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def blocks_of_whole(self, size: int = _BLOCK) -> Iterator[Buffer | bytes]:
+        """As `blocks`, but a damaged gzip file just ends early: `unpacking_error` says why."""
+        try:
+            yield from self.blocks(size)
+        except DamagedError as error:
+            self.unpacking_error = str(error).removeprefix(f"{self.path}: ")
+
+    def _joined(self, file: BinaryIO, packed: int) -> bytearray:
+        content = bytearray()
+        for block in self._unpacking(file, packed, _BLOCK):
+            content += block
+        return content
+
+    def _unpacking(self, file: BinaryIO, packed: int, size: int) -> Iterator[bytes]:
+        """Blocks of a gzip file. One that is cut or broken gives what is whole, then DamagedError;
+        one that expands beyond the limit ends in InputError.
+        """
+        most = self._limit or max(_LEAST_LIMIT, packed * _MOST_EXPANSION)
+        total, block = 0, bytearray()
+        reason = "it ends too early"
+        decoder = zlib.decompressobj(_GZIP_WINDOW)
+        read = file.read(_PACKED_BYTES)
+        try:
+            while read:
+                while read:
+                    # No more at a time than is asked for: a bomb must not go off in here.
+                    block += decoder.decompress(read, size - len(block))
+                    read = decoder.unconsumed_tail
+                    if decoder.eof:
+                        read = decoder.unused_data.lstrip(b"\0") or file.read(_PACKED_BYTES)
+                        decoder = zlib.decompressobj(_GZIP_WINDOW) if read else decoder
+                    if len(block) == size:
+                        total += size
+                        if total > most:
+                            raise self._too_large(most)
+                        yield bytes(block)
+                        block.clear()
+                if not decoder.eof:
+                    read = file.read(_PACKED_BYTES)
+        except zlib.error as error:
+            reason = str(error)
+            decoder = zlib.decompressobj(_GZIP_WINDOW)
+        if total + len(block) > most:
+            raise self._too_large(most)
+        if block:
+            yield bytes(block)
+        if not decoder.eof:
+            raise DamagedError(f"{self.path}: damaged gzip file: {reason}")
+
+    def _too_large(self, most: int) -> InputError:
+        return InputError(
+            f"{self.path}: expands to more than {most} bytes; "
+            "--max-unpacked allows more if it is what it should be"
+        )
+
+    def _unreadable(self, error: OSError | ValueError) -> InputError:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        return InputError(f"{self.path}: cannot be read: {reason}")
+
+    def translated(self, content: bytes | bytearray | Buffer) -> SourceFile:
+        """The same file under the same name with other bytes: its binary form."""
+        buffer = as_buffer(content)
+        other = copy(self)
+        vars(other).update(_buffer=buffer, _map=None, head=buffer[:_HEAD_BYTES].tobytes())
+        return other
 
     @property
     def host(self) -> str:
@@ -87,7 +194,7 @@ class SourceFile:
 
     def close(self) -> None:
         """Unmap the file."""
-        self.buffer = as_buffer(b"")
+        self._buffer = as_buffer(b"")
         if self._map is not None:
             try:
                 self._map.close()

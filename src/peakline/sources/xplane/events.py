@@ -19,10 +19,9 @@ from peakline.sources.xplane.sorting import wrap
 from peakline.sources.xplane.tpu import TimedLine, TpuPlane, overlap_groups
 from peakline.wire import Damage, Plan, decode
 
-__all__ = ["EventTables", "read_stats"]
+__all__ = ["EventTables", "read_module_runs"]
 
 _Array = npt.NDArray[Any]
-_DOUBLE, _UINT64, _INT64, _STR, _BYTES, _REF = 2, 3, 4, 5, 6, 7
 
 
 class EventTables:
@@ -178,65 +177,6 @@ def _timed(found: PlanePass, plane: PlaneOutline, line: LineEvents) -> TimedLine
     name = found.headers[line.line - plane.first_line].name
     end = begin + line.length.view(np.uint64)
     return TimedLine(name, begin, end, line.metadata, line.node)
-
-
-def read_stats(file: SourceFile, outline: Outline) -> tuple[Columns, dict[int, Damage]]:
-    """The ``event_stats`` table, and the damage by plane."""
-    plan = Plan(
-        schema.descriptor("tensorflow.profiler.XLine"),
-        ("events.@", "events.stats.metadata_id", "events.stats.value"),
-    )
-    names: dict[str, int] = {}
-    texts: dict[str, int] = {}
-    ids: list[_Array] = []
-    name_codes: list[_Array] = []
-    text_codes: list[_Array] = []
-    first = 0
-    damage: dict[int, Damage] = {}
-    for plane in outline.planes:
-        got = decode(file.buffer, plan, plane.lines)
-        stats = got["events.stats"]
-        event = stats.parent.astype(np.int64) + first
-        first += got["events"].rows
-        damage[plane.index] = got.damage
-        ids.append(event)
-        metadata, inverse = np.unique(stats.array("metadata_id"), return_inverse=True)
-        code_of = [
-            names.setdefault(plane.stat_names.get(i, ""), len(names)) for i in metadata.tolist()
-        ]
-        name_codes.append(np.array(code_of, np.int32)[inverse])
-        value = stats.union("value")
-        shown = zip(value.case.tolist(), value.bits.tolist(), value.length.tolist(), strict=True)
-        codes = [
-            -1 if text is None else texts.setdefault(text, len(texts))
-            for text in (_text(file, plane, *cell) for cell in shown)
-        ]
-        text_codes.append(np.array(codes, np.int32))
-    columns = Columns(
-        {
-            "event_id": _all(ids),
-            "name": Names(_all(name_codes).astype(np.int32), list(names)),
-            "value": Names(_all(text_codes).astype(np.int32), list(texts)),
-        }
-    )
-    return columns, damage
-
-
-def _text(file: SourceFile, plane: PlaneOutline, case: int, bits: int, length: int) -> str | None:
-    """A stat's value as text; bytes only as their number."""
-    if case == _DOUBLE:
-        return repr(float(np.int64(bits).view(np.float64)))
-    if case == _UINT64:
-        return str(bits % 2**64)
-    if case == _INT64:
-        return str(bits)
-    if case == _STR:
-        return file.buffer[bits : bits + length].tobytes().decode("utf-8", "replace")
-    if case == _BYTES:
-        return f"<{length} bytes>"
-    if case == _REF:
-        return plane.stat_names.get(bits, "")
-    return None
 
 
 def _all(parts: list[_Array]) -> _Array:

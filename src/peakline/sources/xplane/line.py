@@ -18,7 +18,7 @@ from peakline.sources.xplane.kernels import (
 )
 from peakline.sources.xplane.names import EventKind, Role, tensor_core
 from peakline.sources.xplane.sorting import renumber, sort_line, unsort, wrap
-from peakline.wire import WireTable
+from peakline.wire import Spans, WireTable
 
 if TYPE_CHECKING:
     from peakline.sources.xplane.lines import PlanePass
@@ -148,11 +148,8 @@ class OpenLine:
     def _intern(self, codes: _Array, spans: _Array) -> None:
         """Give strings that stand in the events codes after those of the references."""
         owner = self.owner
-        first = owner.ref_ids.size + 1
-        numbers = np.empty(spans.shape[1], np.int32)
-        for k, (start, length) in enumerate(zip(*spans.tolist(), strict=True)):
-            text = owner.buffer[start : start + length].tobytes()
-            numbers[k] = first + owner.strings.setdefault(text, len(owner.strings))
+        numbers = owner.strings.add(owner.buffer, Spans(spans[0], spans[1]))
+        numbers += owner.ref_ids.size + 1
         rows, columns = np.nonzero(codes <= -2)
         codes[rows, columns] = numbers[-2 - codes[rows, columns]]
 

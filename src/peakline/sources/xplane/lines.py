@@ -22,7 +22,7 @@ from peakline.sources.xplane.line import LineEvents, OpenLine, OutOfOrder, Scrat
 from peakline.sources.xplane.names import EVENT_KINDS, STAT_ROLES, EventKind, has_known_type
 from peakline.sources.xplane.outline import PlaneOutline
 from peakline.sources.xplane.store import Found
-from peakline.wire import Buffer, Damage, Plan, Spans, decode, stream
+from peakline.wire import Buffer, Damage, Interner, Plan, Spans, decode, stream
 
 __all__ = ["LineHeader", "PlanePass", "read_headers"]
 
@@ -112,7 +112,7 @@ class PlanePass:
     def texts(self) -> list[str]:
         """Every string a memory record may name, by code."""
         named = [self.plane.stat_names[int(i)] for i in self.ref_ids]
-        return [*named, "", *(text.decode("utf-8", "replace") for text in self.strings)]
+        return [*named, "", *self.strings.values]
 
     def _plan(self) -> tuple[Plan, _Array]:
         """The plan for the plane's lines, and the role of each stat it keeps."""
@@ -130,7 +130,7 @@ class PlanePass:
 
     def _run(self, *, whole: bool) -> None:
         self.found, self.damage = Found(), Damage()
-        self.strings: dict[bytes, int] = {}
+        self.strings = Interner()
         """Strings that stand in the events themselves; code = references + 1 + number."""
         plan, roles = self._plan()
         total = float(self.plane.lines.length.sum()) or 1.0

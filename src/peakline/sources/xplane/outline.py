@@ -18,6 +18,7 @@ _PATHS = (
     "errors",
     "warnings",
     "planes.name",
+    "planes.id",
     "planes.lines",
     "planes.event_metadata.key",
     "planes.event_metadata.value.name",
@@ -39,6 +40,7 @@ class PlaneOutline:
     first_line: int
     event_names: dict[int, str]
     stat_names: dict[int, str]
+    native_id: int
     numbers: dict[str, int]
     """The plane's own integer stats; of equal names the first counts."""
 
@@ -82,7 +84,7 @@ class Outline:
     notes: list[str]
     damage: Damage
 
-    @property
+    @cached_property
     def host_plane(self) -> PlaneOutline | None:
         """The first plane named /host:CPU."""
         return next((plane for plane in self.planes if plane.name == HOST_PLANE), None)
@@ -97,6 +99,7 @@ def read_outline(buffer: Buffer) -> Outline:
     decoded = decode(buffer, Plan(schema.descriptor("tensorflow.profiler.XSpace"), _PATHS,
                                   containers=("", "planes")))  # fmt: skip
     names = decoded["planes"].spans("name").texts(buffer)
+    ids = decoded["planes"].array("id").tolist()
     lines = decoded["planes.lines"]
     first = np.searchsorted(lines.parent, np.arange(len(names) + 1))
     events = _metadata(decoded, "event_metadata", len(names))
@@ -110,6 +113,7 @@ def read_outline(buffer: Buffer) -> Outline:
             int(first[index]),
             events[index],
             stats[index],
+            ids[index],
             numbers[index],
         )
         for index, name in enumerate(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,8 @@ from peakline.profile.columns import Columns, Names
 from peakline.profile.reader import Warnings
 from peakline.profile.tables import empty_columns
 from peakline.sources.files import SourceFile
-from peakline.sources.xplane.events import EventTables, read_module_runs, read_stats
+from peakline.sources.xplane.event_stats import read_stats
+from peakline.sources.xplane.events import EventTables, read_module_runs
 from peakline.sources.xplane.grouping import (
     GroupedPlane,
     Grouping,
@@ -28,6 +30,7 @@ from peakline.sources.xplane.lines import PlanePass, read_headers
 from peakline.sources.xplane.memory import MemoryRecords
 from peakline.sources.xplane.names import EVENT_KINDS, EventKind
 from peakline.sources.xplane.outline import Outline, PlaneOutline, read_outline
+from peakline.sources.xplane.plain_events import PLAIN, read_plain_events
 from peakline.sources.xplane.tpu import read_tpu_plane
 from peakline.wire import Damage, Plan, decode
 
@@ -44,9 +47,8 @@ _TAKES_GROUPS = frozenset(("_ct", "_c", "correlation_id", "group_id"))
 class XPlaneReader:
     """One XSpace. Tables are decoded when asked for, and only as far as they need."""
 
-    format = "xplane"
-
-    def __init__(self, file: SourceFile) -> None:
+    def __init__(self, file: SourceFile, form: str = "xplane") -> None:
+        self.format = form
         self._file = file
         self._outline = read_outline(file.buffer)
         _check(file, self._outline)
@@ -87,21 +89,25 @@ class XPlaneReader:
             return (times[1] - times[0]) * 1000
         return self._event_tables.last_end_ps(self.zero_ps)
 
-    def read(self, table: str, warnings: Warnings) -> Columns:
+    def read(
+        self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
+    ) -> Columns:
         """Read one table."""
         read: dict[str, Callable[[], Columns]] = {
             "planes": self._planes,
             "lines": self._lines,
-            "events": lambda: self._event_tables.events(self.zero_ps),
-            "event_stats": lambda: self._noting(*read_stats(self._file, self._outline)),
+            "events": lambda: self._events(columns),
+            "event_stats": lambda: self._noting(
+                *read_stats(self._file, self._outline, columns=columns)
+            ),
             "steps": self._steps,
             "allocator_events": self._allocator_events,
             "memory_snapshots": self._memory_snapshots,
             "module_runs": lambda: self._noting(*read_module_runs(self._file, self._outline)),
         }
-        columns = read[table]()
+        found = read[table]()
         self._warn(warnings)
-        return columns
+        return found
 
     # Clock and outline.
 
@@ -132,6 +138,7 @@ class XPlaneReader:
                 "plane_id": np.arange(len(planes), dtype=np.int64),
                 "name": Names.encode([plane.name for plane in planes]),
                 "kind": Names.encode([plane.kind for plane in planes]),
+                "native_id": np.array([plane.native_id for plane in planes], np.int64),
             }
         )
 
@@ -139,12 +146,14 @@ class XPlaneReader:
         names: list[str] = []
         starts: list[npt.NDArray[Any]] = [np.zeros(0, np.int64)]
         counts = [len(plane.lines) for plane in self._outline.planes]
-        buffer, plan = self._file.buffer, _line_plan("name", "display_name", "timestamp_ns")
+        native: list[npt.NDArray[Any]] = [np.zeros(0, np.int64)]
+        buffer, plan = self._file.buffer, _line_plan("id", "name", "display_name", "timestamp_ns")
         for plane in self._outline.planes:
             table = decode(buffer, plan, plane.lines)[""]
             own, shown = table.spans("name").texts(buffer), table.spans("display_name")
             names += [d or n for d, n in zip(shown.texts(buffer), own, strict=True)]
             starts.append(table.array("timestamp_ns").astype(np.int64))
+            native.append(table.array("id"))
         with np.errstate(over="ignore"):
             start_ps = np.concatenate(starts) * 1000 - np.int64(self.zero_ps)
         return Columns(
@@ -153,6 +162,7 @@ class XPlaneReader:
                 "plane_id": np.repeat(np.arange(len(counts), dtype=np.int64), counts),
                 "name": Names.encode(names),
                 "start_ps": start_ps,
+                "native_id": np.concatenate(native, dtype=np.int64),
             }
         )
 
@@ -235,6 +245,13 @@ class XPlaneReader:
         for plane, damage in tables.damage.items():
             self._damage.setdefault(plane, damage)
         return tables
+
+    def _events(self, columns: AbstractSet[str] | None) -> Columns:
+        if columns is not None and columns <= PLAIN and "_event_tables" not in vars(self):
+            return self._noting(
+                *read_plain_events(self._file, self._outline, self.zero_ps, columns)
+            )
+        return self._event_tables.events(self.zero_ps)
 
     def _noting(self, columns: Columns, damage: dict[int, Damage]) -> Columns:
         for plane, harm in damage.items():

@@ -1,0 +1,1 @@
+"""Chrome traces (JSON): PyTorch's profiler, JAX, TensorFlow's timeline, Chrome and many others."""

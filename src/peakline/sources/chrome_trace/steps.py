@@ -1,0 +1,120 @@
+"""Steps: the annotations that training loops put around each step, and what belongs to them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.profile.columns import Columns, Names
+from peakline.sources.chrome_trace.trace import Trace
+
+__all__ = ["Steps", "find_steps", "steps_of_events"]
+
+_Array = npt.NDArray[Any]
+_PYTORCH = re.compile(r"ProfilerStep#\d+")
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps in order of their start: name, interval (ps), and the plane they ran on."""
+
+    names: list[str]
+    start: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+    plane: npt.NDArray[np.int32]
+
+    def table(self) -> Columns:
+        """The ``steps`` table."""
+        return Columns(
+            {
+                "step_id": np.arange(len(self.names), dtype=np.int64),
+                "name": Names.encode(self.names),
+                "start_ps": self.start,
+                "end_ps": self.end,
+            }
+        )
+
+    def at(self, plane: _Array, time: _Array) -> npt.NDArray[np.int32]:
+        """The step that runs on a plane at a time: the one begun last; -1 where none does.
+
+        A step holds its first moment and not its last.
+        """
+        step = np.full(time.size, -1, np.int32)
+        for number in np.unique(self.plane).tolist():
+            own = np.flatnonzero(self.plane == number)
+            rows = np.flatnonzero(plane == number)
+            if not rows.size:
+                continue
+            place = np.searchsorted(self.start[own], time[rows], side="right") - 1
+            inside = (place >= 0) & (time[rows] < self.end[own][place])
+            step[rows[inside]] = own[place[inside]]
+        return step
+
+
+def find_steps(trace: Trace) -> Steps:
+    """PyTorch's ``ProfilerStep#N`` and events with a step number (JAX's and TensorFlow's).
+
+    PyTorch repeats its annotations on the GPU's lines, around what was launched first; those
+    are no steps.
+    """
+    events, found = trace.events, trace.found
+    categories = found.categories.values
+    on_device = np.array([name.startswith("gpu_") for name in categories] + [False], np.bool_)
+    codes = [c for c, name in enumerate(found.names.values) if _PYTORCH.fullmatch(name)]
+    rows = np.zeros(0, np.int64)
+    if codes:
+        rows = np.flatnonzero(np.isin(events.name, codes) & ~on_device[events.category])
+    numbered, number = trace.numbered_steps
+    labels = {row: found.series.values[code] for row, code in zip(
+        numbered.tolist(), number.tolist(), strict=True) if code >= 0}  # fmt: skip
+    rows = np.union1d(rows, numbered).astype(np.int64)
+    rows = rows[events.timed[rows]]
+    rows = rows[np.argsort(events.start[rows], kind="stable")]
+    names = []
+    for row in rows.tolist():
+        code = int(events.name[row])
+        name = found.names.values[code] if code >= 0 else ""
+        names.append(f"{name} {labels[row]}".strip() if row in labels else name)
+    return Steps(
+        names,
+        events.start[rows],
+        events.start[rows] + events.duration[rows],
+        found.lines.of_plane()[events.line[rows]],
+    )
+
+
+def steps_of_events(trace: Trace, steps: Steps) -> npt.NDArray[np.int32]:
+    """The step of every event, -1 where none is known.
+
+    An event of the process that the step was annotated in belongs to the step in which it starts,
+    on whatever thread. One of another process (a GPU's stream) belongs to the step in which it
+    was launched: where the arrow begins whose end is the event's start.
+    """
+    events = trace.events
+    if not steps.names:
+        return np.full(events.rows, -1, np.int32)
+    planes = trace.found.lines.of_plane()
+    step = steps.at(planes[events.line], events.start)
+    step[~events.timed] = -1
+    flows = trace.flows
+    begins = np.flatnonzero(flows["phase"] == ord("s"))
+    ends = np.flatnonzero(flows["phase"] == ord("f"))
+    at_begin = steps.at(planes[flows["line"][begins]], flows["time"][begins])
+    step_of_flow = np.full(int(flows["flow"].max(initial=-1)) + 1, -1, np.int32)
+    step_of_flow[flows["flow"][begins]] = at_begin
+    launched = step_of_flow[flows["flow"][ends]]
+    elsewhere = ~np.isin(planes[flows["line"][ends]], steps.plane)
+    ends, launched = ends[elsewhere & (launched >= 0)], launched[elsewhere & (launched >= 0)]
+    for line in np.unique(flows["line"][ends]).tolist():
+        mine = flows["line"][ends] == line
+        order = np.argsort(flows["time"][ends[mine]], kind="stable")
+        times, of = flows["time"][ends[mine]][order], launched[mine][order]
+        rows = np.flatnonzero(events.line == line)
+        place = np.minimum(np.searchsorted(times, events.start[rows]), times.size - 1)
+        hit = times[place] == events.start[rows]
+        step[rows[hit]] = of[place[hit]]
+    return step

@@ -1,0 +1,1 @@
+"""Graphs: GraphDef, MetaGraphDef and SavedModel files, and the graphs inside other files."""

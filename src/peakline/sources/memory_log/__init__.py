@@ -1,0 +1,1 @@
+"""TensorFlow's memory log (log_memory.proto): what allocators did, record by record."""

@@ -1,0 +1,1 @@
+"""Heaps in pprof's format, such as JAX's device memory profile."""

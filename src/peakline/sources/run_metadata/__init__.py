@@ -1,0 +1,1 @@
+"""RunMetadata and StepStats: what a traced session run did, op by op."""

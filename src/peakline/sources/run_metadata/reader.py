@@ -1,0 +1,60 @@
+"""RunMetadata and StepStats files: one traced run each."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from peakline.errors import DamagedError
+from peakline.profile.columns import Columns
+from peakline.profile.reader import Warnings
+from peakline.sources.files import SourceFile
+from peakline.sources.run_metadata.runs import Run
+from peakline.sources.run_metadata.tables import RunTables
+
+__all__ = ["RunMetadataReader"]
+
+
+class RunMetadataReader:
+    """One run. Tables are decoded when asked for, and only as far as they need."""
+
+    def __init__(self, file: SourceFile, form: str = "run_metadata") -> None:
+        self.format = form
+        self._file = file
+        run = Run("run 0", 0, 0, file.buffer.size)
+        self._tables = RunTables(file.buffer, [run], form)
+        is_empty = self._tables.names <= {"steps", "traced_runs"}
+        damage = self._tables.damage
+        if is_empty and damage:
+            raise DamagedError(
+                f"{file.path}: damaged at offset {damage.first_offset}; nothing whole is left",
+                damage.first_offset,
+            )
+
+    @property
+    def path(self) -> str:
+        """What was opened."""
+        return self._file.path
+
+    @property
+    def host(self) -> str:
+        """The host of a session's file; the content names none."""
+        return self._file.host
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The tables that this file has something for."""
+        return self._tables.names
+
+    def read(
+        self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
+    ) -> Columns:
+        """Read one table."""
+        return self._tables.read(table, warnings, columns)
+
+    def duration_ps(self) -> int:
+        """From the first start of an execution to the last end."""
+        return self._tables.duration_ps()
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()

@@ -1,0 +1,1 @@
+"""Events files: the TFRecord files that summary writers leave for TensorBoard."""

@@ -1,0 +1,61 @@
+"""Columns out of lists of dicts, as far as their values are what they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.errors import InputError
+
+__all__ = ["Bad", "dicts", "integers", "texts"]
+
+
+class Bad(InputError):
+    """A field is not what a snapshot has there; the message does not name the file yet."""
+
+
+def dicts(value: object, what: str) -> list[dict[Any, Any]]:
+    """``value`` as a list of dicts; None stands for an empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list) or not set(map(type, value)) <= {dict}:
+        raise Bad(f"{what} is no list of dicts")
+    return value
+
+
+def integers(
+    rows: Sequence[dict[Any, Any]], name: str, default: int | None = None
+) -> npt.NDArray[np.int64]:
+    """Field ``name`` of every row; Bad for one that is missing without a default or no integer.
+
+    Unsigned 64-bit values keep their bits.
+    """
+    try:
+        try:
+            return _numbers(rows, itemgetter(name))
+        except KeyError:
+            if default is None:
+                raise Bad(f"{name!r} is missing") from None
+            return _numbers(rows, lambda row: row.get(name, default))
+    except (TypeError, ValueError, OverflowError):
+        raise Bad(f"{name!r} is no 64-bit number") from None
+
+
+def _numbers(
+    rows: Sequence[dict[Any, Any]], field: Callable[[dict[Any, Any]], Any]
+) -> npt.NDArray[np.int64]:
+    try:
+        return np.fromiter(map(field, rows), np.int64, len(rows))
+    except OverflowError:
+        return np.fromiter(map(field, rows), np.uint64, len(rows)).view(np.int64)
+
+
+def texts(rows: Sequence[dict[Any, Any]], name: str, default: str = "") -> list[str]:
+    """Field ``name`` of every row; ``default`` for one that is no text."""
+    # Nothing else is turned into text: lists that share their parts have texts without end.
+    values = [row.get(name) for row in rows]
+    return [value if isinstance(value, str) else default for value in values]

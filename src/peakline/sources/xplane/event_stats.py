@@ -1,0 +1,102 @@
+"""The ``event_stats`` table: every stat of every event as text.
+
+The text of a value is made once per distinct value of a kind; rows only get its code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline import schema
+from peakline.profile.columns import Columns, Names
+from peakline.sources.files import SourceFile
+from peakline.sources.xplane.outline import Outline, PlaneOutline
+from peakline.wire import Damage, Interner, Plan, Spans, Union, as_buffer, decode
+
+__all__ = ["read_stats"]
+
+_Array = npt.NDArray[Any]
+_DOUBLE, _UINT64, _INT64, _STR, _BYTES, _REF = 2, 3, 4, 5, 6, 7
+
+
+def read_stats(
+    file: SourceFile, outline: Outline, *, columns: AbstractSet[str] | None = None
+) -> tuple[Columns, dict[int, Damage]]:
+    """The ``event_stats`` table, and the damage by plane.
+
+    Without ``value`` among ``columns`` (None: all) no value is read.
+    """
+    with_values = columns is None or "value" in columns
+    paths = ["events.@", "events.stats.metadata_id"]
+    if with_values:
+        paths.append("events.stats.value")
+    plan = Plan(schema.descriptor("tensorflow.profiler.XLine"), paths)
+    names, texts = Interner(), Interner()
+    ids: list[_Array] = []
+    name_codes: list[_Array] = []
+    text_codes: list[_Array] = []
+    first = 0
+    damage: dict[int, Damage] = {}
+    for plane in outline.planes:
+        got = decode(file.buffer, plan, plane.lines)
+        stats = got["events.stats"]
+        ids.append(stats.parent.astype(np.int64) + first)
+        first += got["events"].rows
+        damage[plane.index] = got.damage
+        name_codes.append(_coded(stats.array("metadata_id"), names, _name_in(plane)))
+        if with_values:
+            text_codes.append(_value_codes(file, plane, stats.union("value"), texts))
+    data: dict[str, _Array | Names] = {
+        "event_id": np.concatenate([np.zeros(0, np.int64), *ids]),
+        "name": Names(np.concatenate([np.zeros(0, np.int32), *name_codes]), names.values),
+    }
+    if with_values:
+        codes = np.concatenate([np.zeros(0, np.int32), *text_codes])
+        data["value"] = Names(codes, texts.values)
+    return Columns(data), damage
+
+
+def _name_in(plane: PlaneOutline) -> Callable[[int], str]:
+    return lambda number: plane.stat_names.get(number, "")
+
+
+def _value_codes(
+    file: SourceFile, plane: PlaneOutline, value: Union, texts: Interner
+) -> npt.NDArray[np.int32]:
+    """The code of each value's text, -1 for a stat without a value; bytes only as their number."""
+    codes = np.full(value.case.size, -1, np.int32)
+    spell: dict[int, Callable[[int], str]] = {
+        _DOUBLE: lambda bits: repr(float(np.int64(bits).view(np.float64))),
+        _UINT64: lambda bits: str(bits % 2**64),
+        _INT64: str,
+        _REF: _name_in(plane),
+    }
+    for case, text in spell.items():
+        rows = np.flatnonzero(value.case == case)
+        codes[rows] = _coded(value.bits[rows], texts, text)
+    rows = np.flatnonzero(value.case == _BYTES)
+    codes[rows] = _coded(value.length[rows], texts, lambda length: f"<{length} bytes>")
+    rows = np.flatnonzero(value.case == _STR)
+    codes[rows] = texts.add(file.buffer, Spans(value.bits[rows], value.length[rows]))
+    return codes
+
+
+def _coded(
+    numbers: _Array, texts: Interner, text_of: Callable[[int], str]
+) -> npt.NDArray[np.int32]:
+    """The code of ``text_of`` each number."""
+    distinct, inverse = np.unique(numbers, return_inverse=True)
+    codes = _add_all(texts, (text_of(number).encode() for number in distinct.tolist()))
+    coded: npt.NDArray[np.int32] = codes[inverse]
+    return coded
+
+
+def _add_all(texts: Interner, strings: Iterable[bytes]) -> npt.NDArray[np.int32]:
+    parts = list(strings)
+    lengths = np.fromiter(map(len, parts), np.int64, len(parts))
+    return texts.add(as_buffer(b"".join(parts)), Spans(np.cumsum(lengths) - lengths, lengths))

@@ -1,0 +1,318 @@
+"""One small whole file of every format that Peakline reads, in every form it is written in."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+import random
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import json_format, text_format
+from tests.wire.slices import read_sample, slice_of
+
+from peakline import schema
+from peakline.sources.recognise import MESSAGES
+
+__all__ = ["Sample", "events_record", "samples"]
+
+_ZERO = 1_700_000_000_000_000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """``data`` is a whole file of ``format``; ``kind`` says how it may be taken apart.
+
+    ``wire``: a protobuf message, ``text``: lines, ``tree``: what `load` makes of it, ``dump``
+    turning it back into bytes. ``wrap`` puts a message into the file that carries it.
+    """
+
+    name: str
+    format: str
+    data: bytes
+    kind: str
+    message: str = ""
+    wrap: Callable[[bytes], bytes] = bytes
+    load: Callable[[bytes], Any] = bytes
+    dump: Callable[[Any], bytes] = bytes
+
+    @property
+    def file(self) -> bytes:
+        """What is on the disk."""
+        return self.wrap(self.data)
+
+
+def samples(data: Path) -> list[Sample]:
+    """All of them, made from ``tests/data`` and by hand."""
+    messages = _messages(data)
+    found = [
+        Sample(f"{name}.pb", form, message.SerializeToString(deterministic=True), "wire",
+               MESSAGES[form])
+        for name, form, message in messages
+    ]  # fmt: skip
+    for name, form, message in messages:
+        if name in _ALSO_TEXT:
+            text = text_format.MessageToString(message, descriptor_pool=schema.POOL)
+            found.append(Sample(f"{name}.pbtxt", form, text.encode(), "text"))
+            tree = json_format.MessageToDict(message, descriptor_pool=schema.POOL)
+            found.append(_json(f"{name}.json", form, tree))
+    run = next(message for name, _, message in messages if name == "run")
+    found.append(
+        Sample("run.tfevents", "tfevents", run.SerializeToString(), "wire",
+               MESSAGES["run_metadata"], wrap=_events_file)
+    )  # fmt: skip
+    found += _logs(data)
+    found += [_snapshot(protocol) for protocol in (0, 2, 4)]
+    found.append(_json("trace.json", "chrome_trace", _torch_trace(data)))
+    found.append(_json("tiny_trace.json", "chrome_trace", _TINY_TRACE))
+    return found
+
+
+_ALSO_TEXT = {"run", "steps", "graph", "meta", "model", "records", "heap", "space"}
+
+
+# Protobuf messages.
+
+
+def _messages(data: Path) -> list[tuple[str, str, Any]]:
+    def of(form: str, content: bytes) -> Any:
+        return schema.message(MESSAGES[form]).FromString(content)
+
+    run = of("run_metadata", _unpacked(data / "run_metadata" / "tf1_grpc.pb.gz"))
+    for device in run.step_stats.dev_stats:
+        del device.node_stats[8:]
+    for graph in run.partition_graphs:
+        del graph.node[8:]
+    cnn = of("run_metadata", _unpacked(data / "run_metadata" / "tf1_cnn_2.pb.gz"))
+    for device in cnn.step_stats.dev_stats:
+        del device.node_stats[60:]
+    steps = schema.StepStats(dev_stats=cnn.step_stats.dev_stats)
+    for device in steps.dev_stats:
+        del device.node_stats[6:]
+    graph = of("graph_def", (data / "graph_def" / "frozen.pb").read_bytes())
+    for node in graph.node:
+        for attr in node.attr.values():
+            if len(attr.tensor.tensor_content) > 64:
+                attr.tensor.tensor_content = attr.tensor.tensor_content[:64]
+    model = of("saved_model", _unpacked(data / "graph_def" / "saved_model.pb.gz"))
+    for held in model.meta_graphs:
+        del held.graph_def.node[12:]
+        del held.meta_info_def.stripped_op_list.op[3:]
+        del held.graph_def.library.function[3:]
+    meta = schema.MetaGraphDef.FromString(model.meta_graphs[0].SerializeToString())
+    small = schema.GraphDef(versions=graph.versions, node=graph.node[:12])
+    space = of("xplane", slice_of(_session(data), 20, 200))
+    heap = of("pprof", _unpacked(data / "pprof" / "device_memory.pprof.pb.gz"))
+    return [
+        ("run", "run_metadata", run),
+        ("cnn", "run_metadata", cnn),
+        ("steps", "step_stats", steps),
+        ("frozen", "graph_def", graph),
+        ("graph", "graph_def", small),
+        ("meta", "meta_graph", meta),
+        ("model", "saved_model", model),
+        ("records", "memory_log", _memory_log()),
+        ("heap", "pprof", heap),
+        ("space", "xplane", space),
+    ]
+
+
+def _unpacked(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes())
+
+
+def _session(data: Path) -> bytes:
+    folder = data / "sessions" / "tf2_multihost" / "plugins" / "profile" / "2026_11_20_17_33_46"
+    return read_sample(folder / "localhost_47507.xplane.pb")
+
+
+def _memory_log() -> Any:
+    """Six tensors and two raw buffers over two steps; one free is deferred, one id is unknown."""
+    log = schema.message("peakline.MemoryLog")()
+
+    def record(kind: str, **fields: Any) -> Any:
+        made = log.record.add(time_ns=_ZERO * 1000 + 1000 * len(log.record), thread_id=7)
+        part = getattr(made, kind)
+        part.SetInParent()
+        for name, value in fields.items():
+            setattr(part, name, value)
+        return part
+
+    for step in (1, 2):
+        record("step", step_id=step, handle=f"->loss:0//{step};0")
+        for n in range(3):
+            made = record("tensor_allocation", step_id=step, kernel_name=f"layer{n}/MatMul")
+            made.tensor.dtype = 1
+            made.tensor.shape.dim.add(size=64)
+            buffer = made.tensor.allocation_description
+            buffer.requested_bytes, buffer.allocated_bytes = 250, 256
+            buffer.allocator_name, buffer.allocation_id = "gpu:0", 10 * step + n
+            buffer.ptr = 4096 * (n + 1)
+            made = record("tensor_output", step_id=step, kernel_name=f"layer{n}/MatMul", index=0)
+            made.tensor.allocation_description.CopyFrom(buffer)
+            made.tensor.dtype = 1
+        record("raw_allocation", step_id=step, operation="Temp", num_bytes=512, ptr=65536,
+               allocation_id=100 + step, allocator_name="gpu:0")  # fmt: skip
+        record("raw_deallocation", step_id=step, operation="Temp", allocation_id=100 + step,
+               allocator_name="gpu:0", deferred=step == 2)  # fmt: skip
+        for n in range(2):
+            record("tensor_deallocation", allocation_id=10 * step + n, allocator_name="gpu:0")
+    record("tensor_deallocation", allocation_id=999, allocator_name="gpu:0")
+    return log
+
+
+def events_record(content: bytes) -> bytes:
+    """A record of an events file with the checksums that it must have."""
+    length = struct.pack("<Q", len(content))
+    return length + _masked(length) + content + _masked(content)
+
+
+def _masked(content: bytes) -> bytes:
+    crc = 0xFFFFFFFF
+    for byte in content:
+        crc = _CRC32C[(crc ^ byte) & 0xFF] ^ crc >> 8
+    crc ^= 0xFFFFFFFF
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def _crc32c(byte: int) -> int:
+    for _ in range(8):
+        byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+    return byte
+
+
+_CRC32C = [_crc32c(byte) for byte in range(256)]
+"""RFC 3720's checksum of every byte."""
+
+
+def _events_file(run: bytes) -> bytes:
+    event = schema.message("tensorflow.Event")
+    version = event(wall_time=1.5, file_version="brain.Event:2")
+    tagged = event(
+        wall_time=2.5, step=4, tagged_run_metadata={"tag": "step 4", "run_metadata": run}
+    )
+    return b"".join(events_record(one.SerializeToString()) for one in (version, tagged))
+
+
+# Text.
+
+
+def _logs(data: Path) -> list[Sample]:
+    names = ("tf1_control_flow.log.gz", "session_default_allocator.log.gz")
+    found = []
+    for name in names:
+        lines = _unpacked(data / "memory_log" / name).splitlines(keepends=True)
+        found.append(Sample(name.removesuffix(".gz"), "memory_log", b"".join(lines[:60]), "text"))
+    report = _unpacked(data / "oom_report" / "tf_bfc_oom.log.gz")
+    found.append(Sample("tf_bfc_oom.log", "oom_report", report, "text"))
+    found.append(Sample("texts.log", "oom_report", _OUT_OF_MEMORY.encode(), "text"))
+    return found
+
+
+_OUT_OF_MEMORY = """\
+epoch 3
+Traceback (most recent call last):
+  File "train.py", line 40, in <module>
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total \
+capacity of 23.69 GiB of which 1.08 GiB is free. Process 71 has 22.60 GiB memory in use. Of the \
+allocated memory 21.03 GiB is allocated by PyTorch, and 1.26 GiB is reserved by PyTorch but \
+unallocated. If reserved but unallocated memory is large try setting \
+PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.
+2024-05-01 10:00:00.000000: W external/local_xla/xla/tsl/framework/bfc_allocator.cc:497] \
+Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.50GiB (rounded to 1610612736)\
+requested by op while/MatMul
+"""
+
+
+# Pickles and JSON.
+
+
+def _snapshot(protocol: int) -> Sample:
+    return Sample(
+        f"snapshot{protocol}.pickle",
+        "torch_snapshot",
+        pickle.dumps(_torch_snapshot(), protocol),
+        "tree",
+        load=pickle.loads,
+        dump=lambda tree: pickle.dumps(tree, protocol),
+    )
+
+
+def _torch_snapshot() -> dict[str, Any]:
+    rng = random.Random(5)
+    frames = [
+        {"name": "forward", "filename": "/home/me/model.py", "line": 12},
+        {"name": "main", "filename": "train.py", "line": 3},
+    ]
+    base, trace, live = 0x7F0000000000, [], []
+
+    def entry(action: str, addr: int, size: int, **more: Any) -> None:
+        trace.append(
+            {"action": action, "addr": addr, "size": size, "stream": 0, "frames": frames,
+             "time_us": _ZERO + len(trace), **more}
+        )  # fmt: skip
+
+    entry("segment_alloc", base, 1 << 21)
+    for n in range(30):
+        if live and rng.random() < 0.4:
+            addr, size = live.pop(rng.randrange(len(live)))
+            entry("free_requested", addr, size)
+            entry("free_completed", addr, size)
+        else:
+            live.append((base + 4096 * n, 512 * rng.randrange(1, 8)))
+            entry("alloc", *live[-1])
+    entry("oom", base, 1 << 30, device_free=5 << 20)
+    entry("snapshot", 0, 0)
+    state = {"state": "active_allocated", "frames": frames}
+    blocks = [{"address": a, "size": s, "requested_size": s - 8, **state} for a, s in sorted(live)]
+    size = sum(block["size"] for block in blocks)
+    segment = {
+        "device": 0, "address": base, "total_size": size, "allocated_size": 4096,
+        "active_size": 4096, "requested_size": 4000, "stream": 0, "segment_type": "large",
+        "segment_pool_id": (0, 0), "is_expandable": False, "frames": frames, "blocks": blocks,
+    }  # fmt: skip
+    return {
+        "segments": [segment],
+        "device_traces": [trace, []],
+        "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1},
+        "external_annotations": [],
+    }
+
+
+def _json(name: str, form: str, tree: Any) -> Sample:
+    return Sample(name, form, _dumped(tree), "tree", load=json.loads, dump=_dumped)
+
+
+def _dumped(tree: Any) -> bytes:
+    return json.dumps(tree, indent=1).encode()
+
+
+def _torch_trace(data: Path) -> Any:
+    trace = json.loads(_unpacked(data / "chrome_trace" / "noleak.pt.trace.json.gz"))
+    events = trace["traceEvents"]
+    memory = [event for event in events if event.get("name") == "[memory]"]
+    others = [event for event in events if event.get("name") != "[memory]"]
+    names = [event for event in others if event.get("ph") == "M"]
+    steps = [event for event in others if "ProfilerStep" in str(event.get("name"))]
+    trace["traceEvents"] = names + others[:60] + steps + memory[:40]
+    return trace
+
+
+_TINY_TRACE = [
+    {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "worker"}},
+    {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "main"}},
+    {"ph": "X", "pid": 1, "tid": 2, "ts": 1.5, "dur": 20, "name": "step", "args": {"step_num": 4}},
+    {"ph": "B", "pid": 1, "tid": 2, "ts": 2, "name": "op"},
+    {"ph": "E", "pid": 1, "tid": 2, "ts": 5.25, "name": "op"},
+    {"ph": "b", "cat": "a", "id": "0x1", "pid": 1, "tid": 2, "ts": 3, "name": "copy"},
+    {"ph": "e", "cat": "a", "id": "0x1", "pid": 1, "tid": 2, "ts": 9, "name": "copy"},
+    {"ph": "s", "id": 7, "pid": 1, "tid": 2, "ts": 3, "name": "flow", "cat": "f"},
+    {"ph": "f", "bp": "e", "id": 7, "pid": 1, "tid": 2, "ts": 8, "name": "flow", "cat": "f"},
+    {"ph": "C", "pid": 1, "ts": 4, "name": "memory", "args": {"bytes": 17, "blocks": 2.5}},
+    {"ph": "i", "pid": 1, "tid": 2, "ts": 6, "name": "mark", "s": "t"},
+    {"ph": "N", "pid": 1, "tid": 2, "ts": 1, "id": 3, "name": "object"},
+]

@@ -1,0 +1,34 @@
+"""Columns that need no grouping are read without it, and are the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from peakline.profile.reader import Warnings
+from peakline.sources import open_reader
+from peakline.sources.xplane.plain_events import PLAIN
+
+SESSIONS = Path(__file__).parent.parent / "data" / "sessions"
+FILES = sorted(SESSIONS.rglob("*.xplane.pb*"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.parts[-5] for path in FILES])
+def test_plain_columns_are_those_of_the_whole_table(path):
+    plain = open_reader(str(path)).read("events", Warnings(), PLAIN - {"category"})
+    whole = open_reader(str(path)).read("events", Warnings())
+    assert plain.rows == whole.rows > 0
+    assert set(plain) == PLAIN - {"category"}
+    for name in set(plain) - {"name"}:
+        assert (plain.array(name) == whole.array(name)).all()
+        assert (plain.is_valid(name) == whole.is_valid(name)).all()
+    assert plain.names("name").to_list() == whole.names("name").to_list()
+
+
+def test_the_stats_names_need_no_values():
+    path = str(FILES[0])
+    some = open_reader(path).read("event_stats", Warnings(), frozenset({"event_id", "name"}))
+    whole = open_reader(path).read("event_stats", Warnings())
+    assert set(some) == {"event_id", "name"}
+    assert some.names("name").to_list() == whole.names("name").to_list()
