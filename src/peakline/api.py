@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from peakline import profile as _profile
@@ -33,15 +34,24 @@ class Profile(_profile.Profile):
 
 
 def open(  # noqa: A001 (used as peakline.open, like gzip.open)
-    path: str, *, host: str | None = None, session: str | None = None, strict: bool = False
+    path: str | os.PathLike[str],
+    *,
+    host: str | None = None,
+    session: str | None = None,
+    strict: bool = False,
+    max_unpacked_bytes: int | None = None,
 ) -> Profile:
     """Open one host's profile: a file, a session directory or a log directory.
 
     ``session`` (default: the newest) and ``host`` choose where ``path`` holds more than one.
-    With ``strict``, anything lost or guessed while reading raises StrictError. Raises
+    With ``strict``, anything lost or guessed while reading raises StrictError. A gzip file may
+    expand to ``max_unpacked_bytes`` (default: 200 times its size, at least 1 GiB). Raises
     NotFoundError when nothing is there, InputError when it cannot be read.
     """
+    from peakline.analysis.derived import DERIVED
     from peakline.repository import resolve
     from peakline.sources import open_reader
 
-    return Profile(open_reader(resolve(path, session=session, host=host)), strict=strict)
+    file = resolve(os.fspath(path), session=session, host=host)
+    reader = open_reader(file, max_unpacked_bytes=max_unpacked_bytes)
+    return Profile(reader, strict=strict, derived=DERIVED)

@@ -70,6 +70,35 @@ def test_the_size_of_an_unmatched_free_without_one_is_read_from_the_reports():
     assert sizes(only(rows)) == {"b": 800, "(before profile)": 600, "a": 10}
 
 
+def test_rows_that_stand_for_memory_from_before_are_not_counted_as_allocations():
+    rows = [
+        alloc(1, 100, op="(before profile)", is_before=True, region_type="temp"),
+        alloc(2, 20, op="(before profile)", is_before=True, step_id=3),
+        alloc(3, 50, op="w", is_before=True),
+        alloc(4, 7, op="a", is_before=False),
+        alloc(5, 1, allocator="z", is_before=True),
+    ]
+    peak, other = find_peaks(events(rows))
+    assert (peak.allocations, other.allocations) == (1, 0)
+    assert peak.peak_bytes == 177
+    assert peak.peak_buffers == (
+        PeakBuffer("(before profile)", "", "", "", 120, 0, None),
+        PeakBuffer("w", "", "", "", 50, 1, None),
+        PeakBuffer("a", "", "", "", 7, 1, None),
+    )
+
+
+def test_memory_from_before_is_one_row_however_it_is_known():
+    rows = [
+        alloc(1, 100, op="(before profile)", is_before=True),
+        alloc(2, 10, op="a", in_use_bytes=150),
+    ]
+    assert only(rows).peak_buffers == (
+        PeakBuffer("(before profile)", "", "", "", 140, 0, None),
+        PeakBuffer("a", "", "", "", 10, 1, None),
+    )
+
+
 def test_what_no_record_names_is_unattributed():
     rows = [
         alloc(1, 100, op="a", in_use_bytes=100),

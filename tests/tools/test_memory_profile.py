@@ -7,12 +7,14 @@ from collections import Counter
 
 import pytest
 from google.protobuf import json_format
-from tests.profile.fake import FakeReader
+from tests.profile.fake import FakeReader, columns_of
 from tests.tools.snapshots import alloc, answer, free, profile_of
 
+from peakline.analysis.derived import DERIVED
 from peakline.api import Profile
 from peakline.errors import NotFoundError, StrictError, UsageError
 from peakline.schema import MemoryProfile
+from peakline.tools.memory_profile import TOOL
 
 FIRST = {
     "memory_id": "GPU_0_bfc",
@@ -232,6 +234,23 @@ class TestProto:
         assert counted == Counter(range(40_000))
 
 
+@pytest.mark.parametrize(("free_bytes", "capacity"), [(None, 0), (5, 13), (0, 8)])
+def test_the_capacity_is_known_only_where_free_bytes_are(free_bytes, capacity):
+    event = {"time_ps": 1, "allocator": "A", "activity": "allocation", "allocation_id": 1,
+             "requested_bytes": 8, "allocated_bytes": 8, "free_bytes": free_bytes}  # fmt: skip
+    reader = FakeReader({"allocator_events": columns_of("allocator_events", [event])})
+    profile = Profile(reader, derived=DERIVED)
+    document = json.loads(profile.tool("memory_profile").content)
+    summary = document["memoryProfilePerAllocator"]["A"]["profileSummary"]
+    assert (summary["peakStats"]["peakBytesInUse"], summary["memoryCapacity"]) == (
+        "8",
+        str(capacity),
+    )
+    content = profile.tool("memory_profile", format="proto").content
+    parsed = MemoryProfile.FromString(content).memory_profile_per_allocator["A"]
+    assert parsed.profile_summary.memory_capacity == capacity
+
+
 class TestNothingToShow:
     def test_no_memory_events(self):
         profile = profile_of([])
@@ -245,11 +264,39 @@ class TestNothingToShow:
 
     @pytest.mark.parametrize("output_format", ["json", "proto"])
     def test_no_host_threads_give_no_bytes(self, output_format):
-        profile = Profile(FakeReader({}))
+        reader = FakeReader({})
+        reader.format = "xplane"
+        profile = Profile(reader)
         assert profile.tool("memory_profile", format=output_format).content == b""
         assert [warning.kind for warning in profile.warnings] == ["no_memory_events"]
-        with pytest.raises(NotFoundError, match="there is: none"):
-            profile.tool("memory_profile", memory_id="A")
+
+    def test_another_format_without_memory_gives_an_empty_message(self):
+        profile = Profile(FakeReader({}))
+        assert profile.tool("memory_profile").content == (
+            b'{"memoryProfilePerAllocator":{},"numHosts":1,"memoryIds":[],"version":1,'
+            b'"hloModules":[]}'
+        )
+        content = profile.tool("memory_profile", format="proto").content
+        assert MemoryProfile.FromString(content) == MemoryProfile(num_hosts=1, version=1)
+        assert [tuple(warning) for warning in profile.warnings] == [
+            ("no_memory_events", 2, "the file has no memory events")
+        ]
+
+    @pytest.mark.parametrize("file_format", ["fake", "xplane"])
+    def test_an_allocator_asked_for_is_not_found(self, file_format):
+        reader = FakeReader({})
+        reader.format = file_format
+        with pytest.raises(NotFoundError, match=r"no memory 'A' .* there is: none"):
+            Profile(reader).tool("memory_profile", memory_id="A")
+
+    def test_the_tool_is_offered_only_where_there_are_events(self):
+        offers = TOOL.supports
+        found = [
+            offers(Profile(FakeReader({}))),
+            offers(profile_of([])),
+            offers(profile_of([FIRST])),
+        ]
+        assert found == [False, False, True]
 
     def test_strict_refuses_it(self):
         with pytest.raises(StrictError, match="no_memory_events"):

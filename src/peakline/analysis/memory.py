@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from peakline.analysis.deferred import deferred_findings
 from peakline.analysis.findings import Finding, peak_findings
 from peakline.analysis.peak import AllocatorPeak, find_peaks
 from peakline.errors import NotFoundError
@@ -49,6 +50,7 @@ def explain_memory(
     eligible = None if number is None else records_of_step(number, events, steps)
     peaks = find_peaks(events, allocator=allocator, eligible=eligible)
     findings = [finding for peak in peaks for finding in peak_findings(peak)]
+    findings += deferred_findings(events, peaks, eligible)
     notices = [notice for peak in peaks for notice in _notices(peak)]
     return MemoryAnswer(peaks, tuple(findings), tuple(notices), number)
 
@@ -56,7 +58,8 @@ def explain_memory(
 def find_step(step: str, steps: Columns) -> int:
     """The id of the step given by id (``3``) or by name (``train 170``)."""
     ids = steps.array("step_id").tolist()
-    if step.isdecimal() and int(step) in ids:
+    # Logs have negative ids too.
+    if step.removeprefix("-").isdecimal() and int(step) in ids:
         return int(step)
     named = [i for i, name in zip(ids, steps.names("name").to_list(), strict=True) if name == step]
     if named:

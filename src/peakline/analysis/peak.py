@@ -4,7 +4,8 @@ At the peak, memory in use is made of
 
 * live buffers: allocated inside the profile and not yet freed, whatever step they come from;
 * ``(before profile)``: what was in use before the first record, less the deallocations since
-  then that found no live buffer (they freed memory from before the profile);
+  then that found no live buffer (they freed memory from before the profile), and what a source
+  found to be there without knowing who asked for it;
 * ``(reserved)``: bytes the allocator reported as reserved outside its heap;
 * ``(unattributed)``: the signed rest, such as allocations that carry neither id nor address.
   It is negative when the records name more than the allocator says is in use.
@@ -16,12 +17,12 @@ measured by the running sum of its live buffers; then only those rows occur.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.lifetimes import Lifetimes, match_lifetimes
+from peakline.analysis.lifetimes import ALLOCATION, Lifetimes, match_lifetimes
 from peakline.analysis.usage import Usage, buffer_bytes, measure
 from peakline.errors import NotFoundError
 from peakline.profile.columns import Columns
@@ -118,6 +119,14 @@ def find_peaks(
     if allocator is not None:
         moments[np.arange(moments.size) != lifetimes.allocators.index(allocator)] = -1
     groups = _live_groups(events, lifetimes, moments)
+    # Rows that stand for memory from before the profile are no records of the file.
+    made_up = events.array("is_before") & events.is_valid("is_before")
+    made_up &= lifetimes.kind == ALLOCATION
+    older = np.bincount(lifetimes.allocator[made_up], minlength=len(usages)).tolist()
+    usages = [
+        replace(usage, allocations=usage.allocations - count)
+        for usage, count in zip(usages, older, strict=True)
+    ]
     return tuple(
         _explain(events, lifetimes.allocators[number], usages[number], groups[number])
         for number in np.flatnonzero(moments >= 0).tolist()
@@ -138,6 +147,8 @@ def _explain(events: Columns, name: str, usage: Usage, buffers: list[PeakBuffer]
             capacity = in_use + reserved + free
         before = max(usage.before - usage.unmatched_bytes_at_peak, 0)
         rest = usage.peak - reserved - before - sum(buffer.bytes for buffer in buffers)
+        before += sum(buffer.bytes for buffer in buffers if buffer.op == BEFORE_PROFILE)
+        buffers = [buffer for buffer in buffers if buffer.op != BEFORE_PROFILE]
         special = {BEFORE_PROFILE: before, UNATTRIBUTED: rest, RESERVED: reserved}
         buffers = buffers + [
             PeakBuffer(op, "", "", "", size, 0, None) for op, size in special.items() if size
@@ -201,11 +212,11 @@ def _live_groups(
             bound = rows.size
         combined = combined * span + key + 1
         bound *= span
-    _, first, group, counts = np.unique(
-        combined, return_index=True, return_inverse=True, return_counts=True
-    )
-    sizes = np.zeros(first.size, np.int64)
+    _, first, group = np.unique(combined, return_index=True, return_inverse=True)
+    sizes, counts = np.zeros(first.size, np.int64), np.zeros(first.size, np.int64)
     np.add.at(sizes, group, buffer_bytes(events, rows))
+    summed = events.is_valid("count")[rows]
+    np.add.at(counts, group, np.where(summed, events.array("count")[rows], 1))
 
     # Equal strings may have several codes, and a null label is shown as an empty one.
     merged: dict[tuple[int, str, str, str, str, int | None], tuple[int, int]] = {}
@@ -214,6 +225,8 @@ def _live_groups(
         op, region, data_type, shape = (label[row] or "" for label in labels)
         step = int(steps[step_codes[sample]]) if step_known[sample] else None
         owner = int(lifetimes.allocator[row])
+        if op == BEFORE_PROFILE:
+            region, data_type, shape, step, counts[number] = "", "", "", None, 0
         size, count = merged.get((owner, op, region, data_type, shape, step), (0, 0))
         merged[owner, op, region, data_type, shape, step] = (
             size + int(sizes[number]),

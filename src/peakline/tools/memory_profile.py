@@ -1,7 +1,8 @@
 """The ``memory_profile`` tool: allocators' timelines and what was live at each one's peak.
 
-Equal to XProf's tool of the same name (openxla/xprof) field by field. A profile without host
-threads has no memory profile at all: the answer is then 0 bytes, as upstream's.
+Equal to XProf's tool of the same name (openxla/xprof) field by field. An XSpace without host
+threads has no memory profile at all: the answer is then 0 bytes, as upstream's. Any other file
+without memory events gets an empty message.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ __all__ = ["TOOL", "MemoryProfileParameters"]
 
 _TABLE = "memory_snapshots"
 _EMPTY = "no_memory_events"
+_XSPACE = "xplane"
 
 
 class MemoryProfileParameters(BaseModel):
@@ -42,33 +44,43 @@ class MemoryProfileParameters(BaseModel):
 
 
 def _supports(profile: Profile) -> bool:
-    return _TABLE in profile.tables
+    return _TABLE in profile.tables and profile.columns(_TABLE).rows > 0
 
 
 def _run(profile: Profile, parameters: MemoryProfileParameters, output_format: str) -> bytes:
     if parameters.host and parameters.host != profile.host:
         known = profile.host or "one without a name"
         raise NotFoundError(f"no host {parameters.host!r} in {profile.path}; there is: {known}")
-    if not _supports(profile):
+    if _TABLE not in profile.tables and profile.format == _XSPACE:
         _check_memory_id(parameters.memory_id, [])
         profile.warn(_EMPTY, "the profile has no host threads, so no memory events")
         return b""
+    from peakline.profile.tables import empty_columns
+
     # Compiling and loading the rules takes a moment: only when there is something to do.
     from peakline.tools.memory_profile_output import Report, to_json, to_proto
     from peakline.tools.memory_profile_rules import allocator_profiles, memory_ids
 
-    snapshots = profile.columns(_TABLE)
+    snapshots = profile.columns(_TABLE) if _TABLE in profile.tables else empty_columns(_TABLE)
     _check_memory_id(parameters.memory_id, memory_ids(snapshots))
     if snapshots.rows == 0:
-        profile.warn(_EMPTY, "the profile has no memory events")
+        profile.warn(_EMPTY, "the file has no memory events")
     report = Report(
         snapshots=snapshots,
         allocators=list(allocator_profiles(snapshots, parameters.memory_id)),
         modules=profile.columns("module_runs") if "module_runs" in profile.tables else None,
         version=parameters.version,
         max_snapshots=parameters.max_snapshots,
+        knows_capacity=_knows_capacity(profile),
     )
     return to_proto(report) if output_format == "proto" else to_json(report)
+
+
+def _knows_capacity(profile: Profile) -> bool:
+    """Whether free bytes were reported: without them the sum at the peak is only the peak."""
+    if profile.format == _XSPACE or "allocator_events" not in profile.tables:
+        return True
+    return bool(profile.columns("allocator_events").is_valid("free_bytes").any())
 
 
 def _check_memory_id(wanted: str | None, known: list[str]) -> None:

@@ -40,7 +40,8 @@ class Report:
     """What to write: the allocators' profiles over one table of snapshots, and the module runs.
 
     ``version`` 0 keeps every snapshot and has no sample and no modules; 1 keeps the snapshots of
-    the table at the peak and a sample of at most ``max_snapshots``.
+    the table at the peak and a sample of at most ``max_snapshots``. Without ``knows_capacity``
+    (nothing told how much was free) the memory capacity is 0.
     """
 
     snapshots: Columns
@@ -48,6 +49,11 @@ class Report:
     modules: Columns | None
     version: int
     max_snapshots: int
+    knows_capacity: bool = True
+
+    def capacity_bytes(self, allocator: AllocatorProfile) -> int:
+        """``memory_capacity`` of the summary; 0 where it is not known."""
+        return allocator.peak.capacity_bytes if self.knows_capacity else 0
 
     def kept(self, allocator: AllocatorProfile) -> Ints:
         """Positions that become ``memory_profile_snapshots``."""
@@ -78,7 +84,9 @@ def to_json(report: Report) -> bytes:
         key = json_string(allocator.memory_id)
         out.write(f'{"," if number else ""}{key}:{{"memoryProfileSnapshots":['.encode())
         _write_snapshots(out, report, allocator, report.kept(allocator))
-        out.write(f'],"profileSummary":{_summary(allocator)},"activeAllocations":['.encode())
+        out.write(
+            f'],"profileSummary":{_summary(report, allocator)},"activeAllocations":['.encode()
+        )
         out.write(
             ",".join(
                 f'{{"snapshotIndex":"{index}","specialIndex":"{special}","numOccurrences":"{n}"}}'
@@ -216,7 +224,7 @@ def _write_snapshots(
         separator = b","
 
 
-def _summary(allocator: AllocatorProfile) -> str:
+def _summary(report: Report, allocator: AllocatorProfile) -> str:
     peak = allocator.peak
     return _SUMMARY % (
         allocator.lifetime_peak_bytes,
@@ -226,7 +234,7 @@ def _summary(allocator: AllocatorProfile) -> str:
         json_number(peak.fragmentation),
         peak.in_use_bytes,
         peak.time_ps,
-        peak.capacity_bytes,
+        report.capacity_bytes(allocator),
     )
 
 
@@ -273,7 +281,7 @@ def _rest(report: Report, allocator: AllocatorProfile, part: Any) -> Any:
     summary = part.profile_summary
     summary.peak_bytes_usage_lifetime = allocator.lifetime_peak_bytes
     summary.peak_stats_time_ps = peak.time_ps
-    summary.memory_capacity = peak.capacity_bytes
+    summary.memory_capacity = report.capacity_bytes(allocator)
     stats = summary.peak_stats
     stats.stack_reserved_bytes = peak.stack_bytes
     stats.heap_allocated_bytes = peak.heap_bytes

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["Tool", "ToolResult", "available_tools", "find_tool", "run_tool", "tool_names"]
 
 _MODULES = {
+    "graph": "peakline.tools.graph",
     "memory_profile": "peakline.tools.memory_profile",
+    "op_stats": "peakline.tools.op_stats",
+    "trace_viewer": "peakline.tools.trace_viewer",
 }
 
 

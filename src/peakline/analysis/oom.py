@@ -1,0 +1,254 @@
+"""Why an allocation failed: too large, no memory left, or memory in pieces that are too small."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.analysis.findings import Finding
+from peakline.profile.columns import Columns
+
+__all__ = ["KIND", "oom_findings"]
+
+KIND = "out_of_memory"
+"""The kind of these findings."""
+
+_TOP_CHUNKS = 5
+_OUTSIDE = 0.1
+"""Memory of the device outside the pool is worth a word from this share of the limit on."""
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """One row of ``oom_reports``; None for what the report does not tell."""
+
+    allocator: str
+    requested: int | None
+    rounded: int | None
+    op: str | None
+    device: str | None
+    data_type: str | None
+    shape: str | None
+    limit: int | None
+    pool: int | None
+    in_use: int | None
+    free: int | None
+    largest: int | None
+    fragmentation: float | None
+    device_free: int | None
+    is_complete: bool
+
+    @property
+    def needed(self) -> int | None:
+        """Bytes of the chunk that was needed."""
+        return self.requested if self.rounded is None else self.rounded
+
+    @property
+    def would_fit(self) -> bool | None:
+        """Whether a free chunk was large enough; None where the free chunks are not known."""
+        if self.needed is None or self.largest is None:
+            return None
+        return self.largest >= self.needed
+
+    @property
+    def cause(self) -> str:
+        """One of the keys of `_SUGGESTIONS`."""
+        if self.needed is None:
+            return "unknown"
+        if self.limit is not None and self.needed > self.limit:
+            return "larger_than_limit"
+        if self.would_fit:
+            return "held_back"
+        if self.free is None:
+            return "unknown"
+        if self.free >= self.needed:
+            return "fragmented"
+        if self._may_grow:
+            return "device_full"
+        return "full"
+
+    @property
+    def _may_grow(self) -> bool:
+        """Whether the limit left room for the request, so that the device refused to give more."""
+        if self.limit is None or self.pool is None or self.needed is None:
+            return False
+        return self.limit - self.pool >= self.needed
+
+
+_SUGGESTIONS = {
+    "unknown": "The report does not say what was free{buffers}.",
+    "larger_than_limit": (
+        "The request alone exceeds what the allocator may take: split the tensor or the program "
+        "(smaller batch, sharding), or raise the limit."
+    ),
+    "held_back": (
+        "A free chunk was large enough, so it was held back for work that had not finished; "
+        "synchronise before the large allocation, or run fewer steps at once."
+    ),
+    "fragmented": (
+        "Enough was free, but in pieces: keep sizes constant from step to step, allocate the "
+        "large buffers first, or let the allocator remap memory ({remap})."
+    ),
+    "device_full": (
+        "The allocator was still allowed to grow, but the device had no more: look for other "
+        "processes on it, and for memory that the driver and libraries take."
+    ),
+    "full": (
+        "Reduce what is live at that point (smaller batch, rematerialisation, lower precision, "
+        "sharding): {less}."
+    ),
+}
+
+
+def oom_findings(oom_reports: Columns, blocks: Columns) -> list[Finding]:
+    """One finding per row of ``oom_reports``; ``blocks`` are the chunks that the reports list.
+
+    ``evidence["cause"]`` says why: ``larger_than_limit``; ``held_back`` (a free chunk would have
+    fitted); ``fragmented`` (enough was free in total); ``device_full`` (the limit was not
+    reached); ``full``; or ``unknown`` where the report lacks the numbers.
+    """
+    owner = np.where(blocks.is_valid("report_id"), blocks.array("report_id"), -1)
+    order = np.argsort(owner, kind="stable")
+    owner = owner[order]
+    found = []
+    for row in oom_reports.to_pylist():
+        failure = _Failure(
+            allocator=row["allocator"],
+            requested=row["requested_bytes"],
+            rounded=row["rounded_bytes"],
+            op=row["op"],
+            device=row["device"],
+            data_type=row["data_type"],
+            shape=row["shape"],
+            limit=row["limit_bytes"],
+            pool=row["pool_bytes"],
+            in_use=row["in_use_bytes"],
+            free=row["free_bytes"],
+            largest=row["largest_free_bytes"],
+            fragmentation=row["fragmentation"],
+            device_free=row["device_free_bytes"],
+            is_complete=row["is_complete"],
+        )
+        start, end = np.searchsorted(owner, (row["report_id"], row["report_id"] + 1))
+        found.append(_finding(failure, _top_chunks(blocks, order[start:end])))
+    return found
+
+
+def _top_chunks(blocks: Columns, mine: npt.NDArray[np.intp]) -> list[dict[str, int]]:
+    """The sizes of chunks in use that hold the most: bytes each, how many, bytes together.
+
+    ``mine`` are the rows of the report's chunks.
+    """
+    state = blocks.names("state")
+    used = mine[state.codes[mine] == state.code_of("in_use")]
+    sizes, counts = np.unique(blocks.array("bytes")[used], return_counts=True)
+    totals = sizes * counts
+    order = np.lexsort((-sizes, -totals))[:_TOP_CHUNKS]
+    return [
+        {"bytes": int(sizes[n]), "count": int(counts[n]), "total_bytes": int(totals[n])}
+        for n in order
+    ]
+
+
+def _finding(failure: _Failure, top: list[dict[str, int]]) -> Finding:
+    numbers = {
+        "requested_bytes": failure.requested,
+        "rounded_bytes": failure.rounded,
+        "op": failure.op,
+        "device": failure.device,
+        "data_type": failure.data_type,
+        "shape": failure.shape,
+        "limit_bytes": failure.limit,
+        "pool_bytes": failure.pool,
+        "in_use_bytes": failure.in_use,
+        "free_bytes": failure.free,
+        "largest_free_bytes": failure.largest,
+        "fragmentation": failure.fragmentation,
+        "would_fit": failure.would_fit,
+        "device_free_bytes": failure.device_free,
+        "outside_bytes": _outside(failure),
+    }
+    evidence: dict[str, object] = {"allocator": failure.allocator, "cause": failure.cause}
+    evidence.update({name: value for name, value in numbers.items() if value is not None})
+    if top:
+        evidence["top_chunks"] = top
+    evidence["is_complete"] = failure.is_complete
+    suggestion = _suggestion(failure, has_buffers=bool(top))
+    return Finding(KIND, "error", _title(failure), evidence, suggestion)
+
+
+def _outside(failure: _Failure) -> int | None:
+    """Memory of the device that is neither in the pool nor free: other processes, the driver."""
+    if failure.limit is None or failure.pool is None or failure.device_free is None:
+        return None
+    return max(failure.limit - failure.pool - failure.device_free, 0)
+
+
+def _title(failure: _Failure) -> str:
+    parts = []
+    if failure.requested is not None:
+        asked = f"{_size(failure.requested)} asked for"
+        parts.append(f"{asked} by {failure.op}" if failure.op else asked)
+    elif failure.op:
+        parts.append(f"asked by {failure.op}")
+    if failure.shape is not None:
+        parts.append(f"{failure.data_type or 'tensor'} {failure.shape}")
+    if failure.in_use is not None:
+        most = failure.pool if failure.limit is None else failure.limit
+        of = "" if most is None else f" of {_size(most)}"
+        parts.append(f"{_size(failure.in_use)}{of} in use")
+    elif failure.limit is not None:
+        parts.append(f"{_size(failure.limit)} at most")
+    if failure.free is not None:
+        parts.append(f"{_size(failure.free)} free")
+    if failure.largest is not None and failure.free != 0:
+        parts.append(f"the largest piece {_size(failure.largest)}")
+    name = failure.allocator or "an allocator"
+    return f"{name} ran out of memory" + (f": {', '.join(parts)}" if parts else "")
+
+
+def _suggestion(failure: _Failure, *, has_buffers: bool) -> str:
+    is_torch = failure.allocator.partition(":")[0] in {"cuda", "xpu"}
+    remap = (
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+        if is_torch
+        else "TF_GPU_ALLOCATOR=cuda_malloc_async for TensorFlow on a GPU"
+    )
+    text = _SUGGESTIONS[failure.cause].format(
+        less=_less(failure),
+        remap=remap,
+        buffers="; see what the buffers in it hold" if has_buffers else "",
+    )
+    outside = _outside(failure)
+    if outside is not None and failure.limit and outside >= _OUTSIDE * failure.limit:
+        text += f" {_size(outside)} of the device are held outside this pool."
+    return text
+
+
+def _less(failure: _Failure) -> str:
+    """How much less must be live. A request needs one piece: free ones apart do not add up."""
+    needed, free, largest = failure.needed or 0, failure.free or 0, failure.largest
+    short = f"at least {_size(needed - free)} more must be free"
+    if largest is None:
+        return f"{short}, and in one piece" if free else short
+    if largest >= free:
+        return f"{short}, next to the piece that is" if free else short
+    return (
+        f"the {_size(free)} free are in pieces of at most {_size(largest)}, so "
+        f"{_size(needed - largest)} next to the largest, or {_size(needed)} in one piece "
+        "elsewhere, must become free"
+    )
+
+
+def _size(size: int) -> str:
+    """A size as a person reads it: ``8.6 MiB``."""
+    if size < 1024:
+        return f"{size} B"
+    value, unit = size / 1024, "KiB"
+    for larger in ("MiB", "GiB", "TiB"):
+        if round(value, 1) < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.1f} {unit}"

@@ -1,0 +1,76 @@
+"""The ``graph`` tool: nodes and edges of a graph, what they cost, and a step's critical path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from peakline.errors import NotFoundError
+from peakline.tools.registry import Tool
+
+if TYPE_CHECKING:
+    from peakline.profile import Profile
+
+__all__ = ["TOOL", "GraphParameters"]
+
+
+class GraphParameters(BaseModel):
+    """The parameters; text is accepted for numbers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: str | None = Field(None, description="the host, where a session has several")
+    graph: str | None = Field(
+        None, description="this graph. Default: those that ran in the step, else all written ones"
+    )
+    function: str | None = Field(None, description="the body of this function")
+    name: str | None = Field(
+        None, description="only nodes whose name has a match of this regular expression"
+    )
+    node: str | None = Field(None, description="only this node and those around it")
+    depth: int = Field(1, ge=0, description="how many edges away from `node`")
+    max_nodes: int = Field(
+        1000, ge=1, description="most nodes: those that took longest, else the first"
+    )
+    step: str | None = Field(
+        None, description="the step's id or name, for costs and critical path. Default: the last"
+    )
+
+
+def _supports(profile: Profile) -> bool:
+    return "nodes" in profile.tables or "op_runs" in profile.tables
+
+
+def _run(profile: Profile, parameters: GraphParameters, output_format: str) -> bytes:
+    if parameters.host and parameters.host != profile.host:
+        known = profile.host or "one without a name"
+        raise NotFoundError(f"no host {parameters.host!r} in {profile.path}; there is: {known}")
+    from peakline.analysis.graph.critical_path import critical_path, step_runs
+    from peakline.analysis.graph.view import Selection, view_graph
+    from peakline.tools.graph_output import FORMATS, Report
+
+    step = step_runs(profile, parameters.step)
+    selection = Selection(**parameters.model_dump(exclude={"host", "step"}))
+    report = Report(
+        selection=selection,
+        view=view_graph(profile, selection, step),
+        path=critical_path(profile, step) if step is not None else None,
+    )
+    if not _has_rows(profile, "nodes") and step is None:
+        profile.warn("no_graph", "no graph and no executions in this profile")
+    return FORMATS[output_format](report).encode()
+
+
+def _has_rows(profile: Profile, table: str) -> bool:
+    return table in profile.tables and profile.columns(table).rows > 0
+
+
+TOOL = Tool(
+    name="graph",
+    doc="Nodes and edges of a graph, what each node cost in a step, and its critical path.",
+    parameters=GraphParameters,
+    formats=("json", "dot", "text"),
+    supports=_supports,
+    run=_run,
+)

@@ -1,0 +1,119 @@
+"""Many lines of one form as text, written at once into memory of just their size.
+
+Large texts are bound by the memory they touch: each byte is written once, where it stays, and no
+line is ever an object of its own.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.tools.trace_viewer_kernels import (
+    NUMBER,
+    SIGNED_UNLESS_ZERO,
+    TEXT,
+    UNSIGNED_UNLESS_ZERO,
+    measure_lines,
+    write_lines,
+)
+from peakline.wire import threads
+
+__all__ = ["Gap", "Lines", "put_together"]
+
+_Array = npt.NDArray[Any]
+_ROWS = 1 << 13
+"""Lines that a thread writes at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gap:
+    """What differs from line to line: a value per line between two fixed texts.
+
+    The value is a decimal number or, where there are ``texts``, the one of that place. With
+    ``unless_zero`` a line whose number is 0 has neither value nor fixed texts here. All texts
+    are ASCII.
+    """
+
+    before: str
+    values: _Array
+    after: str = ""
+    texts: Sequence[str] | None = None
+    unless_zero: bool = False
+
+    @property
+    def kind(self) -> int:
+        """What the kernels call it."""
+        if self.texts is not None:
+            return TEXT
+        if not self.unless_zero:
+            return NUMBER
+        return UNSIGNED_UNLESS_ZERO if self.values.dtype.kind == "u" else SIGNED_UNLESS_ZERO
+
+
+class Lines:
+    """``rows`` lines, each the gaps one after the other."""
+
+    def __init__(self, rows: int, gaps: Sequence[Gap]) -> None:
+        self._values = [gap.values for gap in gaps]
+        pieces: list[str] = []
+        kinds = []
+        for gap in gaps:
+            kinds.append((gap.kind, len(pieces)))
+            pieces += [gap.before, gap.after, *(gap.texts or ())]
+        self._gaps = np.array(kinds, np.int64)
+        self._text = np.frombuffer("".join(pieces).encode("ascii"), np.uint8)
+        self._bounds = np.array([0, *accumulate(map(len, pieces))], np.int64)
+        self.lengths: npt.NDArray[np.int64] = np.zeros(rows, np.int64)
+        """Bytes per line."""
+        _in_parts(rows, self._measure)
+
+    def write(self, out: npt.NDArray[np.uint8], starts: _Array) -> None:
+        """Write every line into ``out``, from its entry in ``starts`` on."""
+        _in_parts(self.lengths.size, lambda rows: self._write(rows, out, starts))
+
+    def _values_of(self, rows: slice) -> npt.NDArray[np.int64]:
+        found = np.empty((len(self._values), rows.stop - rows.start), np.int64)
+        for values, row in zip(self._values, found, strict=True):
+            # Of numbers without a sign the bits.
+            row[:] = values[rows]
+        return found
+
+    def _measure(self, rows: slice) -> None:
+        measure_lines(self._values_of(rows), self._gaps, self._bounds, self.lengths[rows])
+
+    def _write(self, rows: slice, out: npt.NDArray[np.uint8], starts: _Array) -> None:
+        values = self._values_of(rows)
+        write_lines(values, self._gaps, self._text, self._bounds, starts[rows], out)
+
+
+def _in_parts(rows: int, do: Callable[[slice], None]) -> None:
+    """Do it for all rows, on the cores there are."""
+    parts = [slice(row, min(row + _ROWS, rows)) for row in range(0, rows, _ROWS)]
+    if len(parts) < 2:
+        for part in parts:
+            do(part)
+        return
+    with ThreadPoolExecutor(threads()) as pool:
+        list(pool.map(do, parts))
+
+
+def put_together(
+    size: int, head: bytes, lines: Iterable[tuple[Lines, npt.NDArray[np.int64]]], tail: bytes
+) -> bytes:
+    """A text of ``size`` bytes: the head, all lines from where they start on, and the tail."""
+    # Its view is writable, and what it holds is given away as it is.
+    content = io.BytesIO(bytes(size))
+    with content.getbuffer() as view:
+        view[: len(head)] = head
+        view[size - len(tail) :] = tail
+        for several, starts in lines:
+            several.write(np.frombuffer(view, np.uint8), starts)
+    return content.getvalue()

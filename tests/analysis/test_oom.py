@@ -1,0 +1,162 @@
+"""Why an allocation failed, from the numbers of its report."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from peakline.analysis.oom import oom_findings
+from peakline.profile.columns import Columns, Names
+from peakline.profile.tables import check_columns, empty_columns
+
+MIB = 1 << 20
+NUMBERS = (
+    "requested_bytes", "rounded_bytes", "limit_bytes", "pool_bytes", "in_use_bytes", "free_bytes",
+    "largest_free_bytes", "device_free_bytes",
+)  # fmt: skip
+
+
+def report(allocator="GPU_0_bfc", op="MatMul", shape=None, **numbers):
+    data = {
+        "report_id": np.array([0]),
+        "time_ps": np.array([0]),
+        "allocator": Names.encode([allocator]),
+        "op": Names.encode([op]),
+        "shape": Names.encode([shape]),
+        "data_type": Names.encode([shape and "float"]),
+        "is_complete": np.array([True]),
+    }
+    valid = {}
+    for name in NUMBERS:
+        data[name] = np.array([numbers.get(name, 0)])
+        valid[name] = np.array([name in numbers])
+    return check_columns("oom_reports", Columns(data, valid))
+
+
+def blocks(*chunks):
+    sizes, states = zip(*chunks, strict=True)
+    count = len(chunks)
+    return check_columns(
+        "blocks",
+        Columns(
+            {
+                "segment_id": np.zeros(count, np.int64),
+                "report_id": np.zeros(count, np.int64),
+                "address": np.arange(count, dtype=np.uint64),
+                "bytes": np.array(sizes),
+                "state": Names.encode(states),
+            }
+        ),
+    )
+
+
+def finding(**numbers):
+    (found,) = oom_findings(report(**numbers), empty_columns("blocks"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("numbers", "cause", "word"),
+    [
+        ({"requested_bytes": 9, "limit_bytes": 8}, "larger_than_limit", "alone exceeds"),
+        (
+            {"requested_bytes": 4, "free_bytes": 6, "largest_free_bytes": 4},
+            "held_back",
+            "large enough",
+        ),
+        (
+            {"requested_bytes": 4, "free_bytes": 6, "largest_free_bytes": 3},
+            "fragmented",
+            "cuda_malloc_async",
+        ),
+        ({"requested_bytes": 4, "free_bytes": 6}, "fragmented", "in pieces"),
+        (
+            {"requested_bytes": 4, "free_bytes": 3, "pool_bytes": 9, "limit_bytes": 13},
+            "device_full",
+            "other processes",
+        ),
+        (
+            {"requested_bytes": 4, "free_bytes": 3, "pool_bytes": 9, "limit_bytes": 10},
+            "full",
+            "at least 1 B more must be free, and in one piece",
+        ),
+        (
+            {"requested_bytes": 4, "rounded_bytes": 256, "free_bytes": 250},
+            "full",
+            "at least 6 B more must be free, and in one piece",
+        ),
+        (
+            {"requested_bytes": 9, "free_bytes": 6, "largest_free_bytes": 4},
+            "full",
+            "pieces of at most 4 B, so 5 B next to the largest, or 9 B in one piece elsewhere,",
+        ),
+        (
+            {"requested_bytes": 9, "free_bytes": 6, "largest_free_bytes": 6},
+            "full",
+            "at least 3 B more must be free, next to the piece that is",
+        ),
+        ({"requested_bytes": 9, "free_bytes": 0}, "full", "at least 9 B more must be free."),
+        ({"requested_bytes": 4}, "unknown", "does not say what was free."),
+        ({"free_bytes": 4}, "unknown", "does not say"),
+    ],
+)
+def test_causes(numbers, cause, word):
+    found = finding(**numbers)
+    assert found.evidence["cause"] == cause
+    assert word in found.suggestion
+
+
+def test_the_title_tells_the_story():
+    found = finding(
+        requested_bytes=9 * MIB, limit_bytes=64 * MIB, in_use_bytes=60 * MIB, free_bytes=MIB,
+        pool_bytes=64 * MIB, shape="[3, 4]",
+    )  # fmt: skip
+    assert (found.kind, found.severity) == ("out_of_memory", "error")
+    assert found.title == (
+        "GPU_0_bfc ran out of memory: 9.0 MiB asked for by MatMul, float [3, 4], "
+        "60.0 MiB of 64.0 MiB in use, 1.0 MiB free"
+    )
+
+
+def test_the_title_of_a_fragmented_pool():
+    found = finding(
+        op=None, requested_bytes=9 * MIB, free_bytes=12 * MIB, largest_free_bytes=4 * MIB
+    )
+    assert found.title == (
+        "GPU_0_bfc ran out of memory: 9.0 MiB asked for, 12.0 MiB free, the largest piece 4.0 MiB"
+    )
+
+
+def test_pytorch_is_told_its_own_setting():
+    found = finding(allocator="cuda:0", requested_bytes=4, free_bytes=6)
+    assert "expandable_segments:True" in found.suggestion
+
+
+def test_memory_outside_the_pool():
+    found = finding(
+        requested_bytes=4 * MIB, free_bytes=0, pool_bytes=20 * MIB, limit_bytes=80 * MIB,
+        device_free_bytes=MIB,
+    )  # fmt: skip
+    assert found.evidence["outside_bytes"] == 59 * MIB
+    assert found.suggestion.endswith("59.0 MiB of the device are held outside this pool.")
+
+
+def test_the_largest_groups_of_chunks():
+    (found,) = oom_findings(
+        report(requested_bytes=4),
+        blocks((10, "in_use"), (30, "in_use"), (99, "free"), (10, "in_use"), (20, "in_use")),
+    )
+    assert found.suggestion == (
+        "The report does not say what was free; see what the buffers in it hold."
+    )
+    assert found.evidence["top_chunks"] == [
+        {"bytes": 30, "count": 1, "total_bytes": 30},
+        {"bytes": 20, "count": 1, "total_bytes": 20},
+        {"bytes": 10, "count": 2, "total_bytes": 20},
+    ]
+
+
+def test_what_is_not_known_is_left_out():
+    found = finding(op=None)
+    assert found.title == "GPU_0_bfc ran out of memory"
+    assert found.evidence == {"allocator": "GPU_0_bfc", "cause": "unknown", "is_complete": True}

@@ -1,0 +1,207 @@
+"""The views over small graphs: who stands where, what is added up, hidden and sorted."""
+
+from __future__ import annotations
+
+import pytest
+from tests.profile.fake import FakeReader, columns_of
+
+from peakline.analysis.op_stats import (
+    MEASURES,
+    Options,
+    advise,
+    code_view,
+    graph_view,
+    op_view,
+    read_op_stats,
+    scope_view,
+)
+from peakline.profile import Profile
+
+CPU = "/job:w/replica:0/task:0/device:CPU:0"
+
+
+def stats_of(nodes, edges=(), frames=(), start=1000):
+    """Nodes as ``{name: (op, micros)}``, None for one that did not run; edges by name."""
+    runs = [
+        {"op_run_id": number, "device": CPU, "name": name, "all_start_micros": start,
+         "op_end_rel_micros": micros}
+        for number, (name, micros) in enumerate(
+            (name, micros) for name, (_, micros) in nodes.items() if micros is not None
+        )
+    ]  # fmt: skip
+    tables = {
+        "op_runs": runs,
+        "op_times": runs,
+        "graphs": [{"graph": "", "kind": "graph_def"}],
+        "nodes": [{"name": name, "op": op} for name, (op, _) in nodes.items()],
+        "edges": [
+            {"source": source, "target": target, "target_input": place}
+            for place, (source, target) in enumerate(edges)
+        ],
+        "node_frames": [
+            {"node": f"{node}@", "depth": depth, "file": f"/x/{file}", "line": 1, "function": "f"}
+            for node, files in frames
+            for depth, file in enumerate(files)
+        ],
+    }
+    columns = {name: columns_of(name, rows) for name, rows in tables.items() if rows}
+    columns.setdefault("edges", columns_of("edges", []))
+    return read_op_stats(Profile(FakeReader(columns)))
+
+
+def lines(shown, measure="exec_micros"):
+    """Name, own and total of every row, indented."""
+    column = MEASURES.index(measure)
+    return [
+        f"{'  ' * depth}{name} {own}/{total}"
+        for depth, name, own, total in zip(
+            shown.depth.tolist(),
+            shown.names,
+            shown.own[:, column].tolist(),
+            shown.totals[:, column].tolist(),
+            strict=True,
+        )
+    ]
+
+
+SCOPES = {"a/b": ("Add", 3), "a/c/d": ("Mul", 4), "a-x": ("Add", 5), "a/c": ("Mul", 6)}
+
+
+def test_scope_makes_parents_of_name_parts():
+    assert lines(scope_view(stats_of(SCOPES), Options())) == [
+        "_TFProfRoot 0/18", "  a 0/13", "    a/b 3/3", "    a/c 6/10", "      a/c/d 4/4",
+        "  a-x 5/5",
+    ]  # fmt: skip
+
+
+def test_a_scope_that_is_no_node_counts_as_a_definition():
+    shown = scope_view(stats_of(SCOPES), Options())
+    assert lines(shown, "definition_count")[:2] == ["_TFProfRoot 0/5", "  a 1/4"]
+
+
+def test_ordered_by_time_the_longest_comes_first_and_ties_by_name():
+    nodes = {"a": ("Add", 3), "b": ("Add", 9), "c": ("Add", 3)}
+    assert lines(scope_view(stats_of(nodes), Options(order_by="micros")))[1:] == [
+        "  b 9/9", "  a 3/3", "  c 3/3",
+    ]  # fmt: skip
+
+
+def test_only_accounted_types_count_and_their_scopes_stay():
+    options = Options(account_type_regexes=("Mul",))
+    shown = scope_view(stats_of(SCOPES), options)
+    assert lines(shown) == ["_TFProfRoot 0/10", "  a 0/10", "    a/c 6/10", "      a/c/d 4/4"]
+    assert shown.accounted.tolist() == [False, False, True, True]
+
+
+def test_a_type_can_be_the_device():
+    options = Options(account_type_regexes=(".*/device:cpu:0",))
+    assert lines(scope_view(stats_of({"a": ("Add", 3), "b": ("Add", None)}), options)) == [
+        "_TFProfRoot 0/3", "  a 3/3",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"min_micros": 5}, ["_TFProfRoot", "a", "a/c", "a-x"]),
+        ({"max_depth": 2}, ["_TFProfRoot", "a", "a-x"]),
+        ({"min_occurrence": 1}, ["_TFProfRoot", "a-x", "a/b", "a/c", "a/c/d"]),
+        ({"show_name_regexes": (".*/d", "a-.")}, ["_TFProfRoot", "a-x", "a/c/d"]),
+        ({"hide_name_regexes": ("a/c",)}, ["_TFProfRoot", "a", "a/b", "a/c/d", "a-x"]),
+        ({"trim_name_regexes": ("a/c",)}, ["_TFProfRoot", "a", "a/b", "a/c", "a-x"]),
+        ({"start_name_regexes": ("a/c.*",)}, ["_TFProfRoot", "a/c", "a/c/d"]),
+    ],
+)
+def test_filters_keep_what_is_below_a_hidden_row(options, expected):
+    shown = scope_view(stats_of(SCOPES), Options(**options))
+    assert shown.names == expected
+    assert shown.totals[0, MEASURES.index("exec_micros")] == 18
+
+
+def test_displayed_only_adds_up_what_is_left():
+    options = Options(hide_name_regexes=("a/c",), account_displayed_op_only=True)
+    assert lines(scope_view(stats_of(SCOPES), options))[:2] == ["_TFProfRoot 0/12", "  a 0/7"]
+
+
+def test_data_flow_hangs_a_node_below_the_first_that_takes_from_it():
+    nodes = {"z": ("Op", 1), "y": ("Op", 2), "x": ("Op", 4), "a": ("Op", 8)}
+    edges = [("y", "z"), ("x", "z"), ("x", "y"), ("x", "a")]
+    assert lines(graph_view(stats_of(nodes, edges), Options())) == [
+        "_TFProfRoot 0/15", "  a 8/12", "    x 4/4", "  z 1/3", "    y 2/2",
+    ]  # fmt: skip
+
+
+def test_data_flow_leaves_out_what_is_not_accounted_but_not_what_feeds_it():
+    nodes = {"z": ("Op", 1), "y": ("Other", 2), "x": ("Op", 4)}
+    options = Options(account_type_regexes=("Op",))
+    assert lines(graph_view(stats_of(nodes, [("y", "z"), ("x", "y")]), options)) == [
+        "_TFProfRoot 0/5", "  z 1/5", "    x 4/4",
+    ]  # fmt: skip
+
+
+def test_a_circle_ends_the_walk():
+    nodes = {"z": ("Op", 1), "y": ("Op", 2), "x": ("Op", 4), "alone": ("Op", 8)}
+    edges = [("y", "z"), ("x", "y"), ("y", "x"), ("alone", "alone")]
+    assert lines(graph_view(stats_of(nodes, edges), Options())) == [
+        "_TFProfRoot 0/7", "  z 1/7", "    y 2/6", "      x 4/4",
+    ]  # fmt: skip
+
+
+def test_a_long_chain_does_not_recurse():
+    count = 3000
+    nodes = {f"n{number:05}": ("Op", 1) for number in range(count)}
+    names = list(nodes)
+    edges = list(zip(names[1:], names, strict=False))
+    shown = graph_view(stats_of(nodes, edges), Options())
+    assert (shown.depth.max(), shown.totals[1, MEASURES.index("exec_micros")]) == (count, count)
+
+
+def test_op_types_are_a_chain_of_running_totals():
+    nodes = {"a": ("Add", 3), "b": ("Mul", 4), "c": ("Add", 5), "d": ("Sub", None)}
+    shown = op_view(stats_of(nodes), Options(order_by="micros"))
+    assert lines(shown) == ["_TFProfRoot 0/12", "  Add 8/12", "    Mul 4/4", "      Sub 0/0"]
+    assert [list(members) for members in shown.members] == [[], [0, 2], [1], [3]]
+
+
+def test_op_types_end_at_a_trimmed_one_and_begin_at_the_start():
+    nodes = {name: (name.upper(), 1) for name in "abcde"}
+    options = Options(start_name_regexes=("B",), trim_name_regexes=("D",))
+    assert lines(op_view(stats_of(nodes), options)) == ["_TFProfRoot 0/5", "  B 1/4", "    C 1/3"]
+
+
+def test_a_node_counts_once_per_pattern_that_takes_its_type():
+    options = Options(account_type_regexes=("Add", "A.*"))
+    assert lines(op_view(stats_of({"a": ("Add", 3)}), options)) == ["_TFProfRoot 0/6", "  Add 6/6"]
+
+
+def test_gradients_stand_at_the_calls_of_what_they_are_gradients_of():
+    nodes = {"a": ("Op", 1), "gradients/a_grad/x": ("Op", 2), "gradients/b_grad/x": ("Op", 4)}
+    frames = [(name, ["inner.py", "main.py"]) for name in nodes]
+    assert lines(code_view(stats_of(nodes, frames=frames), Options())) == [
+        "_TFProfRoot 0/3",
+        "  main.py:1:f 0/1",
+        "    inner.py:1:f 1/1",
+        "  main.py:1:f (gradient) 0/2",
+        "    inner.py:1:f (gradient) 2/2",
+    ]
+
+
+def test_there_is_no_code_view_without_traces():
+    assert code_view(stats_of(SCOPES), Options()) is None
+
+
+def test_advice_names_what_is_expensive():
+    stats = stats_of({"a": ("Add", 300), "b/BatchNorm": ("Mul", 100)})
+    types = [
+        "top 1 operation type: Add, cpu: 300us, accelerator: 0us, total: 300us (75.00%)",
+        "top 2 operation type: Mul, cpu: 100us, accelerator: 0us, total: 100us (25.00%)",
+    ]
+    nodes = [
+        "top 1 graph node: a, cpu: 300us, accelerator: 0us, total: 300us",
+        "top 2 graph node: b, cpu: 0us, accelerator: 0us, total: 0us",
+    ]
+    assert advise(stats) == {
+        "AcceleratorUtilizationChecker": [],
+        "OperationChecker": ["Maybe use faster FusedBatchNorm instead of BatchNorm"],
+        "ExpensiveOperationChecker": ["\n".join(types), "\n".join(nodes)],
+    }
