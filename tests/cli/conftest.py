@@ -39,7 +39,7 @@ def opened(monkeypatch, tmp_path):
         if steps is not None:
             tables["steps"] = columns_of("steps", steps)
         reader = FakeReader(tables, losses=losses)
-        monkeypatch.setattr("peakline.sources.open_reader", lambda _path: reader, raising=False)
+        monkeypatch.setattr("peakline.sources.open_reader", lambda _path, **_: reader)
         path = tmp_path / "fake.pb"
         path.write_bytes(b"x")
         reader.path = str(path)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-# A GraphDef: node {name: "a" op: "Placeholder"} versions {producer: 1}
-GRAPH = b'\n\x10\n\x01a\x12\x0bPlaceholder"\x02\x08\x01'
+# A MemoryProfile, which is an answer and no profile: num_hosts: 1 memory_ids: "cpu"
+ANSWER = b"\x10\x01\x1a\x03cpu"
 PROGRAM = Path(sys.executable).with_name("peakline")
 
 
@@ -54,7 +54,7 @@ def bad_inputs(tmp_path):
         "nothing.pb": b"",
         "text.txt": b"These are words, line after line.\n" * 40,
         "zeros.pb": bytes(4096),
-        "graph.pb": GRAPH,
+        "answer.pb": ANSWER,
         "not.xplane.pb.gz": b"\x1f\x8b\x08\x00broken",
         "session/vm.xplane.pb": b"",
     }
@@ -73,7 +73,7 @@ INPUTS = [
     "nothing.pb",
     "text.txt",
     "zeros.pb",
-    "graph.pb",
+    "answer.pb",
     "not.xplane.pb.gz",
     "session",
 ]

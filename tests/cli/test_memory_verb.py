@@ -29,7 +29,7 @@ gpu
   capacity         40.0 MiB, the peak takes 20.0%
   lifetime peak    16.0 MiB as the allocator reported
   fragmentation    25.0% at the peak
-  records          2 allocations, 1 deallocations
+  records          2 allocations, 1 deallocation
   live at the end  3.0 MiB
 
   live at the peak
@@ -210,3 +210,36 @@ def test_a_profile_without_memory_events(peakline, sessions):
     document = json.loads(run.out)
     assert document["allocators"] == []
     assert [warning["kind"] for warning in document["warnings"]] == ["no_memory_events"]
+
+
+def test_nameless_steps_are_one_row_and_long_names_are_cut(peakline, opened):
+    rows = [
+        alloc(1, 100, op="mm", step_id=-4590066616686678053),
+        alloc(2, 100, op="mm", step_id=-4852116232933722624),
+        alloc(3, 50, op="mm", step_id=7),
+    ]
+    steps = [{"step_id": 7, "name": "x:0,y:0->" + "loss:0/" * 30, "start_ps": 0, "end_ps": 3}]
+    out = peakline("memory", opened(rows, steps)).out
+    assert [line.split()[2:] for line in out.splitlines() if " mm " in line] == [
+        ["80.0%", "2", "mm", "2", "steps"],
+        ["20.0%", "1", "mm", "7", "(x:0,y:0->loss:0/loss:0/loss…)"],
+    ]
+
+
+def test_an_allocator_that_nobody_can_follow_has_no_peak(peakline, opened):
+    untracked = [{"activity": "allocation", "requested_bytes": 8}] * 3
+    out = peakline("memory", opened(untracked)).out
+    assert "not known: its records have no ids" in out
+    assert "live at the peak" not in out
+
+
+def test_one_moment_has_no_records(peakline, tmp_path):
+    path = tmp_path / "train.log"
+    path.write_text(
+        "BFCAllocator dump for gpu\nInUse at 7f00 of size 256 next 1\nInUse at 7e00 of size 512 "
+        "next 2\nStats: \nLimit: 1024\nInUse: 768\nMaxInUse: 768\nNumAllocs: 2\n"
+        "MaxAllocSize: 512\n\n"
+    )
+    out = peakline("memory", path).out
+    assert "in use  768 B (768 bytes) in 2 buffers" in out
+    assert "live at the end" not in out

@@ -14,6 +14,7 @@ import typer
 from typer.main import get_command
 
 from peakline.cli.demo import demo
+from peakline.cli.graph import graph
 from peakline.cli.memory import memory
 from peakline.cli.sql import sql
 from peakline.cli.text import one_line
@@ -34,7 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _verb in (memory, tool, sql, demo):
+for _verb in (memory, tool, sql, graph, demo):
     app.command()(_verb)
 
 

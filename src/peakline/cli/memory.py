@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from peakline.cli.options import Host, Json, PathArgument, SessionId, Strict, print_warnings
+from peakline.cli.options import (
+    Host,
+    Json,
+    MaxUnpacked,
+    PathArgument,
+    SessionId,
+    Strict,
+    print_warnings,
+)
 from peakline.cli.output import print_json
 
 if TYPE_CHECKING:
+    from peakline.analysis.findings import Finding
     from peakline.analysis.memory import MemoryAnswer
     from peakline.api import Profile
     from peakline.profile.columns import Columns
@@ -38,11 +48,14 @@ def memory(
     *,
     json: Json = False,
     strict: Strict = False,
+    max_unpacked: MaxUnpacked = None,
 ) -> None:
     """Explain the memory peak: how much, when, and what was live."""
     import peakline
 
-    with peakline.open(path, session=session, host=host, strict=strict) as profile:
+    with peakline.open(
+        path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+    ) as profile:
         show_memory(profile, allocator=allocator, step=step, as_json=json)
 
 
@@ -51,14 +64,17 @@ def show_memory(
 ) -> None:
     """Print the memory answer for ``profile``, then what had to be guessed."""
     answer = _answer(profile, allocator, step)
-    if answer is None or not answer.allocators:
+    if answer is None or not (answer.allocators or answer.findings):
         where = "this profile" if answer is None or answer.step is None else f"step {step}"
         nothing = f"no memory events in {where}"
         profile.warn(_NOTHING, nothing)
     else:
         nothing = ""
+        told = {warning.kind for warning in profile.warnings}
         for notice in answer.notices:
-            profile.warn(notice.kind, notice.detail, notice.count)
+            # A log's reader has told of its untracked records, and their bytes, already.
+            if not (notice.kind == "untracked_allocation" and "untracked" in told):
+                profile.warn(notice.kind, notice.detail, notice.count)
     if as_json:
         print_json(_document(profile, answer))
     elif nothing:
@@ -68,21 +84,38 @@ def show_memory(
     elif answer is not None:
         from peakline.cli.memory_screen import print_memory
 
-        print_memory(profile, answer, _steps(profile))
+        moment = profile.is_derived("allocator_events")
+        print_memory(profile, answer, _steps(profile), moment=moment)
     print_warnings(profile.warnings, besides=_NOTHING)
 
 
 def _answer(profile: Profile, allocator: str | None, step: str | None) -> MemoryAnswer | None:
-    """The answer, or None when the format has no memory events or the file holds none."""
-    if "allocator_events" not in profile.tables:
-        return None
-    events = profile.columns("allocator_events")
-    if not events.rows:
-        return None
-    # Compiling and loading the kernels takes a moment: only when there is something to explain.
-    from peakline.analysis.memory import explain_memory
+    """The answer, or None when the file holds neither memory events nor failed allocations."""
+    failures = _failures(profile)
+    if "allocator_events" in profile.tables and profile.columns("allocator_events").rows:
+        # Compiling and loading the kernels takes a moment: only when there is something to explain.
+        from peakline.analysis.memory import explain_memory
 
-    return explain_memory(events, _steps(profile), allocator=allocator, step=step)
+        events = profile.columns("allocator_events")
+        answer = explain_memory(events, _steps(profile), allocator=allocator, step=step)
+        return replace(answer, findings=(*failures, *answer.findings))
+    if not failures:
+        return None
+    from peakline.analysis.memory import MemoryAnswer
+
+    return MemoryAnswer((), failures, (), None)
+
+
+def _failures(profile: Profile) -> tuple[Finding, ...]:
+    """Why allocations failed, where the file reports any that did."""
+    if "oom_reports" not in profile.tables or not profile.columns("oom_reports").rows:
+        return ()
+    from peakline.analysis.oom import oom_findings
+    from peakline.profile.tables import empty_columns
+
+    has_blocks = "blocks" in profile.tables
+    blocks = profile.columns("blocks") if has_blocks else empty_columns("blocks")
+    return tuple(oom_findings(profile.columns("oom_reports"), blocks))
 
 
 def _steps(profile: Profile) -> Columns:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from peakline.cli.text import one_line
+from peakline.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,24 +18,35 @@ if TYPE_CHECKING:
     from peakline.profile import ProfileWarning
 
 __all__ = [
+    "PATH_HELP",
     "Force",
     "Host",
     "Json",
+    "MaxUnpacked",
     "Output",
     "PathArgument",
     "SessionId",
     "Strict",
+    "parse_size",
     "print_warnings",
 ]
 
-PathArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="PATH",
-        show_default=False,
-        help="A profile file, a session directory or a log directory.",
-    ),
-]
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTPE]?)(i?)B?", re.IGNORECASE)
+
+
+def parse_size(text: str) -> int:
+    """A size such as 10MB, 64KiB, 1.5GiB or 4096 in bytes; UsageError for anything else."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is no size; write 10MB, 64KiB, 1.5GiB or a number of bytes")
+    number, prefix, binary = match.groups()
+    power = " KMGTPE".index((prefix or " ").upper())
+    size: Decimal = Decimal(number) * (1024 if binary else 1000) ** power
+    return int(size)
+
+
+PATH_HELP = "A profile, graph or log file (- is standard input), a session or a log directory."
+PathArgument = Annotated[str, typer.Argument(metavar="PATH", show_default=False, help=PATH_HELP)]
 SessionId = Annotated[
     str | None,
     typer.Option(
@@ -46,6 +60,15 @@ Host = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Fail (exit 3) when anything was lost or guessed.")
+]
+MaxUnpacked = Annotated[
+    int | None,
+    typer.Option(
+        "--max-unpacked",
+        metavar="SIZE",
+        parser=parse_size,
+        help="What a gzip file may expand to. Default: 200 times its size, at least 1 GiB.",
+    ),
 ]
 Output = Annotated[
     str | None,

@@ -33,6 +33,6 @@ def deliver(
         sys.stdout.buffer.flush()
         return
     target = Path(output)
-    if target.exists() and target.samefile(source):
+    if target.exists() and Path(source).exists() and target.samefile(source):
         raise UsageError(f"{output}: is the profile itself; choose another name")
     write_atomically(output, write, replace=force)

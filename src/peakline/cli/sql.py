@@ -17,10 +17,12 @@ import typer
 from peakline.cli.options import (
     Force,
     Host,
+    MaxUnpacked,
     Output,
     PathArgument,
     SessionId,
     Strict,
+    parse_size,
     print_warnings,
 )
 from peakline.cli.output import deliver
@@ -49,28 +51,45 @@ def sql(
         str, typer.Argument(metavar="QUERY", show_default=False, help="One SELECT statement.")
     ],
     format: Annotated[  # noqa: A002  (the option is called --format)
-        SqlFormat, typer.Option("--format", help="How to write the answer.")
-    ] = SqlFormat.TABLE,
+        SqlFormat | None,
+        typer.Option(
+            "--format",
+            help="How to write the answer. Default: by the ending of FILE, else a table.",
+        ),
+    ] = None,
     output: Output = None,
     session: SessionId = None,
     host: Host = None,
+    memory_limit: Annotated[
+        int | None,
+        typer.Option(
+            "--memory-limit",
+            metavar="SIZE",
+            parser=parse_size,
+            help="What the query may take. Default: most of the machine's memory.",
+        ),
+    ] = None,
     *,
     force: Force = False,
     strict: Strict = False,
+    max_unpacked: MaxUnpacked = None,
 ) -> None:
     """Answer an SQL query over the tables of PATH."""
     import peakline
 
-    if format is SqlFormat.PARQUET and output is None and sys.stdout.isatty():
+    chosen = format or _format_of(output)
+    if chosen is SqlFormat.PARQUET and output is None and sys.stdout.isatty():
         raise UsageError("parquet is no text for a terminal; choose a file with -o")
-    with peakline.open(path, session=session, host=host, strict=strict) as profile:
-        answer = profile.sql(query)
+    with peakline.open(
+        path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+    ) as profile:
+        answer = profile.sql(query, memory_limit_bytes=memory_limit)
         print_warnings(profile.warnings)
         source = profile.path
-    if format is SqlFormat.TABLE and output is None:
+    if chosen is SqlFormat.TABLE and output is None:
         _print_table(answer)
         return
-    write = _WRITERS[format]
+    write = _WRITERS[chosen]
     deliver(lambda stream: write(answer, stream), output, force=force, source=source)
 
 
@@ -107,6 +126,12 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     return str(value)
+
+
+def _format_of(output: str | None) -> SqlFormat:
+    """The format that a file's name asks for."""
+    ending = "" if output is None else output.rpartition(".")[2].lower()
+    return SqlFormat(ending) if ending in {"csv", "json", "parquet"} else SqlFormat.TABLE
 
 
 def _write_csv(answer: pa.Table, stream: BinaryIO) -> None:

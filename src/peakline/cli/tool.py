@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from peakline.cli.options import (
+    PATH_HELP,
     Force,
     Host,
+    MaxUnpacked,
     Output,
     SessionId,
     Strict,
@@ -22,15 +24,11 @@ __all__ = ["tool"]
 
 def tool(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", show_default=False, help="The tool; not with --list.")
-    ],
-    path: Annotated[
         str | None,
-        typer.Argument(
-            metavar="PATH",
-            show_default=False,
-            help="A profile file, a session directory or a log directory.",
-        ),
+        typer.Argument(metavar="NAME", show_default=False, help="The tool; not with --list."),
+    ] = None,
+    path: Annotated[
+        str | None, typer.Argument(metavar="PATH", show_default=False, help=PATH_HELP)
     ] = None,
     host: Host = None,
     session: SessionId = None,
@@ -45,28 +43,37 @@ def tool(
     output: Output = None,
     *,
     list_tools: Annotated[
-        bool, typer.Option("--list", help="List the tools that PATH supports.")
+        bool, typer.Option("--list", help="List the tools that PATH supports, or all tools.")
     ] = False,
     force: Force = False,
     strict: Strict = False,
+    max_unpacked: MaxUnpacked = None,
 ) -> None:
     """Print what a tool returns for PATH."""
     import peakline
-    from peakline.tools import available_tools, run_tool
+    from peakline.tools import available_tools, find_tool, run_tool, tool_names
 
     if list_tools:
         if path is not None:
             raise UsageError("tool --list takes PATH alone")
-        with peakline.open(name, session=session, host=host, strict=strict) as profile:
+        if name is None:
+            every = "".join(f"{tool}  {find_tool(tool).doc}\n" for tool in tool_names())
+            deliver(lambda stream: stream.write(every.encode()), output, force=force, source="")
+            return
+        with peakline.open(
+            name, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+        ) as profile:
             text = "".join(f"{tool}\n" for tool in available_tools(profile))
             print_warnings(profile.warnings)
             source = profile.path
         deliver(lambda stream: stream.write(text.encode()), output, force=force, source=source)
         return
-    if path is None:
+    if name is None or path is None:
         raise UsageError("tool takes NAME and PATH; tool --list PATH lists the names")
     parameters = _parameters(parameter or [])
-    with peakline.open(path, session=session, host=host, strict=strict) as profile:
+    with peakline.open(
+        path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+    ) as profile:
         content = run_tool(profile, name, parameters, format).content
         print_warnings(profile.warnings)
         source = profile.path
