@@ -26,11 +26,12 @@ TAG = "conformance_tag"
 
 @dataclass(frozen=True)
 class Question:
-    """An XSpace file (plain or gzip), and whether its memory profile and its groups are wanted."""
+    """An XSpace file (plain or gzip), and whether its memory profile, groups, trace are wanted."""
 
     path: Path
     memory_profile: bool = True
     groups: bool = False
+    trace: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Answer:
     error: str | None
     memory_profile: bytes | None = None
     xspace: bytes | None = None
+    trace: bytes | None = None
 
 
 def ask_xprof(python: str, questions: Sequence[Question]) -> list[Answer]:
@@ -50,6 +52,7 @@ def ask_xprof(python: str, questions: Sequence[Question]) -> list[Answer]:
                 "path": str(question.path),
                 "memory_profile": f"{folder}/{number}.json" if question.memory_profile else None,
                 "xplane": f"{folder}/{number}.pb" if question.groups else None,
+                "trace_viewer": f"{folder}/{number}.trace" if question.trace else None,
             }
             for number, question in enumerate(questions)
         ]
@@ -73,7 +76,12 @@ def ask_xprof(python: str, questions: Sequence[Question]) -> list[Answer]:
         return [
             Answer(error)
             if error is not None
-            else Answer(None, _read(request["memory_profile"]), _read(request["xplane"]))
+            else Answer(
+                None,
+                _read(request["memory_profile"]),
+                _read(request["xplane"]),
+                _read(request["trace_viewer"]),
+            )
             for error, request in zip(errors, requests, strict=True)
         ]
 

@@ -2,8 +2,8 @@
 
     python run_xprof.py REQUESTS RESULTS
 
-REQUESTS is a JSON list of ``{"path", "memory_profile", "xplane"}``: an XSpace file (plain or
-gzip), and where to write the tool's JSON text and the grouped XSpace; either may be null.
+REQUESTS is a JSON list of ``{"path", "memory_profile", "trace_viewer", "xplane"}``: an XSpace file
+(plain or gzip), and where to write the tools' JSON texts and the grouped XSpace; any may be null.
 RESULTS gets one JSON line per finished request: null, or the text of the error. A crash of the
 library ends the process; the first request without a line is then the one that did it.
 """
@@ -19,8 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from xprof.convert import _pywrap_profiler_plugin  # type: ignore[import-not-found]
+from xprof.convert.raw_to_tool_data import process_raw_trace  # type: ignore[import-not-found]
 
-TOOLS = {"memory_profile": "memory_profile", "xplane": "_xplane.pb"}
+TOOLS = {
+    "memory_profile": "memory_profile",
+    "trace_viewer": "trace_viewer",
+    "xplane": "_xplane.pb",
+}
 
 
 def answer(request: dict[str, Any]) -> str | None:
@@ -41,6 +46,9 @@ def answer(request: dict[str, Any]) -> str | None:
             result, success = _pywrap_profiler_plugin.xspace_to_tools_data([str(path)], tool, {})
             if not success:
                 return str(result, errors="replace")
+            if wanted == "trace_viewer":
+                # The library gives a message; the JSON is made by XProf's Python part.
+                result = "".join(process_raw_trace(result)).encode()
             Path(request[wanted]).write_bytes(result)
     except RuntimeError as error:
         return str(error)

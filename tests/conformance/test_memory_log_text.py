@@ -1,0 +1,100 @@
+"""Real logs and text files through the scanner and through google.protobuf.text_format.
+
+Inputs: the sample files, and every log and text-format file in the folders that PEAKLINE_SAMPLES
+names (separated by colons).
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from pathlib import Path
+
+import pytest
+from google.protobuf import text_format
+
+from peakline import schema
+from peakline.schema import MemoryLog, MemoryLogRecord
+from peakline.sources.recognise import MESSAGES, recognise
+from peakline.sources.translate import OLD_NAMES
+from peakline.wire import text_to_wire
+from peakline.wire.log_lines import MemoryLogScanner
+
+pytestmark = pytest.mark.conformance
+
+ROOTS = [
+    Path(__file__).parent.parent / "data",
+    *map(Path, filter(None, os.environ.get("PEAKLINE_SAMPLES", "").split(":"))),
+]
+RECORD = re.compile(r"__LOG_MEMORY__ (\w+) \{ (?:goo\.gle/debug\w+\s+)?(.*)\}\s*$")
+MEMBERS = {
+    field.message_type.name: field.name
+    for field in schema.descriptor("peakline.MemoryLogRecord").oneofs_by_name["record"].fields
+}
+
+
+def files(*patterns):
+    """Files by name: the root's name and the path below it."""
+    return {
+        f"{root.name}/{path.relative_to(root)}": path
+        for root in ROOTS
+        for pattern in patterns
+        for path in sorted(root.glob(f"**/{pattern}"))
+    }
+
+
+LOGS = files("*.log*", "logs/*.txt")
+TEXTS = files("*.pbtxt*")
+
+
+def content_of(path):
+    """The bytes of a file, unpacked."""
+    content = path.read_bytes()
+    return gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+
+
+def record_of(line):
+    """The record of one line as the reference reads it, None where it cannot."""
+    found = RECORD.search(line)
+    if found is None:
+        return None
+    record = MemoryLogRecord()
+    member = getattr(record, MEMBERS[found[1]])
+    member.SetInParent()
+    try:
+        text_format.Parse(found[2], member)
+    except text_format.ParseError:
+        return None
+    return record
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("block", [100_000, 4 << 20])
+def test_every_record_of_a_log_line_by_line(name, block):
+    content = content_of(LOGS[name])
+    scanner, out = MemoryLogScanner(), b""
+    for start in range(0, len(content), block):
+        out += scanner.feed(content[start : start + block]).tobytes()
+    out += scanner.finish().tobytes()
+    records = MemoryLog.FromString(out).record
+    assert len(records) == scanner.counts.records
+    for record in records:
+        record.ClearField("time_ns")
+        record.ClearField("thread_id")
+    lines = content.decode(errors="replace").split("\n")
+    expected = [record for record in map(record_of, lines) if record is not None]
+    assert list(records) == expected
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_file_in_text_format(name):
+    content = content_of(TEXTS[name])
+    kind = schema.message(MESSAGES[recognise(content[: 1 << 20]).format])
+    result = text_to_wire(content, kind.DESCRIPTOR, OLD_NAMES)
+    assert (result.error, result.unknown) == ("", 0)
+    text = content.decode()
+    if kind is not schema.RunMetadata:
+        for old, new in OLD_NAMES["tensorflow.MemoryStats"].items():
+            text = text.replace(old, new)
+    assert kind.FromString(result.data.tobytes()) == text_format.Parse(text, kind())
