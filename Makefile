@@ -51,8 +51,9 @@ protobuf: $(VENV)/.python  ## the schema under every supported protobuf runtime
 bench: $(VENV)/.installed $(PEERS)/.installed  ## measure against XProf; writes benchmarks/RESULTS.md
 	$(PY) benchmarks/run.py --peers "$(CURDIR)/$(PEERS_PY)"
 
-fuzz: $(VENV)/.dev $(VENV)/.installed  ## 100,000 damaged files through the decoder
+fuzz: $(VENV)/.dev $(VENV)/.installed  ## 100,000 damaged files through the decoder, 3,000 of all formats
 	$(PY) scripts/fuzz_wire.py --mutants 100000
+	$(PY) scripts/fuzz_formats.py --mutants 3000
 
 schema: $(VENV)/.dev  ## compile the .proto sources again
 	$(PY) scripts/generate_schema.py

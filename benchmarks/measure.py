@@ -48,6 +48,9 @@ def run_once(
     The peak resident memory is ``ru_maxrss`` of that one process. Linux counts the memory of the
     process that forks as well, so the caller must be small; this module imports nothing big.
     """
+    environment = {**os.environ, **(env or {})}
+    # Modules are compiled to bytecode once, as they are for everybody who does not forbid it.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begin = time.perf_counter()
         process = subprocess.Popen(
@@ -55,7 +58,7 @@ def run_once(
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            env={**os.environ, **(env or {})},
+            env=environment,
         )
         timed_out = False
         while True:

@@ -33,31 +33,50 @@ def _mb(size: int) -> str:
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:
-    aligned = ["---" if index < 2 else "---:" for index in range(len(header))]
+    words = sum(
+        name
+        in {
+            "file",
+            "tool",
+            "command",
+            "program",
+            "question",
+            "against",
+            "limit",
+            "kept",
+            "what",
+            "value",
+        }
+        for name in header
+    )
+    aligned = ["---" if index < words else "---:" for index in range(len(header))]
     return ["| " + " | ".join(line) + " |" for line in (header, aligned, *rows)]
 
 
 def _comparison(rows: list[Row]) -> list[str]:
+    """Every pair of programs that were asked the same of the same file."""
     lines = []
-    for file in dict.fromkeys(row.file for row in rows):
-        ours = _find(rows, file, "memory_profile", "Peakline")
-        theirs = _find(rows, file, "memory_profile", "XProf")
-        if ours and theirs:
-            lines.append(
-                [
-                    file,
-                    "memory_profile",
-                    f"{ours.wall_s:.2f} s",
-                    f"{theirs.wall_s:.2f} s",
-                    f"{theirs.wall_s / ours.wall_s:.1f}",
-                    _mb(ours.peak_bytes),
-                    _mb(theirs.peak_bytes),
-                    f"{theirs.peak_bytes / ours.peak_bytes:.1f}",
-                ]
-            )
-    time = ["Peakline time", "XProf time", "times faster"]
-    memory = ["Peakline memory", "XProf memory", "times less"]
-    return _table(["file", "tool", *time, *memory], lines)
+    for row in rows:
+        ours = _find(rows, row.file, row.command, "Peakline")
+        if row.program == "Peakline" or ours is None:
+            continue
+        theirs = row.summary
+        lines.append(
+            [
+                row.file,
+                row.command,
+                row.program,
+                f"{ours.wall_s:.2f} s",
+                f"{theirs.wall_s:.2f} s",
+                f"{theirs.wall_s / ours.wall_s:.1f}",
+                _mb(ours.peak_bytes),
+                _mb(theirs.peak_bytes),
+                f"{theirs.peak_bytes / ours.peak_bytes:.1f}",
+            ]
+        )
+    time = ["Peakline time", "its time", "times faster"]
+    memory = ["Peakline memory", "its memory", "times less"]
+    return _table(["file", "question", "against", *time, *memory], lines)
 
 
 def _all(rows: list[Row]) -> list[str]:
@@ -102,9 +121,33 @@ def _floors(rows: list[Row]) -> list[str]:
             text = f"1 MB (real): {what} under {most:g} s"
             checks.append((text, ours.wall_s, "s", ours.wall_s < most))
 
+    def question(file: str, peer: str, least: float) -> None:
+        theirs = next((r for r in rows if r.file == file and r.program == peer), None)
+        ours = _find(rows, file, theirs.command, "Peakline") if theirs else None
+        if ours and theirs:
+            value = theirs.summary.wall_s / ours.wall_s
+            text = f"{file}: at least {least:g} times faster than {peer}"
+            checks.append((text, value, "times", value >= least))
+
     ratio("390 MB", 10, "faster")
     ratio("390 MB", 5, "less memory")
     ratio("40 MB", 4, "faster")
+    question("run_metadata_51MB.pb", "TensorFlow timeline", 10)
+    question("graph_200k.pb", "TensorFlow import_graph_def", 10)
+    question("memory_60MB.log", "text_format loop", 10)
+    question("tf2_cnn_390MB.xplane.pb", "XProf query_events_db", 10)
+    log = _find(rows, "memory_400MB.log", "records by message", "Peakline")
+    if log:
+        size = next(row.size for row in rows if row.file == "memory_400MB.log")
+        rate = size / 1e6 / log.cpu_s
+        checks.append(
+            ("memory_400MB.log: at least 100 MB/s of one core", rate, "MB/s", rate >= 100)
+        )
+    graph = _find(rows, "graph_1M.pb", "nodes and inputs by op", "Peakline")
+    if graph:
+        checks.append(("graph_1M.pb: under 10 s", graph.wall_s, "s", graph.wall_s < 10))
+        used = graph.peak_bytes / 2**30
+        checks.append(("graph_1M.pb: under 4 GiB", used, "GiB", used < 4))
     seconds("memory_profile", 1.2, "`memory_profile` of a 1 MB file")
     seconds("memory", 1.2, "`peakline memory`")
     seconds("memory_profile, first run", 10, "the very first run, compiling,")
@@ -123,13 +166,13 @@ def write_results(path: Path, rows: list[Row], facts: dict[str, str], large: str
         "# Benchmark results",
         "",
         "Written by `make bench`; do not edit. The files are a real profile of a Keras training",
-        "run and its repetitions in time (`benchmarks/scale.py`). A figure is the median over",
-        "fresh processes, measured from start to exit, the programs taking turns. Peakline's",
-        "kernels are in its cache except in the row that says first run. Memory is the peak of",
-        "resident pages, pages of mapped files included. In every comparison both programs'",
-        "answers were checked to agree.",
+        "run and its repetitions in time (`benchmarks/scale.py`), and real logs and steps repeated",
+        "(`benchmarks/formats.py`). A figure is the median over fresh processes, measured from",
+        "start to exit, the programs taking turns. Peakline's kernels are in its cache except in",
+        "the row that says first run. Memory is the peak of resident pages, pages of mapped files",
+        "included. In every comparison both programs' answers were checked to agree.",
         "",
-        "## Against XProf",
+        "## Against others",
         "",
         *_comparison(rows),
         "",
@@ -151,6 +194,7 @@ def write_results(path: Path, rows: list[Row], facts: dict[str, str], large: str
         "- all of this: `make bench`",
         '- Peakline: `peakline.open(FILE).tool("memory_profile")` in a new Python process, and',
         "  `peakline memory FILE [--json]`",
+        "- the other questions: `benchmarks/formats.py`, which holds both programs of each",
         "- XProf: `xspace_to_tool_data([FILE], 'memory_profile', {})` of",
         "  `xprof.convert.raw_to_tool_data`, its answer written to a file",
         "",

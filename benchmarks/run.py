@@ -26,6 +26,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from formats import CASES, Case, make_file
 from measure import Run, machine, run_once, summarise
 from report import Row, write_results
 
@@ -92,6 +93,11 @@ class Bench:
             run = run_once([self.peers, "-c", _XPROF, path, answer], limit_s=limit_s)
             outputs.append(_essence(answer))
             return run
+
+    def ask(self, python: Path, code: str, data: Path, folder: Path, answer: Path) -> Run:
+        """Run ``code`` with the file and the place for the answer; caches stay in ``folder``."""
+        env = {"NUMBA_CACHE_DIR": str(self.cache), "TMPDIR": str(folder)}
+        return run_once([python, "-c", code, data, answer], env=env)
 
 
 class _folder:  # noqa: N801 (used like a function)
@@ -204,6 +210,38 @@ def measure_memory(bench: Bench, name: str, path: Path, repeats: int) -> list[Ro
     return rows
 
 
+def measure_case(bench: Bench, case: Case, data: Path, repeats: int) -> list[Row]:
+    """Both programs on one question; raises SystemExit when a program fails or they differ."""
+    path = make_file(case, data)
+    ours, theirs, again = list[Run](), list[Run](), list[Run]()
+    for number in range(repeats + 1):
+        with tempfile.TemporaryDirectory(dir=bench.scratch) as name:
+            folder = Path(name)
+            runs = [bench.ask(Path(sys.executable), case.ours, path, folder, folder / "ours")]
+            if number == 0:
+                # That one compiled the kernels.
+                continue
+            ours += runs
+            if case.peer is None:
+                continue
+            theirs.append(bench.ask(bench.peers, case.peer, path, folder, folder / "theirs"))
+            if case.again:
+                again.append(bench.ask(bench.peers, case.peer, path, folder, folder / "theirs"))
+            for run in (*ours, *theirs, *again):
+                if run.exit_code:
+                    raise SystemExit(f"{case.file}: {run.stderr.strip()[-2000:]}")
+            if (folder / "ours").read_bytes() != (folder / "theirs").read_bytes():
+                raise SystemExit(f"{case.file}: the answers differ")
+    size = path.stat().st_size
+    rows = [Row(case.file, size, case.question, "Peakline", summarise(ours))]
+    if theirs:
+        rows.append(Row(case.file, size, case.question, case.peer_name, summarise(theirs)))
+    if again:
+        name = f"{case.peer_name}, asked again"
+        rows.append(Row(case.file, size, case.question, name, summarise(again)))
+    return rows
+
+
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description="Measure Peakline against XProf.")
@@ -221,7 +259,8 @@ def main() -> int:
         facts["Python"] = sys.version.split()[0]
         for package in ("peakline", "numpy", "numba", "pyarrow", "duckdb"):
             facts[package] = _version(Path(sys.executable), package)
-        facts["xprof"] = _version(bench.peers, "xprof")
+        for package in ("xprof", "tensorflow-cpu", "protobuf"):
+            facts[f"{package} (peers)"] = _version(bench.peers, package)
         facts["Date"] = dt.datetime.now(dt.UTC).date().isoformat()
 
         real = files[0][1]
@@ -246,6 +285,9 @@ def main() -> int:
             else:
                 rows += measure_tool(bench, name, path, options.repeats)
                 rows += measure_memory(bench, name, path, options.repeats)
+        for case in CASES:
+            print(f"measuring {case.file}: {case.question}", flush=True)
+            rows += measure_case(bench, case, options.data, min(options.repeats, 3))
     text = write_results(options.results, rows, facts, large)
     print(text)
     return 0

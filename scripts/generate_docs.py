@@ -2,11 +2,12 @@
 
 Usage::
 
-    python scripts/generate_docs.py           # write tables.md, tools.md and cli.md
+    python scripts/generate_docs.py           # write tables.md, tools.md, cli.md, sql.md
     python scripts/generate_docs.py --check   # write nothing; exit 1 if any is stale
 
 The sources are ``peakline.profile.tables.TABLES``, the tool registry and the command line's own
-help. The pages are read from the installed package and written into this checkout.
+help; of ``sql.md`` only the answers are written. The pages are read from the installed package and
+written into this checkout.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from typer.models import ArgumentInfo, ParameterInfo
+from worked_queries import sql_page
 
 from peakline.cli.main import app
 from peakline.profile.tables import TABLES
@@ -119,8 +121,9 @@ def option_names(name: str, info: ParameterInfo) -> list[str]:
     return declared or [f"--{name.replace('_', '-')}"]
 
 
-def _choices(kind: type) -> str:
+def _choices(hint: Any) -> str:
     """What may stand for the value: the choices there are, or the type."""
+    kind = next((each for each in get_args(hint) if each is not type(None)), hint)
     if issubclass(kind, Enum):
         return "|".join(str(member.value) for member in kind)
     return kind.__name__.upper()
@@ -179,6 +182,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "tables.md": tables_page,
     "tools.md": tools_page,
     "cli.md": cli_page,
+    "sql.md": lambda: sql_page((DOCS / "sql.md").read_text()),
 }
 
 
