@@ -4,24 +4,34 @@
 
     PeaklineError                     70  INTERNAL            our own fault
     |-- UsageError                     2  INVALID_ARGUMENT    a bad option, parameter or name
+    |   |-- ExistsError                2  ALREADY_EXISTS      what was to be created is there
+    |   `-- ForbiddenError             2  PERMISSION_DENIED   outside what the server allows
     |-- CheckFailed                    1  FAILED_PRECONDITION a check or a refused query
     |-- NotFoundError                  3  NOT_FOUND           no such file, session, host, tool
     |-- InputError                     3  INVALID_ARGUMENT    the input cannot be read
     |   |-- UnknownFormatError         3  INVALID_ARGUMENT    no source recognises the bytes
     |   |-- DamagedError               3  DATA_LOSS           bytes broken; carries the offset
     |   `-- StrictError                3  DATA_LOSS           warnings under ``--strict``
-    `-- RemoteError                    4  UNAVAILABLE         a remote host or capture failed
+    |-- RemoteError                    4  UNAVAILABLE         a remote host or capture failed
+    |-- DeadlineError                  4  DEADLINE_EXCEEDED   the time for the answer is over
+    |-- CancelledError                 4  CANCELLED           nobody waits for the answer any more
+    `-- BusyError                      4  RESOURCE_EXHAUSTED  too many requests at once
 
 A message is one line: what, where, what to do.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 __all__ = [
+    "BusyError",
+    "CancelledError",
     "CheckFailed",
     "DamagedError",
+    "DeadlineError",
+    "ExistsError",
+    "ForbiddenError",
     "InputError",
     "NotFoundError",
     "PeaklineError",
@@ -37,6 +47,15 @@ class PeaklineError(Exception):
 
     exit_code: ClassVar[int] = 70
     grpc_status: ClassVar[str] = "INTERNAL"
+    quotes: tuple[str, ...] = ()
+
+    def quoting(self, *texts: str) -> Self:
+        """This error, whose message repeats what the caller wrote: ``texts``, as they stand in it.
+
+        A server takes its own paths out of messages, and leaves what callers wrote as it is.
+        """
+        self.quotes = texts
+        return self
 
 
 class UsageError(PeaklineError):
@@ -44,6 +63,18 @@ class UsageError(PeaklineError):
 
     exit_code = 2
     grpc_status = "INVALID_ARGUMENT"
+
+
+class ExistsError(UsageError):
+    """What was to be created is there already."""
+
+    grpc_status = "ALREADY_EXISTS"
+
+
+class ForbiddenError(UsageError):
+    """The request leaves what the server was told to allow."""
+
+    grpc_status = "PERMISSION_DENIED"
 
 
 class CheckFailed(PeaklineError):
@@ -92,3 +123,24 @@ class RemoteError(PeaklineError):
 
     exit_code = 4
     grpc_status = "UNAVAILABLE"
+
+
+class DeadlineError(PeaklineError):
+    """The time for the answer is over."""
+
+    exit_code = 4
+    grpc_status = "DEADLINE_EXCEEDED"
+
+
+class CancelledError(PeaklineError):
+    """Nobody waits for the answer any more."""
+
+    exit_code = 4
+    grpc_status = "CANCELLED"
+
+
+class BusyError(PeaklineError):
+    """Too many requests at once; the same request may succeed later."""
+
+    exit_code = 4
+    grpc_status = "RESOURCE_EXHAUSTED"
