@@ -63,7 +63,10 @@ def test_sessions_hold_a_profile_and_come_newest_first(tmp_path):
         tmp_path, f"{OLD}/a.xplane.pb", f"{NEW}/a.xplane.pb", "empty/readme", ".h/a.xplane.pb"
     )
     root = tmp_path / "plugins/profile"
-    assert sessions(path) == [Session(NEW, str(root / NEW)), Session(OLD, str(root / OLD))]
+    assert sessions(path) == [
+        Session(NEW, NEW, str(root / NEW)),
+        Session(OLD, OLD, str(root / OLD)),
+    ]
 
 
 def test_sessions_with_other_names_are_ordered_by_their_time(tmp_path):
@@ -108,13 +111,33 @@ def test_options_that_a_path_has_no_use_for(tmp_path):
         resolve(str(tmp_path / "s"), session="t")
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "a\\b", "a\0b"])
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/../b", "/a", "a\\b", "a\0b"])
 def test_names_that_could_leave_the_directory_are_refused(tmp_path, name):
     path = logdir(tmp_path, f"{OLD}/a.xplane.pb")
-    with pytest.raises(UsageError, match="not the name of a session"):
+    with pytest.raises(UsageError, match="is no session"):
         resolve(path, session=name)
-    with pytest.raises(UsageError, match="not the name of a host"):
+    with pytest.raises(UsageError, match="is no host"):
         resolve(path, host=name)
+
+
+def test_a_nested_run_is_named_by_its_place(tmp_path):
+    put(tmp_path, "train/plugins/profile/s/vm.xplane.pb")
+    path = str(tmp_path / "train/plugins/profile/s/vm.xplane.pb")
+    assert resolve(str(tmp_path), session="train/s") == path
+    assert resolve(str(tmp_path)) == path
+    with pytest.raises(NotFoundError, match=r"no session 'eval/s'; there is: train/s$"):
+        resolve(str(tmp_path), session="eval/s")
+
+
+def test_the_sessions_themselves_count_before_nested_runs(tmp_path):
+    logdir(tmp_path, f"{OLD}/vm.xplane.pb")
+    put(tmp_path, f"train/plugins/profile/{NEW}/vm.xplane.pb")
+    assert resolve(str(tmp_path)).endswith(f"profile/{OLD}/vm.xplane.pb")
+
+
+def test_a_file_url_is_a_path(tmp_path):
+    path = logdir(tmp_path, f"{OLD}/vm.xplane.pb")
+    assert resolve(f"file://{path}") == resolve(path)
 
 
 def test_no_such_path(tmp_path):

@@ -1,21 +1,59 @@
+import errno
+import os
+import signal
 import stat
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from peakline.errors import UsageError
+from peakline.errors import ExistsError, UsageError
 from peakline.repository import write_atomically
+
+KILLED = """
+import os, signal, sys
+from peakline.repository import write_atomically
+def write(stream):
+    stream.write(b"half" * 1_000_000)
+    stream.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+write_atomically(sys.argv[1], write)
+"""
+
+
+@pytest.fixture(params=["unnamed", "named", "no links"])
+def way(request, monkeypatch):
+    """Each way to write: with files without a name, without them, and without links too."""
+    opened, linked = os.open, os.link
+
+    def without_unnamed(path, flags, *words, **options):
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return opened(path, flags, *words, **options)
+
+    def without_links(*_words, **_options):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    if request.param != "unnamed":
+        monkeypatch.setattr(os, "open", without_unnamed)
+        monkeypatch.setattr(os, "link", linked if request.param == "named" else without_links)
+    return request.param
 
 
 def write(content):
     return lambda stream: stream.write(content)
 
 
+@pytest.mark.usefixtures("way")
 def test_the_file_has_the_content_and_nothing_else_is_left(tmp_path):
     write_atomically(str(tmp_path / "f"), write(b"abc"))
     assert (tmp_path / "f").read_bytes() == b"abc"
     assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
 
 
+@pytest.mark.usefixtures("way")
 def test_an_existing_file_is_replaced_only_on_demand(tmp_path):
     path = tmp_path / "f"
     path.write_bytes(b"old")
@@ -26,6 +64,7 @@ def test_an_existing_file_is_replaced_only_on_demand(tmp_path):
     assert path.read_bytes() == b"new"
 
 
+@pytest.mark.usefixtures("way")
 def test_a_name_taken_while_writing_is_kept(tmp_path):
     path = tmp_path / "f"
     with pytest.raises(UsageError, match="exists"):
@@ -34,6 +73,7 @@ def test_a_name_taken_while_writing_is_kept(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.usefixtures("way")
 def test_a_failure_leaves_nothing(tmp_path):
     def fail(stream):
         stream.write(b"half")
@@ -58,9 +98,47 @@ def test_places_that_cannot_be_written(tmp_path):
         write_atomically(str(tmp_path / "no/f"), write(b""))
 
 
+@pytest.mark.usefixtures("way")
 def test_others_may_read_it_as_any_new_file(tmp_path):
     (tmp_path / "usual").write_bytes(b"")
     write_atomically(str(tmp_path / "f"), write(b""))
     assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == stat.S_IMODE(
         (tmp_path / "usual").stat().st_mode
     )
+
+
+def test_a_killed_process_leaves_nothing(tmp_path):
+    run = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "f")], check=False)
+    assert run.returncode == -signal.SIGKILL
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("way")
+def test_a_failed_replacement_keeps_what_was_there(tmp_path, monkeypatch):
+    def fail(*_words, **_options):
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "f").write_bytes(b"old")
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(UsageError, match="cannot be written: "):
+        write_atomically(str(tmp_path / "f"), write(b"new"), replace=True)
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("f", b"old")]
+
+
+def test_of_two_writers_of_a_name_one_wins(tmp_path):
+    start = threading.Barrier(2)
+
+    def contend(content):
+        def together(stream):
+            stream.write(content)
+            start.wait(60)
+
+        try:
+            write_atomically(str(tmp_path / "f"), together)
+        except ExistsError:
+            return None
+        return content
+
+    with ThreadPoolExecutor(2) as pool:
+        won = [content for content in pool.map(contend, (b"one", b"two")) if content]
+    assert [(tmp_path / "f").read_bytes()] == won

@@ -15,6 +15,7 @@ from tests.sources.format_samples import samples
 import peakline
 from peakline.errors import InputError, UnknownFormatError
 
+_XSPACE = "sessions/tf2_cnn/plugins/profile/2026_11_20_16_57_05/vm.xplane.pb.gz"
 _ALL = samples(Path(__file__).parent.parent / "data")
 _BY_NAME = {sample.name: sample for sample in _ALL}
 _ONE_OF_EACH = {sample.format: sample for sample in reversed(_ALL)}
@@ -210,3 +211,15 @@ def test_json_that_no_message_can_hold(write, value, reason):
     error = error_of(write(b'{"versions": {"producer": ' + value + b"}}"))
     assert reason in error
     assert error.endswith("(GraphDef in JSON)")
+
+
+# Files that change while they are open.
+
+
+def test_a_file_that_is_cut_short_while_it_is_open(write):
+    data = (Path(__file__).parent.parent / "data" / _XSPACE).read_bytes()
+    path = write(gzip.decompress(data))
+    with peakline.open(path) as profile:
+        os.truncate(path, 100)
+        with pytest.raises(InputError, match="became shorter while it was read"):
+            profile.table("allocator_events")

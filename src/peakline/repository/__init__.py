@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from peakline.repository.layout import (
-    HostFile,
-    Session,
-    host_file_name,
-    hosts,
-    resolve,
-    sessions,
-)
+from peakline.repository.creating import NewSession
+from peakline.repository.files import HostFile
+from peakline.repository.layout import Found, Repository, Rule, Session
+from peakline.repository.names import check_name, host_file_name
+from peakline.repository.resolve import hosts, resolve, sessions
+from peakline.repository.store import Problem, is_url
 from peakline.repository.writing import write_atomically
 
 __all__ = [
+    "Found",
     "HostFile",
+    "NewSession",
+    "Problem",
+    "Repository",
+    "Rule",
     "Session",
+    "check_name",
     "host_file_name",
     "hosts",
+    "is_url",
     "resolve",
     "sessions",
     "write_atomically",

@@ -1,195 +1,342 @@
-"""The layout of a log directory: sessions, hosts, and which file a PATH means.
+"""The layout of a log directory: sessions, hosts, files.
 
 ``<logdir>/plugins/profile/<session_id>/<host>.xplane.pb``, also gzip-compressed with ``.gz``
-added; a ``:`` in a host's name is written ``_``. This is the layout that TensorFlow and JAX
-write and TensorBoard reads. Other files in a session (caches of other programs) and names that
-begin with a dot are ignored.
+added, or ``<host>.profile`` for any other format; a ``:`` in a host's name is written ``_``.
+This is the layout that TensorFlow and JAX write and that XProf and TensorBoard read. Nested runs,
+``<logdir>/train/plugins/profile/<session_id>``, are called ``train/<session_id>`` as there. Other
+files in a session (caches of other programs) and names that begin with a dot are ignored.
 """
 
 from __future__ import annotations
 
-import re
-import stat
+import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
-from peakline.errors import InputError, NotFoundError, UsageError
+from peakline.errors import InputError, NotFoundError
+from peakline.repository.creating import NewSession
+from peakline.repository.files import HostFile
+from peakline.repository.names import (
+    TIMESTAMP,
+    check_name,
+    check_run_name,
+    host_file_name,
+    host_of,
+    is_name,
+    listing,
+)
+from peakline.repository.store import (
+    FileEntry,
+    Folder,
+    Missing,
+    Problem,
+    Store,
+    Unreadable,
+    is_url,
+    store_for,
+)
 
-__all__ = ["HostFile", "Session", "host_file_name", "hosts", "resolve", "sessions"]
+__all__ = ["Found", "Repository", "Rule", "Session"]
 
-_SUFFIXES = (".xplane.pb", ".xplane.pb.gz")
-_TIMESTAMP = re.compile(r"\d{4}(_\d{2}){5}")
-_LISTED = 20
-_STDIN = "-"
-_SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
+_PLUGIN = ("plugins", "profile")
 
 
-@dataclass(frozen=True)
-class HostFile:
-    """The profile of one host: ``host`` is its name as the file spells it."""
+class _Entry(Protocol):
+    @property
+    def path(self) -> str: ...
 
-    host: str
-    path: str
+
+_E = TypeVar("_E", bound=_Entry)
+
+
+class Rule(Protocol):
+    """Chooses those of some places (directories, files) that may be listed and read."""
+
+    def __call__(self, entries: Iterable[_E], /) -> list[_E]:
+        """Those that may, in the same order."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """One profiling session; ``path`` is the directory that holds its hosts' files."""
+    """One profiling session: a directory that holds the profiles of its hosts.
+
+    ``session_id`` is the directory's name, ``name`` that of the run (``train/ID`` for a nested
+    one, else the id), ``path`` the directory, a URL where it is remote. On a local file system
+    the disk is asked anew each time, a remote session answers from the listing that found it.
+    """
 
     session_id: str
+    name: str
     path: str
+    storage_options: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
+    _folder: Folder | None = field(default=None, compare=False, repr=False)
+    _rule: Rule | None = field(default=None, compare=False, repr=False)
+
+    def hosts(self) -> list[HostFile]:
+        """The hosts, by name; other programs' files and hidden ones are no hosts.
+
+        Where a host has several files, the plain XSpace counts before the compressed one, and
+        that before another format. Hosts that the repository's rule refuses are left out. Raises
+        NotFoundError when the session is gone, InputError when it cannot be read.
+        """
+        return self._ruled(self._all_hosts())
+
+    def hosts_and_refused(self) -> tuple[list[HostFile], list[HostFile]]:
+        """The hosts, and those that the repository's rule refuses; raises as `hosts`."""
+        everyone = self._all_hosts()
+        kept = self._ruled(everyone)
+        names = {file.host for file in kept}
+        return kept, [file for file in everyone if file.host not in names]
+
+    def _ruled(self, files: list[HostFile]) -> list[HostFile]:
+        return files if self._rule is None else self._rule(files)
+
+    def _all_hosts(self) -> list[HostFile]:
+        try:
+            return files_of_hosts(self._listed(), self.storage_options)
+        except Missing:
+            raise NotFoundError(f"session {self.name!r} is gone") from None
+        except Unreadable as error:
+            raise InputError(f"session {self.name!r} cannot be read: {error}") from error
+
+    def host(self, name: str) -> HostFile:
+        """The host ``name``, with ``:`` or as its file spells it; NotFoundError lists them.
+
+        Also one that the repository's rule refuses: whoever has a rule says so to the caller.
+        """
+        found = self._all_hosts()
+        for candidate in found:
+            if candidate.host in (name, host_file_name(name)):
+                return candidate
+        known = listing([candidate.host for candidate in self._ruled(found)])
+        raise NotFoundError(f"session {self.name!r}: no host {name!r:.99}; there is: {known}")
+
+    def stamp(self) -> Hashable:
+        """Something that changes when a file is added or removed; locally it costs one ``stat``.
+
+        Raises NotFoundError when the session is gone, InputError when it cannot be read.
+        """
+        try:
+            return self._listed().stamp()
+        except Missing:
+            raise NotFoundError(f"session {self.name!r} is gone") from None
+        except Unreadable as error:
+            raise InputError(f"session {self.name!r} cannot be read: {error}") from error
+
+    def _listed(self) -> Folder:
+        if self._folder is not None:
+            return self._folder
+        return store_for(self.path, self.storage_options).folder(self.path)
 
 
-def host_file_name(host: str) -> str:
-    """The name that ``host``'s file has without its suffix."""
-    return host.replace(":", "_")
+@dataclass(frozen=True)
+class Found:
+    """The sessions of a log directory, newest first, and what had to be left out of them.
 
-
-def hosts(session_dir: str) -> list[HostFile]:
-    """The hosts of a session directory, by name; empty when it holds no profile.
-
-    Where a host has both a plain and a compressed file, the plain one counts. Raises InputError
-    when the directory cannot be read.
+    ``newest_unreadable`` is the problem that stands before all sessions, if one does.
     """
-    found: dict[str, HostFile] = {}
-    for entry in _entries(Path(session_dir)):
-        for suffix in _SUFFIXES:
-            host = entry.name.removesuffix(suffix)
-            if host in ("", entry.name) or not _is(stat.S_ISREG, entry):
+
+    sessions: tuple[Session, ...]
+    problems: tuple[Problem, ...]
+    newest_unreadable: Problem | None = None
+
+
+class Repository:
+    """One log directory, on the local file system or any that fsspec opens.
+
+    ``logdir`` is the directory or its ``plugins/profile``: both name the same sessions. What
+    ``storage_options`` say goes to fsspec's driver. Nothing is asked of the file system before
+    a method is called, and nothing is remembered that could be out of date. Safe to share
+    between threads.
+    """
+
+    def __init__(self, logdir: str | os.PathLike[str], **storage_options: object) -> None:
+        self.logdir = local_or_url(os.fspath(logdir))
+        """The directory as it was given."""
+        self.rule: Rule | None = None
+        """Which sessions and hosts are listed; to be set before anything is asked."""
+        self._options = storage_options
+        self._store: Store = store_for(self.logdir, storage_options)
+
+    @property
+    def root(self) -> str:
+        """The directory that holds the sessions, or will hold the first.
+
+        ``<logdir>/plugins/profile``, or ``<logdir>`` itself when that is one or when sessions
+        lie directly in it.
+        """
+        place = self._reading_root()
+        if place == self.logdir and not self._is_plugin_directory():
+            try:
+                direct = any(_holds(folder) for folder in self._store.folders(place))
+            except Unreadable:
+                direct = False
+            if not direct:
+                return self._store.join(place, *_PLUGIN)
+        return place
+
+    def sessions(self) -> list[Session]:
+        """The sessions, newest first; those that cannot be read are left out (see `survey`).
+
+        Ids that are timestamps sort as such, others by when their directory last changed.
+        Raises NotFoundError when there is no such directory, InputError when it cannot be read.
+        """
+        return list(self.survey().sessions)
+
+    def runs(self) -> list[Session]:
+        """The sessions and those of nested runs, newest first, as `sessions`.
+
+        Below ``<logdir>/plugins/profile``, given as such, there are no nested runs.
+        """
+        return list(self.survey(nested=True).sessions)
+
+    def survey(self, *, nested: bool = False) -> Found:
+        """The sessions (with ``nested``: all runs) and what had to be left out, with reasons."""
+        folders: list[tuple[str, Folder | Problem]] = []
+        try:
+            folders += (("", folder) for folder in self._store.folders(self._reading_root()))
+            if nested and not self._is_plugin_directory():
+                folders += self._store.nested(self.logdir)
+        except Missing:
+            if not is_url(self.logdir):
+                raise NotFoundError(f"{self.logdir}: no such directory") from None
+        except Unreadable as error:
+            raise InputError(f"{self.logdir}: {error}") from error
+        if self.rule is not None:
+            allowed = {folder.path for folder in self.rule([folder for _, folder in folders])}
+            folders = [(run, folder) for run, folder in folders if folder.path in allowed]
+        return self._sorted(folders)
+
+    def session(self, session_id: str) -> Session:
+        """The session, also a nested run's (``train/ID``).
+
+        Raises UsageError for what is no name, NotFoundError that lists what there is.
+        """
+        *run, name = check_run_name(session_id)
+        base = self._store.join(self.logdir, *run, *_PLUGIN) if run else self._reading_root()
+        folder = self._store.folder(self._store.join(base, name))
+        try:
+            if folder.holds_profile():
+                return self._session("/".join(run), folder)
+        except Missing:
+            pass
+        except Unreadable as error:
+            raise InputError(f"session {session_id!r} cannot be read: {error}") from error
+        found = self.runs() if run else self.sessions()
+        known = listing([session.name for session in found])
+        raise NotFoundError(f"no session {session_id!r}; there is: {known or 'none'}")
+
+    def create_session(self, session_id: str) -> NewSession:
+        """A new session to write profiles into; nobody else can create one of that id meanwhile.
+
+        Raises UsageError for what is no name, ExistsError when there are files or another is
+        writing it, RemoteError when the directory cannot be written.
+        """
+        check_name("session", session_id)
+        path = self._store.join(self.root, session_id)
+        return NewSession(session_id, path, self._store, self._options)
+
+    def _reading_root(self) -> str:
+        if self._is_plugin_directory():
+            return self.logdir
+        nested = self._store.join(self.logdir, *_PLUGIN)
+        try:
+            return nested if self._store.kind(nested) == "directory" else self.logdir
+        except Missing:
+            return self.logdir  # a file called "plugins"
+        except Unreadable as error:
+            raise InputError(f"{self.logdir}: {error}") from error
+
+    def _is_plugin_directory(self) -> bool:
+        return self.logdir.replace(os.sep, "/").split("/")[-2:] == list(_PLUGIN)
+
+    def _session(self, run: str, folder: Folder) -> Session:
+        name = f"{run}/{folder.name}" if run else folder.name
+        return Session(folder.name, name, folder.path, self._options, folder, self.rule)
+
+    def _sorted(self, folders: Iterable[tuple[str, Folder | Problem]]) -> Found:
+        sessions: list[Session] = []
+        problems: list[Problem] = []
+        for run, folder in folders:
+            name = f"{run}/{folder.name}" if run else folder.name
+            if isinstance(folder, Problem):
+                problems.append(Problem(name, folder.path, folder.reason))
                 continue
-            if suffix == _SUFFIXES[0] or host not in found:
-                found[host] = HostFile(host, str(entry))
-    return [found[host] for host in sorted(found)]
+            try:
+                if not folder.holds_profile():
+                    continue
+            except Missing:
+                continue  # it went away meanwhile
+            except Unreadable as error:
+                problems.append(Problem(name, folder.path, str(error)))
+                continue
+            if all(map(is_name, name.split("/"))):
+                sessions.append(self._session(run, folder))
+            else:
+                reason = "no session can have this name; rename the directory"
+                problems.append(Problem(name, folder.path, reason))
+        ranked: list[Session | Problem] = [*sessions, *problems]
+        by_name = all(map(TIMESTAMP.fullmatch, map(_id, ranked)))
+        keys = {id(item): (0.0 if by_name else self._age(item), _id(item)) for item in ranked}
+        sessions.sort(key=lambda item: (*keys[id(item)], item.name), reverse=True)
+        newest = max(ranked, key=lambda item: keys[id(item)], default=None)
+        problems.sort(key=lambda item: item.name)
+        return Found(
+            tuple(sessions), tuple(problems), newest if isinstance(newest, Problem) else None
+        )
+
+    def _age(self, item: Session | Problem) -> float:
+        """When the session was taken, in seconds since the epoch: by its id, else its change."""
+        if TIMESTAMP.fullmatch(_id(item)):
+            try:
+                return time.mktime(time.strptime(_id(item), "%Y_%m_%d_%H_%M_%S"))
+            except (ValueError, OverflowError):
+                pass  # digits that are no date
+        folder = item._folder if isinstance(item, Session) else None  # noqa: SLF001  (its maker)
+        return (folder or self._store.folder(item.path)).modified()
 
 
-def sessions(logdir: str) -> list[Session]:
-    """The sessions of a log directory (or of its ``plugins/profile``), newest first.
+def local_or_url(path: str) -> str:
+    """``path`` without a slash at its end; a ``file://`` URL as the path that it is.
 
-    Ids that are timestamps sort as such, others by when their directory last changed. Raises
-    InputError when a directory cannot be read.
+    Raises NotFoundError for an empty one, InputError for one with a zero byte.
     """
-    root = Path(logdir)
-    nested = root / "plugins" / "profile"
-    if _is(stat.S_ISDIR, nested):
-        root = nested
-    found = [entry for entry in _entries(root) if _is(stat.S_ISDIR, entry) and hosts(str(entry))]
-    by_name = all(_TIMESTAMP.fullmatch(entry.name) for entry in found)
-    found.sort(key=lambda entry: (0 if by_name else _age(entry), entry.name), reverse=True)
-    return [Session(entry.name, str(entry)) for entry in found]
-
-
-def resolve(path: str, session: str | None = None, host: str | None = None) -> str:
-    """The one file that ``path`` means.
-
-    ``path`` is a file (any name; ``-`` is standard input), a session directory, a log directory,
-    or a saved model's directory. ``session`` defaults
-    to the newest, ``host`` to the only one. Raises UsageError when several hosts leave a choice
-    or a name is no name, NotFoundError when there is no such path, session or host, InputError
-    when a directory holds no session or cannot be read.
-    """
-    for option, name in (("session", session), ("host", host)):
-        if name is not None and (not name.strip(".") or re.search(r"[/\\\x00]", name)):
-            raise UsageError(f"{name!r} is not the name of a {option}")
-    if "\x00" in path:
-        raise InputError(f"{path!r}: a path holds no zero byte")
     if not path:
         raise NotFoundError("the path is empty")
-    if path == _STDIN:
-        return path
-    place = Path(path)
+    if "\x00" in path:
+        raise InputError(f"{path!r}: a path holds no zero byte")
+    if is_url(path):
+        return path.rstrip("/") if not path.endswith("://") else path
+    if path.lower().startswith(("file://", "local://")):
+        path = path.partition("://")[2]
+    return str(Path(path))
+
+
+def files_of_hosts(folder: Folder, storage_options: Mapping[str, Any]) -> list[HostFile]:
+    """The hosts of a folder, by name, each with the file that counts; Unreadable or Missing."""
+    best: dict[str, tuple[int, FileEntry]] = {}
+    for entry in folder.files():
+        found = host_of(entry.name)
+        if found is None:
+            continue
+        host, rank = found
+        if host not in best or rank < best[host][0]:
+            best[host] = rank, entry
+    return [
+        HostFile(host, best[host][1].path, storage_options, best[host][1].stamp)
+        for host in sorted(best)
+    ]
+
+
+def _holds(folder: Folder | Problem) -> bool:
     try:
-        mode = place.stat().st_mode
-    except FileNotFoundError:
-        hint = ": the link points nowhere" if place.is_symlink() else ""
-        raise NotFoundError(f"{path}: no such file or directory{hint}") from None
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    if stat.S_ISREG(mode):
-        if session is not None:
-            raise UsageError(f"{path}: is one file; --session needs a log directory")
-        if host is not None and host_file_name(host) != _host_of(place.name):
-            raise UsageError(f"{path}: is one file; --host needs a session or log directory")
-        return path
-    if not stat.S_ISDIR(mode):
-        raise InputError(f"{path}: is neither a file nor a directory")
-    for name in _SAVED_MODEL:
-        if (place / name).is_file():
-            return str(place / name)
-    return _choose_host(_choose_session(path, session), host).path
-
-
-def _choose_session(path: str, session: str | None) -> str:
-    """The session directory that ``path`` and ``session`` name."""
-    if hosts(path):
-        if session not in (None, Path(path).resolve().name):
-            raise UsageError(f"{path}: is a session; --session needs a log directory")
-        return path
-    found = sessions(path)
-    if not found:
-        raise InputError(
-            f"{path}: no sessions here; expected HOST.xplane.pb or plugins/profile/SESSION/"
-        )
-    if session is None:
-        return found[0].path
-    for candidate in found:
-        if candidate.session_id == session:
-            return candidate.path
-    known = _listing([candidate.session_id for candidate in found])
-    raise NotFoundError(f"{path}: no session {session!r}; there is: {known}")
-
-
-def _choose_host(session_dir: str, host: str | None) -> HostFile:
-    found = hosts(session_dir)
-    known = _listing([candidate.host for candidate in found])
-    if host is None:
-        if len(found) == 1:
-            return found[0]
-        raise UsageError(f"{session_dir}: {len(found)} hosts, choose one with --host: {known}")
-    for candidate in found:
-        if candidate.host in (host, host_file_name(host)):
-            return candidate
-    raise NotFoundError(f"{session_dir}: no host {host!r}; there is: {known}")
-
-
-def _host_of(file_name: str) -> str | None:
-    for suffix in _SUFFIXES:
-        if file_name.endswith(suffix):
-            return file_name.removesuffix(suffix)
-    return None
-
-
-def _listing(names: list[str]) -> str:
-    more = len(names) - _LISTED
-    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _entries(directory: Path) -> list[Path]:
-    try:
-        return [entry for entry in directory.iterdir() if not entry.name.startswith(".")]
-    except OSError as error:
-        raise InputError(f"{directory}: {error.strerror}") from error
-
-
-def _is(kind: Callable[[int], bool], entry: Path) -> bool:
-    """Whether there is an entry of that kind; a link counts as what it points to."""
-    try:
-        return kind(entry.stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
+        return not isinstance(folder, Problem) and folder.holds_profile()
+    except Unreadable:
         return False
-    except OSError as error:
-        raise InputError(f"{entry}: {error.strerror}") from error
 
 
-def _age(session_dir: Path) -> float:
-    """When the session was taken, in seconds since the epoch: by its name, else by its change."""
-    if _TIMESTAMP.fullmatch(session_dir.name):
-        try:
-            return time.mktime(time.strptime(session_dir.name, "%Y_%m_%d_%H_%M_%S"))
-        except ValueError:
-            pass  # digits that are no date
-    try:
-        return session_dir.stat().st_mtime
-    except OSError as error:
-        raise InputError(f"{session_dir}: {error.strerror}") from error
+def _id(item: Session | Problem) -> str:
+    return item.session_id if isinstance(item, Session) else item.name.rpartition("/")[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 
 from peakline.errors import DamagedError, UnknownFormatError
@@ -31,13 +32,19 @@ _READERS = {
 """Who reads a format: called with the `SourceFile` and the format's name."""
 
 
-def open_reader(path: str, *, max_unpacked_bytes: int | None = None) -> Reader:
-    """Open ``path`` (``-``: standard input) with the source that recognises its content.
+def open_reader(
+    path: str,
+    *,
+    max_unpacked_bytes: int | None = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> Reader:
+    """Open ``path`` (``-``: standard input; or a URL) with the source that recognises its content.
 
-    ``max_unpacked_bytes`` is what a gzip file may expand to. Raises NotFoundError, InputError
-    (unreadable, empty), UnknownFormatError, or DamagedError.
+    ``max_unpacked_bytes`` is what a gzip file may expand to, ``storage_options`` are for the
+    driver of a URL. Raises NotFoundError, InputError (unreadable, empty), UnknownFormatError,
+    DamagedError, or UsageError for a URL that no driver opens.
     """
-    file = SourceFile(path, max_unpacked_bytes=max_unpacked_bytes)
+    file = SourceFile(path, max_unpacked_bytes=max_unpacked_bytes, storage_options=storage_options)
     try:
         return _reader(file)
     except BaseException:

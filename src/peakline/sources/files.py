@@ -1,15 +1,21 @@
-"""Files as read-only bytes: memory-mapped where they lie on disk as they are, else unpacked."""
+"""Files as read-only bytes: memory-mapped where they lie on disk as they are, else unpacked.
+
+A URL is read once into a temporary file without a name, which then is a file like any other.
+"""
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
+import re
 import sys
+import weakref
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from peakline.errors import DamagedError, InputError, NotFoundError
 from peakline.wire import Buffer, as_buffer
@@ -17,6 +23,7 @@ from peakline.wire import Buffer, as_buffer
 __all__ = ["STDIN", "SourceFile"]
 
 STDIN = "-"
+_URL = re.compile(r"(?!(?:file|local)://)[a-z][a-z0-9+.-]*(?:://|::)", re.IGNORECASE)
 _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = 31
 _PACKED_BYTES = 1 << 20
@@ -31,15 +38,28 @@ _MOST_EXPANSION = 200
 class SourceFile:
     """The bytes of one file, unpacked when it is gzip; ``-`` is standard input.
 
+    ``path`` is a path or a URL, for which fsspec's driver is given the ``storage_options``.
+
     ``buffer`` is all of it at once, ``blocks`` one part after the other without holding the
     rest. A gzip file may expand to ``max_unpacked_bytes`` (default: 200 times its size, at
-    least 1 GiB). Raises NotFoundError, or InputError for what is empty or cannot be read.
+    least 1 GiB). Raises NotFoundError, InputError for what is empty or cannot be read, or
+    UsageError for a URL that no driver opens.
     """
 
-    def __init__(self, path: str, *, max_unpacked_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        max_unpacked_bytes: int | None = None,
+        storage_options: Mapping[str, object] | None = None,
+    ) -> None:
         self.path = path
+        self._storage_options = storage_options
+        self._packed: mmap.mmap | None = None
         self._limit = max_unpacked_bytes
         self._map: mmap.mmap | None = None
+        self._mapped: int | None = None
+        """The descriptor of the file that is mapped, to ask for its size."""
         self._released = 0
         self._buffer: Buffer | None = None
         self.unpacking_error = ""
@@ -55,16 +75,20 @@ class SourceFile:
 
     def _open(self) -> None:
         try:
-            with Path(self.path).open("rb") as file:
+            with self._stored() as file:
                 size = os.fstat(file.fileno()).st_size
                 head = file.read(2)
                 if not head:
                     raise InputError(f"{self.path}: the file is empty")
                 file.seek(0)
                 if head == _GZIP:
+                    if _URL.match(self.path):
+                        self._packed = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
                     return
                 if size:
                     self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                    self._mapped = os.dup(file.fileno())
+                    self._forget = weakref.finalize(self, os.close, self._mapped)
                     self._buffer = as_buffer(self._map)
                 else:
                     self._buffer = as_buffer(file.read())
@@ -72,6 +96,20 @@ class SourceFile:
             raise NotFoundError(f"{self.path}: no such file") from None
         except (OSError, ValueError) as error:
             raise self._unreadable(error) from None
+
+    def _stored(self) -> BinaryIO:
+        """The file itself, or the temporary copy of what a URL names."""
+        if not _URL.match(self.path):
+            return Path(self.path).open("rb")
+        from peakline.sources.urls import spooled
+
+        return spooled(self.path, self._storage_options)
+
+    def _gzip_file(self) -> BinaryIO:
+        """The packed bytes, from their beginning."""
+        if self._packed is not None:
+            return io.BufferedReader(_Mapped(self._packed))
+        return Path(self.path).open("rb")
 
     def _standard_input(self) -> bytes | bytearray:
         if sys.stdin is None:
@@ -82,17 +120,20 @@ class SourceFile:
             raise self._unreadable(error) from None
         if content[:2] != _GZIP:
             return content
-        import io
-
         return self._joined(io.BytesIO(content), len(content))
 
     @property
     def buffer(self) -> Buffer:
-        """The whole content; a gzip file is unpacked into memory once."""
+        """The whole content; a gzip file is unpacked into memory once.
+
+        Raises InputError when somebody has cut the mapped file short in the meantime: to touch
+        what is gone would end the process.
+        """
+        self._check_size()
         if self._buffer is None:
             try:
-                with Path(self.path).open("rb") as file:
-                    self._buffer = as_buffer(self._joined(file, os.fstat(file.fileno()).st_size))
+                with self._gzip_file() as file:
+                    self._buffer = as_buffer(self._joined(file, file.seek(0, os.SEEK_END)))
             except OSError as error:
                 raise self._unreadable(error) from None
         return self._buffer
@@ -104,8 +145,8 @@ class SourceFile:
                 yield self._buffer[start : start + size]
             return
         try:
-            with Path(self.path).open("rb") as file:
-                yield from self._unpacking(file, os.fstat(file.fileno()).st_size, size)
+            with self._gzip_file() as file:
+                yield from self._unpacking(file, file.seek(0, os.SEEK_END), size)
         except OSError as error:
             raise self._unreadable(error) from None
 
@@ -126,6 +167,7 @@ class SourceFile:
         """Blocks of a gzip file. One that is cut or broken gives what is whole, then DamagedError;
         one that expands beyond the limit ends in InputError.
         """
+        file.seek(0)
         most = self._limit or max(_LEAST_LIMIT, packed * _MOST_EXPANSION)
         total, block = 0, bytearray()
         reason = "it ends too early"
@@ -172,17 +214,23 @@ class SourceFile:
         """The same file under the same name with other bytes: its binary form."""
         buffer = as_buffer(content)
         other = copy(self)
-        vars(other).update(_buffer=buffer, _map=None, head=buffer[:_HEAD_BYTES].tobytes())
+        vars(other).update(
+            _buffer=buffer, _map=None, _mapped=None, head=buffer[:_HEAD_BYTES].tobytes()
+        )
         return other
 
     @property
     def host(self) -> str:
         """The host a session's file is named after: what stands before ``.xplane.pb``."""
-        name = Path(self.path).name.removesuffix(".gz")
-        return name.removesuffix(".xplane.pb") if name.endswith(".xplane.pb") else ""
+        name = Path(self.path).name
+        for suffix in (".xplane.pb", ".xplane.pb.gz", ".profile"):
+            if name.endswith(suffix):
+                return name.removesuffix(suffix)
+        return ""
 
     def release(self, position: int) -> None:
         """Tell that the bytes before ``position`` are not needed for now."""
+        self._check_size()
         if self._map is None or not hasattr(self._map, "madvise"):
             return
         if position < self._released:
@@ -192,12 +240,47 @@ class SourceFile:
             self._map.madvise(mmap.MADV_DONTNEED, self._released, end - self._released)
             self._released = end
 
+    def _check_size(self) -> None:
+        if self._map is None or self._mapped is None:
+            return
+        if os.fstat(self._mapped).st_size < len(self._map):
+            raise InputError(f"{self.path}: the file became shorter while it was read; try again")
+
     def close(self) -> None:
         """Unmap the file."""
         self._buffer = as_buffer(b"")
+        if self._mapped is not None:
+            self._mapped = None
+            self._forget()
+        self._packed = None
         if self._map is not None:
             try:
                 self._map.close()
             except BufferError:
                 # Someone still holds a view; the map goes with it.
                 self._map = None
+
+
+class _Mapped(io.RawIOBase):
+    """A mapped file as a stream of its own position."""
+
+    def __init__(self, content: mmap.mmap) -> None:
+        self._content, self._position = content, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        view = memoryview(target).cast("B")
+        part = self._content[self._position : self._position + len(view)]
+        view[: len(part)] = part
+        self._position += len(part)
+        return len(part)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: len(self._content)}
+        self._position = base[whence] + offset
+        return self._position

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
+from peakline.deadline import checked
 from peakline.errors import UnknownFormatError
 from peakline.profile.columns import Columns
 from peakline.profile.reader import Warnings
@@ -18,7 +19,7 @@ from peakline.wire.log_lines import MemoryLogScanner
 if TYPE_CHECKING:
     from peakline.wire.log_lines import LogCounts
 
-__all__ = ["LogReader"]
+__all__ = ["LogProbe", "LogReader"]
 
 
 class LogReader:
@@ -35,7 +36,7 @@ class LogReader:
         self._file = file
         scanner, reports, collector = MemoryLogScanner(), OomScanner(), Collector()
         position = 0
-        for block in file.blocks_of_whole():
+        for block in checked(file.blocks_of_whole(), 1):
             _collect(collector, scanner.feed(block))
             reports.feed(block)
             position += len(block)
@@ -86,6 +87,28 @@ class LogReader:
     def close(self) -> None:
         """Release the file."""
         self._file.close()
+
+
+class LogProbe:
+    """Whether a log has anything to read, found out while its blocks pass by."""
+
+    def __init__(self) -> None:
+        self._records, self._reports = MemoryLogScanner(), OomScanner()
+        self._is_found = False
+
+    def feed(self, block: bytes) -> None:
+        """Look at the next block, which may begin and end anywhere."""
+        if not self._is_found:
+            self._records.feed(block)
+            self._reports.feed(block)
+            self._is_found = self._records.counts.records > 0
+
+    def finish(self) -> bool:
+        """The log is over: whether it has a memory record or an out-of-memory report."""
+        if self._is_found:
+            return True
+        self._records.finish()
+        return self._records.counts.records > 0 or self._reports.finish().reports > 0
 
 
 def _collect(collector: Collector, wire: Buffer) -> None:

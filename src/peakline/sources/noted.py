@@ -47,6 +47,12 @@ class NotedReader:
         """The tables this file can fill."""
         return self._reader.tables
 
+    def has_rows(self, table: str) -> bool | None:
+        """Whether a table has a row; None when only reading tells."""
+        look = getattr(self._reader, "has_rows", None)
+        found: bool | None = None if look is None else look(table)
+        return found
+
     def read(
         self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
     ) -> Columns:

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peakline.sources.xplane.detect import looks_like_xspace
+from peakline.sources.xplane.detect import looks_like_xspace, names_its_planes
 from peakline.wire import as_buffer
 from peakline.wire.plan import is_repeated
 
@@ -43,6 +43,8 @@ _OTHER_MESSAGES = {"tfprof's profile": "tensorflow.tfprof.ProfileProto"}
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _MOST_FIELDS = 3000
+_FIRST_FIELDS = 100
+"""Enough where one message fits wholly and no other by half."""
 _MOST_DEPTH = 5
 _FEW_BAD = 0.02
 
@@ -241,36 +243,46 @@ def _is_events_file(head: bytes) -> bool:
 
 def _recognise_message(head: bytes, *, exact: bool = False) -> Form:
     """The message that fits best; with ``exact`` only one that is whole, to the last byte."""
+    form, is_clear = _best_message(head, _FIRST_FIELDS, exact=exact)
+    return form if is_clear else _best_message(head, _MOST_FIELDS, exact=exact)[0]
+
+
+def _best_message(head: bytes, fields: int, *, exact: bool) -> tuple[Form, bool]:
+    """The message that fits the first ``fields`` best, and whether more would not change it:
+    everything fits, and no other message comes near.
+    """
     from peakline import schema
 
     reason = looks_like_xspace(as_buffer(head))
-    best = Form("xplane")
-    best_score = (0, 0)
+    if not (reason or exact) and names_its_planes(as_buffer(head)):
+        # In no other message a text stands where a plane's name does: no need to compare them.
+        return Form("xplane"), True
+    best, best_walk = Form("xplane"), _Walk(b"", 0)
     if reason:
         best = Form("", note="another protobuf message" if reason.startswith("another") else "")
-    else:
-        best_score = _score(schema.descriptor(MESSAGES["xplane"]), head)[0]
-    for name, full_name in {**MESSAGES, **_OTHER_MESSAGES}.items():
-        score, fits = _score(schema.descriptor(full_name), head, exact=exact)
+    walks = {
+        name: _walked(schema.descriptor(full_name), head, fields)
+        for name, full_name in {**MESSAGES, **_OTHER_MESSAGES}.items()
+    }
+    if not reason:
+        best_walk = walks["xplane"]
+    for name, walk in walks.items():
         # A log of steps alone fits XSpace as well, as planes that have no names.
-        as_good = name == "memory_log" and score == best_score > (0, 0)
-        if name != "xplane" and fits and (score > best_score or as_good):
-            best_score = score
+        as_good = name == "memory_log" and walk.score == best_walk.score > (0, 0)
+        fits = walk.fits(exact=exact) and (walk.score > best_walk.score or as_good)
+        if name != "xplane" and fits:
+            best_walk = walk
             best = Form(name) if name in MESSAGES else Form("", note=name)
-    return best
+    is_clear = best_walk.good >= fields and all(
+        walk is best_walk or walk.score <= (0, 0) for walk in walks.values()
+    )
+    return best, is_clear
 
 
-def _score(
-    descriptor: Descriptor, head: bytes, *, exact: bool = False
-) -> tuple[tuple[int, int], bool]:
-    """How well ``head`` fits a message (the fields, then the devices' names), and whether hardly
-    anything (``exact``: nothing at all) does not fit.
-    """
-    walk = _Walk(head)
+def _walked(descriptor: Descriptor, head: bytes, fields: int) -> _Walk:
+    walk = _Walk(head, fields)
     walk.message(descriptor, 0, len(head), 0)
-    most_bad = 0 if exact else max(1, _FEW_BAD * walk.good)
-    fits = walk.bad <= most_bad and not (exact and walk.is_cut)
-    return (walk.good - 10 * walk.bad, -walk.odd_devices), fits
+    return walk
 
 
 class _Walk:
@@ -278,15 +290,27 @@ class _Walk:
     name no device has.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, most_fields: int) -> None:
         self._data = data
+        self._most_fields = most_fields
         self.good = self.bad = self.odd_devices = 0
         self.is_cut = False
+
+    @property
+    def score(self) -> tuple[int, int]:
+        """How well the bytes fit: by their fields, then by the devices' names."""
+        return self.good - 10 * self.bad, -self.odd_devices
+
+    def fits(self, *, exact: bool) -> bool:
+        """Whether hardly anything does not fit; ``exact``: nothing at all, and nothing is cut."""
+        if exact:
+            return not self.bad and not self.is_cut
+        return self.bad <= max(1, _FEW_BAD * self.good)
 
     def message(self, descriptor: Descriptor, at: int, end: int, depth: int) -> None:
         data = self._data
         fields = descriptor.fields_by_number
-        while at < end and self.good + self.bad < _MOST_FIELDS:
+        while at < end and self.good + self.bad < self._most_fields:
             tag, at = self._varint(at, end)
             if at < 0:
                 self.is_cut = True

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from peakline.deadline import check_deadline, checked
 from peakline.wire import layout as L
 from peakline.wire.assemble import assemble, narrow_dtypes
 from peakline.wire.plan import Plan
@@ -26,6 +28,9 @@ from peakline.wire.walker import (
 )
 
 __all__ = ["as_buffer", "decode", "threads"]
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
 
 PIECE_BYTES = 2 << 20
 """How much of a container one thread decodes at a time: small enough to stay in its cache."""
@@ -47,46 +52,56 @@ def decode(buf: Buffer, plan: Plan, spans: Spans | None = None) -> Decoded:
     """Decode the whole buffer (or each of ``spans``) into exactly sized, narrow columns.
 
     Counts first, so that memory is allocated once and in the narrowest type that holds what
-    occurs (int32 for int64 columns whose values fit, uint32 likewise). Uses every core.
+    occurs (int32 for int64 columns whose values fit, uint32 likewise). Uses every core. Ends at
+    the deadline, as `check_deadline`.
     """
     bounds = bounds_of(buf, spans)
     skeleton = Skeleton(plan, buf, bounds, PIECE_BYTES)
     pieces: list[Piece] = []
     while not skeleton.done:
+        check_deadline()
         pieces.append(skeleton.next_piece())
     atoms = plan.arrays.nodes[:, L.N_PHASE] == 1
     rows = np.where(atoms, 0, skeleton.state.rows)
     low, high = new_ranges(plan)
     damage = Damage()
-    parallel = len(pieces) > 1
-    with ThreadPoolExecutor(threads() if parallel else 1) as pool:
-        run = pool.map if parallel else map
-        counted = list(run(lambda piece: _count(plan, buf, bounds, piece, atoms), pieces))
-        bases = []
-        for got, lo, hi, harm in counted:
-            bases.append(rows.copy())
-            rows = rows + np.where(atoms, got, 0)
-            np.minimum(low, lo, out=low)
-            np.maximum(high, hi, out=high)
-            damage = damage + harm
-        _container_ranges(plan, skeleton, low, high)
-        dtypes = narrow_dtypes(plan, low, high)
-        widths = np.array([d.itemsize for d in dtypes], np.int8)
-        store = Store(plan, np.where(atoms, rows, 0), widths)
+    counted = _on_all_cores(lambda piece: _count(plan, buf, bounds, piece, atoms), pieces)
+    bases = []
+    for got, lo, hi, harm in counted:
+        bases.append(rows.copy())
+        rows = rows + np.where(atoms, got, 0)
+        np.minimum(low, lo, out=low)
+        np.maximum(high, hi, out=high)
+        damage = damage + harm
+    _container_ranges(plan, skeleton, low, high)
+    dtypes = narrow_dtypes(plan, low, high)
+    widths = np.array([d.itemsize for d in dtypes], np.int8)
+    store = Store(plan, np.where(atoms, rows, 0), widths)
 
-        def fill(job: tuple[Piece, I64, I64]) -> None:
-            piece, base, got = job
-            state = piece.state.copy()
-            state.rows = np.where(atoms, base, state.rows)
-            part = Store.__new__(Store)
-            part.__dict__.update(store.__dict__)
-            part.capacity = np.where(atoms, base + got, 0)
-            run_walk(plan, buf, bounds, state, 1, piece.stop, 0, part, None, new_damage())
+    def fill(job: tuple[Piece, I64, I64]) -> None:
+        piece, base, got = job
+        state = piece.state.copy()
+        state.rows = np.where(atoms, base, state.rows)
+        part = Store.__new__(Store)
+        part.__dict__.update(store.__dict__)
+        part.capacity = np.where(atoms, base + got, 0)
+        run_walk(plan, buf, bounds, state, 1, piece.stop, 0, part, None, new_damage())
 
-        jobs = [(p, b, c[0]) for p, b, c in zip(pieces, bases, counted, strict=True)]
-        list(run(fill, jobs))
+    jobs = [(p, b, c[0]) for p, b, c in zip(pieces, bases, counted, strict=True)]
+    _on_all_cores(fill, jobs)
     tables = assemble(plan, [skeleton.store, store], rows, dtypes)
     return Decoded(buf, tables, as_damage(skeleton.damage) + damage)
+
+
+def _on_all_cores(work: Callable[[Job], Result], jobs: list[Job]) -> list[Result]:
+    """``work`` for each of ``jobs``, in order; none is begun any more once the deadline is over."""
+    if len(jobs) <= 1:
+        return list(checked(map(work, jobs), 1))
+    pool = ThreadPoolExecutor(threads())
+    try:
+        return list(checked(pool.map(work, jobs), 1))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _count(

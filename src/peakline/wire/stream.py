@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
+from peakline.deadline import check_deadline
 from peakline.wire import layout as L
 from peakline.wire.assemble import assemble, stream_dtypes
 from peakline.wire.decode import PIECE_BYTES, threads
@@ -27,6 +29,8 @@ from peakline.wire.walker import (
 )
 
 __all__ = ["Part", "stream"]
+
+_Result = TypeVar("_Result")
 
 _MOST_ROWS = 32 << 20
 """A piece that might hold more rows than this is counted before room is made for it."""
@@ -53,7 +57,8 @@ def stream(
     Rows of atomic messages are numbered within their piece; ``parent`` of a row directly below a
     container is that container's row in the whole file. Containers' tables grow from part to
     part; the rows of those still open are not filled in yet, and a row of a oneof message that
-    was replaced stays, with parent -1. The last part has no atoms.
+    was replaced stays, with parent -1. The last part has no atoms. Ends at the deadline, as
+    `check_deadline`.
     """
     bounds = bounds_of(buf, spans)
     skeleton = Skeleton(plan, buf, bounds, piece_bytes)
@@ -91,12 +96,19 @@ def stream(
         room = max(need, piece_bytes + (piece_bytes >> 3))
         return Store(plan, np.where(atoms, room, 0), widths)
 
+    def begun(piece: Piece) -> Future[tuple[I64, Damage, Store]]:
+        # The last one, when nothing is left to do meanwhile, needs no thread.
+        begin = _at_once if skeleton.done and not waiting else pool.submit
+        return begin(run, piece, room_for(piece))
+
     waiting: deque[tuple[Piece, Future[tuple[I64, Damage, Store]]]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
+    pool = ThreadPoolExecutor(workers)
+    try:
         while waiting or not skeleton.done:
+            check_deadline()
             while not skeleton.done and len(waiting) <= workers:
                 piece = skeleton.next_piece()
-                waiting.append((piece, pool.submit(run, piece, room_for(piece))))
+                waiting.append((piece, begun(piece)))
             piece, future = waiting.popleft()
             rows, damage, store = future.result()
             rows = np.where(atoms, rows, skeleton.state.rows)
@@ -105,7 +117,17 @@ def stream(
             yield Part(tables, damage, min(piece.stop[1], buf.size))
             if store.capacity.max(initial=0) <= 2 * piece_bytes and store.widths is widths:
                 spare.append(store)
+    finally:
+        # Who wants no more pieces does not wait for those that nobody has begun.
+        pool.shutdown(cancel_futures=True)
     rows = np.where(atoms, 0, skeleton.state.rows)
     empty = Store(plan, np.zeros(len(plan.tables), np.int64), widths)
     tables = assemble(plan, [skeleton.store, empty], rows, dtypes, whole=False)
     yield Part(tables, as_damage(skeleton.damage), int(buf.size))
+
+
+def _at_once(work: Callable[..., _Result], *arguments: object) -> Future[_Result]:
+    """As `ThreadPoolExecutor.submit`, done by this thread."""
+    future: Future[_Result] = Future()
+    future.set_result(work(*arguments))
+    return future

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.deadline import checked
 from peakline.sources.chrome_trace.kernels import hash_spans
 from peakline.sources.chrome_trace.lines import Lines
 from peakline.sources.chrome_trace.phases import (
@@ -64,7 +65,7 @@ def objects_of(
 
     def read() -> Iterator[Objects]:
         position = 0
-        for block in _ahead(file.blocks_of_whole()):
+        for block in checked(_ahead(file.blocks_of_whole()), 1):
             yield from events.feed(block)
             position += len(block)
             file.release(position)

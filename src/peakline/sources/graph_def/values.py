@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline import schema
+from peakline.deadline import checked
 from peakline.sources.graph_def.messages import data_type
 from peakline.sources.graph_def.source import Array
 from peakline.wire import Buffer, Damage, Decoded, Plan, Spans, Union, decode
@@ -114,15 +115,15 @@ class _Formatter:
         for case, member in members.items():
             rows = np.flatnonzero(value.case == case)
             if rows.size:
-                for row, text in zip(rows.tolist(), member(value.take(rows)), strict=True):
+                for row, text in checked(zip(rows.tolist(), member(value.take(rows)), strict=True)):
                     texts[row] = text
         return texts, value.case.astype(np.int8)
 
     def _escaped(self, spans: Spans) -> list[str]:
-        return [escaped(spans.bytes(self.buffer, row)) for row in range(len(spans))]
+        return [escaped(spans.bytes(self.buffer, row)) for row in checked(range(len(spans)))]
 
     def _quoted(self, spans: Spans) -> list[str]:
-        return [_quoted(spans.bytes(self.buffer, row)) for row in range(len(spans))]
+        return [_quoted(spans.bytes(self.buffer, row)) for row in checked(range(len(spans)))]
 
     def _dimensions(self, spans: Spans) -> tuple[list[list[tuple[int, str]]], list[bool]]:
         """Sizes and names of the dimensions, and whether the rank is unknown."""

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from peakline.wire import Buffer
 
-__all__ = ["looks_like_xspace", "reads_cleanly", "went_through_text"]
+__all__ = [
+    "first_fields",
+    "looks_like_xspace",
+    "names_its_planes",
+    "reads_cleanly",
+    "went_through_text",
+]
 
 _VARINT, _LENGTH = 0, 2
 _SPACE = {1: _LENGTH, 2: _LENGTH, 3: _LENGTH, 4: _LENGTH}
 _PLANE = {1: _VARINT, 2: _LENGTH, 3: _LENGTH, 4: _LENGTH, 5: _LENGTH, 6: _LENGTH}
+_PLANES, _PLANE_NAME = 1, 2
+_PLANE_NAMES = (b"/host:", b"/device:")
 _LOOK = 64
 _MANY = 16
 
@@ -17,7 +25,7 @@ def looks_like_xspace(buffer: Buffer) -> str | None:
     """None if ``buffer`` starts like an XSpace, else why it does not."""
     if _is_text(buffer):
         return "a text file"
-    fields = _fields(buffer, 0, buffer.size)
+    fields = first_fields(buffer, 0, buffer.size)
     if not fields:
         return "no protobuf message"
     for number, wire, start, length in fields:
@@ -27,13 +35,26 @@ def looks_like_xspace(buffer: Buffer) -> str | None:
             if not _is_line_of_text(buffer, start, length):
                 return "another protobuf message than XSpace"
             continue
-        for inner, inner_wire, at, size in _fields(buffer, start, min(start + length, buffer.size)):
+        for inner, inner_wire, at, size in first_fields(
+            buffer, start, min(start + length, buffer.size)
+        ):
             named = inner == 2 and inner_wire == _LENGTH
             if _PLANE.get(inner) != inner_wire or (
                 named and not _is_line_of_text(buffer, at, size)
             ):
                 return "another protobuf message than XSpace"
     return None
+
+
+def names_its_planes(buffer: Buffer) -> bool:
+    """Whether the first plane of what looks like an XSpace has a name that only planes have."""
+    for number, _, start, length in first_fields(buffer, 0, buffer.size)[:1]:
+        if number == _PLANES:
+            inside = first_fields(buffer, start, min(start + length, buffer.size))
+            for inner, _, at, size in inside:
+                if inner == _PLANE_NAME:
+                    return buffer[at : at + size].tobytes().startswith(_PLANE_NAMES)
+    return False
 
 
 def reads_cleanly(buffer: Buffer) -> bool:
@@ -81,7 +102,7 @@ def _is_line_of_text(buffer: Buffer, start: int, length: int) -> bool:
     return not any(byte < 32 and byte not in b"\t\n\r" for byte in text)
 
 
-def _fields(buffer: Buffer, at: int, end: int) -> list[tuple[int, int, int, int]]:
+def first_fields(buffer: Buffer, at: int, end: int) -> list[tuple[int, int, int, int]]:
     """Number, wire type, start and length of the first fields; ends quietly where bytes do.
 
     What is no field at all has number 0.

@@ -5,7 +5,7 @@ The text of a value is made once per distinct value of a kind; rows only get its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline import schema
+from peakline.deadline import check_deadline
 from peakline.profile.columns import Columns, Names
 from peakline.sources.files import SourceFile
 from peakline.sources.xplane.outline import Outline, PlaneOutline
@@ -21,6 +22,7 @@ from peakline.wire import Damage, Interner, Plan, Spans, Union, as_buffer, decod
 __all__ = ["read_stats"]
 
 _Array = npt.NDArray[Any]
+_PIECE_ROWS = 1 << 17
 _DOUBLE, _UINT64, _INT64, _STR, _BYTES, _REF = 2, 3, 4, 5, 6, 7
 
 
@@ -82,7 +84,8 @@ def _value_codes(
     rows = np.flatnonzero(value.case == _BYTES)
     codes[rows] = _coded(value.length[rows], texts, lambda length: f"<{length} bytes>")
     rows = np.flatnonzero(value.case == _STR)
-    codes[rows] = texts.add(file.buffer, Spans(value.bits[rows], value.length[rows]))
+    for some in _pieces(rows):
+        codes[some] = texts.add(file.buffer, Spans(value.bits[some], value.length[some]))
     return codes
 
 
@@ -90,10 +93,19 @@ def _coded(
     numbers: _Array, texts: Interner, text_of: Callable[[int], str]
 ) -> npt.NDArray[np.int32]:
     """The code of ``text_of`` each number."""
-    distinct, inverse = np.unique(numbers, return_inverse=True)
-    codes = _add_all(texts, (text_of(number).encode() for number in distinct.tolist()))
-    coded: npt.NDArray[np.int32] = codes[inverse]
-    return coded
+    coded = [np.zeros(0, np.int32)]
+    for some in _pieces(numbers):
+        distinct, inverse = np.unique(some, return_inverse=True)
+        codes = _add_all(texts, (text_of(number).encode() for number in distinct.tolist()))
+        coded.append(codes[inverse])
+    return np.concatenate(coded)
+
+
+def _pieces(rows: _Array) -> Iterator[_Array]:
+    """``rows`` in pieces that do not take long."""
+    for first in range(0, rows.size, _PIECE_ROWS):
+        check_deadline()
+        yield rows[first : first + _PIECE_ROWS]
 
 
 def _add_all(texts: Interner, strings: Iterable[bytes]) -> npt.NDArray[np.int32]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline import schema
+from peakline.deadline import check_deadline
 from peakline.profile.columns import Columns, Names
 from peakline.sources.files import SourceFile
 from peakline.sources.xplane.grouping import GroupedPlane, Grouping
@@ -99,6 +100,7 @@ class EventTables:
             np.arange(len(self._outline.planes)), [len(p.lines) for p in self._outline.planes]
         )
         for line in self.lines:
+            check_deadline()
             plane = self._outline.planes[int(planes[line.line])]
             metadata, inverse = np.unique(line.metadata, return_inverse=True)
             code_of = np.array(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.deadline import check_deadline
 from peakline.sources.xplane.attributes import Attributes, Picked, mix
 from peakline.sources.xplane.contexts import Ends, connect
 from peakline.sources.xplane.forest_kernels import adjacency, spread
@@ -182,8 +183,10 @@ class _Forest:
         self.excluded = self._tf_data_ids()
         self.tails: list[_Array] = []
         self.heads: list[_Array] = []
-        self._connect_by_stats()
-        self._connect_contexts()
+        for connect_some in (self._connect_by_stats, self._connect_contexts):
+            check_deadline()
+            connect_some()
+        check_deadline()
         self.loop_roots = self._connect_loops()
 
     def _tf_data_ids(self) -> _Array:
@@ -283,8 +286,11 @@ class _Forest:
         """Open the groups; returns them per node, and the steps."""
         tail, head = _joined(self.tails), _joined(self.heads)
         total = self.nodes + self.contexts
+        check_deadline()
         down = adjacency(tail, head, self.parent, total)
+        check_deadline()
         up = adjacency(head, tail, np.zeros(0, np.int32), total)
+        check_deadline()
         level, is_root = self._levels()
         groups = np.full(total, -1, np.int32)
         is_loop = self.loop_roots.size > 0
@@ -293,6 +299,7 @@ class _Forest:
         own_parent = self.own_parent & is_root
 
         def run(roots: _Array, first: int, *, loop: bool = False, check: bool = False) -> _Array:
+            check_deadline()
             opened = np.empty(roots.size, np.int32)
             count = spread(  # type: ignore[call-arg]  # the stub cannot count unpacked arguments
                 roots.astype(np.int32), loop, level, is_root, own_parent,
@@ -362,6 +369,7 @@ class _Forest:
         places = np.searchsorted(self.root_node, roots).tolist()
         steps = []
         for k, (root, at) in enumerate(zip(roots.tolist(), places, strict=True)):
+            check_deadline()
             plane = self._plane_of(root)
             if plane.tpu is not None:
                 event, begin, length, line_name = plane.tpu.step(root - plane.first_node)

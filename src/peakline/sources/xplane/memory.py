@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline import schema
+from peakline.deadline import check_deadline
 from peakline.profile.columns import Columns, Names
 from peakline.sources.xplane.kernels import FIRST_MEMORY_ROLE
 from peakline.sources.xplane.lines import PlanePass
@@ -69,6 +70,7 @@ class MemoryRecords:
 
     def _names(self, which: int, *, null: bool) -> Names:
         """A text column; absent and empty texts are null, or the empty string."""
+        check_deadline()
         codes = self.codes[which]
         used = np.zeros(len(self._texts) + 1, np.bool_)
         used[codes] = True
@@ -102,6 +104,7 @@ class MemoryRecords:
         return Names(codes, values)
 
     def _data_types(self, *, null: bool) -> Names:
+        check_deadline()
         present = self._has(Role.DATA_TYPE)
         value = self.dtype if null else np.where(self._is_odd(Role.DATA_TYPE), 0, self.dtype)
         numbers, inverse = np.unique(value, return_inverse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -96,8 +96,7 @@ class Outline:
 
 def read_outline(buffer: Buffer) -> Outline:
     """Decode the outline of the XSpace in ``buffer``."""
-    decoded = decode(buffer, Plan(schema.descriptor("tensorflow.profiler.XSpace"), _PATHS,
-                                  containers=("", "planes")))  # fmt: skip
+    decoded = decode(buffer, _plan())
     names = decoded["planes"].spans("name").texts(buffer)
     ids = decoded["planes"].array("id").tolist()
     lines = decoded["planes.lines"]
@@ -125,6 +124,12 @@ def read_outline(buffer: Buffer) -> Outline:
     return Outline(
         buffer, planes, texts("hostnames"), texts("errors"), texts("warnings"), decoded.damage
     )
+
+
+@cache
+def _plan() -> Plan:
+    space = schema.descriptor("tensorflow.profiler.XSpace")
+    return Plan(space, _PATHS, containers=("", "planes"))
 
 
 def _metadata(decoded: Decoded, which: str, planes: int) -> list[dict[int, str]]:

@@ -31,14 +31,26 @@ from peakline.sources.xplane.memory import MemoryRecords
 from peakline.sources.xplane.names import EVENT_KINDS, EventKind
 from peakline.sources.xplane.outline import Outline, PlaneOutline, read_outline
 from peakline.sources.xplane.plain_events import PLAIN, read_plain_events
+from peakline.sources.xplane.presence import has_events, has_memory_events
 from peakline.sources.xplane.tpu import read_tpu_plane
 from peakline.wire import Damage, Plan, decode
 
-__all__ = ["XPlaneReader"]
+__all__ = ["TABLES", "XPlaneReader"]
 
-_TABLES = frozenset(
-    ("planes", "lines", "events", "event_stats", "steps", "allocator_events", "module_runs")
+_SNAPSHOTS = "memory_snapshots"
+TABLES = frozenset(
+    (
+        "planes",
+        "lines",
+        "events",
+        "event_stats",
+        "steps",
+        "allocator_events",
+        "module_runs",
+        _SNAPSHOTS,
+    )
 )
+"""What an XSpace can fill; memory_snapshots only with a host plane."""
 _OUTLINE = -1
 _MAKES_GROUPS = frozenset(("_r", "_pt", "_p"))
 _TAKES_GROUPS = frozenset(("_ct", "_c", "correlation_id", "group_id"))
@@ -75,8 +87,17 @@ class XPlaneReader:
     def tables(self) -> frozenset[str]:
         """Tables of an XSpace; without a host plane there are no memory snapshots."""
         if self._outline.host_plane is None:
-            return _TABLES
-        return _TABLES | {"memory_snapshots"}
+            return TABLES - {_SNAPSHOTS}
+        return TABLES
+
+    def has_rows(self, table: str) -> bool | None:
+        """Whether a table has a row, where that is known without reading it."""
+        if table in {"planes", "lines"}:
+            planes = self._outline.planes
+            return bool(planes) if table == "planes" else any(len(p.lines) for p in planes)
+        if table in {_SNAPSHOTS, "allocator_events"}:
+            return has_memory_events(self._outline)
+        return has_events(self._outline) if table == "events" else None
 
     def close(self) -> None:
         """Release the file."""
@@ -102,7 +123,7 @@ class XPlaneReader:
             ),
             "steps": self._steps,
             "allocator_events": self._allocator_events,
-            "memory_snapshots": self._memory_snapshots,
+            _SNAPSHOTS: self._memory_snapshots,
             "module_runs": lambda: self._noting(*read_module_runs(self._file, self._outline)),
         }
         found = read[table]()
@@ -216,7 +237,7 @@ class XPlaneReader:
 
     def _memory_snapshots(self) -> Columns:
         records = self._records()
-        return empty_columns("memory_snapshots") if records is None else records.snapshots()
+        return empty_columns(_SNAPSHOTS) if records is None else records.snapshots()
 
     def _allocator_events(self) -> Columns:
         records = self._records()

@@ -1,0 +1,285 @@
+"""Log directories on a local file system, by the operating system's own calls."""
+
+# A listing calls the operating system thousands of times, and a Path costs more than such a call;
+# the docstrings of the stores' methods are the protocol's.
+# ruff: noqa: D102, PTH102, PTH103, PTH106, PTH116, PTH118, PTH119, PTH120, PTH208
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from peakline.deadline import check_deadline
+from peakline.repository.names import host_of
+from peakline.repository.store import (
+    FileEntry,
+    Folder,
+    Kind,
+    Missing,
+    Problem,
+    Taken,
+    Unreadable,
+    Unwritable,
+)
+from peakline.repository.writing import TEMPORARY, publish, sync_directory
+
+__all__ = ["LocalStore"]
+
+_SETTLED_NS = 2_000_000_000
+"""A directory's time of change may stay the same for that long while files come and go."""
+
+_MOST_KNOWN = 100_000
+_ATTEMPTS = 100
+_PLUGINS, _PROFILE = "plugins", "profile"
+
+
+def _unreadable(error: OSError) -> Unreadable:
+    gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
+    return (Missing if gone else Unreadable)(error.strerror or str(error))
+
+
+def _change(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFolder:
+    """A directory. ``known`` remembers the change since which one is known to hold a profile."""
+
+    name: str
+    path: str
+    known: dict[str, tuple[int, ...]] = field(compare=False, repr=False)
+
+    def files(self) -> Iterator[FileEntry]:
+        try:
+            with os.scandir(self.path) as entries:
+                for entry in entries:
+                    try:
+                        is_file = entry.is_file()
+                    except OSError:
+                        is_file = True  # a link that cannot be followed: opening it says why
+                    if is_file:
+                        yield FileEntry(entry.name, entry.path)
+        except OSError as error:
+            raise _unreadable(error) from None
+
+    def holds_profile(self) -> bool:
+        change = self._change()
+        if self.known.get(self.path) == change:
+            return True
+        holds = any(host_of(entry.name) for entry in self.files())
+        if holds and time.time_ns() - max(change[2:]) > _SETTLED_NS:
+            if len(self.known) >= _MOST_KNOWN:
+                self.known.clear()
+            self.known[self.path] = change
+        else:
+            self.known.pop(self.path, None)
+        return holds
+
+    def stamp(self) -> Hashable:
+        return self._change()
+
+    def _change(self) -> tuple[int, ...]:
+        try:
+            return _change(os.stat(self.path))
+        except OSError as error:
+            raise _unreadable(error) from None
+
+    def modified(self) -> float:
+        try:
+            return os.stat(self.path).st_mtime
+        except OSError:
+            return 0.0
+
+
+class LocalStore:
+    """The local file system. It remembers which directories it has seen a profile in."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, ...]] = {}
+
+    def join(self, path: str, *names: str) -> str:
+        return os.path.join(path, *names)
+
+    def kind(self, path: str) -> Kind | None:
+        try:
+            mode = os.stat(path).st_mode
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(error) from None
+        except ValueError as error:
+            raise Unreadable(str(error)) from None
+        if stat.S_ISREG(mode):
+            return "file"
+        return "directory" if stat.S_ISDIR(mode) else "other"
+
+    def folder(self, path: str) -> Folder:
+        return LocalFolder(os.path.basename(path), path, self._known)
+
+    def folders(self, path: str) -> Iterator[Folder | Problem]:
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.name[0] == ".":
+                        continue
+                    try:
+                        if entry.is_dir():
+                            yield LocalFolder(entry.name, entry.path, self._known)
+                    except OSError as error:
+                        yield Problem(entry.name, entry.path, str(_unreadable(error)))
+        except OSError as error:
+            raise _unreadable(error) from None
+
+    def nested(self, logdir: str) -> Iterator[tuple[str, Folder | Problem]]:
+        """Links are followed, each directory is looked at once."""
+        seen: set[tuple[int, int]] = set()
+        waiting: list[Folder] = [self.folder(logdir)]
+        while waiting:
+            check_deadline()
+            place = waiting.pop()
+            run = os.path.relpath(place.path, logdir)
+            if run == os.curdir:
+                run = ""
+            try:
+                status = os.stat(place.path)
+                if (status.st_dev, status.st_ino) in seen:
+                    continue
+                seen.add((status.st_dev, status.st_ino))
+                inside = list(self.folders(place.path))
+            except (Unreadable, OSError) as error:
+                reason = str(_unreadable(error) if isinstance(error, OSError) else error)
+                yield os.path.dirname(run), Problem(place.name, place.path, reason)
+                continue
+            for found in inside:
+                if isinstance(found, Problem):
+                    yield run, found
+                elif found.name != _PLUGINS:
+                    waiting.append(found)
+                elif run:
+                    yield from ((run, folder) for folder in self._profiles(found.path))
+
+    def _profiles(self, plugins: str) -> Iterator[Folder | Problem]:
+        with suppress(Missing):
+            yield from self.folders(self.join(plugins, _PROFILE))
+
+    def stamp(self, path: str) -> Hashable:
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise _unreadable(error) from None
+        return path, status.st_size, status.st_mtime_ns, status.st_ino
+
+    def claim(self, path: str) -> LocalClaim:
+        return LocalClaim(path)
+
+
+class LocalClaim:
+    """A directory under this process's lock.
+
+    The lock is ``flock`` on the directory itself: it needs no file, two claims in one process
+    exclude each other as those of two processes do, and it ends with the process however that
+    ends. Where a file system has no such lock, only a directory that did not exist can be
+    claimed: ``mkdir`` decides between two.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            for _ in range(_ATTEMPTS):
+                if self._claim():
+                    break
+            else:
+                raise Taken("others make and remove it all the time")
+        except FileExistsError:
+            raise Unwritable("a file is where its directory should be") from None
+        except OSError as error:
+            raise Unwritable(error.strerror or str(error)) from None
+
+    def _claim(self) -> bool:
+        """One attempt; False when the directory was removed in the middle of it."""
+        path = self._path
+        try:
+            os.mkdir(path)
+            self._made = True
+        except FileExistsError:
+            self._made = False
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            self._directory = os.open(path, flags)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            if self._made:
+                raise
+            raise Taken("there is something else of that name") from error
+        try:
+            self._lock()
+            if not self._still_there():
+                os.close(self._directory)
+                return False
+            self._look_inside()
+        except BaseException:
+            os.close(self._directory)
+            raise
+        if self._made:
+            sync_directory(os.path.dirname(path))
+        return True
+
+    def _lock(self) -> None:
+        """Lock the directory, or be sure that it is new; Taken otherwise."""
+        import fcntl
+
+        try:
+            fcntl.flock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Taken("it is being written at this moment") from None
+        except OSError:
+            if not self._made:
+                raise Taken("the directory is there, and its file system has no locks") from None
+
+    def _still_there(self) -> bool:
+        try:
+            now = os.lstat(self._path)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(now, os.fstat(self._directory))
+
+    def _look_inside(self) -> None:
+        """Only what a killed writer left may be here: nothing, or its temporary files."""
+        names = os.listdir(self._directory)
+        if not all(TEMPORARY.fullmatch(name) for name in names):
+            raise Taken("it has files already")
+        for name in names:
+            os.unlink(name, dir_fd=self._directory)
+
+    def write(self, name: str, write: Callable[[BinaryIO], object]) -> FileEntry:
+        try:
+            publish(self._directory, name, write)
+        except FileExistsError:
+            raise Taken("the file exists") from None
+        except OSError as error:
+            raise Unwritable(error.strerror or str(error)) from error
+        return FileEntry(name, os.path.join(self._path, name))
+
+    def names(self) -> list[str]:
+        return os.listdir(self._directory)
+
+    def remove(self, name: str) -> None:
+        try:
+            os.unlink(name, dir_fd=self._directory)
+        except OSError as error:
+            raise Unwritable(error.strerror or str(error)) from error
+
+    def release(self) -> None:
+        if self._made:
+            with suppress(OSError):  # it has files, or somebody moved it away
+                if self._still_there():
+                    os.rmdir(self._path)
+        os.close(self._directory)

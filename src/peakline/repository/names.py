@@ -1,0 +1,125 @@
+"""Names of sessions, hosts and files: what a name may hold, and which files are profiles."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from peakline.errors import UsageError
+
+__all__ = [
+    "GZIPPED_SUFFIX",
+    "INVISIBLE",
+    "OTHER_SUFFIX",
+    "SUFFIXES",
+    "TIMESTAMP",
+    "XPLANE_SUFFIX",
+    "check_name",
+    "check_run_name",
+    "encodable",
+    "host_file_name",
+    "host_of",
+    "is_name",
+    "listing",
+]
+
+XPLANE_SUFFIX = ".xplane.pb"
+"""What TensorFlow, JAX and PyTorch/XLA write: an XSpace message."""
+
+GZIPPED_SUFFIX = ".xplane.pb.gz"
+"""The same, compressed."""
+
+OTHER_SUFFIX = ".profile"
+"""Any other format that Peakline reads (an uploaded RunMetadata, a log ...), told by content."""
+
+SUFFIXES = (XPLANE_SUFFIX, GZIPPED_SUFFIX, OTHER_SUFFIX)
+"""The files of a session that are a host's profile, the one that counts first."""
+
+TIMESTAMP = re.compile(r"\d{4}(_\d{2}){5}")
+"""The session ids that the runtimes make up: ``2026_11_20_17_02_06``, local time."""
+
+_MOST_BYTES = 200
+INVISIBLE = (
+    r"\u0000-\u001f\u007f-\u009f\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e"
+    r"\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0001\U000e0020-\U000e007f"
+)
+"""Unicode's control characters, line separators and format characters (categories Cc, Zl, Zp, Cf),
+to stand in a regular expression's brackets, here or in a JSON schema's pattern.
+"""
+
+_REFUSED = re.compile(rf"[/\\{INVISIBLE}\ud800-\udfff]")
+_SHOWN = 60
+_LISTED = 20
+
+
+def check_name(kind: str, name: str) -> str:
+    r"""``name``, if it can name a ``kind`` ("session", "host", ...) and nothing else.
+
+    A name is one part of a path and can be written in JSON, in a URL and on a screen: not empty,
+    without a dot or a dash at its beginning, without ``/``, ``\``, control characters, invisible
+    format characters (those that turn the direction of text are some), line separators or half
+    surrogate pairs, at most 200 bytes of UTF-8. Raises UsageError for any other.
+    """
+    why = _complaint(name)
+    if why:
+        shown = encodable(repr(name[:_SHOWN]))
+        more = "..." if len(name) > _SHOWN else ""
+        raise UsageError(f"{shown}{more} is no {kind}: {why}").quoting(shown)
+    return name
+
+
+def check_run_name(name: str) -> list[str]:
+    """The parts of a run's name, ``train/ID`` or ``ID``, each of which is a name."""
+    return [check_name("session", part) for part in name.split("/")]
+
+
+def is_name(name: str) -> bool:
+    """Whether `check_name` lets ``name`` pass."""
+    return not _complaint(name)
+
+
+def _complaint(name: str) -> str:
+    if not name:
+        return "it is empty"
+    if name[0] == ".":
+        return "it begins with a dot"
+    if name[0] == "-":
+        return "it begins with a dash"
+    if _REFUSED.search(name):
+        return "it holds a character that a name may not hold"
+    # No character takes more than four bytes.
+    if len(name) * 4 > _MOST_BYTES and len(name.encode()) > _MOST_BYTES:
+        return f"it is longer than {_MOST_BYTES} bytes"
+    return ""
+
+
+def encodable(text: str) -> str:
+    """``text`` with half surrogate pairs, which no stream can write, as escapes."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def host_file_name(host: str) -> str:
+    """The name that ``host``'s file has without its suffix."""
+    return host.replace(":", "_")
+
+
+@lru_cache(maxsize=4096)
+def host_of(file_name: str) -> tuple[str, int] | None:
+    """The host that a session's file is the profile of, and the rank of its suffix.
+
+    None for files that are no profile: other programs' caches, old tool files, hidden files.
+    Hosts have the same names in most sessions, so the last answers are remembered.
+    """
+    for rank, suffix in enumerate(SUFFIXES):
+        if file_name.endswith(suffix):
+            host = file_name[: -len(suffix)]
+            return (host, rank) if is_name(host) else None
+    return None
+
+
+def listing(names: list[str]) -> str:
+    """Names for a message, the first twenty of them."""
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")

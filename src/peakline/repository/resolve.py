@@ -1,0 +1,152 @@
+"""Which file a PATH of the command line means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from peakline.errors import InputError, NotFoundError, UsageError
+from peakline.repository.files import HostFile
+from peakline.repository.layout import Repository, Session, files_of_hosts, local_or_url
+from peakline.repository.names import check_name, check_run_name, host_file_name, host_of, listing
+from peakline.repository.store import Missing, Store, Unreadable, is_url, store_for
+
+__all__ = ["hosts", "resolve", "sessions"]
+
+_STDIN = "-"
+_SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
+
+_Options = Mapping[str, object]
+
+
+def hosts(session_dir: str, *, storage_options: _Options | None = None) -> list[HostFile]:
+    """The hosts of a session directory, by name; empty when it holds no profile.
+
+    Raises InputError when the directory cannot be read.
+    """
+    place, options = local_or_url(session_dir), storage_options or {}
+    try:
+        return files_of_hosts(store_for(place, options).folder(place), options)
+    except Unreadable as error:
+        raise InputError(f"{session_dir}: {error}") from error
+
+
+def sessions(logdir: str, *, storage_options: _Options | None = None) -> list[Session]:
+    """The sessions of a log directory (or of its ``plugins/profile``), newest first.
+
+    As `Repository.sessions`.
+    """
+    return Repository(logdir, **(storage_options or {})).sessions()
+
+
+def resolve(
+    path: str,
+    session: str | None = None,
+    host: str | None = None,
+    *,
+    storage_options: _Options | None = None,
+) -> str:
+    """The one file that ``path`` means.
+
+    ``path`` is a file (any name; ``-`` is standard input), a session directory, a log directory,
+    or a saved model's directory; or a URL of one of them. ``session`` defaults to the newest and
+    may be a nested run (``train/ID``), ``host`` defaults to the only one. Raises UsageError when
+    several hosts leave a choice or a name is no name, NotFoundError when there is no such path,
+    session or host, InputError when a directory holds no session or cannot be read.
+    """
+    if session is not None:
+        check_run_name(session)
+    if host is not None:
+        check_name("host", host_file_name(host))
+    if path == _STDIN:
+        return path
+    place, options = local_or_url(path), storage_options or {}
+    store = store_for(place, options)
+    try:
+        kind = store.kind(place)
+    except Unreadable as error:
+        raise InputError(f"{path}: {error}") from error
+    if kind is None:
+        hint = ": the link points nowhere" if _is_link(place) else ""
+        raise NotFoundError(f"{path}: no such file or directory{hint}")
+    if kind == "file":
+        if session is not None:
+            raise UsageError(f"{path}: is one file; --session needs a log directory")
+        if host is not None and host_file_name(host) != _host_of(place):
+            raise UsageError(f"{path}: is one file; --host needs a session or log directory")
+        return place if is_url(place) else path
+    if kind == "other":
+        raise InputError(f"{path}: is neither a file nor a directory")
+    model = _saved_model(store, place)
+    if model:
+        return model
+    found = hosts(place, storage_options=options)
+    if found:
+        if session not in (None, _directory_name(place)):
+            raise UsageError(f"{path}: is a session; --session needs a log directory")
+        return _choose_host(place, found, host).path
+    chosen = _choose_session(path, Repository(place, **options), session)
+    return _choose_host(chosen, hosts(chosen, storage_options=options), host).path
+
+
+def _choose_session(path: str, repository: Repository, session: str | None) -> str:
+    """The directory of the session of that name, or of the newest."""
+    found = repository.survey(nested=session is not None and "/" in session)
+    if not (found.sessions or found.problems):
+        found = repository.survey(nested=True)
+    if session is None:
+        if found.newest_unreadable is not None:
+            problem = found.newest_unreadable
+            raise InputError(f"{problem.path}: {problem.reason}")
+        if found.sessions:
+            return found.sessions[0].path
+    for candidate in found.sessions:
+        if candidate.name == session:
+            return candidate.path
+    for problem in found.problems:
+        if problem.name == session:
+            raise InputError(f"{problem.path}: {problem.reason}")
+    if not found.sessions:
+        raise InputError(
+            f"{path}: no sessions here; expected HOST.xplane.pb or plugins/profile/SESSION/"
+        )
+    known = listing([candidate.name for candidate in found.sessions])
+    raise NotFoundError(f"{path}: no session {session!r}; there is: {known}")
+
+
+def _choose_host(session_dir: str, found: list[HostFile], host: str | None) -> HostFile:
+    known = listing([candidate.host for candidate in found])
+    if host is None:
+        if len(found) == 1:
+            return found[0]
+        raise UsageError(f"{session_dir}: {len(found)} hosts, choose one with --host: {known}")
+    for candidate in found:
+        if candidate.host in (host, host_file_name(host)):
+            return candidate
+    raise NotFoundError(f"{session_dir}: no host {host!r}; there is: {known}")
+
+
+def _saved_model(store: Store, place: str) -> str | None:
+    for name in _SAVED_MODEL:
+        candidate = store.join(place, name)
+        try:
+            if store.kind(candidate) == "file":
+                return candidate
+        except Missing:
+            continue
+        except Unreadable:
+            return None  # what cannot be looked into is told when it is listed
+    return None
+
+
+def _directory_name(place: str) -> str:
+    return place.rpartition("/")[2] if is_url(place) else Path(place).resolve().name
+
+
+def _is_link(place: str) -> bool:
+    return not is_url(place) and Path(place).is_symlink()
+
+
+def _host_of(path: str) -> str | None:
+    found = host_of(path.replace("\\", "/").rpartition("/")[2])
+    return found[0] if found else None

@@ -1,0 +1,153 @@
+"""Where log directories lie: what the layout needs of a file system, and who offers it.
+
+`Store` is the plug-in point. `peakline.repository.local` implements it with the operating
+system's calls, `peakline.repository.remote` over any fsspec file system.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO, Literal, NamedTuple, Protocol
+
+__all__ = [
+    "Claim",
+    "FileEntry",
+    "Folder",
+    "Kind",
+    "Missing",
+    "Problem",
+    "Store",
+    "Taken",
+    "Unreadable",
+    "Unwritable",
+    "is_url",
+    "store_for",
+]
+
+Kind = Literal["file", "directory", "other"]
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
+_LOCAL_URL = re.compile(r"(file|local)://", re.IGNORECASE)
+
+
+class Unreadable(Exception):
+    """A place cannot be read: ``str()`` is the reason, without the place."""
+
+
+class Missing(Unreadable):
+    """There is nothing at the place."""
+
+
+class Unwritable(Exception):
+    """A file or directory cannot be written: ``str()`` is the reason, without the place."""
+
+
+class Taken(Exception):
+    """The name belongs to somebody else already: ``str()`` is how."""
+
+
+class FileEntry(NamedTuple):
+    """A file of a folder. ``stamp`` identifies its content where the listing tells it."""
+
+    name: str
+    path: str
+    stamp: Hashable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that was left out of a listing: its name, its path, and why."""
+
+    name: str
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}"
+
+
+class Folder(Protocol):
+    """A directory that may be a session. A link counts as what it points to.
+
+    Locally every question is asked of the disk anew; of a URL it is answered from the one
+    listing that found the folder.
+    """
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+
+    @property
+    def path(self) -> str:
+        """The directory, a URL where it is remote."""
+
+    def files(self) -> Iterator[FileEntry]:
+        """The files, in no order; Unreadable or Missing."""
+
+    def holds_profile(self) -> bool:
+        """Whether it has a host's profile; Unreadable or Missing."""
+
+    def stamp(self) -> Hashable:
+        """Changes when a file is added or removed; Unreadable or Missing."""
+
+    def modified(self) -> float:
+        """When it last changed, in seconds since the epoch."""
+
+
+class Claim(Protocol):
+    """A session's directory that nobody else may fill meanwhile."""
+
+    def write(self, name: str, write: Callable[[BinaryIO], object]) -> FileEntry:
+        """A new file, under its name only when it is whole; Taken, Unwritable."""
+
+    def names(self) -> Iterable[str]:
+        """The names of the files that are there now."""
+
+    def remove(self, name: str) -> None:
+        """Take away a file that was written here; Unwritable."""
+
+    def release(self) -> None:
+        """Let go of it; a directory that was made for nothing is removed."""
+
+
+class Store(Protocol):
+    """A file system, as far as log directories need it."""
+
+    def join(self, path: str, *names: str) -> str:
+        """The path of something inside ``path``."""
+
+    def kind(self, path: str) -> Kind | None:
+        """What ``path`` is, None where there is nothing; Unreadable, or Missing inside a file."""
+
+    def folder(self, path: str) -> Folder:
+        """The directory ``path``, which need not exist."""
+
+    def folders(self, path: str) -> Iterable[Folder | Problem]:
+        """The directories in ``path`` with no dot at their beginning; Unreadable or Missing."""
+
+    def nested(self, logdir: str) -> Iterable[tuple[str, Folder | Problem]]:
+        """The folders of ``<logdir>/RUN/plugins/profile`` for every RUN, with RUN; Unreadable."""
+
+    def stamp(self, path: str) -> Hashable:
+        """What identifies the content of the file ``path``; Unreadable or Missing."""
+
+    def claim(self, path: str) -> Claim:
+        """Make the directory ``path``, or take an empty one; Taken, Unwritable."""
+
+
+def is_url(path: str) -> bool:
+    """Whether ``path`` names a place by a URL that fsspec must open."""
+    return bool(_URL.match(path)) and not _LOCAL_URL.match(path)
+
+
+def store_for(path: str, storage_options: Mapping[str, object] | None = None) -> Store:
+    """The store that ``path`` lies in; ``storage_options`` are for fsspec."""
+    if is_url(path):
+        from peakline.repository.remote import RemoteStore
+
+        return RemoteStore(storage_options or {})
+    from peakline.repository.local import LocalStore
+
+    return LocalStore()

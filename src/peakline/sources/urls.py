@@ -1,0 +1,99 @@
+"""Places named by a URL, opened through fsspec."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+from peakline.deadline import check_deadline
+from peakline.errors import InputError, NotFoundError, PeaklineError, UsageError
+
+__all__ = ["connect", "reading", "reason_of", "spooled"]
+
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
+"""The extra of this package that brings the driver of a protocol."""
+
+_BLOCK = 16 << 20
+_LONGEST_REASON = 300
+
+
+def connect(url: str, storage_options: Mapping[str, object] | None = None) -> tuple[Any, str]:
+    """The fsspec file system of ``url`` and the path in it.
+
+    Listings are never answered from fsspec's memory of earlier ones, unless the
+    ``storage_options`` say so. Raises UsageError for a protocol that is unknown, whose driver is
+    not installed, or that does not take the options.
+    """
+    import fsspec
+
+    options = {"use_listings_cache": False, **(storage_options or {})}
+    try:
+        system, path = fsspec.core.url_to_fs(url, **options)
+    except ImportError as error:
+        protocol = url.partition("://")[0].rpartition("::")[2].lower()
+        extra = _EXTRAS.get(protocol)
+        advice = f"pip install 'peakline[{extra}]'" if extra else one_line(error)
+        raise UsageError(f"{url}: the driver for {protocol}:// is missing: {advice}") from error
+    except PeaklineError:
+        raise
+    except Exception as error:
+        raise UsageError(f"{url}: cannot be opened: {one_line(error)}") from error
+    return system, str(path)
+
+
+def one_line(error: BaseException) -> str:
+    """What an error of a driver says, in one line of bounded length."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(text).split())[:_LONGEST_REASON]
+
+
+def reason_of(error: BaseException) -> tuple[bool, str]:
+    """Whether ``error`` of a driver says that there is nothing, and the reason in one line."""
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        return True, "No such file or directory"
+    if isinstance(error, PermissionError):
+        return False, "Permission denied"
+    return False, one_line(error)
+
+
+@contextmanager
+def reading(url: str) -> Iterator[None]:
+    """Errors of a driver as NotFoundError or InputError that name the URL.
+
+    Drivers raise their client library's own classes as well as OSError, so any class is meant.
+    """
+    try:
+        yield
+    except PeaklineError:
+        raise
+    except Exception as error:
+        missing, reason = reason_of(error)
+        if missing:
+            raise NotFoundError(f"{url}: no such file") from error
+        raise InputError(f"{url}: cannot be read: {reason}") from error
+
+
+def spooled(url: str, storage_options: Mapping[str, object] | None = None) -> BinaryIO:
+    """The content of ``url`` in a temporary file without a name, which goes when it is closed.
+
+    It is read once from the beginning to the end, in blocks of 16 MiB, never as a whole. Raises
+    UsageError, NotFoundError or InputError.
+    """
+    system, path = connect(url, storage_options)
+    # The caller closes it: it is the local form of the file.
+    spool = tempfile.TemporaryFile()  # noqa: SIM115
+    try:
+        with reading(url), system.open(path, "rb", block_size=_BLOCK) as stream:
+            while block := stream.read(_BLOCK):
+                check_deadline()
+                spool.write(block)
+        spool.seek(0)
+    except OSError as error:
+        spool.close()
+        raise InputError(f"{url}: cannot be read: {one_line(error)}") from error
+    except BaseException:
+        spool.close()
+        raise
+    return spool

@@ -1,0 +1,372 @@
+import gzip
+import json
+import os
+import subprocess
+import sys
+from importlib import import_module
+from urllib.request import Request, urlopen
+
+import fsspec
+import pytest
+
+import peakline
+from peakline.deadline import Deadline, within
+from peakline.engine import Engine
+from peakline.errors import (
+    CancelledError,
+    ExistsError,
+    InputError,
+    NotFoundError,
+    RemoteError,
+    UsageError,
+)
+from peakline.repository import Repository, hosts, resolve
+from peakline.repository.remote import RemoteClaim, _join
+from peakline.sources.files import SourceFile
+
+OLD, NEW = "2026_11_20_16_57_05", "2026_11_21_09_00_00"
+PLUGIN = "plugins/profile"
+
+
+class Place:
+    """A log directory by URL, and the file system it lies in."""
+
+    def __init__(self, url, options, requests=None):
+        self.url, self.options, self.requests = url, options, requests
+        self.system, self.path = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
+
+    def put(self, *names, content=b"x"):
+        for name in names:
+            self.system.pipe_file(f"{self.path}/{name}", content)
+
+    def files(self):
+        found = (name.partition("/log/")[2] for name in self.system.find(self.path))
+        return sorted(name for name in found if name)  # s3fs names an empty place itself
+
+    def repository(self):
+        return Repository(self.url, **self.options)
+
+
+class Requests:
+    """What a moto server was asked since the last look."""
+
+    def __init__(self, monkeypatch):
+        from moto.server import DomainDispatcherApplication
+
+        self.seen = []
+        serve = DomainDispatcherApplication.__call__
+
+        def counted(application, environ, start_response):
+            self.seen.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}")
+            return serve(application, environ, start_response)
+
+        monkeypatch.setattr(DomainDispatcherApplication, "__call__", counted)
+
+    def since(self):
+        seen, self.seen = self.seen, []
+        return seen
+
+
+@pytest.fixture(scope="module")
+def s3():
+    from moto.server import ThreadedMotoServer
+
+    patch = pytest.MonkeyPatch()
+    requests = Requests(patch)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    endpoint = "http://{}:{}".format(*server.get_host_and_port())
+    options = {"key": "a", "secret": "b", "client_kwargs": {"endpoint_url": endpoint}}
+    yield endpoint, options, requests
+    server.stop()
+    patch.undo()
+
+
+@pytest.fixture(params=["memory", "s3"])
+def place(request):
+    if request.param == "memory":
+        system = fsspec.filesystem("memory")
+        system.store.clear()
+        yield Place("memory://bucket/log", {})
+        system.store.clear()
+        return
+    endpoint, options, requests = request.getfixturevalue("s3")
+    with urlopen(Request(f"{endpoint}/moto-api/reset", method="POST"), timeout=60):  # noqa: S310
+        pass
+    fsspec.filesystem("s3", **options).mkdir("bucket")
+    yield Place("s3://bucket/log", options, requests)
+
+
+def names(found):
+    return [item.name for item in found]
+
+
+def test_sessions_hosts_and_files(place):
+    place.put(f"{PLUGIN}/{OLD}/a.xplane.pb", f"{PLUGIN}/{OLD}/a.xplane.pb.gz")
+    place.put(f"{PLUGIN}/{NEW}/b_1.profile", f"{PLUGIN}/{NEW}/.cached_tools.json")
+    place.put(f"{PLUGIN}/empty/cache_version.txt", f"{PLUGIN}/.h/a.xplane.pb", f"{PLUGIN}/file")
+    for url in (place.url, f"{place.url}/", f"{place.url}/{PLUGIN}"):
+        repository = Repository(url, **place.options)
+        assert repository.root == f"{place.url}/{PLUGIN}"
+        found = repository.sessions()
+        assert names(found) == [NEW, OLD]
+        assert found[0].path == f"{place.url}/{PLUGIN}/{NEW}"
+    assert [file.host for file in found[0].hosts()] == ["b_1"]
+    assert found[0].host("b:1").path == f"{place.url}/{PLUGIN}/{NEW}/b_1.profile"
+    (file,) = repository.session(OLD).hosts()
+    assert file.path.endswith("/a.xplane.pb")
+    with pytest.raises(NotFoundError, match=f"there is: {NEW}, {OLD}"):
+        repository.session("empty")
+
+
+def test_an_empty_place_has_no_sessions(place):
+    assert place.repository().sessions() == []
+    assert place.repository().runs() == []
+    assert place.repository().root == f"{place.url}/{PLUGIN}"
+
+
+def test_nested_runs(place):
+    place.put(f"{PLUGIN}/{NEW}/a.xplane.pb", f"train/{PLUGIN}/{OLD}/a.xplane.pb")
+    place.put(f".h/{PLUGIN}/{OLD}/a.xplane.pb", "train/checkpoint/x")
+    assert names(place.repository().runs()) == [NEW, f"train/{OLD}"]
+    run = place.repository().session(f"train/{OLD}")
+    assert run.path == f"{place.url}/train/{PLUGIN}/{OLD}"
+    assert [file.host for file in run.hosts()] == ["a"]
+
+
+def test_names_that_are_no_dates_are_ordered_by_time(place):
+    for name in ("b", "c", "a"):
+        place.put(f"{PLUGIN}/{name}/vm.xplane.pb")
+    found = place.repository().sessions()
+    assert sorted(names(found)) == ["a", "b", "c"]
+    if place.requests is None:  # moto's clock has seconds
+        assert names(found) == ["a", "c", "b"]
+
+
+def test_stamps_follow_the_content(place):
+    name = f"{PLUGIN}/s/vm.xplane.pb"
+    place.put(name)
+    session = place.repository().session("s")
+    (file,) = session.hosts()
+    again = place.repository().session("s")
+    assert (again.stamp(), again.hosts()[0].stamp()) == (session.stamp(), file.stamp())
+    assert hash(file.stamp()) == hash(again.hosts()[0].stamp())
+    (listed,) = place.repository().sessions()
+    assert (listed.stamp(), listed.hosts()[0].stamp()) == (session.stamp(), file.stamp())
+    place.put(name, content=b"y")
+    later = place.repository().session("s")
+    assert later.stamp() != session.stamp()
+    assert later.hosts()[0].stamp() != file.stamp()
+
+
+@pytest.mark.parametrize("place", ["s3"], indirect=True)
+def test_one_listing_tells_of_all_sessions_and_hosts(place):
+    root = f"{place.path}/{PLUGIN}"
+    keys = [f"{root}/s{session}/h{host}.xplane.pb" for session in range(20) for host in range(8)]
+    place.system.pipe(dict.fromkeys(keys, b"x"))
+    place.requests.since()
+    found = place.repository().sessions()
+    stamps = {file.stamp() for session in found for file in session.hosts()}
+    assert (len(found), len(stamps)) == (20, 160)
+    assert [session.stamp() for session in found]
+    assert len(place.requests.since()) <= 4
+    assert len(place.repository().session("s3").hosts()) == 8
+    assert len(place.requests.since()) <= 4
+
+
+def test_a_new_session(place):
+    with place.repository().create_session("s") as session:
+        with pytest.raises(ExistsError, match="is being written at this moment"):
+            place.repository().create_session("s")
+        file = session.write("a:1", lambda stream: stream.write(b"abc"))
+        assert [found.host for found in place.repository().session("s").hosts()] == ["a_1"]
+    assert file.path == f"{place.url}/{PLUGIN}/s/a_1.xplane.pb"
+    assert file.stamp() == place.repository().session("s").host("a_1").stamp()
+    assert place.files() == [f"{PLUGIN}/s/a_1.xplane.pb"]
+    with pytest.raises(ExistsError, match="has files already"):
+        place.repository().create_session("s")
+
+
+def test_another_who_claims_in_the_same_moment(place, monkeypatch):
+    look = RemoteClaim._refuse_files
+
+    def between(act):
+        """Let ``act`` happen after the first look of the next claim."""
+
+        def first_look(claim):
+            monkeypatch.setattr(RemoteClaim, "_refuse_files", look)
+            look(claim)
+            act()
+
+        monkeypatch.setattr(RemoteClaim, "_refuse_files", first_look)
+
+    rivals = []
+    between(lambda: rivals.append(place.repository().create_session("s")))
+    with pytest.raises(ExistsError, match="is being written at this moment"):
+        place.repository().create_session("s")
+    rivals[0].close()
+
+    def come_and_go():
+        with place.repository().create_session("t") as session:
+            session.write("vm", lambda stream: stream.write(b"theirs"))
+
+    between(come_and_go)
+    with pytest.raises(ExistsError, match="it has files already"):
+        place.repository().create_session("t")
+    assert place.files() == [f"{PLUGIN}/t/vm.xplane.pb"]
+
+
+def test_a_new_session_without_files_leaves_nothing(place):
+    def fail(session):
+        with session:
+            session.write("vm", lambda _stream: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        fail(place.repository().create_session("s"))
+    assert place.files() == []
+
+
+def test_what_somebody_else_put_there_is_kept(place):
+    with place.repository().create_session("s") as session:
+        place.put(f"{PLUGIN}/s/vm.xplane.pb", content=b"theirs")
+        with pytest.raises(ExistsError):
+            session.write("vm", lambda stream: stream.write(b"ours"))
+
+        def late(stream):
+            stream.write(b"ours")
+            place.put(f"{PLUGIN}/s/other.xplane.pb", content=b"theirs")
+
+        with pytest.raises(ExistsError):
+            session.write("other", late)
+    assert place.system.cat_file(f"{place.path}/{PLUGIN}/s/other.xplane.pb") == b"theirs"
+
+
+def test_resolve_and_open(place, sessions):
+    (profile,) = (sessions / "tf2_cnn").rglob("*.gz")
+    place.put(f"{PLUGIN}/{OLD}/vm.xplane.pb.gz", content=profile.read_bytes())
+    place.put(f"{PLUGIN}/{NEW}/vm.xplane.pb", content=gzip.decompress(profile.read_bytes()))
+    url = f"{place.url}/{PLUGIN}/{OLD}/vm.xplane.pb.gz"
+    assert resolve(place.url, session=OLD, storage_options=place.options) == url
+    assert resolve(url, storage_options=place.options) == url
+    assert resolve(f"{place.url}/{PLUGIN}/{OLD}", storage_options=place.options) == url
+    newest = resolve(place.url, storage_options=place.options)
+    assert newest == f"{place.url}/{PLUGIN}/{NEW}/vm.xplane.pb"
+    with peakline.open(profile) as local:
+        expected = local.tool("memory_profile").content
+    engine = Engine()
+    for session in place.repository().sessions():
+        assert "memory_profile" in engine.tools(session)
+        assert engine.tool(session, "memory_profile").content == expected
+    engine.cache.clear()
+    with pytest.raises(UsageError, match="is one file"):
+        resolve(url, session="s", storage_options=place.options)
+    with pytest.raises(NotFoundError, match="no such file or directory"):
+        resolve(f"{place.url}/nothing", storage_options=place.options)
+
+
+def test_a_file_is_read_once_and_never_written_beside(place):
+    content = bytes(range(256)) * 100_000
+    place.put("plain", content=content)
+    place.put("packed", content=gzip.compress(content, 1))
+    place.put("empty", content=b"")
+    for name in ("plain", "packed"):
+        if place.requests:
+            place.requests.since()
+        file = SourceFile(f"{place.url}/{name}", storage_options=place.options)
+        two = zip(file.blocks(1000), file.blocks(1000), strict=True)
+        assert all(bytes(one) == bytes(other) for one, other in two)
+        assert bytes(file.buffer) == content
+        assert file.path == f"{place.url}/{name}"
+        if place.requests:
+            read = [line for line in place.requests.since() if line.startswith("GET")]
+            assert len(read) <= 4
+        file.close()
+    for name, error, message in (
+        ("empty", InputError, "the file is empty"),
+        ("nothing", NotFoundError, "no such file"),
+    ):
+        with pytest.raises(error, match=f"{place.url}/{name}: {message}"):
+            SourceFile(f"{place.url}/{name}", storage_options=place.options)
+
+
+def test_a_caller_who_went_away_ends_the_reading(place):
+    place.put("plain")
+    deadline = Deadline()
+    deadline.cancel()
+    with within(deadline), pytest.raises(CancelledError):
+        SourceFile(f"{place.url}/plain", storage_options=place.options)
+
+
+def test_a_store_that_does_not_answer(s3):
+    _, options, _ = s3
+    nobody = {"endpoint_url": "http://127.0.0.1:9"}
+    options = {
+        **options,
+        "client_kwargs": nobody,
+        "config_kwargs": {"retries": {"max_attempts": 0}},
+    }
+    with pytest.raises(InputError) as caught:
+        Repository("s3://bucket/log", **options).sessions()
+    assert "\n" not in str(caught.value)
+    with pytest.raises((RemoteError, InputError)):
+        Repository("s3://bucket/log", **options).create_session("s")
+    with pytest.raises(InputError, match="cannot be read"):
+        SourceFile("s3://bucket/log/f", storage_options=options)
+
+
+def test_a_bucket_that_is_not_there(s3):
+    _, options, _ = s3
+    repository = Repository("s3://no-such-bucket/log", **options)
+    assert repository.sessions() == []
+    with pytest.raises(RemoteError, match="session 's' cannot be created: ") as caught:
+        repository.create_session("s")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_protocol_without_a_driver(monkeypatch):
+    with pytest.raises(UsageError, match="nonsense"):
+        resolve("nonsense://a/b")
+    for name in ("gcsfs", "s3fs"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in ("s3", "s3a", "gs", "gcs"):
+        monkeypatch.delitem(import_module("fsspec.registry")._registry, name, raising=False)
+    for url, extra in (("s3://b/f", "s3"), ("gs://b/f", "gs")):
+        for ask in (resolve, hosts, SourceFile):
+            with pytest.raises(UsageError) as caught:
+                ask(url)
+            assert f"pip install 'peakline[{extra}]'" in str(caught.value)
+            assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "joined"),
+    [
+        ("s3://b", "s3://b/x"),
+        ("s3://b/", "s3://b/x"),
+        ("memory://", "memory://x"),
+        ("zip://::s3://b/f.zip", "zip://x::s3://b/f.zip"),
+        ("simplecache::s3://b/a", "simplecache::s3://b/a/x"),
+    ],
+)
+def test_a_name_joins_the_first_link_of_a_chain(url, joined):
+    assert _join(url, "x") == joined
+
+
+def test_the_command_line_reads_a_url(s3, sessions):
+    endpoint, options, _ = s3
+    system = fsspec.filesystem("s3", **options)
+    system.mkdirs("cli", exist_ok=True)
+    (profile,) = (sessions / "tf2_cnn").rglob("*.gz")
+    system.pipe_file(f"cli/log/{PLUGIN}/{OLD}/vm.xplane.pb.gz", profile.read_bytes())
+    environment = {
+        **os.environ,
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+    }
+    words = [sys.executable, "-m", "peakline.cli.main", "sessions", "s3://cli/log", "--json"]
+    run = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+    (row,) = json.loads(run.stdout)
+    assert (row["session_id"], row["hosts"]) == (OLD, ["vm"])
+    assert "memory_profile" in row["tools"]

@@ -1,0 +1,253 @@
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from tests.repository.places import FOREIGN, as_nobody, put
+
+from peakline.errors import InputError, NotFoundError, UsageError
+from peakline.repository import Repository, Session, sessions
+from peakline.repository.local import LocalFolder
+
+OLD, NEW = "2026_11_20_16_57_05", "2026_11_21_09_00_00"
+PLUGIN = "plugins/profile"
+
+
+@pytest.fixture
+def open_place():
+    """A folder that every user may look into, unlike pytest's own."""
+    place = Path(tempfile.mkdtemp())
+    place.chmod(0o755)
+    yield place
+    for found in place.rglob("*"):
+        if found.is_dir() and not found.is_symlink():
+            found.chmod(0o755)
+    shutil.rmtree(place)
+
+
+def names(found):
+    return [item.name for item in found]
+
+
+def test_both_spellings_of_a_log_directory(tmp_path):
+    put(tmp_path, f"{PLUGIN}/{OLD}/vm.xplane.pb")
+    for spelling in (tmp_path, f"{tmp_path}/", tmp_path / PLUGIN, f"{tmp_path}/{PLUGIN}/"):
+        repository = Repository(spelling)
+        assert repository.root == str(tmp_path / PLUGIN)
+        assert repository.sessions() == [Session(OLD, OLD, str(tmp_path / PLUGIN / OLD))]
+        assert repository.session(OLD).path == str(tmp_path / PLUGIN / OLD)
+
+
+def test_sessions_that_lie_directly_in_the_directory(tmp_path):
+    put(tmp_path, "s/vm.xplane.pb")
+    repository = Repository(tmp_path)
+    assert repository.root == str(tmp_path)
+    assert names(repository.sessions()) == ["s"]
+
+
+def test_where_the_first_session_will_lie(tmp_path):
+    assert Repository(tmp_path).root == str(tmp_path / PLUGIN)
+    assert Repository(tmp_path / "new").root == str(tmp_path / "new" / PLUGIN)
+    assert Repository(tmp_path / PLUGIN).root == str(tmp_path / PLUGIN)
+    assert Repository(tmp_path).sessions() == []
+
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(NotFoundError, match="no such directory"):
+        Repository(tmp_path / "nothing").sessions()
+    put(tmp_path, "file")
+    with pytest.raises((InputError, NotFoundError)):
+        Repository(tmp_path / "file").sessions()
+    with pytest.raises(NotFoundError, match=r"no session 'x'; there is: none$"):
+        Repository(tmp_path).session("x")
+
+
+def test_nested_runs(tmp_path):
+    put(
+        tmp_path,
+        f"{PLUGIN}/{NEW}/vm.xplane.pb",
+        f"train/{PLUGIN}/{OLD}/vm.xplane.pb",
+        f"new_job/tensorboard/{PLUGIN}/{OLD}/vm.xplane.pb",
+        f".hidden/{PLUGIN}/{OLD}/vm.xplane.pb",
+        f"{PLUGIN}/deep/{PLUGIN}/{OLD}/vm.xplane.pb",
+        f"eval/plugins/other/{OLD}/vm.xplane.pb",
+    )
+    repository = Repository(tmp_path)
+    assert names(repository.sessions()) == [NEW]
+    assert names(repository.runs()) == [NEW, f"train/{OLD}", f"new_job/tensorboard/{OLD}"]
+    run = repository.session(f"train/{OLD}")
+    assert (run.session_id, run.name) == (OLD, f"train/{OLD}")
+    assert run.path == str(tmp_path / "train" / PLUGIN / OLD)
+    assert names(Repository(tmp_path / PLUGIN).runs()) == [NEW]
+    with pytest.raises(NotFoundError, match=f"there is: {NEW}, train/{OLD}"):
+        repository.session("train/other")
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../b", "/a", "a/", "a//b", ".h", "a/.h/b", "a\0"])
+def test_no_name_leads_out_of_the_directory(tmp_path, name):
+    with pytest.raises(UsageError):
+        Repository(tmp_path).session(name)
+
+
+def test_linked_runs_are_followed_once(tmp_path):
+    put(tmp_path, f"elsewhere/{PLUGIN}/{OLD}/vm.xplane.pb")
+    logdir = tmp_path / "logs"
+    logdir.mkdir()
+    (logdir / "a").symlink_to(tmp_path / "elsewhere")
+    (logdir / "round").symlink_to(logdir)
+    assert names(Repository(logdir).runs()) == [f"a/{OLD}"]
+
+
+def test_foreign_files_are_neither_hosts_nor_touched(tmp_path):
+    put(tmp_path, f"{PLUGIN}/{OLD}/vm.xplane.pb", *(f"{PLUGIN}/{OLD}/{name}" for name in FOREIGN))
+    put(tmp_path, *(f"{PLUGIN}/{NEW}/{name}" for name in FOREIGN))
+    (session,) = Repository(tmp_path).sessions()
+    assert [file.host for file in session.hosts()] == ["vm"]
+    assert len(list((tmp_path / PLUGIN).rglob("*.*"))) == 2 * len(FOREIGN) + 1
+
+
+def test_which_file_of_a_host_counts(tmp_path):
+    put(tmp_path, *(f"s/a{suffix}" for suffix in (".profile", ".xplane.pb.gz", ".xplane.pb")))
+    put(tmp_path, "s/b.profile", "s/b.xplane.pb.gz", "s/c.profile")
+    found = Repository(tmp_path).session("s").hosts()
+    assert [(file.host, Path(file.path).name) for file in found] == [
+        ("a", "a.xplane.pb"),
+        ("b", "b.xplane.pb.gz"),
+        ("c", "c.profile"),
+    ]
+
+
+def test_an_empty_file_is_a_host(tmp_path):
+    put(tmp_path, "s/vm.xplane.pb", content=b"")
+    assert [file.host for file in Repository(tmp_path).session("s").hosts()] == ["vm"]
+
+
+def test_a_host_by_both_spellings(tmp_path):
+    put(tmp_path, "s/localhost_1.xplane.pb", "s/w.xplane.pb")
+    session = Repository(tmp_path).session("s")
+    assert session.host("localhost:1") == session.host("localhost_1")
+    with pytest.raises(NotFoundError, match=r"session 's': no host 'x'; there is: localhost_1, w$"):
+        session.host("x")
+
+
+def test_odd_entries_do_no_harm(tmp_path):
+    root = tmp_path / PLUGIN
+    put(root, f"{OLD}/vm.xplane.pb", "a file", "d/d.xplane.pb/inner", "with space/Ω 雪.xplane.pb")
+    (root / "gone").symlink_to(root / "nowhere")
+    (root / OLD / "gone.xplane.pb").symlink_to(root / "nowhere")
+    put(root, "x" * 200 + "/" + "h" * 200 + ".xplane.pb")
+    assert sorted(names(Repository(tmp_path).sessions())) == [OLD, "with space", "x" * 200]
+    assert [file.host for file in Repository(tmp_path).session("with space").hosts()] == ["Ω 雪"]
+
+
+def test_what_cannot_be_named_is_told(tmp_path):
+    root = tmp_path / PLUGIN
+    put(root, f"{OLD}/vm.xplane.pb", "back\\slash/vm.xplane.pb", "x" * 201 + "/vm.xplane.pb")
+    odd = os.fsencode(root) + b"/\xff"
+    os.mkdir(odd)  # noqa: PTH102  (no text names it)
+    Path(os.fsdecode(odd + b"/vm.xplane.pb")).write_bytes(b"x")
+    found = Repository(tmp_path).survey()
+    assert names(found.sessions) == [OLD]
+    assert sorted(problem.name for problem in found.problems) == [
+        "back\\slash",
+        "x" * 201,
+        "\udcff",
+    ]
+
+
+def test_a_session_that_cannot_be_read_is_left_out_and_told(open_place):
+    root = open_place / PLUGIN
+    put(root, f"{OLD}/vm.xplane.pb", f"{NEW}/vm.xplane.pb")
+    (root / "loop").symlink_to(root / "loop")
+    (root / NEW).chmod(0)
+    with as_nobody():
+        found = Repository(open_place).survey()
+        assert names(sessions(str(open_place))) == names(found.sessions) == [OLD]
+        assert [problem.name for problem in found.problems] == [NEW, "loop"]
+        assert str(found.problems[0]) == f"{NEW}: Permission denied"
+        with pytest.raises(InputError, match=f"session '{NEW}' cannot be read: Permission denied"):
+            Repository(open_place).session(NEW)
+
+
+def test_a_run_that_cannot_be_looked_into_is_told(open_place):
+    put(open_place, f"{PLUGIN}/{OLD}/vm.xplane.pb", f"train/{PLUGIN}/{NEW}/vm.xplane.pb")
+    (open_place / "train").chmod(0)
+    with as_nobody():
+        found = Repository(open_place).survey(nested=True)
+    assert names(found.sessions) == [OLD]
+    assert [(problem.name, problem.reason) for problem in found.problems] == [
+        ("train", "Permission denied")
+    ]
+
+
+def test_a_log_directory_that_cannot_be_read(open_place):
+    put(open_place, f"logs/{PLUGIN}/{OLD}/vm.xplane.pb")
+    (open_place / "logs").chmod(0)
+    with as_nobody(), pytest.raises(InputError, match="Permission denied"):
+        Repository(open_place / "logs").sessions()
+
+
+def test_a_session_that_goes_while_it_is_listed(tmp_path, monkeypatch):
+    put(tmp_path, f"{PLUGIN}/{OLD}/vm.xplane.pb", f"{PLUGIN}/{NEW}/vm.xplane.pb")
+    ask = LocalFolder.holds_profile
+
+    def gone_in_between(folder):
+        if folder.name == NEW:
+            shutil.rmtree(folder.path)
+        return ask(folder)
+
+    monkeypatch.setattr(LocalFolder, "holds_profile", gone_in_between)
+    found = Repository(tmp_path).survey()
+    assert (names(found.sessions), found.problems) == ([OLD], ())
+
+
+def test_a_session_that_is_gone(tmp_path):
+    put(tmp_path, "s/vm.xplane.pb")
+    session = Repository(tmp_path).session("s")
+    (file,) = session.hosts()
+    shutil.rmtree(tmp_path / "s")
+    for ask in (session.hosts, session.stamp, file.stamp):
+        with pytest.raises(NotFoundError, match="gone"):
+            ask()
+
+
+def test_stamps_change_with_what_they_stand_for(tmp_path):
+    put(tmp_path, "s/vm.xplane.pb")
+    session = Repository(tmp_path).session("s")
+    (file,) = session.hosts()
+    before, content = session.stamp(), file.stamp()
+    assert (hash(before), hash(content)) == (hash(session.stamp()), hash(file.stamp()))
+    put(tmp_path, "s/vm.xplane.pb", content=b"longer")
+    assert file.stamp() != content
+    os.utime(tmp_path / "s", ns=(0, 0))
+    before = session.stamp()
+    put(tmp_path, "s/other.xplane.pb")
+    assert session.stamp() != before
+
+
+def test_a_repository_sees_what_others_do(tmp_path):
+    put(tmp_path, f"{PLUGIN}/s/vm.xplane.pb")
+    os.utime(tmp_path / PLUGIN / "s", (1, 1))
+    repository = Repository(tmp_path)
+    assert names(repository.sessions()) == names(repository.sessions()) == ["s"]
+    (tmp_path / PLUGIN / "s/vm.xplane.pb").unlink()
+    assert repository.sessions() == []
+    put(tmp_path, f"{PLUGIN}/t/vm.xplane.pb")
+    assert names(repository.sessions()) == ["t"]
+
+
+def test_a_listing_knows_settled_sessions_without_reading_them(tmp_path, monkeypatch):
+    put(tmp_path, f"{PLUGIN}/s/vm.xplane.pb", f"{PLUGIN}/t/vm.xplane.pb")
+    monkeypatch.setattr("peakline.repository.local._SETTLED_NS", -1)
+    repository = Repository(tmp_path)
+    assert len(repository.sessions()) == 2
+    read = []
+    monkeypatch.setattr(LocalFolder, "files", lambda folder: read.append(folder.name) or iter(()))
+    assert (len(repository.sessions()), read) == (2, [])
+
+
+def test_digits_that_are_no_date_are_ordered_by_their_time(tmp_path):
+    put(tmp_path, f"{PLUGIN}/9999_99_99_99_99_99/a.xplane.pb", f"{PLUGIN}/other/a.xplane.pb")
+    os.utime(tmp_path / PLUGIN / "9999_99_99_99_99_99", (1, 1))
+    assert names(Repository(tmp_path).sessions()) == ["other", "9999_99_99_99_99_99"]

@@ -1,0 +1,112 @@
+"""The short look for memory events never says no where the outline says yes."""
+
+from __future__ import annotations
+
+import gzip
+import random
+
+import pytest
+from tests.engine.ending import DATA, EndingAt
+
+from peakline.deadline import within
+from peakline.errors import DeadlineError
+from peakline.schema import XSpace
+from peakline.sources.xplane import presence
+from peakline.sources.xplane.outline import read_outline
+from peakline.sources.xplane.presence import has_memory_events, may_name_memory_events
+from peakline.wire import as_buffer
+
+SAMPLES = sorted((DATA / "sessions").glob("**/*.xplane.pb*"))
+JAX = [path for path in SAMPLES if "jax" in str(path)]
+MEMORY = [path for path in SAMPLES if "tf2" in str(path)]
+
+
+def content_of(path):
+    content = path.read_bytes()
+    return gzip.decompress(content) if path.suffix == ".gz" else content
+
+
+@pytest.fixture
+def asked(tmp_path):
+    def ask(content):
+        path = tmp_path / "a.xplane.pb"
+        path.write_bytes(content)
+        return may_name_memory_events(str(path))
+
+    return ask
+
+
+@pytest.mark.parametrize("path", JAX, ids=lambda path: path.parts[-5])
+def test_it_rules_out_what_has_none(path, asked):
+    assert not asked(content_of(path))
+
+
+@pytest.mark.parametrize("path", MEMORY, ids=lambda path: path.parts[-1])
+def test_it_finds_the_names(path, asked):
+    assert asked(content_of(path))
+
+
+@pytest.mark.parametrize("name", ["MemoryAllocation", "MemoryDeallocation"])
+def test_one_name_alone_is_found_in_any_plane_behind_any_number_of_lines(name, asked):
+    space = XSpace()
+    space.planes.add(name="/host:metadata").event_metadata[1].name = "a"
+    plane = space.planes.add(name="/host:CPU", id=3)
+    for _ in range(3):
+        plane.lines.add(name="x" * 100_000).events.add(metadata_id=7)
+    assert not asked(space.SerializeToString())
+    plane.event_metadata[7].name = name
+    assert asked(space.SerializeToString())
+
+
+def test_a_name_across_two_blocks_is_found(asked, monkeypatch):
+    space = XSpace()
+    plane = space.planes.add(name="/host:CPU")
+    plane.event_metadata[1].name = "x" * 200
+    plane.event_metadata[2].name = "MemoryDeallocation"
+    monkeypatch.setattr(presence, "_HEAD", 64)
+    for size in range(18, 120):
+        monkeypatch.setattr(presence, "_BLOCK", size)
+        assert asked(space.SerializeToString())
+
+
+def test_lines_are_not_searched(asked):
+    space = XSpace()
+    plane = space.planes.add(name="/host:CPU")
+    plane.lines.add(name="MemoryAllocation")
+    plane.event_metadata[1].name = "a"
+    assert not asked(space.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\n", b"\n\xff", gzip.compress(b"a"), b"\n\x10\x12\x09/host:CPU", b"text"],
+)
+def test_of_what_is_no_whole_xspace_it_knows_nothing(content, asked):
+    assert asked(content)
+
+
+def test_of_what_cannot_be_read_it_knows_nothing(tmp_path):
+    assert may_name_memory_events(str(tmp_path / "none"))
+    assert may_name_memory_events(str(tmp_path))
+    assert may_name_memory_events("memory://bucket/a.xplane.pb")
+
+
+def test_it_ends_at_the_deadline(asked):
+    with within(EndingAt(1)), pytest.raises(DeadlineError):
+        asked(content_of(JAX[0]))
+
+
+def test_damage_never_makes_it_overlook_memory(asked):
+    whole = content_of(next(path for path in MEMORY if path.suffix == ".pb"))
+    rng = random.Random(1)
+    yes = 0
+    for _ in range(60):
+        content = bytearray(whole[: rng.randrange(1000, len(whole))])
+        if rng.random() < 0.7:
+            content = bytearray(whole)
+        for _ in range(rng.choice((0, 1, 20))):
+            content[rng.randrange(len(content))] = rng.randrange(256)
+        if has_memory_events(read_outline(as_buffer(bytes(content)))):
+            yes += 1
+            assert asked(content)
+    assert yes > 10
