@@ -9,10 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from peakline.api import Profile, open  # noqa: A004 (used as peakline.open)
+    from peakline.api import Profile, Repository, Session, open  # noqa: A004 (used as peakline.open)
+    from peakline.engine import Answer
     from peakline.errors import (
+        BusyError,
+        CancelledError,
         CheckFailed,
         DamagedError,
+        DeadlineError,
+        ExistsError,
+        ForbiddenError,
         InputError,
         NotFoundError,
         PeaklineError,
@@ -26,13 +32,21 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Answer",
+    "BusyError",
+    "CancelledError",
     "CheckFailed",
     "DamagedError",
+    "DeadlineError",
+    "ExistsError",
+    "ForbiddenError",
     "InputError",
     "NotFoundError",
     "PeaklineError",
     "Profile",
     "RemoteError",
+    "Repository",
+    "Session",
     "StrictError",
     "ToolResult",
     "UnknownFormatError",
@@ -41,7 +55,14 @@ __all__ = [
     "open",
 ]
 
-_HOMES = {"Profile": "peakline.api", "ToolResult": "peakline.tools", "open": "peakline.api"}
+_HOMES = {
+    "Answer": "peakline.engine",
+    "Profile": "peakline.api",
+    "Repository": "peakline.api",
+    "Session": "peakline.api",
+    "ToolResult": "peakline.tools",
+    "open": "peakline.api",
+}
 
 
 def __getattr__(name: str) -> Any:

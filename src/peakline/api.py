@@ -1,4 +1,4 @@
-"""The Python face: `open` a path, ask the `Profile`."""
+"""The Python face: `open` a path and ask the `Profile`, or a `Repository` its sessions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from peakline import profile as _profile
 
 if TYPE_CHECKING:
+    from peakline.engine import Answer, Engine
+    from peakline.repository import Session as _Session
     from peakline.tools import ToolResult
 
-__all__ = ["Profile", "open"]
+__all__ = ["Profile", "Repository", "Session", "open"]
 
 
 class Profile(_profile.Profile):
@@ -55,3 +57,94 @@ def open(  # noqa: A001 (used as peakline.open, like gzip.open)
     file = resolve(os.fspath(path), session=session, host=host)
     reader = open_reader(file, max_unpacked_bytes=max_unpacked_bytes)
     return Profile(reader, strict=strict, derived=DERIVED)
+
+
+class Repository:
+    """The sessions of a log directory, on the local file system or any that fsspec opens.
+
+    ``logdir`` is the directory or its ``plugins/profile``; ``storage_options`` go to fsspec's
+    driver. Safe to share between threads; decoded profiles and answers are shared by all sessions.
+    """
+
+    def __init__(self, logdir: str | os.PathLike[str], **storage_options: object) -> None:
+        from peakline.engine import Engine
+        from peakline.repository import Repository as Layout
+
+        self._layout = Layout(logdir, **storage_options)
+        self._engine = Engine()
+
+    @property
+    def logdir(self) -> str:
+        """The directory as it was given."""
+        return self._layout.logdir
+
+    def sessions(self) -> list[Session]:
+        """The sessions, newest first; raises NotFoundError or InputError."""
+        return [Session(found, self._engine) for found in self._layout.sessions()]
+
+    def session(self, session_id: str) -> Session:
+        """One session, a nested run's too (``train/ID``); raises NotFoundError that lists them."""
+        return Session(self._layout.session(session_id), self._engine)
+
+    def __repr__(self) -> str:
+        return f"<Repository {self.logdir}>"
+
+
+class Session:
+    """One profiling session: the profiles of its hosts."""
+
+    def __init__(self, session: _Session, engine: Engine) -> None:
+        self._session, self._engine = session, engine
+
+    @property
+    def session_id(self) -> str:
+        """The name of its directory."""
+        return self._session.session_id
+
+    @property
+    def path(self) -> str:
+        """Its directory, a URL where it is remote."""
+        return self._session.path
+
+    @property
+    def hosts(self) -> list[str]:
+        """Names of the hosts, sorted."""
+        return [file.host for file in self._session.hosts()]
+
+    def open(self, host: str | None = None, *, strict: bool = False) -> Profile:
+        """The profile of one host, by default the only one; close it after use.
+
+        Raises NotFoundError for an unknown host, UsageError where there are several, InputError.
+        """
+        from peakline.analysis.derived import DERIVED
+        from peakline.engine import only_host
+        from peakline.sources import open_reader
+
+        file = only_host(self._session, host or "", "open")
+        reader = open_reader(file.path, storage_options=file.storage_options)
+        return Profile(reader, strict=strict, derived=DERIVED)
+
+    def tools(self) -> list[str]:
+        """Names of the tools that have something to show for one of the hosts."""
+        return self._engine.tools(self._session)
+
+    def tool(
+        self,
+        name: str,
+        /,
+        *,
+        host: str | None = None,
+        format: str | None = None,  # noqa: A002 (the word of the command line)
+        **parameters: object,
+    ) -> Answer:
+        """Run the named tool for one host, or for all of them where the tool can.
+
+        Raises NotFoundError for an unknown tool or host, UsageError for a bad parameter or format
+        and where the tool shows one host and there are several.
+        """
+        return self._engine.tool(
+            self._session, name, host=host or "", parameters=parameters, format=format
+        )
+
+    def __repr__(self) -> str:
+        return f"<Session {self._session.name} in {self.path}>"

@@ -28,6 +28,8 @@ def test_every_name_leads_to_a_tool_of_that_name_that_explains_itself():
 def test_an_unknown_tool_is_not_found_and_the_known_are_named():
     with pytest.raises(NotFoundError, match=r"no tool 'nope'; there is: .*memory_profile"):
         run_tool(Profile(FakeReader({})), "nope")
+    with pytest.raises(NotFoundError, match=r"^no tool named; there is: .*memory_profile"):
+        run_tool(Profile(FakeReader({})), "")
 
 
 def test_the_first_format_is_the_default():

@@ -1,6 +1,7 @@
 """What a tool name answers: one file per tool, one registry for every face."""
 
 from peakline.tools.registry import (
+    Aggregate,
     Tool,
     ToolResult,
     available_tools,
@@ -9,4 +10,12 @@ from peakline.tools.registry import (
     tool_names,
 )
 
-__all__ = ["Tool", "ToolResult", "available_tools", "find_tool", "run_tool", "tool_names"]
+__all__ = [
+    "Aggregate",
+    "Tool",
+    "ToolResult",
+    "available_tools",
+    "find_tool",
+    "run_tool",
+    "tool_names",
+]

@@ -26,7 +26,7 @@ class GraphParameters(BaseModel):
     )
     function: str | None = Field(None, description="the body of this function")
     name: str | None = Field(
-        None, description="only nodes whose name has a match of this regular expression"
+        None, description="only nodes whose name has a match of this expression (RE2)"
     )
     node: str | None = Field(None, description="only this node and those around it")
     depth: int = Field(1, ge=0, description="how many edges away from `node`")
@@ -36,10 +36,6 @@ class GraphParameters(BaseModel):
     step: str | None = Field(
         None, description="the step's id or name, for costs and critical path. Default: the last"
     )
-
-
-def _supports(profile: Profile) -> bool:
-    return "nodes" in profile.tables or "op_runs" in profile.tables
 
 
 def _run(profile: Profile, parameters: GraphParameters, output_format: str) -> bytes:
@@ -71,6 +67,6 @@ TOOL = Tool(
     doc="Nodes and edges of a graph, what each node cost in a step, and its critical path.",
     parameters=GraphParameters,
     formats=("json", "dot", "text"),
-    supports=_supports,
+    shows=(("nodes",), ("op_runs",)),
     run=_run,
 )

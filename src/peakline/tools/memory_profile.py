@@ -7,6 +7,7 @@ without memory events gets an empty message.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -41,10 +42,6 @@ class MemoryProfileParameters(BaseModel):
         description="1: snapshots of the peak's table and a sampled timeline; "
         "0: all snapshots in time order",
     )
-
-
-def _supports(profile: Profile) -> bool:
-    return _TABLE in profile.tables and profile.columns(_TABLE).rows > 0
 
 
 def _run(profile: Profile, parameters: MemoryProfileParameters, output_format: str) -> bytes:
@@ -89,11 +86,20 @@ def _check_memory_id(wanted: str | None, known: list[str]) -> None:
         raise NotFoundError(f"no memory {wanted!r} in the profile; there is: {listed}")
 
 
+def _aggregate(
+    answers: Sequence[tuple[str, bytes]], _parameters: MemoryProfileParameters, output_format: str
+) -> bytes:
+    from peakline.tools.memory_profile_hosts import join_json, join_proto
+
+    return join_proto(answers) if output_format == "proto" else join_json(answers)
+
+
 TOOL = Tool(
     name="memory_profile",
     doc="Timeline of each allocator and the allocations live at its peak (MemoryProfile).",
     parameters=MemoryProfileParameters,
     formats=("json", "proto"),
-    supports=_supports,
+    shows=((_TABLE,),),
     run=_run,
+    aggregate=_aggregate,
 )

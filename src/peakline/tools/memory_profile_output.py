@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.deadline import check_deadline
 from peakline.profile import Columns, Names
 from peakline.tools.memory_profile_rules import AllocatorProfile, SpecialAllocation
 
-__all__ = ["Report", "json_number", "json_string", "to_json", "to_proto"]
+__all__ = ["Report", "json_number", "json_string", "map_entry", "to_json", "to_proto"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -128,10 +129,8 @@ def to_proto(report: Report) -> bytes:
                 _fill_snapshot(part.sampled_timeline_snapshots.add(), values)
             profile.write(part.SerializeToString())
         profile.write(_rest(report, allocator, PerAllocatorMemoryProfile()).SerializeToString())
-        key = _text(allocator.memory_id).encode()
         value = profile.getbuffer()
-        head = b"\x0a" + _varint(len(key)) + key + b"\x12" + _varint(len(value))
-        out.write(b"\x0a" + _varint(len(head) + len(value)) + head)
+        out.write(map_entry(allocator.memory_id, len(value)))
         out.write(value)
     whole = MemoryProfile(num_hosts=1, version=report.version)
     whole.memory_ids.extend(_text(allocator.memory_id) for allocator in report.allocators)
@@ -145,6 +144,13 @@ def to_proto(report: Report) -> bytes:
         )
     out.write(whole.SerializeToString())
     return out.getvalue()
+
+
+def map_entry(memory_id: str, size: int) -> bytes:
+    """What stands in a serialized ``MemoryProfile`` before an allocator's ``size`` bytes."""
+    key = _text(memory_id).encode()
+    head = b"\x0a" + _varint(len(key)) + key + b"\x12" + _varint(size)
+    return b"\x0a" + _varint(len(head) + size) + head
 
 
 # Plain columns before and after the one that is not: order of a snapshot's values everywhere.
@@ -163,6 +169,7 @@ def _snapshot_fields(
     table = report.snapshots
     write_text = _text if text is None else text
     for start in range(0, positions.size, _CHUNK):
+        check_deadline()
         chunk = positions[start : start + _CHUNK]
         rows, sources = allocator.rows[chunk], allocator.sources[chunk]
         fragmentation = table.array("fragmentation")[rows].tolist()

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from peakline.deadline import check_deadline
 from peakline.profile import Columns, Names
 from peakline.tools.memory_profile_kernels import (
     active_at_peak,
@@ -122,6 +123,7 @@ def allocator_profiles(
     ends = np.cumsum(np.bincount(ranks, minlength=len(wanted)))
     in_use = _int64(snapshots, "stack_reserved_bytes") + _int64(snapshots, "heap_allocated_bytes")
     for number, value in enumerate(wanted):
+        check_deadline()
         if memory_id is None or value == memory_id:
             start = int(ends[number - 1]) if number else 0
             yield _allocator_profile(value, snapshots, in_use, grouped[start : ends[number]])

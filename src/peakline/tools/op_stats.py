@@ -94,7 +94,8 @@ class OpStatsParameters(BaseModel):
     )
     graph: str | None = Field(
         None,
-        description="path of the graph that ran; default: the file's own, or one beside it",
+        description="path of the graph that ran; default: the file's own, or one beside it "
+        "(not in a session)",
         json_schema_extra={"local_only": True},
     )
 
@@ -106,10 +107,6 @@ class OpStatsParameters(BaseModel):
         if unknown := [name for name in select if name not in SELECTABLE]:
             raise ValueError(f"no column {unknown[0]!r}; there is: {', '.join(SELECTABLE)}")
         return select
-
-
-def _supports(profile: Profile) -> bool:
-    return "nodes" in profile.tables or {"op_runs", "op_times"} <= set(profile.tables)
 
 
 def _run(profile: Profile, parameters: OpStatsParameters, output_format: str) -> bytes:
@@ -129,7 +126,7 @@ def _run(profile: Profile, parameters: OpStatsParameters, output_format: str) ->
         if isinstance(value, tuple):
             check_patterns(name, value)
     options = Options(**given)
-    if not _supports(profile):
+    if not TOOL.may_support(frozenset(profile.tables)):
         return _nothing(profile, parameters, output_format)
     stats = _stats(profile, parameters.graph)
     if not stats.names:
@@ -189,7 +186,7 @@ def _graph_profile(profile: Profile, path: str | None) -> Profile | None:
     """The graph named by ``path`` or found beside the profile; None for the profile's own."""
     if path is not None:
         return _named_graph(path)
-    if _has_full_graph(profile):
+    if profile.is_alone or _has_full_graph(profile):
         return None
     for candidate in _beside(profile.path):
         try:
@@ -242,6 +239,6 @@ TOOL = Tool(
     doc="What ops cost by name, data flow, type or source line, and advice (tfprof).",
     parameters=OpStatsParameters,
     formats=("json", "proto", "text"),
-    supports=_supports,
+    shows=(("nodes",), ("op_runs", "op_times")),
     run=_run,
 )

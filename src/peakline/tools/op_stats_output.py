@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from peakline.analysis.op_stats import MEASURES, OpNodes, Shown
+from peakline.deadline import checked
 
 __all__ = ["advice_json", "advice_proto", "view_json", "view_proto"]
 
@@ -105,7 +106,7 @@ def view_json(shown: Shown | None) -> bytes:
     rows = _json_rows(shown)
     out: list[str] = []
     last = -1
-    for depth, row in zip(shown.depth.tolist(), rows, strict=True):
+    for depth, row in checked(zip(shown.depth.tolist(), rows, strict=True)):
         if depth > last:
             out.append(',"children":[' if last >= 0 else "")
         else:
@@ -122,19 +123,19 @@ def view_proto(shown: Shown | None) -> bytes:
     if shown is None:
         return b""
     tag = _key(_GRAPH_CHILDREN if shown.members is None else _MULTI_CHILDREN)
-    own = list(_proto_rows(shown))
+    own = list(checked(_proto_rows(shown)))
     size = [len(content) for content in own]
     depth = shown.depth.tolist()
     above: list[int] = []
     parent = [-1] * len(own)
-    for row, level in enumerate(depth):
+    for row, level in checked(enumerate(depth)):
         del above[level:]
         parent[row] = above[-1] if above else -1
         above.append(row)
-    for row in range(len(own) - 1, 0, -1):
+    for row in checked(range(len(own) - 1, 0, -1)):
         size[parent[row]] += len(tag) + len(_varint(size[row])) + size[row]
     out = [own[0]]
-    for row in range(1, len(own)):
+    for row in checked(range(1, len(own))):
         out += (tag, _varint(size[row]), own[row])
     return b"".join(out)
 

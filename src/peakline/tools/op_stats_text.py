@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from peakline.analysis.op_stats import GRAPH_PARENT, MEASURES, SCOPE_PARENT, OpNodes, Shown
 from peakline.analysis.op_stats.units import format_memory, format_number, format_time
+from peakline.deadline import checked
 from peakline.errors import UsageError
 
 __all__ = ["advice_text", "view_text"]
@@ -70,7 +71,7 @@ def view_text(view: str, shown: Shown | None, select: Sequence[str]) -> bytes:
     else:
         line = _TreeLines(view, shown, measures, others).line
     rows = range(1 if view == "op" else 0, shown.rows)
-    text = f"node name | {' | '.join(legend)}\n" + "".join(map(line, rows))
+    text = f"node name | {' | '.join(legend)}\n" + "".join(map(line, checked(rows)))
     return text.encode("utf-8", "replace")
 
 

@@ -6,7 +6,8 @@ when their tool is asked for, so that knowing the names costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
 
     from peakline.profile import Profile
 
-__all__ = ["Tool", "ToolResult", "available_tools", "find_tool", "run_tool", "tool_names"]
+__all__ = [
+    "Aggregate",
+    "Tool",
+    "ToolResult",
+    "available_tools",
+    "find_tool",
+    "run_tool",
+    "tool_names",
+]
 
 _MODULES = {
     "graph": "peakline.tools.graph",
@@ -26,6 +35,9 @@ _MODULES = {
     "op_stats": "peakline.tools.op_stats",
     "trace_viewer": "peakline.tools.trace_viewer",
 }
+
+
+Aggregate = Callable[[Sequence[tuple[str, bytes]], Any, str], bytes]
 
 
 @dataclass(frozen=True)
@@ -41,16 +53,57 @@ class Tool:
     """A named question: typed parameters, output formats (the first is the default), an answer.
 
     ``parameters`` is a pydantic model that forbids unknown names and accepts text for every
-    value, because remote callers send text. ``supports`` says whether the profile has what the
-    tool shows. ``run`` takes the profile, an instance of ``parameters`` and a format.
+    value, because remote callers send text; one whose ``json_schema_extra`` says ``local_only``
+    is not for them. ``shows`` names the tables that the tool shows: it has something to show
+    where all tables of one of the entries have rows. ``run`` takes the profile, an instance of
+    ``parameters`` and a format. ``aggregate``, where there is one, makes one answer of those of
+    several hosts: it takes ``[(host, that host's answer)]``, the parameters and the format.
     """
 
     name: str
     doc: str
     parameters: type[BaseModel]
     formats: tuple[str, ...]
-    supports: Callable[[Profile], bool]
+    shows: tuple[tuple[str, ...], ...]
     run: Callable[[Profile, Any, str], bytes]
+    aggregate: Aggregate | None = None
+
+    def supports(self, profile: Profile) -> bool:
+        """Whether ``profile`` has something to show; reads as little as possible."""
+        return any(all(map(profile.has_rows, tables)) for tables in self.shows)
+
+    def may_support(self, tables: AbstractSet[str]) -> bool:
+        """Whether a profile with these tables can have something to show."""
+        return any(tables >= set(needed) for needed in self.shows)
+
+    @property
+    def local_only(self) -> frozenset[str]:
+        """The parameters that are not for remote callers."""
+        return frozenset(
+            name
+            for name, field in self.parameters.model_fields.items()
+            if isinstance(field.json_schema_extra, dict)
+            and field.json_schema_extra.get("local_only")
+        )
+
+    def checked_format(self, format: str | None) -> str:  # noqa: A002 (as in `run_tool`)
+        """``format``, or the first one for None; raises UsageError for one the tool lacks."""
+        chosen = self.formats[0] if format is None else format
+        if chosen not in self.formats:
+            shown = f"{chosen!r:.80}"
+            raise UsageError(
+                f"{self.name}: no format {shown}; there is: {', '.join(self.formats)}"
+            ).quoting(shown)
+        return chosen
+
+    def validated(self, parameters: Mapping[str, object]) -> BaseModel:
+        """An instance of ``parameters``; raises UsageError that names what is wrong."""
+        from pydantic import ValidationError
+
+        try:
+            return self.parameters.model_validate(dict(parameters))
+        except ValidationError as error:
+            raise _complaint(self, error) from error
 
 
 def tool_names() -> list[str]:
@@ -61,7 +114,9 @@ def tool_names() -> list[str]:
 def find_tool(name: str) -> Tool:
     """The tool called ``name``; raises NotFoundError that names the known ones."""
     if name not in _MODULES:
-        raise NotFoundError(f"no tool {name!r}; there is: {', '.join(tool_names())}")
+        shown = f"{name!r:.80}"
+        missing = f"no tool {shown}" if name else "no tool named"
+        raise NotFoundError(f"{missing}; there is: {', '.join(tool_names())}").quoting(shown)
     tool: Tool = import_module(_MODULES[name]).TOOL
     return tool
 
@@ -83,26 +138,21 @@ def run_tool(
     have; UsageError for a bad parameter or format; InputError when the profile cannot be read.
     """
     tool = find_tool(name)
-    chosen = tool.formats[0] if format is None else format
-    if chosen not in tool.formats:
-        raise UsageError(f"{name}: no format {chosen!r}; there is: {', '.join(tool.formats)}")
-    return ToolResult(tool.run(profile, _validated(tool, parameters or {}), chosen), chosen)
+    chosen = tool.checked_format(format)
+    return ToolResult(tool.run(profile, tool.validated(parameters or {}), chosen), chosen)
 
 
-def _validated(tool: Tool, parameters: Mapping[str, object]) -> BaseModel:
-    from pydantic import ValidationError
-
-    try:
-        return tool.parameters.model_validate(dict(parameters))
-    except ValidationError as error:
-        raise UsageError(f"{tool.name}: {_complaint(tool, error)}") from error
-
-
-def _complaint(tool: Tool, error: ValidationError) -> str:
+def _complaint(tool: Tool, error: ValidationError) -> UsageError:
     """The first thing wrong, in one line."""
     first = error.errors(include_url=False, include_context=False)[0]
     name = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
-        return f"no parameter {name!r}; there is: {', '.join(tool.parameters.model_fields)}"
+        known = ", ".join(tool.parameters.model_fields)
+        return UsageError(f"{tool.name}: no parameter {name!r}; there is: {known}").quoting(
+            repr(name)
+        )
     message = " ".join(str(first["msg"]).split())
-    return f"parameter {name}: {message[:1].lower()}{message[1:]}, not {first['input']!r:.80}"
+    shown = f"{first['input']!r:.80}"
+    return UsageError(
+        f"{tool.name}: parameter {name}: {message[:1].lower()}{message[1:]}, not {shown}"
+    ).quoting(shown)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.deadline import checked
 from peakline.tools.trace_viewer_kernels import (
     NUMBER,
     SIGNED_UNLESS_ZERO,
@@ -101,8 +102,12 @@ def _in_parts(rows: int, do: Callable[[slice], None]) -> None:
         for part in parts:
             do(part)
         return
-    with ThreadPoolExecutor(threads()) as pool:
-        list(pool.map(do, parts))
+    pool = ThreadPoolExecutor(threads())
+    try:
+        for _ in checked(pool.map(do, parts), 1):
+            pass
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def put_together(

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from peakline.deadline import check_deadline
 
 if TYPE_CHECKING:
     from peakline.profile import Columns, Profile
@@ -28,8 +31,8 @@ _HOST_PLANE = "/host:CPU"
 _HOST_PID = 701
 _DEVICE_PID = 1
 _OTHER_PID = 501
-_ROWS = 1 << 19
-"""Events turned into text at a time."""
+_ROWS = 1 << 16
+"""Rows turned into text at a time."""
 
 
 def trace_events(profile: Profile, *, show_args: bool, show_memory: bool) -> bytes:
@@ -41,24 +44,30 @@ def trace_events(profile: Profile, *, show_args: bool, show_memory: bool) -> byt
     """
     planes, lines = profile.columns("planes"), profile.columns("lines")
     pids = _pids(planes)
-    content = bytearray(_HEAD)
+    content = BytesIO()
+    content.write(_HEAD)
     tids = _tids(lines)
     for line in _metadata(planes, lines, pids, tids.tolist()):
-        content += line
+        content.write(line)
     events = profile.columns("events")
-    args = _args(profile) if show_args and "event_stats" in profile.tables else None
+    names = _Quoted(events.names("name"))
+    args = None
+    if show_args and "event_stats" in profile.tables:
+        args = _EventArgs(profile.columns("event_stats"))
     pid_of_line = np.zeros(lines.rows, np.int64)
     row_of_plane = {plane: row for row, plane in enumerate(planes.array("plane_id").tolist())}
     for row, plane in enumerate(lines.array("plane_id").tolist()):
         pid_of_line[row] = pids[row_of_plane[plane]]
     for first in range(0, events.rows, _ROWS):
         rows = slice(first, min(first + _ROWS, events.rows))
-        for buffer in _event_lines(events, rows, pid_of_line, tids, args):
-            content += buffer
+        check_deadline()
+        for buffer in _event_lines(events, rows, names, pid_of_line, tids, args):
+            content.write(buffer)
     if show_memory and "allocator_events" in profile.tables:
-        for line in _counters(profile.columns("memory_snapshots")):
-            content += line
-    return bytes(content + _TAIL)
+        for counters in _counters(profile.columns("memory_snapshots")):
+            content.write(counters)
+    content.write(_TAIL)
+    return content.getvalue()
 
 
 def _pids(planes: Columns) -> list[int]:
@@ -119,7 +128,12 @@ def _metadata(
 
 
 def _event_lines(
-    events: Columns, rows: slice, pid_of_line: _Array, tids: _Array, args: _EventArgs | None
+    events: Columns,
+    rows: slice,
+    names: _Quoted,
+    pid_of_line: _Array,
+    tids: _Array,
+    args: _EventArgs | None,
 ) -> Iterator[pa.Buffer]:
     line = events.array("line_id")[rows]
     start, length = events.array("start_ps")[rows], events.array("duration_ps")[rows]
@@ -139,14 +153,14 @@ def _event_lines(
             _joined([',"dur":', _microseconds(np.maximum(length, 0))]),
         ),
         ',"name":',
-        _quoted(events.names("name"), rows),
+        names.of(rows),
     ]
     step_known = events.is_valid("step_id")[rows]
     group = _joined(['"group_id":"', _numbers(events.array("step_id")[rows]), '"'])
     group = pc.if_else(pa.array(step_known), group, pa.scalar("", pa.large_string()))
     if args is not None:
-        stats = args.of(rows)
-        both = step_known & args.any_of(rows)
+        stats, has_some = args.of(rows)
+        both = step_known & has_some
         group = _joined([group, _chosen(both, "", ","), stats])
     pieces += [',"args":{', group, "}},\n"]
     text = _joined(pieces)
@@ -158,55 +172,45 @@ def _event_lines(
 class _EventArgs:
     """The stats of every event as the inside of a JSON object."""
 
-    def __init__(self, text: pa.Buffer, bounds: _Array) -> None:
-        self._text, self._bounds = text, bounds
+    def __init__(self, stats: Columns) -> None:
+        self._event = stats.array("event_id")
+        self._names, self._values = _Quoted(stats.names("name")), _Quoted(stats.names("value"))
 
-    def of(self, rows: slice) -> pa.Array:
-        """The text per event of ``rows``."""
-        bounds = pa.py_buffer(np.ascontiguousarray(self._bounds[rows.start : rows.stop + 1]))
-        return pa.LargeStringArray.from_buffers(rows.stop - rows.start, bounds, self._text)
-
-    def any_of(self, rows: slice) -> npt.NDArray[np.bool_]:
-        """Whether each event of ``rows`` has a stat."""
-        return np.diff(self._bounds[rows.start : rows.stop + 1]) > 0
-
-
-def _args(profile: Profile) -> _EventArgs:
-    stats = profile.columns("event_stats")
-    event = stats.array("event_id")
-    rows = slice(0, stats.rows)
-    first = np.ones(stats.rows, np.bool_)
-    first[1:] = event[1:] != event[:-1]
-    text = _joined(
-        [
-            _chosen(first, ",", ""),
-            _quoted(stats.names("name"), rows),
-            ":",
-            _quoted(stats.names("value"), rows),
-        ]
-    )
-    offsets = np.frombuffer(text.buffers()[1], np.int64)[: stats.rows + 1]
-    events = profile.columns("events").rows
-    bounds = offsets[np.searchsorted(event, np.arange(events + 1))]
-    return _EventArgs(text.buffers()[2], bounds)
+    def of(self, events: slice) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+        """The text per event, and whether it has a stat."""
+        ids = np.arange(events.start, events.stop + 1)
+        bounds = np.searchsorted(self._event, ids)
+        rows = slice(int(bounds[0]), int(bounds[-1]))
+        event = self._event[rows]
+        if not event.size:
+            return pa.array([""] * (ids.size - 1), pa.large_string()), np.diff(bounds) > 0
+        first = np.ones(event.size, np.bool_)
+        first[1:] = event[1:] != event[:-1]
+        text = _joined([_chosen(first, ",", ""), self._names.of(rows), ":", self._values.of(rows)])
+        offsets = np.frombuffer(text.buffers()[1], np.int64)[: event.size + 1]
+        ends = pa.py_buffer(np.ascontiguousarray(offsets[bounds - rows.start]))
+        whole = pa.LargeStringArray.from_buffers(ids.size - 1, ends, text.buffers()[2])
+        return whole, np.diff(bounds) > 0
 
 
-def _counters(snapshots: Columns) -> Iterator[bytes]:
+def _counters(snapshots: Columns) -> Iterator[memoryview]:
     """One counter per allocator: the bytes in use."""
-    if not snapshots.rows:
-        return
-    text = _joined(
-        [
-            f'{{"ph":"C","pid":{_HOST_PID},"tid":0,"ts":',
-            _microseconds(snapshots.array("time_offset_ps")),
-            ',"name":',
-            _quoted(snapshots.names("memory_id"), slice(0, snapshots.rows), "Memory "),
-            ',"args":{"bytes_in_use":',
-            _numbers(snapshots.array("heap_allocated_bytes")),
-            "}},\n",
-        ]
-    )
-    yield bytes(_data_of(text))
+    names = _Quoted(snapshots.names("memory_id"), "Memory ")
+    for first in range(0, snapshots.rows, _ROWS):
+        check_deadline()
+        rows = slice(first, min(first + _ROWS, snapshots.rows))
+        text = _joined(
+            [
+                f'{{"ph":"C","pid":{_HOST_PID},"tid":0,"ts":',
+                _microseconds(snapshots.array("time_offset_ps")[rows]),
+                ',"name":',
+                names.of(rows),
+                ',"args":{"bytes_in_use":',
+                _numbers(snapshots.array("heap_allocated_bytes")[rows]),
+                "}},\n",
+            ]
+        )
+        yield _data_of(text)
 
 
 def _data_of(text: pa.Array) -> memoryview:
@@ -237,11 +241,24 @@ def _microseconds(picoseconds: _Array) -> pa.Array:
     return _joined([_chosen(picoseconds < 0, "", "-"), _numbers(whole), ".", fraction])
 
 
-def _quoted(names: Names, rows: slice, before: str = "") -> pa.Array:
-    """The names as JSON strings; a missing one is empty."""
-    texts = pa.array(
-        [*(json.dumps(before + text) for text in names.values), json.dumps(before)],
-        pa.large_string(),
-    )
-    codes = names.codes[rows]
-    return texts.take(pa.array(np.where(codes < 0, len(names.values), codes)))
+class _Quoted:
+    """A text column as JSON strings, each distinct one made once; a missing one is empty."""
+
+    def __init__(self, names: Names, before: str = "") -> None:
+        self._codes, self._last = names.codes, len(names.values)
+        pieces = []
+        for first in range(0, self._last, _ROWS):
+            check_deadline()
+            some = (json.dumps(before + names.values[k]) for k in _upto(first, self._last))
+            pieces.append(pa.array(some, pa.large_string()))
+        pieces.append(pa.array([json.dumps(before)], pa.large_string()))
+        self._texts = pa.concat_arrays(pieces)
+
+    def of(self, rows: slice) -> pa.Array:
+        """The texts of ``rows``."""
+        codes = self._codes[rows]
+        return self._texts.take(pa.array(np.where(codes < 0, self._last, codes)))
+
+
+def _upto(first: int, last: int) -> range:
+    return range(first, min(first + _ROWS, last))

@@ -43,12 +43,8 @@ class TraceViewerParameters(BaseModel):
     show_args: bool = Field(default=True, description="other profiles: the stats of every event")
 
 
-def _supports(profile: Profile) -> bool:
-    return "op_runs" in profile.tables or "events" in profile.tables
-
-
 def _run(profile: Profile, parameters: TraceViewerParameters, _format: str) -> bytes:
-    if not _supports(profile):
+    if not TOOL.may_support(frozenset(profile.tables)):
         if parameters.step is not None:
             raise _no_step(parameters.step, "")
         profile.warn(_NO_EVENTS, "no events in this profile")
@@ -103,6 +99,6 @@ TOOL = Tool(
     doc="The profile as a Chrome trace (JSON).",
     parameters=TraceViewerParameters,
     formats=("json",),
-    supports=_supports,
+    shows=(("op_runs",), ("events",)),
     run=_run,
 )

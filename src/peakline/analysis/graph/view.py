@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from peakline.analysis.graph.critical_path import StepRuns
 from peakline.analysis.graph.index import Array, GraphIndex, Scope, table_of
 from peakline.analysis.graph.step_graph import graphs_of_step
+from peakline.analysis.patterns import Pattern
 from peakline.errors import NotFoundError, UsageError
 from peakline.profile import Profile
 from peakline.profile.columns import Columns
@@ -133,12 +133,11 @@ def _in_scope(index: GraphIndex, graphs: list[str], function: str | None) -> npt
 
 def _named(index: GraphIndex, pattern: str) -> npt.NDArray[np.bool_]:
     try:
-        expression = re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"graph: parameter name: {error} in {pattern!r}") from error
+        expression = Pattern(pattern)
+    except UsageError as error:
+        raise UsageError(f"graph: parameter name: {error}") from None
     names = index.nodes.names("name")
-    fits = np.array([expression.search(name) is not None for name in names.values], np.bool_)
-    found: npt.NDArray[np.bool_] = fits[names.codes]
+    found: npt.NDArray[np.bool_] = expression.is_in(names.values)[names.codes]
     return found
 
 

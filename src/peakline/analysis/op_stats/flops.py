@@ -16,6 +16,7 @@ import numpy as np
 from peakline.analysis.op_stats.graph import OpGraph
 from peakline.analysis.op_stats.options import Ints
 from peakline.analysis.op_stats.shapes import Shapes, parse_shape
+from peakline.deadline import checked
 
 __all__ = ["float_ops"]
 
@@ -195,7 +196,7 @@ def float_ops(graph: OpGraph, shapes: Shapes) -> Ints:
     begin = np.searchsorted(graph.targets, nodes).tolist()
     end = np.searchsorted(graph.targets, nodes, "right").tolist()
     most = np.iinfo(np.int64).max
-    for number, first, last in zip(nodes, begin, end, strict=True):
+    for number, first, last in checked(zip(nodes, begin, end, strict=True)):
         node = _Node(number, graph, shapes, range(first, last))
         try:
             found = int(_FORMULAS[graph.ops[number]](node))

@@ -13,8 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.analysis.op_stats.options import Bools, Ints
+from peakline.deadline import check_deadline, checked
 
 __all__ = ["Forest"]
+
+_BETWEEN_CHECKS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +35,7 @@ class Forest:
     def depth(self) -> Ints:
         """How deep each row lies; 0 is the root."""
         depth = [0] * self.rows
-        for row, parent in enumerate(self.parent.tolist()):
+        for row, parent in checked(enumerate(self.parent.tolist())):
             depth[row] = depth[parent] + 1 if row else 0
         return np.array(depth, np.int64)
 
@@ -40,7 +43,7 @@ class Forest:
         """One past the last row below each row."""
         end = list(range(1, self.rows + 1))
         parents = self.parent.tolist()
-        for row in range(self.rows - 1, 0, -1):
+        for row in checked(range(self.rows - 1, 0, -1)):
             end[parents[row]] = max(end[parents[row]], end[row])
         return np.array(end, np.int64)
 
@@ -59,7 +62,7 @@ class Forest:
         keeps = kept.tolist()
         keeps[0] = True
         parents = self.parent.tolist()
-        for row in range(1, self.rows):
+        for row in checked(range(1, self.rows)):
             above = parents[row]
             nearest[row] = above if keeps[above] else nearest[above]
         rows = np.flatnonzero(keeps)
@@ -73,7 +76,7 @@ class Forest:
         inside = [False] * self.rows
         matches = matched.tolist()
         matches[0] = False
-        for row, parent in enumerate(self.parent.tolist()):
+        for row, parent in checked(enumerate(self.parent.tolist())):
             inside[row] = matches[row] or (row > 0 and inside[parent])
         return self.keep(np.array(inside, np.bool_))
 
@@ -82,7 +85,7 @@ class Forest:
         reached = [True] * self.rows
         passing, staying = passes.tolist(), stays.tolist()
         parents = self.parent.tolist()
-        for row in range(1, self.rows):
+        for row in checked(range(1, self.rows)):
             above = parents[row]
             reached[row] = reached[above] and passing[above] and staying[row]
         return np.array(reached, np.bool_)
@@ -95,13 +98,15 @@ class Forest:
         """
         children: list[list[int]] = [[] for _ in range(self.rows)]
         parents = self.parent.tolist()
-        for row in range(1, self.rows):
+        for row in checked(range(1, self.rows)):
             children[parents[row]].append(row)
         order: list[int] = []
         pending = [0]
         while pending:
             row = pending.pop()
             order.append(row)
+            if not len(order) % _BETWEEN_CHECKS:
+                check_deadline()
             if key is not None:
                 children[row].sort(key=key)
             pending += reversed(children[row])

@@ -19,6 +19,7 @@ from peakline.analysis.op_stats.shown import (
     show,
     sort_key,
 )
+from peakline.deadline import checked
 
 __all__ = ["code_view", "op_view"]
 
@@ -34,7 +35,7 @@ class _Gathered:
         weighted = nodes.measures * times[:, None]
         self.members = [[node for node in group if times[node]] for group in groups]
         self.own = np.zeros((len(groups), len(MEASURES)), np.int64)
-        for place, group in enumerate(self.members):
+        for place, group in checked(enumerate(self.members)):
             if group:
                 self.own[place] = weighted[group].sum(axis=0)
         takes_all = options.account_type_regexes == EVERYTHING
@@ -76,7 +77,7 @@ def op_view(stats: OpStats, options: Options) -> Shown:
 
 def _by_op(nodes: OpNodes) -> tuple[list[str], list[list[int]]]:
     groups: dict[str, list[int]] = {}
-    for node, code in enumerate(nodes.ops.codes.tolist()):
+    for node, code in checked(enumerate(nodes.ops.codes.tolist())):
         groups.setdefault(nodes.ops.values[code], []).append(node)
     names = sorted(groups)
     return names, [groups[name] for name in names]
@@ -151,7 +152,7 @@ def _calls(stats: OpStats) -> tuple[list[str], list[int], list[list[int]]]:
 
     forward: dict[str, Sequence[str]] = {}
     gradients: dict[str, list[int]] = {}
-    for node, name in enumerate(stats.names):
+    for node, name in checked(enumerate(stats.names)):
         frames = stats.graph.frames.get(int(stats.order[node]))
         if not frames:
             continue

@@ -15,6 +15,7 @@ from peakline.analysis.op_stats.graph import OpGraph, read_graph
 from peakline.analysis.op_stats.options import MEASURES, Ints
 from peakline.analysis.op_stats.patterns import times_matched
 from peakline.analysis.op_stats.shapes import Shape, Shapes, output_shapes, parse_shape
+from peakline.deadline import checked
 from peakline.errors import NotFoundError
 from peakline.profile import Names, Profile
 
@@ -152,7 +153,7 @@ class OpStats:
 
     def _parameters(self) -> Ints:
         parameters = np.zeros(len(self.names), np.int64)
-        for number, shape in self.own_shapes.items():
+        for number, shape in checked(self.own_shapes.items()):
             if shape and min(shape) >= 0:
                 size = math.prod(shape)
                 parameters[self.places[number]] = size if size < 1 << 63 else 0

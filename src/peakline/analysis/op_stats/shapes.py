@@ -14,6 +14,7 @@ import numpy as np
 
 from peakline.analysis.op_stats.graph import OpGraph
 from peakline.analysis.op_stats.options import Ints
+from peakline.deadline import checked
 from peakline.profile import Columns
 
 __all__ = ["Shape", "Shapes", "output_shapes", "parse_shape", "parse_shapes"]
@@ -74,12 +75,13 @@ def output_shapes(graph: OpGraph, outputs: Columns | None, node_of_run: Ints) ->
     execution is of, -1 for none.
     """
     shapes: Shapes = {
-        node: list(parse_shapes(text)) for node, text in graph.attribute("_output_shapes").items()
+        node: list(parse_shapes(text))
+        for node, text in checked(graph.attribute("_output_shapes").items())
     }
     counted = set(shapes)
     _from_attributes(graph, shapes)
     if outputs is not None and outputs.rows:
-        for node, found in _of_runs(outputs, node_of_run):
+        for node, found in checked(_of_runs(outputs, node_of_run)):
             if node in counted and len(found) != len(shapes[node]):
                 # A conditional op has one output at run time, and nothing says which.
                 continue
@@ -92,7 +94,7 @@ def output_shapes(graph: OpGraph, outputs: Columns | None, node_of_run: Ints) ->
 
 def _from_attributes(graph: OpGraph, shapes: Shapes) -> None:
     for name, ops in (("shape", _SHAPED_BY_ATTRIBUTE), ("value", {"Const"})):
-        for node, text in graph.attribute(name).items():
+        for node, text in checked(graph.attribute(name).items()):
             if node not in shapes and graph.ops[node] in ops:
                 # A constant's text is type, shape and size.
                 inside = text[text.find("[") : text.find("]") + 1]

@@ -9,6 +9,7 @@ from peakline.analysis.op_stats.model import OpNodes, OpStats
 from peakline.analysis.op_stats.options import MEASURES, Bools, Options
 from peakline.analysis.op_stats.patterns import times_matched
 from peakline.analysis.op_stats.shown import ROOT, Shown, Tree, show
+from peakline.deadline import check_deadline, checked
 from peakline.profile import Names
 
 __all__ = ["GRAPH_PARENT", "SCOPE_PARENT", "graph_view", "scope_view"]
@@ -63,7 +64,7 @@ def _scopes(nodes: OpNodes) -> tuple[Forest, list[str]]:
     """The tree of names; the item of a scope that is no node is -1."""
     number = {name: node for node, name in enumerate(nodes.names)}
     names = set(number)
-    for name in nodes.names:
+    for name in checked(nodes.names):
         scope = name
         while "/" in scope:
             scope = scope.rpartition("/")[0]
@@ -74,7 +75,7 @@ def _scopes(nodes: OpNodes) -> tuple[Forest, list[str]]:
     ordered = [ROOT, *sorted(names, key=lambda name: name.replace("/", "\0"))]
     row = {name: place for place, name in enumerate(ordered) if place}
     parents = [-1]
-    for name in ordered[1:]:
+    for name in checked(ordered[1:]):
         scope, slash, _ = name.rpartition("/")
         parents.append(row[scope] if slash else 0)
     return Forest.build(parents, [-1, *(number.get(name, -1) for name in ordered[1:])]), ordered
@@ -99,6 +100,7 @@ def _data_flow(stats: OpStats) -> Forest:
         node, parent = pending.pop()
         if seen[node]:
             continue
+        check_deadline()
         seen[node] = True
         row = len(items)
         parents.append(parent)

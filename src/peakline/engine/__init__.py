@@ -1,0 +1,8 @@
+"""What every face asks: tools and SQL over sessions, with shared profiles, limits and deadlines."""
+
+from peakline.engine.answers import Answer
+from peakline.engine.engine import Engine, only_host
+from peakline.engine.gate import Gate
+from peakline.engine.profile_cache import CacheStats, ProfileCache
+
+__all__ = ["Answer", "CacheStats", "Engine", "Gate", "ProfileCache", "only_host"]

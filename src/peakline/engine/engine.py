@@ -1,0 +1,222 @@
+"""`Engine`: what every face asks about sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING
+
+from peakline.deadline import check_deadline
+from peakline.engine.answers import Answer, Answers
+from peakline.engine.fan_out import fan_out
+from peakline.engine.profile_cache import ProfileCache
+from peakline.engine.tool_index import ToolIndex
+from peakline.errors import (
+    ForbiddenError,
+    NotFoundError,
+    PeaklineError,
+    UsageError,
+)
+from peakline.profile import ProfileWarning
+from peakline.repository import HostFile, Session
+from peakline.tools import Tool, find_tool
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pydantic import BaseModel
+
+__all__ = ["Engine", "only_host"]
+
+_LISTED = 20
+
+
+class Engine:
+    """Tools and SQL over sessions. Thread-safe; every call ends at the caller's deadline.
+
+    Decoded profiles (up to ``cache_bytes``) and answers (up to ``answers_bytes``) are shared by
+    all calls; both are known by the content of the files, so a changed file is read anew. A gzip
+    file may expand to ``max_unpacked_bytes`` (default: 200 times its size, at least 1 GiB).
+    """
+
+    def __init__(
+        self,
+        *,
+        cache_bytes: int = 2 << 30,
+        answers_bytes: int = 256 << 20,
+        max_unpacked_bytes: int | None = None,
+    ) -> None:
+        self.cache = ProfileCache(cache_bytes, max_unpacked_bytes=max_unpacked_bytes)
+        self._answers = Answers(answers_bytes)
+        self._index = ToolIndex(self.cache)
+
+    def tools(self, session: Session) -> list[str]:
+        """Names of the tools that have something to show for a host of ``session``, sorted.
+
+        Reads as little as possible, and what was read before only when it has changed: looked at
+        at once when the session's directory changed, else once a minute.
+        """
+        return self._index.tools(session)
+
+    def known_tools(self, session: Session) -> list[str]:
+        """What `tools` found until now, without a look; maybe not all, maybe out of date."""
+        return self._index.known(session)
+
+    def tool(
+        self,
+        session: Session,
+        name: str,
+        *,
+        host: str = "",
+        parameters: Mapping[str, object] | None = None,
+        format: str | None = None,  # noqa: A002 (the word of the command line and the RPC)
+        remote: bool = False,
+    ) -> Answer:
+        """Run the named tool for one host; without ``host`` for the only one, or for all.
+
+        ``format`` None means the tool's first. Of all hosts a tool that can `aggregate` makes one
+        answer; hosts that fail are told in its notes. For a ``remote`` caller, parameters that
+        name files are refused and unknown ones only noted.
+
+        Raises NotFoundError for an unknown tool, host, allocator ...; UsageError for a bad
+        parameter or format, or where the tool shows one host and there are several; ForbiddenError;
+        InputError when no host can be read; DeadlineError or CancelledError.
+        """
+        tool = find_tool(name)
+        chosen = tool.checked_format(format)
+        given = dict(parameters or {})
+        notes = _remote(tool, given) if remote else ()
+        # A parameter of that name means the same.
+        host = host or str(given.get("host") or "")
+        given.pop("host", None) if "host" in tool.parameters.model_fields else None
+        question = tool.validated(given)
+        files = _files(session, host)
+        if len(files) == 1:
+            answer = self._of_one(tool, files[0], question, chosen)
+        elif tool.aggregate is None:
+            raise UsageError(f"{name} shows one host; there is: {_names(files)}")
+        else:
+            answer = self._of_all(tool, files, question, chosen)
+        return Answer(answer.content, answer.format, answer.warnings, (*notes, *answer.notes))
+
+    def sql(
+        self,
+        session: Session,
+        query: str,
+        *,
+        host: str = "",
+        memory_limit_bytes: int | None = None,
+    ) -> pa.Table:
+        """The answer to one reading SQL statement over the tables of one host's profile.
+
+        Raises as `Profile.sql` does, NotFoundError for an unknown host, UsageError where there are
+        several and none is named.
+        """
+        with self.cache.lease(only_host(session, host, "sql")) as profile:
+            return profile.sql(query, memory_limit_bytes=memory_limit_bytes)
+
+    def tables(self, session: Session, *, host: str = "") -> list[str]:
+        """Names of the tables that a query over one host's profile may use, sorted."""
+        with self.cache.lease(only_host(session, host, "sql")) as profile:
+            return profile.tables
+
+    def _of_one(self, tool: Tool, file: HostFile, question: BaseModel, chosen: str) -> Answer:
+        def make() -> Answer:
+            with self.cache.lease(file) as profile, profile.question() as warnings:
+                content = tool.run(profile, question, chosen)
+                return Answer(content, chosen, tuple(warnings()))
+
+        check_deadline()
+        if _names_files(tool, question):
+            # Their content is not part of what an answer is known by.
+            return make()
+        return self._answers.get(_key(tool, [file], question, chosen), make, lambda _: True)
+
+    def _of_all(
+        self, tool: Tool, files: list[HostFile], question: BaseModel, chosen: str
+    ) -> Answer:
+        aggregate = tool.aggregate
+        if aggregate is None:
+            raise TypeError(f"{tool.name} makes no answer of several")
+
+        def make() -> Answer:
+            answers = fan_out(lambda file: self._of_one(tool, file, question, chosen), files)
+            parts: list[tuple[str, Answer]] = []
+            notes: list[str] = []
+            errors: list[PeaklineError] = []
+            for file, answer in zip(files, answers, strict=True):
+                if isinstance(answer, Answer):
+                    parts.append((file.host, answer))
+                else:
+                    errors.append(answer)
+                    notes.append(f"host {file.host}: {answer}")
+            if not parts:
+                raise errors[0]
+            check_deadline()
+            content = aggregate([(h, part.content) for h, part in parts], question, chosen)
+            return Answer(content, chosen, _warnings_of(parts), tuple(notes))
+
+        key = _key(tool, files, question, chosen)
+        # What failed may have been the network.
+        return self._answers.get(key, make, lambda answer: not answer.notes)
+
+
+def _remote(tool: Tool, given: dict[str, object]) -> tuple[str, ...]:
+    """Take the parameters out that the tool does not know, and tell of them.
+
+    Raises ForbiddenError for one that is for local callers only.
+    """
+    fields = tool.parameters.model_fields
+    notes = []
+    for name in list(given):
+        field = fields.get(name)
+        if field is None:
+            del given[name]
+            notes.append(f"parameter {name!r:.80} is not known to {tool.name} and was ignored")
+        elif name in tool.local_only:
+            raise ForbiddenError(f"{tool.name}: parameter {name} is for local callers only")
+    return tuple(notes)
+
+
+def _names_files(tool: Tool, question: BaseModel) -> bool:
+    return any(getattr(question, name) is not None for name in tool.local_only)
+
+
+def _files(session: Session, host: str) -> list[HostFile]:
+    if host:
+        return [session.host(host)]
+    files = session.hosts()
+    if not files:
+        raise NotFoundError(f"session {session.name}: no profile in it")
+    return files
+
+
+def only_host(session: Session, host: str, what: str) -> HostFile:
+    """The file of ``host``, or of the only one; UsageError says that ``what`` needs one."""
+    files = _files(session, host)
+    if len(files) > 1:
+        raise UsageError(f"{what} needs one host; there is: {_names(files)}")
+    return files[0]
+
+
+def _names(files: list[HostFile]) -> str:
+    more = len(files) - _LISTED
+    listed = ", ".join(file.host for file in files[:_LISTED])
+    return listed + (f" and {more} more" if more > 0 else "")
+
+
+def _key(tool: Tool, files: list[HostFile], question: BaseModel, chosen: str) -> Hashable:
+    stamps = tuple((file.host, file.stamp()) for file in files)
+    return tool.name, chosen, question, stamps
+
+
+def _warnings_of(parts: list[tuple[str, Answer]]) -> tuple[ProfileWarning, ...]:
+    """The warnings of several hosts: counts added up by kind, the detail of the first."""
+    total: dict[str, ProfileWarning] = {}
+    for host, answer in parts:
+        for kind, count, detail in answer.warnings:
+            before = total.get(kind)
+            total[kind] = (
+                ProfileWarning(kind, count, f"{host}: {detail}")
+                if before is None
+                else before._replace(count=before.count + count)
+            )
+    return tuple(total.values())

@@ -1,0 +1,174 @@
+"""Decoded profiles that several requests share, and no more of them than fit."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from peakline.engine.flights import Flights
+from peakline.profile import Profile
+from peakline.repository import HostFile
+
+__all__ = ["CacheStats", "ProfileCache"]
+
+
+@dataclass(frozen=True)
+class CacheStats:
+    """Since the start: leases of a profile that was there, of one that was not, and profiles
+    given up; at present: how many profiles, and their ``bytes``.
+    """
+
+    hits: int
+    misses: int
+    evictions: int
+    bytes: int
+    profiles: int
+
+
+@dataclass
+class _Entry:
+    path: str
+    profile: Profile
+    leases: int
+    size: int = 0
+    is_kept: bool = True
+    """Whether it still is in the cache; else the last who has it on lease closes it."""
+
+
+class ProfileCache:
+    """Profiles by the content they were read from (`HostFile.stamp`), the least used given up
+    first when they hold more than ``max_bytes`` together or are more than ``max_profiles``.
+
+    Only profiles that nobody uses are given up; sizes are taken when a lease ends, so a cache too
+    small for what is in use at the moment shrinks as soon as that is done.
+    """
+
+    def __init__(
+        self, max_bytes: int, max_profiles: int = 64, *, max_unpacked_bytes: int | None = None
+    ) -> None:
+        self._max_bytes, self._max_profiles = max_bytes, max_profiles
+        self._max_unpacked_bytes = max_unpacked_bytes
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+        self._stamps: dict[str, Hashable] = {}
+        """The content that each path was last seen with."""
+        self._opening: Flights[Hashable, None] = Flights()
+        self._hits = self._misses = self._evictions = self._bytes = 0
+
+    @contextmanager
+    def lease(self, file: HostFile, *, keep: bool = True) -> Iterator[Profile]:
+        """The profile of ``file``, which stays open for the block. Do not close it.
+
+        Opened once, however many ask; not ``keep``: what is not there already is opened for this
+        lease alone and closed afterwards. Raises NotFoundError or InputError when the file
+        cannot be read, DeadlineError or CancelledError.
+        """
+        stamp: Hashable = file.stamp()
+        entry = self._taken(stamp)
+        if entry is None and not keep:
+            with open_profile(file, self._max_unpacked_bytes) as profile:
+                yield profile
+            return
+        while entry is None:
+            opened: list[_Entry] = []
+            self._opening.run(stamp, lambda: opened.append(self._open(file, stamp)))  # noqa: B023
+            entry = opened[0] if opened else self._taken(stamp)
+        try:
+            yield entry.profile
+        finally:
+            self._give_back(entry)
+
+    def stats(self) -> CacheStats:
+        """What has happened so far."""
+        with self._lock:
+            return CacheStats(
+                self._hits, self._misses, self._evictions, self._bytes, len(self._entries)
+            )
+
+    def clear(self) -> None:
+        """Give up every profile; those on lease are closed when their leases end."""
+        with self._lock:
+            closing = self._drop(list(self._entries))
+        _close(closing)
+
+    def _taken(self, stamp: Hashable) -> _Entry | None:
+        with self._lock:
+            entry = self._entries.get(stamp)
+            if entry is not None:
+                self._hits += 1
+                entry.leases += 1
+                self._entries.move_to_end(stamp)
+            return entry
+
+    def _open(self, file: HostFile, stamp: Hashable) -> _Entry:
+        """Open the file and put it into the cache, on lease to the caller."""
+        entry = self._taken(stamp)
+        if entry is not None:
+            # Somebody else was a moment faster.
+            return entry
+        entry = _Entry(file.path, open_profile(file, self._max_unpacked_bytes), 1)
+        with self._lock:
+            self._misses += 1
+            before = self._stamps.get(file.path)
+            # Nobody will ask for the file's former content again.
+            closing = self._drop([before]) if before in self._entries else []
+            self._stamps[file.path] = stamp
+            self._entries[stamp] = entry
+        _close(closing)
+        return entry
+
+    def _give_back(self, entry: _Entry) -> None:
+        size = entry.profile.nbytes
+        with self._lock:
+            entry.leases -= 1
+            if entry.is_kept:
+                self._bytes += size - entry.size
+                entry.size = size
+                closing = self._over_limit()
+            else:
+                closing = [] if entry.leases else [entry]
+        _close(closing)
+
+    def _over_limit(self) -> list[_Entry]:
+        """Take out what is too much, the least recently used first; returns what to close."""
+        closing: list[_Entry] = []
+        for stamp in list(self._entries):
+            if self._bytes <= self._max_bytes and len(self._entries) <= self._max_profiles:
+                break
+            if not self._entries[stamp].leases:
+                closing += self._drop([stamp])
+        return closing
+
+    def _drop(self, stamps: list[Hashable]) -> list[_Entry]:
+        """Take entries out; returns those that nobody uses, to be closed without the lock."""
+        dropped = [self._entries.pop(stamp) for stamp in stamps]
+        for stamp, entry in zip(stamps, dropped, strict=True):
+            entry.is_kept = False
+            self._bytes -= entry.size
+            self._evictions += 1
+            if self._stamps.get(entry.path) == stamp:
+                del self._stamps[entry.path]
+        return [entry for entry in dropped if not entry.leases]
+
+
+def open_profile(file: HostFile, max_unpacked_bytes: int | None = None) -> Profile:
+    """The profile of one host's file, and of no other; raises NotFoundError or InputError.
+
+    A gzip file may expand to ``max_unpacked_bytes``, None as for `open_reader`.
+    What is remembered of it is known by that file's content, and a caller may be anybody.
+    """
+    from peakline.analysis.derived import DERIVED
+    from peakline.sources import open_reader
+
+    reader = open_reader(
+        file.path, max_unpacked_bytes=max_unpacked_bytes, storage_options=file.storage_options
+    )
+    return Profile(reader, derived=DERIVED, is_alone=True)
+
+
+def _close(entries: list[_Entry]) -> None:
+    for entry in entries:
+        entry.profile.close()

@@ -1,0 +1,194 @@
+"""Which tools have something to show for a session, reading as little as possible."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from peakline.deadline import check_deadline
+from peakline.engine.flights import Flights
+from peakline.engine.profile_cache import ProfileCache
+from peakline.errors import BusyError, CancelledError, DeadlineError, PeaklineError
+from peakline.repository import HostFile, Session
+from peakline.tools import find_tool, tool_names
+
+__all__ = ["ToolIndex"]
+
+_AGAIN_S = 60.0
+_SETTLED_S = 2.0
+"""A directory's time of change may stay the same that long while files come."""
+_XSPACE = "xplane"
+_PLAIN_SUFFIX = ".xplane.pb"
+_XSPACE_SUFFIXES = (_PLAIN_SUFFIX, ".xplane.pb.gz")
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What was found in one file; ``is_readable`` false: nothing could be."""
+
+    file: HostFile
+    stamp: Hashable
+    tools: frozenset[str]
+    asked: frozenset[str]
+    """The tools that were looked for."""
+    is_readable: bool = True
+
+    def is_current(self) -> bool:
+        """Whether the same would be found again."""
+        try:
+            return self.is_readable and self.file.stamp() == self.stamp
+        except PeaklineError:
+            return False
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of one session, and what it was concluded from."""
+
+    stamp: Hashable
+    checked: float
+    is_settled: bool
+    """Whether the directory had rested when it was looked at."""
+    files: dict[str, _Seen]
+    tools: list[str]
+    is_whole: bool = True
+    """False: a deadline came before all was seen."""
+
+
+class ToolIndex:
+    """Tools by session, remembered by the stamps of the directory and of the files looked at."""
+
+    def __init__(self, cache: ProfileCache) -> None:
+        self._cache = cache
+        self._known: dict[str, _Known] = {}
+        self._flights: Flights[str, _Known] = Flights()
+
+    def tools(self, session: Session) -> list[str]:
+        """The union over all hosts, sorted; a host that cannot be read has none."""
+        known = self._known.get(session.path)
+        if known is None or not self._is_fresh(known, session):
+            known = self._flights.run(session.path, lambda: self._look(session))
+        return list(known.tools)
+
+    def known(self, session: Session) -> list[str]:
+        """What `tools` found until now, without a look; maybe not all, maybe out of date."""
+        known = self._known.get(session.path)
+        return [] if known is None else list(known.tools)
+
+    @staticmethod
+    def _is_fresh(known: _Known, session: Session) -> bool:
+        age = time.monotonic() - known.checked
+        lasting = _AGAIN_S if known.is_settled else _SETTLED_S
+        return known.is_whole and age < lasting and known.stamp == session.stamp()
+
+    def _look(self, session: Session) -> _Known:
+        known = self._known.get(session.path)
+        if known is not None and self._is_fresh(known, session):
+            return known
+        # Taken first: what changes from now on is noticed the next time.
+        stamp, checked = session.stamp(), time.monotonic()
+        is_settled = _is_settled(session)
+        rests = known is not None and known.stamp == stamp and known.is_settled and known.is_whole
+        if known is not None and rests and all(seen.is_current() for seen in known.files.values()):
+            # No file came or went; those that nobody looked at could add nothing.
+            now = self._known[session.path] = replace(known, checked=checked)
+            return now
+        check_deadline()
+        files = session.hosts()
+        before = known.files if known is not None else {}
+        seen: dict[str, _Seen] = {}
+        found: frozenset[str] = frozenset()
+        try:
+            for file in files:
+                wanted = _possible(file) - found
+                if not wanted:
+                    # Nothing that a file of this kind could add.
+                    continue
+                check_deadline()
+                this = self._in_file(file, wanted, before.get(file.path))
+                seen[file.path] = this
+                found |= this.tools
+        except (BusyError, CancelledError, DeadlineError):
+            # Whoever asks next goes on from here.
+            kept = {file.path: before[file.path] for file in files if file.path in before} | seen
+            tools = sorted(frozenset[str]().union(*(this.tools for this in kept.values())))
+            self._known[session.path] = _Known(
+                stamp, checked, is_settled, kept, tools, is_whole=False
+            )
+            raise
+        now = _Known(stamp, checked, is_settled, seen, sorted(found))
+        self._known[session.path] = now
+        return now
+
+    def _in_file(self, file: HostFile, wanted: frozenset[str], before: _Seen | None) -> _Seen:
+        """Which of ``wanted`` one file has, or more where that was found out before."""
+        try:
+            stamp = file.stamp()
+        except PeaklineError:
+            return _Seen(file, None, frozenset(), wanted, is_readable=False)
+        if before is not None and before.stamp == stamp and before.is_readable:
+            if wanted <= before.asked:
+                return before
+            wanted |= before.asked
+        ruled_out = _ruled_out(file) & wanted
+        if ruled_out == wanted:
+            return _Seen(file, stamp, frozenset(), wanted)
+        try:
+            with self._cache.lease(file, keep=False) as profile:
+                if profile.format != _XSPACE:
+                    # Whatever the name says.
+                    wanted, ruled_out = _all_tools(), frozenset()
+                asked = wanted - ruled_out
+                names = frozenset(name for name in asked if find_tool(name).supports(profile))
+        except (BusyError, CancelledError, DeadlineError):
+            raise
+        except PeaklineError:
+            return _Seen(file, stamp, frozenset(), wanted, is_readable=False)
+        return _Seen(file, stamp, names, wanted)
+
+
+def _is_settled(session: Session) -> bool:
+    try:
+        return time.time() - Path(session.path).stat().st_mtime > _SETTLED_S
+    except OSError:
+        # A remote one is known by its listing.
+        return True
+
+
+def _possible(file: HostFile) -> frozenset[str]:
+    """The tools that a file of that name can have."""
+    return _tools_of_xspaces() if file.path.endswith(_XSPACE_SUFFIXES) else _all_tools()
+
+
+@cache
+def _all_tools() -> frozenset[str]:
+    return frozenset(tool_names())
+
+
+@cache
+def _tools_of_xspaces() -> frozenset[str]:
+    from peakline.sources.xplane.reader import TABLES
+
+    return frozenset(name for name in tool_names() if find_tool(name).may_support(TABLES))
+
+
+def _ruled_out(file: HostFile) -> frozenset[str]:
+    """The tools that a short look at the bytes shows the file not to have, without opening it."""
+    from peakline.sources.xplane.presence import may_name_memory_events
+
+    if not file.path.endswith(_PLAIN_SUFFIX) or may_name_memory_events(file.path):
+        return frozenset()
+    return _tools_of_memory()
+
+
+@cache
+def _tools_of_memory() -> frozenset[str]:
+    """Those of an XSpace's tools that show nothing but memory events."""
+    from peakline.sources.xplane.presence import MEMORY_TABLES
+    from peakline.sources.xplane.reader import TABLES
+
+    left = TABLES - MEMORY_TABLES
+    return frozenset(name for name in _tools_of_xspaces() if not find_tool(name).may_support(left))

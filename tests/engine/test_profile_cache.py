@@ -1,0 +1,180 @@
+"""Shared profiles: opened once, given up when too many, closed only when nobody uses them."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.engine.ending import DATA, EndingAt, session_of
+
+from peakline.deadline import within
+from peakline.engine import ProfileCache
+from peakline.errors import DeadlineError, NotFoundError, UnknownFormatError, UsageError
+
+MULTIHOST = DATA / "sessions/tf2_multihost/plugins/profile/2026_11_20_17_33_46"
+ONE = MULTIHOST / "localhost_47507.xplane.pb"
+OTHER = MULTIHOST / "localhost_56665.xplane.pb"
+PLENTY = 1 << 30
+
+
+@pytest.fixture
+def hosts(tmp_path):
+    """Three hosts with real profiles."""
+    names = {"a.xplane.pb": ONE, "b.xplane.pb": OTHER, "c.xplane.pb": ONE}
+    return session_of(tmp_path, names).hosts()
+
+
+def is_open(profile) -> bool:
+    try:
+        profile.columns("planes")
+    except UsageError:
+        return False
+    return True
+
+
+def counts(cache: ProfileCache) -> tuple[int, int, int, int]:
+    stats = cache.stats()
+    return stats.hits, stats.misses, stats.evictions, stats.profiles
+
+
+def test_the_same_content_is_opened_once(hosts):
+    cache = ProfileCache(PLENTY)
+    with cache.lease(hosts[0]) as first, cache.lease(hosts[0]) as second:
+        assert first is second
+    with cache.lease(hosts[0]) as third:
+        assert third is first
+    assert counts(cache) == (2, 1, 0, 1)
+
+
+def test_many_at_once_open_once(hosts):
+    cache = ProfileCache(PLENTY)
+    start = threading.Barrier(16)
+
+    def ask(_):
+        start.wait()
+        with cache.lease(hosts[0]) as profile:
+            return id(profile)
+
+    with ThreadPoolExecutor(16) as pool:
+        assert len(set(pool.map(ask, range(16)))) == 1
+    assert counts(cache) == (15, 1, 0, 1)
+
+
+def test_it_knows_how_much_it_holds(hosts):
+    cache = ProfileCache(PLENTY)
+    with cache.lease(hosts[1]) as profile:
+        profile.columns("events")
+    assert cache.stats().bytes == profile.nbytes
+    # 16 columns of 4 to 8 bytes per event, twice where the reader keeps what it was made of.
+    assert 20 * profile.columns("events").rows < profile.nbytes < 1 << 24
+    cache.clear()
+    assert (cache.stats().bytes, cache.stats().profiles) == (0, 0)
+    assert not is_open(profile)
+
+
+def test_the_least_recently_used_goes_first(hosts):
+    cache = ProfileCache(PLENTY, max_profiles=2)
+    opened = {}
+    for number in (0, 1, 0, 2):
+        with cache.lease(hosts[number]) as opened[number]:
+            pass
+    assert [is_open(opened[number]) for number in (0, 1, 2)] == [True, False, True]
+    assert counts(cache) == (1, 3, 1, 2)
+
+
+def test_bytes_are_bounded_too(hosts):
+    cache = ProfileCache(1)
+    with cache.lease(hosts[0]) as profile:
+        profile.columns("events")
+    assert not is_open(profile)
+    assert (cache.stats().bytes, cache.stats().profiles) == (0, 0)
+
+
+def test_nothing_in_use_is_closed(hosts):
+    cache = ProfileCache(PLENTY, max_profiles=1)
+    with cache.lease(hosts[0]) as first:
+        with cache.lease(hosts[1]) as second:
+            with cache.lease(hosts[0]) as again:
+                assert again is first
+            assert is_open(first)
+            assert is_open(second)
+            cache.clear()
+            assert is_open(second)
+        assert not is_open(second)
+        assert is_open(first)
+    assert not is_open(first)
+
+
+def test_a_changed_file_is_read_anew_and_the_old_one_given_up(hosts):
+    cache = ProfileCache(PLENTY)
+    with cache.lease(hosts[0]) as before:
+        content = OTHER.read_bytes()
+        new = hosts[0].path + ".new"
+        with open(new, "wb") as file:  # noqa: PTH123 (as another program would)
+            file.write(content)
+        os.replace(new, hosts[0].path)  # noqa: PTH105
+        with cache.lease(hosts[0]) as after:
+            assert after is not before
+            assert after.columns("planes").rows > 0
+        assert is_open(before)
+    assert not is_open(before)
+    assert counts(cache)[3] == 1
+
+
+def test_what_is_not_kept_is_closed_and_what_is_there_is_used(hosts):
+    cache = ProfileCache(PLENTY)
+    with cache.lease(hosts[0], keep=False) as passing:
+        assert counts(cache) == (0, 0, 0, 0)
+    assert not is_open(passing)
+    with cache.lease(hosts[0]) as kept, cache.lease(hosts[0], keep=False) as same:
+        assert same is kept
+    assert is_open(kept)
+
+
+def test_what_cannot_be_opened_is_an_error_each_time(tmp_path):
+    (tmp_path / "text").write_text("nothing of any kind")
+    (host,) = session_of(tmp_path / "logs", {"a.profile": tmp_path / "text"}).hosts()
+    cache = ProfileCache(PLENTY)
+    for _ in range(2):
+        with pytest.raises(UnknownFormatError), cache.lease(host):
+            pass
+    os.unlink(host.path)  # noqa: PTH108
+    with pytest.raises(NotFoundError), cache.lease(host):
+        pass
+    assert counts(cache) == (0, 0, 0, 0)
+
+
+def test_an_opening_that_is_ended_leaves_nothing_behind(hosts):
+    cache = ProfileCache(PLENTY)
+    with within(EndingAt(1)), pytest.raises(DeadlineError), cache.lease(hosts[0]):
+        pass
+    assert counts(cache) == (0, 0, 0, 0)
+    with cache.lease(hosts[0]) as profile:
+        assert is_open(profile)
+
+
+def test_waiting_for_a_lock_of_the_profile_ends_too(hosts):
+    """One reads, or computes; the other one's deadline does not wait for it."""
+    cache = ProfileCache(PLENTY)
+    locked, go_on = threading.Event(), threading.Event()
+
+    def keep_busy() -> None:
+        with cache.lease(hosts[0]) as profile, profile._lock:
+            locked.set()
+            go_on.wait(60)
+
+    thread = threading.Thread(target=keep_busy)
+    thread.start()
+    assert locked.wait(60)
+    began = time.monotonic()
+    from peakline.deadline import Deadline
+
+    with within(Deadline(0.05)), cache.lease(hosts[0]) as profile, pytest.raises(DeadlineError):
+        profile.columns("events")
+    assert time.monotonic() - began < 30
+    go_on.set()
+    thread.join(60)
+    assert profile.columns("events").rows > 0

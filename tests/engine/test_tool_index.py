@@ -1,0 +1,228 @@
+"""Which tools a session has: over all hosts, read as little as possible, noticed when changed."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+from tests.engine.ending import DATA, EndingAt, session_of
+
+from peakline.deadline import within
+from peakline.engine import Engine, tool_index
+from peakline.errors import DeadlineError, NotFoundError
+from peakline.repository import Repository
+from peakline.sources.xplane.reader import XPlaneReader
+
+SESSIONS = DATA / "sessions"
+MULTIHOST = SESSIONS / "tf2_multihost/plugins/profile/2026_11_20_17_33_46"
+WITH_MEMORY = MULTIHOST / "localhost_47507.xplane.pb"
+WITHOUT_MEMORY = SESSIONS / "jax_cpu/plugins/profile/2026_11_20_17_20_28/vm.xplane.pb.gz"
+RUN = DATA / "run_metadata/tf1_grpc.pb.gz"
+GRAPH = DATA / "text/graph.pbtxt.gz"
+XSPACE_TOOLS = ["memory_profile", "trace_viewer"]
+
+
+@pytest.fixture
+def engine():
+    return Engine()
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The files that were opened, in order."""
+    paths = []
+    create = XPlaneReader.__init__
+
+    def noting(self, file, form="xplane"):
+        paths.append(file.path.rpartition("/")[2])
+        create(self, file, form)
+
+    monkeypatch.setattr(XPlaneReader, "__init__", noting)
+    return paths
+
+
+class Clock:
+    """Time that goes on when it is told to."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(tool_index.time, "monotonic", lambda: self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    # A directory that has been as it is for a long time.
+    monkeypatch.setattr(tool_index, "_is_settled", lambda _: True)
+    return Clock(monkeypatch)
+
+
+def test_one_file_decides_where_it_has_everything(engine, tmp_path, opened):
+    files = {f"{name}.xplane.pb": WITH_MEMORY for name in "abcdefgh"}
+    assert engine.tools(session_of(tmp_path, files)) == XSPACE_TOOLS
+    assert opened == ["a.xplane.pb"]
+
+
+def test_all_hosts_count_not_the_first(engine, tmp_path, opened):
+    files = {"a.xplane.pb.gz": WITHOUT_MEMORY, "b.xplane.pb": WITH_MEMORY}
+    files |= {"c.xplane.pb": WITH_MEMORY}
+    assert engine.tools(session_of(tmp_path, files)) == XSPACE_TOOLS
+    assert opened == ["a.xplane.pb.gz", "b.xplane.pb"]
+
+
+def test_hosts_without_memory_events_are_not_opened(engine, tmp_path, opened):
+    plain = tmp_path / "plain"
+    plain.write_bytes(gzip.decompress(WITHOUT_MEMORY.read_bytes()))
+    files = {f"{name}.xplane.pb": plain for name in "abcdefgh"}
+    assert engine.tools(session_of(tmp_path, files)) == ["trace_viewer"]
+    assert opened == ["a.xplane.pb"]
+
+
+def test_tools_that_no_host_has(engine, tmp_path):
+    session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})
+    assert engine.tools(session) == ["trace_viewer"]
+
+
+@pytest.mark.parametrize(
+    ("source", "tools"),
+    [
+        (RUN, ["graph", "memory_profile", "op_stats", "trace_viewer"]),
+        (GRAPH, ["graph", "op_stats"]),
+        (DATA / "memory_log/eager_default_allocator.log.gz", ["memory_profile"]),
+        (DATA / "chrome_trace/noleak.pt.trace.json.gz", ["memory_profile", "trace_viewer"]),
+        (DATA / "pprof/device_memory.pprof.pb.gz", ["memory_profile"]),
+    ],
+    ids=lambda value: value.name if hasattr(value, "name") else "",
+)
+def test_other_formats(engine, tmp_path, source, tools):
+    assert engine.tools(session_of(tmp_path, {"a.profile": source})) == tools
+
+
+def test_formats_add_up(engine, tmp_path):
+    session = session_of(tmp_path, {"a.profile": GRAPH, "b.xplane.pb": WITH_MEMORY})
+    assert engine.tools(session) == ["graph", "memory_profile", "op_stats", "trace_viewer"]
+
+
+def test_a_name_may_be_wrong_about_the_format(engine, tmp_path):
+    assert engine.tools(session_of(tmp_path, {"a.xplane.pb": GRAPH})) == ["graph", "op_stats"]
+
+
+def test_a_host_that_cannot_be_read_has_none(engine, tmp_path):
+    text = tmp_path / "text"
+    text.write_text("nothing")
+    session = session_of(tmp_path / "x", {"a.xplane.pb": text, "b.xplane.pb.gz": WITHOUT_MEMORY})
+    assert engine.tools(session) == ["trace_viewer"]
+    session = session_of(tmp_path / "y", {"a.xplane.pb": text})
+    assert engine.tools(session) == []
+
+
+def test_it_remembers(engine, tmp_path, opened, clock):
+    session = session_of(tmp_path, {"a.xplane.pb": WITH_MEMORY})
+    for _ in range(3):
+        assert engine.tools(session) == XSPACE_TOOLS
+    assert len(opened) == 1
+    clock.now += 61
+    assert engine.tools(session) == XSPACE_TOOLS
+    assert len(opened) == 1
+
+
+def test_a_new_host_is_noticed_at_once(engine, tmp_path, opened, clock):  # noqa: ARG001
+    session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})
+    assert engine.tools(session) == ["trace_viewer"]
+    shutil.copyfile(WITH_MEMORY, f"{session.path}/b.xplane.pb")
+    assert engine.tools(session) == XSPACE_TOOLS
+    assert opened == ["a.xplane.pb.gz", "b.xplane.pb"]
+
+
+def test_a_file_that_changed_in_place_is_noticed_within_a_minute(engine, tmp_path, clock):
+    session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})
+    assert engine.tools(session) == ["trace_viewer"]
+    with open(f"{session.path}/a.xplane.pb.gz", "wb") as file:  # noqa: PTH123
+        file.write(WITH_MEMORY.read_bytes())
+    assert engine.tools(session) == ["trace_viewer"]
+    clock.now += 61
+    assert engine.tools(session) == XSPACE_TOOLS
+
+
+def test_a_directory_that_changed_a_moment_ago_is_looked_at_again(
+    engine, tmp_path, monkeypatch, opened
+):
+    clock = Clock(monkeypatch)
+    session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})
+    assert engine.tools(session) == ["trace_viewer"]
+    shutil.copyfile(WITH_MEMORY, f"{session.path}/b.xplane.pb")
+    # As on a file system whose clock has not moved on.
+    monkeypatch.setattr(type(session), "stamp", lambda _: "same")
+    known = engine._index._known
+    known[session.path] = replace(known[session.path], stamp="same")
+    assert engine.tools(session) == ["trace_viewer"]
+    clock.now += 3
+    assert engine.tools(session) == XSPACE_TOOLS
+    assert opened == ["a.xplane.pb.gz", "b.xplane.pb"]
+
+
+def test_a_session_that_is_gone(engine, tmp_path):
+    session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})
+    engine.tools(session)
+    shutil.rmtree(session.path)
+    with pytest.raises(NotFoundError):
+        engine.tools(session)
+
+
+def test_it_ends_at_the_deadline_and_answers_the_next_time(engine, tmp_path):
+    session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY, "b.xplane.pb": WITH_MEMORY})
+    for look in range(1, 100):
+        try:
+            with within(EndingAt(look)):
+                engine.tools(session)
+            break
+        except DeadlineError:
+            continue
+    assert look > 2
+    assert engine.tools(session) == XSPACE_TOOLS
+
+
+def test_what_was_found_before_the_deadline_is_not_looked_for_again(engine, tmp_path, opened):
+    session = session_of(tmp_path, {f"{name}.xplane.pb.gz": WITHOUT_MEMORY for name in "abcd"})
+    assert engine.known_tools(session) == []
+    calls = 0
+    while calls < 100:
+        calls += 1
+        before = len(opened)
+        try:
+            # One host is opened with fewer looks than that, four are not.
+            with within(EndingAt(12)):
+                tools = engine.tools(session)
+        except DeadlineError:
+            assert len(opened) > before
+            continue
+        break
+    assert calls > 2
+    assert tools == engine.known_tools(session) == ["trace_viewer"]
+    # The last of each call was ended while it was looked at.
+    assert len(opened) < 4 + calls
+    assert sorted(set(opened)) == [f"{name}.xplane.pb.gz" for name in "abcd"]
+
+
+def test_what_is_known_of_a_part_is_told(engine, tmp_path):
+    session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY, "b.profile": GRAPH})
+    for look in range(2, 100):
+        with within(EndingAt(look)), suppress(DeadlineError):
+            engine.tools(session)
+        if engine.known_tools(session):
+            break
+    assert engine.known_tools(session) == ["trace_viewer"]
+    assert engine.tools(session) == ["graph", "op_stats", "trace_viewer"]
+
+
+def test_profiles_in_use_are_not_pushed_out(tmp_path):
+    engine = Engine()
+    sessions = [
+        session_of(tmp_path, {"a.xplane.pb": WITH_MEMORY}, f"s{number}") for number in range(5)
+    ]
+    engine.tool(sessions[0], "memory_profile")
+    for session in Repository(tmp_path).sessions():
+        engine.tools(session)
+    assert engine.cache.stats().profiles == 1

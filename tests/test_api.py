@@ -1,0 +1,55 @@
+"""The Python face over sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+import peakline
+from tests.engine.ending import DATA, session_of
+
+MULTIHOST = DATA / "sessions/tf2_multihost"
+HOSTS = ["localhost_47507", "localhost_56665"]
+
+
+def test_a_repository_its_sessions_and_hosts():
+    repository = peakline.Repository(MULTIHOST)
+    (session,) = repository.sessions()
+    assert session.session_id == "2026_11_20_17_33_46"
+    assert repository.session(session.session_id).path == session.path
+    assert session.hosts == HOSTS
+    assert session.tools() == ["memory_profile", "trace_viewer"]
+    assert "tf2_multihost" in repr(repository)
+    assert session.session_id in repr(session)
+
+
+def test_tools_for_one_host_and_for_all():
+    session = peakline.Repository(MULTIHOST).sessions()[0]
+    with session.open("localhost:47507") as profile:
+        right = profile.tool("memory_profile", max_snapshots=5)
+        assert profile.columns("events").rows > 0
+    one = session.tool("memory_profile", host=HOSTS[0], max_snapshots=5)
+    assert (one.content, one.format) == (right.content, right.format)
+    everything = session.tool("memory_profile", format="proto")
+    assert isinstance(everything, peakline.Answer)
+    assert (
+        peakline.Repository(MULTIHOST).sessions()[0].tool("memory_profile").content != one.content
+    )
+
+
+def test_several_hosts_leave_a_choice(tmp_path):
+    session = peakline.Repository(MULTIHOST).sessions()[0]
+    with pytest.raises(peakline.UsageError, match="open needs one host; there is: localhost_47507"):
+        session.open()
+    run = DATA / "run_metadata/tf1_grpc.pb.gz"
+    session_of(tmp_path, {"only.profile": run})
+    with peakline.Repository(tmp_path).session("s").open() as profile:
+        assert profile.format == "run_metadata"
+
+
+def test_errors_of_the_layout(tmp_path):
+    with pytest.raises(peakline.NotFoundError):
+        peakline.Repository(tmp_path / "nowhere").sessions()
+    with pytest.raises(peakline.NotFoundError, match="no session 'x'; there is: "):
+        peakline.Repository(MULTIHOST).session("x")
+    with pytest.raises(peakline.UsageError):
+        peakline.Repository(MULTIHOST).session("../x")

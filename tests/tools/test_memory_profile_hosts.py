@@ -1,0 +1,110 @@
+"""The memory profile of several hosts: equal to what one would merge with message objects."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from google.protobuf import json_format
+from tests.engine.ending import DATA
+from tests.tools.snapshots import alloc, profile_of
+
+import peakline
+from peakline import schema
+from peakline.schema import MemoryProfile
+from peakline.tools import find_tool, run_tool
+
+SESSIONS = DATA / "sessions"
+FILES = {
+    "b": SESSIONS / "tf2_multihost/plugins/profile/2026_11_20_17_33_46/localhost_47507.xplane.pb",
+    "a": SESSIONS / "tf2_two_devices/plugins/profile/2026_11_20_17_20_26/vm.xplane.pb.gz",
+    'odd "]},"\\ ü': DATA / "memory_log/eager_default_allocator.log.gz",
+    "nothing": DATA / "text/graph.pbtxt.gz",
+}
+TOOL = find_tool("memory_profile")
+
+
+def answers(fmt, parameters=None):
+    found = []
+    for host, path in FILES.items():
+        with peakline.open(path) as profile:
+            found.append((host, run_tool(profile, "memory_profile", parameters, fmt).content))
+    return found
+
+
+def merged(parts):
+    """By hand, with upb messages."""
+    whole = MemoryProfile(num_hosts=len(parts))
+    for host, content in parts:
+        message = MemoryProfile.FromString(content)
+        whole.version = message.version
+        for name, profile in message.memory_profile_per_allocator.items():
+            whole.memory_profile_per_allocator[f"{host}/{name}"].CopyFrom(profile)
+            whole.memory_ids.append(f"{host}/{name}")
+        for module in message.hlo_modules:
+            module.id = len(whole.hlo_modules)
+            module.plane_name = f"{host}/{module.plane_name}"
+            whole.hlo_modules.append(module)
+    whole.memory_ids.sort()
+    return whole
+
+
+def join(parts, fmt, parameters=None):
+    return TOOL.aggregate(parts, TOOL.validated(parameters or {}), fmt)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_proto_and_json_are_the_merged_messages(version):
+    given = {"version": version, "max_snapshots": 50}
+    protos = answers("proto", given)
+    right = merged(protos)
+    assert len(right.memory_ids) == 3
+    assert MemoryProfile.FromString(join(protos, "proto", given)) == right
+    text = join(answers("json", given), "json", given)
+    read = json_format.Parse(text, MemoryProfile(), descriptor_pool=schema.POOL)
+    assert read == right
+    assert json.loads(text)["memoryIds"] == list(right.memory_ids)
+
+
+def test_keys_come_sorted_and_strange_names_stay():
+    name = ']},"x":{"memoryProfileSnapshots":[\\"'
+
+    def one(fmt):
+        profile = profile_of([alloc(0, 1, 8, memory_id=name), alloc(1, 2, 4, memory_id="z")])
+        return run_tool(profile, "memory_profile", format=fmt).content
+
+    wanted = sorted([f"h/{name}", "h/z", f"g/{name}", "g/z"])
+    text = json.loads(join([("h", one("json")), ("g", one("json"))], "json"))
+    assert text["memoryIds"] == list(text["memoryProfilePerAllocator"]) == wanted
+    message = MemoryProfile.FromString(join([("h", one("proto")), ("g", one("proto"))], "proto"))
+    assert list(message.memory_ids) == wanted
+
+
+@pytest.mark.parametrize("fmt", ["json", "proto"])
+def test_hosts_without_any_thread_count_and_add_nothing(fmt):
+    assert join([("a", b""), ("b", b"")], fmt) == b""
+    content = run_tool(profile_of([alloc(0, 1, 8)]), "memory_profile", format=fmt).content
+    whole = join([("a", b""), ("b", content)], fmt)
+    hosts = (
+        json.loads(whole)["numHosts"]
+        if fmt == "json"
+        else MemoryProfile.FromString(whole).num_hosts
+    )
+    assert hosts == 2
+
+
+def test_modules_are_numbered_anew_and_keep_their_host():
+    """Only TPUs have module runs."""
+    parts = []
+    for host in ("a", "b"):
+        message = MemoryProfile(num_hosts=1, version=1)
+        message.memory_profile_per_allocator["0"].profile_summary.memory_capacity = 7
+        message.memory_ids.append("0")
+        for number in range(2):
+            message.hlo_modules.add(name=f"m{number}", id=number, plane_name="TPU:0")
+        parts.append((host, message.SerializeToString()))
+    whole = MemoryProfile.FromString(join(parts, "proto"))
+    assert [(m.id, m.plane_name) for m in whole.hlo_modules] == [
+        (0, "a/TPU:0"), (1, "a/TPU:0"), (2, "b/TPU:0"), (3, "b/TPU:0"),
+    ]  # fmt: skip
+    assert whole == merged(parts)
