@@ -1,0 +1,33 @@
+"""Profile running jobs: ask the profilers inside them, on many hosts at once, and keep the answers.
+
+`capture` is the whole of it; `monitor` and `terminate` are the two other calls that a profiler
+answers. docs/capture.md tells what happens when a host is slow, busy, old, dead or broken.
+"""
+
+from __future__ import annotations
+
+from peakline.capture.address import Target, parse_address
+from peakline.capture.client import WorkerError, monitor, terminate
+from peakline.capture.locks import WorkerLocks
+from peakline.capture.options import default_options, profile_options
+from peakline.capture.request import CaptureRequest, capture_deadline_s, default_session_id
+from peakline.capture.result import CaptureResult, HostOutcome, Progress
+from peakline.capture.session import capture
+
+__all__ = [
+    "CaptureRequest",
+    "CaptureResult",
+    "HostOutcome",
+    "Progress",
+    "Target",
+    "WorkerError",
+    "WorkerLocks",
+    "capture",
+    "capture_deadline_s",
+    "default_options",
+    "default_session_id",
+    "monitor",
+    "parse_address",
+    "profile_options",
+    "terminate",
+]

@@ -1,0 +1,133 @@
+"""Reading a ProfileResponse without parsing it: where the profile lies in its bytes.
+
+An answer may hold a gigabyte. Only the fields of the outermost message are looked at; the profile
+is a slice, which is checked and written as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from peakline import schema
+from peakline.errors import InputError
+from peakline.sources.xplane.detect import looks_like_xspace
+from peakline.wire import Buffer, Plan, Spans, as_buffer, decode, stream
+
+__all__ = ["Answer", "ToolFile", "check_xspace", "has_events", "read_answer"]
+
+_RESPONSE = "tensorflow.ProfileResponse"
+_TOOL_DATA = "tensorflow.ProfileToolData"
+_SPACE = "tensorflow.profiler.XSpace"
+_XSPACE_FILE = "xplane.pb"
+
+
+@dataclass(frozen=True)
+class ToolFile:
+    """A file that an old server made for one tool: its name without the host, and where it lies."""
+
+    name: str
+    start: int
+    length: int
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A ProfileResponse. The profile is ``buffer`` at ``xspace``, all spans after one another.
+
+    A message may be split over several occurrences of its field; their merge is the message that
+    their bytes make, one after the other.
+    """
+
+    buffer: Buffer
+    xspace: Spans
+    empty_trace: bool
+    tool_files: tuple[ToolFile, ...]
+
+    @property
+    def size(self) -> int:
+        """The length of the profile in bytes."""
+        return int(self.xspace.length.sum())
+
+
+def read_answer(content: bytes) -> Answer:
+    """Find the parts of an answer; InputError when it is no ProfileResponse.
+
+    Servers before emit_xspace may send the profile as a tool's file, ``xplane.pb``.
+    """
+    buffer = as_buffer(content)
+    decoded = decode(buffer, _answer_plan())
+    if decoded.damage:
+        raise InputError("its answer is damaged, or no ProfileResponse")
+    xspace = decoded["xspace"].spans("value")
+    files = decoded["tool_data"]
+    names = files.spans("name").texts(buffer)
+    data = files.spans("data")
+    spans = zip(names, data.start.tolist(), data.length.tolist(), strict=True)
+    found = tuple(ToolFile(*span) for span in spans)
+    empty = bool(decoded[""].array("empty_trace")[0])
+    if len(content) and not (len(xspace) or found or decoded[""].array("empty_trace?")[0]):
+        raise InputError("its answer holds nothing that a ProfileResponse has")
+    if not len(xspace):
+        rows = [row for row, file in enumerate(found) if file.name == _XSPACE_FILE]
+        xspace = data.take(np.array(rows, dtype=np.int64))
+        found = tuple(file for file in found if file.name != _XSPACE_FILE)
+    return Answer(buffer, xspace.take(xspace.length > 0), empty, found)
+
+
+def check_xspace(answer: Answer) -> None:
+    """Raise InputError when what stands for the profile is no XSpace."""
+    for row in range(len(answer.xspace)):
+        start, length = int(answer.xspace.start[row]), int(answer.xspace.length[row])
+        reason = looks_like_xspace(answer.buffer[start : start + length])
+        if reason is not None:
+            raise InputError(f"what it sent as the profile is {reason}")
+    damage = decode(answer.buffer, _outline_plan(), answer.xspace).damage
+    if damage:
+        raise InputError(
+            f"the profile it sent is damaged in {damage.places} places, "
+            f"first at byte {damage.first_offset} of the answer"
+        )
+
+
+def has_events(buffer: Buffer, spans: Spans | None = None) -> bool:
+    """Whether an XSpace holds any event; reads no further than the first."""
+    parts = stream(buffer, _events_plan(), spans)
+    return any(part.tables["planes.lines.events"].rows for part in parts)
+
+
+@cache
+def _answer_plan() -> Plan:
+    """The fields of a ProfileResponse, with the profile as bytes that may come several times.
+
+    A plan gives the last occurrence of a field that is not repeated, as parsers do with numbers.
+    """
+    from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+    from google.protobuf.descriptor_pool import DescriptorPool
+
+    file = FileDescriptorProto(name="answer.proto", syntax="proto3")
+    for name in (_TOOL_DATA, _RESPONSE):
+        message = file.message_type.add()
+        schema.descriptor(name).CopyToProto(message)
+    file.package = _RESPONSE.partition(".")[0]
+    xspace = next(field for field in file.message_type[1].field if field.name == "xspace")
+    xspace.label = FieldDescriptorProto.LABEL_REPEATED
+    xspace.type = FieldDescriptorProto.TYPE_BYTES
+    xspace.ClearField("type_name")
+    pool = DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    paths = ("empty_trace?", "xspace", "tool_data.name", "tool_data.data")
+    return Plan(pool.FindMessageTypeByName(_RESPONSE), paths)
+
+
+@cache
+def _outline_plan() -> Plan:
+    return Plan(schema.descriptor(_SPACE), ("planes.lines",), containers=("", "planes"))
+
+
+@cache
+def _events_plan() -> Plan:
+    containers = ("", "planes", "planes.lines")
+    return Plan(schema.descriptor(_SPACE), ("planes.lines.events.@",), containers=containers)

@@ -1,0 +1,102 @@
+"""What old profilers leave behind: files on a disk they share with us, and files for single tools.
+
+A server from before ``emit_xspace`` saves its profile under the root it is given, and may send
+files that it made for the tools it was asked for. Upstream's client writes those beside the
+profile (xla/tsl/profiler/rpc/client/save_profile.cc), under whatever name they come with.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from peakline.errors import PeaklineError
+from peakline.repository import Session, is_url
+from peakline.sources.urls import connect
+
+if TYPE_CHECKING:
+    from peakline.capture.answer import Answer
+    from peakline.repository import HostFile, NewSession, Repository
+    from peakline.wire import Buffer
+
+__all__ = ["drop_saved_empty", "keep_tool_files", "saved_size", "told_names"]
+
+_NOT_KEPT = "tf_stats_helper_result"
+_MOST_NAME = 100
+_MOST_EMPTY = 1 << 20
+_SHOWN = 5
+
+
+def saved_size(repository: Repository, session: NewSession, host: str) -> int | None:
+    """The size of the file that ``host`` itself saved in the session; None when there is none."""
+    file = _saved(repository, session, host)
+    try:
+        if file is None or not is_url(file.path):
+            return None if file is None else Path(file.path).stat().st_size
+        system, place = connect(file.path, file.storage_options)
+        return int(system.size(place))
+    except FileNotFoundError:
+        return None
+
+
+def drop_saved_empty(repository: Repository, session: NewSession, host: str) -> None:
+    """Remove the file that an old server saves even of an empty trace, where the disk is local.
+
+    Only a small file without a single event goes: this capture made the session, which would
+    else be listed as one that can be opened.
+    """
+    from peakline.capture.answer import has_events
+    from peakline.wire import as_buffer
+
+    file = _saved(repository, session, host)
+    if file is None or is_url(file.path):
+        return
+    place = Path(file.path)
+    with suppress(OSError):  # another user's file, perhaps; the trace is no less empty
+        if place.stat().st_size <= _MOST_EMPTY and not has_events(as_buffer(place.read_bytes())):
+            place.unlink()
+
+
+def _saved(repository: Repository, session: NewSession, host: str) -> HostFile | None:
+    name = session.session_id
+    try:
+        if is_url(session.path):
+            return repository.session(name).host(host)
+        # Asked directly: a repository that lacks the session would list all others.
+        return Session(name, name, session.path).host(host)
+    except PeaklineError:
+        return None
+
+
+def told_names(answer: Answer) -> list[str]:
+    """The names of the first tools' files."""
+    names = [_safe_name(file.name) for file in answer.tool_files]
+    more = len(names) - _SHOWN
+    return [*names[:_SHOWN], f"{more} more"] if more > 0 else names
+
+
+def keep_tool_files(answer: Answer, host: str, session: NewSession) -> list[str]:
+    """Write the tools' files beside the profile; returns what could not be kept, a line each."""
+    notes = []
+    for file in answer.tool_files:
+        if file.name.endswith(_NOT_KEPT):
+            continue
+        name = _safe_name(file.name)
+        content = answer.buffer[file.start : file.start + file.length]
+        try:
+            session.write_beside(host, name, partial(_write, content))
+        except PeaklineError as error:
+            notes.append(f"the file {name} of an old tool was not kept: {error}")
+    return notes
+
+
+def _write(content: Buffer, stream: BinaryIO) -> None:
+    stream.write(content.data)
+
+
+def _safe_name(name: str) -> str:
+    """``name`` without anything that a path could be made of."""
+    plain = "".join(c if c.isprintable() and c not in "/\\:" else "_" for c in name)
+    return plain.lstrip(".")[:_MOST_NAME] or "_"

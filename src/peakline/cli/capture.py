@@ -1,0 +1,186 @@
+"""``peakline capture``: profile running jobs, then say what their memory does."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from peakline.cli.options import Json, parse_duration
+from peakline.cli.text import one_line
+from peakline.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peakline.capture import CaptureRequest, CaptureResult, Progress, Target
+    from peakline.repository import Repository
+
+__all__ = ["capture"]
+
+_FAILED = 4
+_BY_FLAG = {
+    "duration_ms": "--duration",
+    "delay_ms": "--delay",
+    "session_id": "--session-id",
+    "override_hostname": "--host-name",
+    "override_hostnames": "--host-name",
+}
+
+
+def capture(
+    hosts: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="HOST:PORT...", show_default=False, help="Where the jobs' profilers listen."
+        ),
+    ],
+    logdir: Annotated[
+        str, typer.Option("--logdir", metavar="DIR", help="The log directory to store it in.")
+    ],
+    duration: Annotated[
+        str, typer.Option("--duration", metavar="TIME", help="How long: 500ms, 2s, 1m.")
+    ] = "2s",
+    session_id: Annotated[
+        str | None,
+        typer.Option("--session-id", metavar="ID", help="The session's name. Default: the time."),
+    ] = None,
+    delay: Annotated[
+        str, typer.Option("--delay", metavar="TIME", help="How long to wait before.")
+    ] = "0s",
+    attempts: Annotated[
+        int, typer.Option("--attempts", metavar="N", help="Attempts for each host.")
+    ] = 3,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            metavar="KEY=VALUE",
+            help="A field of ProfileOptions, or an option of one device type. Repeatable.",
+        ),
+    ] = None,
+    host_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--host-name",
+            metavar="NAME",
+            help="The name to store a host under, one for each. Default: HOST_PORT.",
+        ),
+    ] = None,
+    timeout: Annotated[
+        str | None,
+        typer.Option(
+            "--timeout",
+            metavar="TIME",
+            help="The longest wait for a host, all attempts together. Default: 60s or twice the "
+            "duration, and the delay.",
+        ),
+    ] = None,
+    *,
+    json: Json = False,
+) -> None:
+    """Profile running jobs, store the session, and explain its memory peak."""
+    # gRPC writes to standard error by itself when a connection ends; outcomes tell it already.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from peakline.capture import CaptureRequest, default_session_id, profile_options
+    from peakline.capture import capture as run_capture
+    from peakline.cli.capture_screen import print_capture, print_capture_json
+    from peakline.repository import Repository
+
+    request = CaptureRequest(
+        targets=_targets(hosts, host_name or []),
+        session_id=session_id if session_id is not None else default_session_id(),
+        duration_ms=parse_duration(duration),
+        options=profile_options(_options(option or [])),
+        attempts=attempts,
+        delay_ms=parse_duration(delay),
+        timeout_ms=None if timeout is None else parse_duration(timeout),
+    )
+    repository = Repository(logdir)
+    with _told_when_interrupted(repository, request), _progress(request) as progress:
+        result = run_capture(request, repository, progress=progress)
+    (print_capture_json if json else print_capture)(result, repository)
+    sys.stdout.flush()
+    if _complain(result):
+        raise typer.Exit(_FAILED)
+
+
+def _targets(words: list[str], names: list[str]) -> tuple[Target, ...]:
+    """The hosts, which may also be given as one list with commas, as upstream's tools take it."""
+    from peakline.capture import Target, parse_address
+    from peakline.repository import check_name, host_file_name
+
+    addresses = [parse_address(part) for word in words for part in word.split(",")]
+    if names and len(names) != len(addresses):
+        raise UsageError(
+            f"{len(names)} --host-name for {len(addresses)} hosts; give one for each, or none"
+        )
+    hosts = names or addresses
+    for host in hosts:
+        check_name("host", host_file_name(host))
+    return tuple(map(Target, hosts, addresses))
+
+
+def _options(words: list[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not (key and equals):
+            raise UsageError(f"--option {word!r}: write KEY=VALUE")
+        if key in _BY_FLAG:
+            raise UsageError(f"--option {key}: use {_BY_FLAG[key]}")
+        if key in pairs:
+            raise UsageError(f"--option {key} is given twice")
+        pairs[key] = value
+    return pairs
+
+
+@contextmanager
+def _progress(request: CaptureRequest) -> Iterator[Progress | None]:
+    """A line for every host while it is captured, on a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from peakline.cli.capture_progress import show_progress
+
+    with show_progress(request) as progress:
+        yield progress
+
+
+@contextmanager
+def _told_when_interrupted(repository: Repository, request: CaptureRequest) -> Iterator[None]:
+    """Say what stays of a capture that Ctrl-C ended."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        from peakline.errors import PeaklineError
+
+        try:
+            session = repository.session(request.session_id)
+            stored = ", ".join(file.host for file in session.hosts())
+            told = f"interrupted; what was whole by then is in {session.path}: {stored}"
+        except PeaklineError:
+            told = "interrupted; nothing was stored"
+        print(f"peakline: {one_line(told)}", file=sys.stderr)
+        raise
+
+
+def _complain(result: CaptureResult) -> bool:
+    """Say on standard error what went wrong; whether the capture counts as failed."""
+    for outcome in result.outcomes:
+        if outcome.error and not (outcome.state == "empty" and result.empty_trace):
+            told = "" if outcome.is_kept or outcome.state == "empty" else "failed: "
+            print(
+                f"peakline: {one_line(f'{outcome.address}: {told}{outcome.error}')}",
+                file=sys.stderr,
+            )
+    if result.empty_trace:
+        print(
+            "peakline: nothing was recorded, and nothing is stored: does the job do any work? "
+            "a longer --duration may help",
+            file=sys.stderr,
+        )
+    return result.empty_trace or any(outcome.state == "failed" for outcome in result.outcomes)

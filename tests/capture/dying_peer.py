@@ -1,0 +1,55 @@
+"""A server that sends the beginning of an answer and dies of SIGKILL, in a process of its own.
+
+Prints its port. It speaks as much HTTP/2 as that takes: frames of RFC 9113, and response headers
+in the literal form of RFC 7541.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, SETTINGS = 0, 1, 4
+ACK, END_HEADERS = 1, 4
+STATUS_200 = b"\x88"
+CONTENT_TYPE = b"\x0f\x10\x10application/grpc"
+
+
+def frame(kind: int, flags: int, stream: int, content: bytes = b"") -> bytes:
+    return (
+        len(content).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + content
+    )
+
+
+def main() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    sys.stdout.write(f"{listener.getsockname()[1]}\n")
+    sys.stdout.flush()
+    connection, _ = listener.accept()
+    stream = connection.makefile("rb")
+    assert stream.read(len(PREFACE)) == PREFACE
+    connection.sendall(frame(SETTINGS, 0, 0))
+    while True:
+        head = stream.read(9)
+        stream.read(int.from_bytes(head[:3], "big"))
+        if head[3] == SETTINGS and not head[4] & ACK:
+            connection.sendall(frame(SETTINGS, ACK, 0))
+        if head[3] == HEADERS:
+            break
+    call = int.from_bytes(head[5:], "big")
+    promised = (1 << 20).to_bytes(4, "big")
+    connection.sendall(
+        frame(HEADERS, END_HEADERS, call, STATUS_200 + CONTENT_TYPE)
+        + frame(DATA, 0, call, b"\0" + promised + b"\x42\xfa\xff\x3f" + bytes(1000))
+    )
+    # Time for the other side to see that the answer has begun.
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()
