@@ -37,6 +37,17 @@ def test_json_of_values_that_json_lacks(peakline, path):
     assert json.loads(run.out) == [{"x": None, "d": 1.5, "l": [1, None], "s": {"k": 2}, "b": "ff"}]
 
 
+def test_json_has_all_columns_of_one_name(peakline, path):
+    run = peakline("sql", path, "select 1 as a, 2 as a", "--format", "json")
+    assert json.loads(run.out) == [{"a": 1, "a_2": 2}]
+
+
+def test_an_answer_has_the_memory_limit_too(peakline, path):
+    run = peakline("sql", path, "select * from range(100000000)", "--memory-limit", "16MiB")
+    assert (run.code, run.out, run.err.count("\n")) == (1, "", 1)
+    assert "LIMIT" in run.err
+
+
 def test_csv(peakline, path):
     run = peakline("sql", path, QUERY, "--format", "csv")
     rows = list(csv.reader(io.StringIO(run.out, newline="")))

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import json
-import math
 import sys
-from collections.abc import Callable, Iterator
-from decimal import Decimal
+from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
@@ -27,6 +23,7 @@ from peakline.cli.options import (
 )
 from peakline.cli.output import deliver
 from peakline.errors import UsageError
+from peakline.profile.rows import cell_text, row_batches, write_csv, write_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,63 +90,10 @@ def sql(
     deliver(lambda stream: write(answer, stream), output, force=force, source=source)
 
 
-def _rows(answer: pa.Table) -> Iterator[list[Any]]:
-    """The rows as plain values, a batch at a time."""
-    for batch in answer.to_batches(max_chunksize=10_000):
-        columns = [column.to_pylist() for column in batch.columns]
-        yield from (list(row) for row in zip(*columns, strict=True))
-
-
-def _text(value: object) -> str:
-    """A value in a table or CSV cell; null is empty."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict | list | bytes):
-        return json.dumps(_plain(value))
-    return str(value)
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it: whole decimals are integers, NaN and infinities null."""
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, bytes):
-        return value.hex()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    return str(value)
-
-
 def _format_of(output: str | None) -> SqlFormat:
     """The format that a file's name asks for."""
     ending = "" if output is None else output.rpartition(".")[2].lower()
     return SqlFormat(ending) if ending in {"csv", "json", "parquet"} else SqlFormat.TABLE
-
-
-def _write_csv(answer: pa.Table, stream: BinaryIO) -> None:
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(answer.column_names)
-    writer.writerows([_text(value) for value in row] for row in _rows(answer))
-    text.detach()
-
-
-def _write_json(answer: pa.Table, stream: BinaryIO) -> None:
-    names = answer.column_names
-    separator = "[\n"
-    for row in _rows(answer):
-        document = {name: _plain(value) for name, value in zip(names, row, strict=True)}
-        stream.write((separator + json.dumps(document, allow_nan=False)).encode())
-        separator = ",\n"
-    stream.write(b"[]\n" if separator == "[\n" else b"\n]\n")
 
 
 def _write_parquet(answer: pa.Table, stream: BinaryIO) -> None:
@@ -189,13 +133,13 @@ def _screen_table(answer: pa.Table) -> Any:
         )
 
     numbers = [field.name for field in answer.schema if is_number(field.type)]
-    rows = ([_text(value) for value in row] for row in _rows(answer))
+    rows = ([cell_text(value) for value in row] for part in row_batches(answer) for row in part)
     return plain_table(answer.column_names, rows, right=numbers)
 
 
 _WRITERS: dict[SqlFormat, Callable[[Any, BinaryIO], None]] = {
     SqlFormat.TABLE: _write_table,
-    SqlFormat.CSV: _write_csv,
-    SqlFormat.JSON: _write_json,
+    SqlFormat.CSV: write_csv,
+    SqlFormat.JSON: write_json,
     SqlFormat.PARQUET: _write_parquet,
 }

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
+from peakline.deadline import check_deadline, holding, interrupting
 from peakline.errors import CheckFailed, StrictError, UsageError
 from peakline.profile.columns import Columns, Names
-from peakline.profile.query import LOCKED_DOWN, READING, QueryNeeds, arrow_with_nulls, needs_of
+from peakline.profile.query import READING, QueryNeeds, arrow_with_nulls, connect, needs_of
 from peakline.profile.reader import Reader, Warnings
+from peakline.profile.retained import retained_bytes
+from peakline.profile.sql_memory import bounded_table, give_back_memory, watching_memory
 from peakline.profile.tables import TABLES, check_columns
 
 if TYPE_CHECKING:
@@ -27,6 +32,9 @@ __all__ = ["Derivation", "Profile", "ProfileWarning"]
 _WARNINGS = "warnings"
 
 _LISTING = re.compile(r"\s*(show|describe|desc)(\s+(all\s+)?tables)?[\s;]*", re.IGNORECASE)
+
+
+_question: ContextVar[tuple[Profile, Warnings] | None] = ContextVar("question", default=None)
 
 
 class ProfileWarning(NamedTuple):
@@ -56,7 +64,9 @@ class Profile:
 
     Tables are read at most once and shared: do not write into their arrays. Methods may be
     called from several threads. With ``strict``, a read that loses anything raises
-    `StrictError`.
+    `StrictError`. Reading ends at the deadline (`peakline.deadline`) with DeadlineError or
+    CancelledError; the profile stays as it was, and the same question may be asked again.
+    An ``is_alone`` profile is answered for from its own file, whatever lies beside it.
     """
 
     def __init__(
@@ -65,8 +75,10 @@ class Profile:
         *,
         strict: bool = False,
         derived: Mapping[str, Derivation] | None = None,
+        is_alone: bool = False,
     ) -> None:
         self._reader = reader
+        self.is_alone = is_alone
         self._derived: dict[str, Derivation] = {}
         for _ in derived or ():
             # A table may be derived from one that is derived itself.
@@ -86,6 +98,9 @@ class Profile:
         self._duration_ps: int | None = None
         self._closed = False
         self._lock = threading.RLock()
+        self._sql_lock = threading.RLock()
+        """Held during a query, and taken before ``_lock``: a long query keeps nobody from the
+        tables."""
 
     @property
     def path(self) -> str:
@@ -105,7 +120,7 @@ class Profile:
     @property
     def duration_ps(self) -> int:
         """Picoseconds from the profile's start to the end of its last event."""
-        with self._lock:
+        with holding(self._lock):
             if self._duration_ps is None:
                 self._check_open()
                 self._duration_ps = self._reader.duration_ps()
@@ -125,9 +140,25 @@ class Profile:
         """What the reads so far lost, skipped or guessed."""
         return [ProfileWarning(*entry) for entry in self._warnings.entries()]
 
+    @contextmanager
+    def question(self) -> Iterator[Callable[[], list[ProfileWarning]]]:
+        """One of several questions to a shared profile, asked within the block.
+
+        What it gives lists the warnings that concern this question: those of all reads so far
+        and what `warn` was told in the block, which nobody else sees.
+        """
+        own = Warnings()
+        token = _question.set((self, own))
+        try:
+            yield lambda: [*self.warnings, *(ProfileWarning(*entry) for entry in own.entries())]
+        finally:
+            _question.reset(token)
+
     def warn(self, kind: str, detail: str, count: int = 1) -> None:
         """Count ``count`` more of a warning; raises StrictError when opened with ``strict``."""
-        self._warnings.add(kind, detail, count)
+        question = _question.get()
+        warnings = question[1] if question and question[0] is self else self._warnings
+        warnings.add(kind, detail, count)
         if self._strict:
             self.strict()
 
@@ -143,7 +174,7 @@ class Profile:
         Raises UsageError for a table this profile does not have, InputError when the file
         cannot be read.
         """
-        with self._lock:
+        with holding(self._lock):
             self._check_open()
             if name == _WARNINGS:
                 return self._warning_columns()
@@ -154,6 +185,38 @@ class Profile:
             if self._strict:
                 self.strict()
             return columns
+
+    def has_rows(self, name: str) -> bool:
+        """Whether the named table is there and has a row; reads as little as possible for it.
+
+        Raises InputError when the file cannot be read.
+        """
+        with holding(self._lock):
+            self._check_open()
+            if name == _WARNINGS:
+                return bool(len(self._warnings))
+            if name in self._columns:
+                return self._columns[name][0].rows > 0
+            if name in self._derived:
+                # What is made of tables that are all empty is empty.
+                if not any(map(self.has_rows, self._derived[name].needs)):
+                    return False
+            elif name not in self._reader.tables:
+                return False
+            else:
+                look = getattr(self._reader, "has_rows", None)
+                found: bool | None = None if look is None else look(name)
+                if found is not None:
+                    return found
+            return self.columns(name, frozenset()).rows > 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the profile keeps: its tables, and what its reader holds.
+
+        A file that is mapped from the disk does not count.
+        """
+        return retained_bytes([*self._columns.values()], [*self._arrow.values()], self._reader)
 
     def _read(self, name: str, needed: AbstractSet[str] | None) -> Columns:
         if name in self._derived:
@@ -175,7 +238,7 @@ class Profile:
 
     def table(self, name: str) -> pa.Table:
         """The named table as Arrow; raises as `columns` does."""
-        with self._lock:
+        with holding(self._lock):
             if name == _WARNINGS:
                 return self.columns(name).arrow()
             if name not in self._arrow:
@@ -186,13 +249,14 @@ class Profile:
         """The answer to one reading SQL statement (DuckDB's dialect) over the profile's tables.
 
         Only the tables and columns that the query needs are read. The query reaches no file, no
-        network and no Python variable, and may take ``memory_limit_bytes`` (default: what the
-        database allows itself). Raises CheckFailed, with the reason in one line, for a query
-        that is wrong or not allowed.
+        network, no Python variable and no word about the machine, and neither it nor its answer
+        may take more than ``memory_limit_bytes`` (default: what the database allows itself, and
+        an answer of any size). Raises CheckFailed, with the reason in one line, for a query
+        that is wrong or not allowed. Queries of several threads run one after the other.
         """
         import duckdb
 
-        with self._lock:
+        with holding(self._sql_lock):
             self._check_open()
             connection = self._connect(memory_limit_bytes)
             self._check_query(query)
@@ -200,20 +264,38 @@ class Profile:
                 statements = connection.extract_statements(query)
                 if len(statements) != 1 or statements[0].type.name not in READING:
                     raise CheckFailed("the query must be one statement that reads, such as SELECT")
-                self._register(connection, needs_of(query, statements[0].type.name, self.tables))
-                return connection.sql(query).to_arrow_table()
+                kind = statements[0].type.name
+                needs = needs_of(query, kind, self.tables, memory_limit_bytes)
+                self._register(connection, needs)
+                if memory_limit_bytes is not None:
+                    return self._within_memory(connection, query, memory_limit_bytes)
+                with interrupting(connection.interrupt):
+                    return connection.sql(query).to_arrow_table()
             except duckdb.Error as error:
                 raise CheckFailed(self._refusal(error)) from error
 
+    def _within_memory(
+        self, connection: duckdb.DuckDBPyConnection, query: str, limit: int
+    ) -> pa.Table:
+        try:
+            with watching_memory(connection.interrupt, limit), interrupting(connection.interrupt):
+                return bounded_table(connection.sql(query), limit)
+        except Exception as error:
+            # The database keeps what it took until it is closed.
+            self._disconnect()
+            give_back_memory()
+            if isinstance(error, OSError):
+                # So says Arrow what the database said to it.
+                raise CheckFailed(self._refusal(error)) from error
+            raise
+
     def close(self) -> None:
         """Release the file and the database; the profile cannot be used afterwards."""
-        with self._lock:
+        with self._sql_lock, self._lock:
             if self._closed:
                 return
             self._closed = True
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+            self._disconnect()
             self._columns.clear()
             self._arrow.clear()
             self._reader.close()
@@ -262,24 +344,24 @@ class Profile:
             raise CheckFailed(f"the tables are: {', '.join(self.tables)}; DESCRIBE explains one")
 
     def _connect(self, memory_limit: int | None) -> duckdb.DuckDBPyConnection:
-        import duckdb
+        if memory_limit != self._memory_limit:
+            self._disconnect()
+        if self._connection is None:
+            self._memory_limit = memory_limit
+            self._connection = connect(memory_limit)
+        return self._connection
 
-        if self._connection is not None and memory_limit != self._memory_limit:
+    def _disconnect(self) -> None:
+        if self._connection is not None:
             self._connection.close()
             self._connection = None
-            self._registered.clear()
-        if self._connection is None:
-            config = dict(LOCKED_DOWN)
-            if memory_limit is not None:
-                config["memory_limit"] = f"{memory_limit}B"
-            self._memory_limit = memory_limit
-            self._connection = duckdb.connect(":memory:", config=config)
-        return self._connection
+        self._registered.clear()
 
     def _register(self, connection: duckdb.DuckDBPyConnection, needs: QueryNeeds) -> None:
         """Make every table of ``needs`` known to ``connection``, with the columns it needs."""
         for name in sorted(needs.keys() - {_WARNINGS}):
             columns = self.columns(name, needs[name])
+            check_deadline()
             if self._registered.get(name) is not columns:
                 connection.register(name, arrow_with_nulls(name, columns))
                 self._registered[name] = columns
@@ -287,9 +369,9 @@ class Profile:
             # Last, and each time anew: reading the other tables may have added to it.
             connection.register(_WARNINGS, self.table(_WARNINGS))
 
-    def _refusal(self, error: duckdb.Error) -> str:
+    def _refusal(self, error: Exception) -> str:
         """DuckDB's message as one line, without its excerpt of the query."""
-        text = str(error).split("\nLINE ")[0]
+        text = str(error).split("\nLINE ")[0].split("\nDatabase is launched ")[0]
         if "Table with name" in text:
             first = text.splitlines()[0].removeprefix("Catalog Error: ")
             return f"{first} There is: {', '.join(self.tables)}"

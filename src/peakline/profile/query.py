@@ -12,14 +12,16 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
+from peakline.deadline import interrupting
 from peakline.profile.columns import Columns
+from peakline.profile.sql_guard import bound_generators, largest_cell, refuse_calls
 from peakline.profile.tables import TABLES, empty_columns
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-__all__ = ["LOCKED_DOWN", "READING", "QueryNeeds", "arrow_with_nulls", "needs_of"]
+__all__ = ["LOCKED_DOWN", "READING", "QueryNeeds", "arrow_with_nulls", "connect", "needs_of"]
 
 LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
@@ -40,21 +42,37 @@ QueryNeeds = dict[str, AbstractSet[str] | None]
 """The columns wanted of each table; None means all."""
 
 
-def needs_of(query: str, kind: str, tables: Iterable[str]) -> QueryNeeds:
-    """What ``query`` (a statement of type ``kind``) needs of the ``tables`` there are.
-
-    Raises duckdb.Error when the query cannot be planned.
-    """
+def connect(memory_limit: int | None) -> duckdb.DuckDBPyConnection:
+    """An empty database that reaches nothing outside and takes ``memory_limit`` bytes."""
     import duckdb
 
+    config = dict(LOCKED_DOWN)
+    if memory_limit is not None:
+        config["memory_limit"] = f"{memory_limit}B"
+    connection = duckdb.connect(":memory:", config=config)
+    if memory_limit is not None:
+        bound_generators(connection, largest_cell(memory_limit))
+    return connection
+
+
+def needs_of(
+    query: str, kind: str, tables: Iterable[str], memory_limit: int | None = None
+) -> QueryNeeds:
+    """What ``query`` (a statement of type ``kind``) needs of the ``tables`` there are.
+
+    Planning computes what is constant, so it has the ``memory_limit`` too. Raises CheckFailed
+    for what no query may call, duckdb.Error when the query cannot be planned.
+    """
     known = set(tables)
-    with duckdb.connect(":memory:", config=LOCKED_DOWN) as planner:
+    with connect(memory_limit) as planner:
+        refuse_calls(planner, query, bounded=memory_limit is not None)
         named = _named_tables(planner, query, known)
         if kind != "SELECT" or not named:
             return dict.fromkeys(named)
         for name in named:
             planner.register(name, empty_columns(name).arrow())
-        rows = planner.execute(f"EXPLAIN (FORMAT JSON) {query}").fetchall()
+        with interrupting(planner.interrupt):
+            rows = planner.execute(f"EXPLAIN (FORMAT JSON) {query}").fetchall()
     scanned = set(_scanned(json.loads(rows[0][1])))
     # The plan does not say which table a scan reads, so a name counts for every table that has it.
     return {

@@ -27,14 +27,20 @@ class Warnings:
 
     def entries(self) -> list[tuple[str, int, str]]:
         """``(kind, count, detail)`` in order of first appearance."""
-        return [(kind, count, detail) for kind, (count, detail) in self._entries.items()]
+        # A list first: another thread may be reading, and counting.
+        return [(kind, count, detail) for kind, (count, detail) in list(self._entries.items())]
 
 
 class Reader(Protocol):
     """An open file of one format. Tables are read when asked for.
 
     ``read`` is called again for a table when a later question needs more of its columns: rows
-    and their order must be the same, and nothing may be counted in the warnings twice.
+    and their order must be the same, and nothing may be counted in the warnings twice. Long work
+    calls `peakline.deadline.check_deadline`; after the error that it raises, the same must be
+    answered as if nothing had happened.
+
+    A reader may also have ``has_rows(table) -> bool | None``: whether a table of `tables` has a
+    row, from less than reading it; None when only reading tells.
     """
 
     @property

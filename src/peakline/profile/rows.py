@@ -1,0 +1,114 @@
+"""The rows of a query's answer as plain values, and as JSON and CSV.
+
+JSON is an array of objects: whole decimals are integers, NaN and infinities null, bytes
+hexadecimal, times text. Integers are JSON numbers however large; a caller whose language reads
+them as doubles asks for those beyond 2^53 as strings, the way proto JSON has them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from peakline.deadline import check_deadline
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["cell_text", "row_batches", "write_csv", "write_json"]
+
+_BATCH_ROWS = 10_000
+_BATCH_BYTES = 1 << 20
+_EXACT_IN_A_DOUBLE = (1 << 53) - 1
+
+
+def row_batches(table: pa.Table) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows as Python values, many at a time, but not many bytes of them."""
+    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
+        rows = max(1, batch.num_rows * _BATCH_BYTES // max(_BATCH_BYTES, batch.nbytes))
+        for start in range(0, batch.num_rows, rows):
+            check_deadline()
+            part = batch.slice(start, rows)
+            yield list(zip(*(column.to_pylist() for column in part.columns), strict=True))
+
+
+def write_json(table: pa.Table, stream: BinaryIO, *, large_as_text: bool = False) -> None:
+    """``table`` as an array of objects; the second column ``a`` has the name ``a_2``."""
+    plain = _plainly(large_as_text=large_as_text)
+    names = _unique(table.column_names)
+    separator = "[\n"
+    for rows in row_batches(table):
+        texts = (
+            json.dumps({name: plain(value) for name, value in zip(names, row, strict=True)})
+            for row in rows
+        )
+        stream.write((separator + ",\n".join(texts)).encode())
+        separator = ",\n"
+    stream.write(b"[]\n" if separator == "[\n" else b"\n]\n")
+
+
+def write_csv(table: pa.Table, stream: BinaryIO) -> None:
+    """``table`` with a line of column names."""
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    try:
+        writer.writerow(table.column_names)
+        for rows in row_batches(table):
+            writer.writerows([cell_text(value) for value in row] for row in rows)
+    finally:
+        text.detach()
+
+
+def cell_text(value: object) -> str:
+    """A value in a table or CSV cell; null is empty."""
+    if value is None:
+        return ""
+    if isinstance(value, dict | list | bytes):
+        return json.dumps(_plainly(large_as_text=False)(value))
+    return str(value)
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Column names as keys of an object: ``select a, a`` has ``a`` and ``a_2``."""
+    seen: set[str] = set()
+    unique = []
+    for name in names:
+        key, number = name, 1
+        while key in seen:
+            number += 1
+            key = f"{name}_{number}"
+        seen.add(key)
+        unique.append(key)
+    return unique
+
+
+def _plainly(*, large_as_text: bool) -> Callable[[Any], Any]:
+    """A function from values to what JSON has."""
+
+    def plain(value: Any) -> Any:
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, Decimal):
+            if not value.is_finite():
+                return None
+            whole = value == value.to_integral_value()
+            return plain(int(value)) if whole else float(value)
+        if isinstance(value, int):
+            large = large_as_text and abs(value) > _EXACT_IN_A_DOUBLE
+            return str(value) if large else value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else None
+        if isinstance(value, dict):
+            return {str(key): plain(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(item) for item in value]
+        if isinstance(value, bytes):
+            return value.hex()
+        return str(value)
+
+    return plain
