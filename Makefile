@@ -60,6 +60,7 @@ schema: $(VENV)/.dev  ## compile the .proto sources again
 
 docs: $(VENV)/.installed  ## write the generated pages of docs/ again
 	$(PY) scripts/generate_docs.py
+	$(PY) scripts/generate_openapi.py
 
 format: $(VENV)/.dev  ## format the code
 	$(PY) -m ruff check --fix

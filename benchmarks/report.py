@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from measure import Summary
 
@@ -100,7 +101,7 @@ def _all(rows: list[Row]) -> list[str]:
     )
 
 
-def _floors(rows: list[Row]) -> list[str]:
+def _floors(rows: list[Row], service: list[dict[str, Any]]) -> list[str]:
     """The project's own limits and whether this run keeps them."""
     checks: list[tuple[str, float, str, bool]] = []
 
@@ -151,6 +152,7 @@ def _floors(rows: list[Row]) -> list[str]:
     seconds("memory_profile", 1.2, "`memory_profile` of a 1 MB file")
     seconds("memory", 1.2, "`peakline memory`")
     seconds("memory_profile, first run", 10, "the very first run, compiling,")
+    checks += _service_floors(service)
     return _table(
         ["limit", "kept", "measured"],
         [
@@ -160,7 +162,43 @@ def _floors(rows: list[Row]) -> list[str]:
     )
 
 
-def write_results(path: Path, rows: list[Row], facts: dict[str, str], large: str) -> str:
+def _service(measured: list[dict[str, Any]]) -> list[str]:
+    """The table of what the servers were asked."""
+    units = {"s": "{:,.3f} s", "1/s": "{:,.0f} a second", "bytes": "{:,.0f} bytes"}
+    return _table(
+        ["question", "program", "runs", "median", "least", "most"],
+        [
+            [row["question"], row["program"], str(row["runs"])]
+            + [units[row["unit"]].format(row[figure]) for figure in ("median", "least", "most")]
+            for row in measured
+        ],
+    )
+
+
+_SERVICE_LIMITS = (
+    ("list 1,000", "1,000 sessions of 64 hosts listed in under 1 s", 1.0),
+    ("EnumSessions, 1,000 sessions of 64 hosts, warm", "EnumSessions warm under 0.1 s", 0.1),
+    ("memory_profile of a new session of 390 MB", "first answer, 390 MB, under 3 s", 3.0),
+    ("GetSessionToolData", "GetSessionToolData, 1 MB, warm, at least 200 a second", 200.0),
+)
+
+
+def _service_floors(measured: list[dict[str, Any]]) -> list[tuple[str, float, str, bool]]:
+    checks = []
+    for start, text, limit in _SERVICE_LIMITS:
+        row = next(row for row in measured if row["question"].startswith(start))
+        value, unit = row["median"], row["unit"]
+        checks.append((text, value, unit, value >= limit if unit == "1/s" else value < limit))
+    return checks
+
+
+def write_results(
+    path: Path,
+    rows: list[Row],
+    facts: dict[str, str],
+    large: str,
+    service: list[dict[str, Any]],
+) -> str:
     """Write the page to ``path`` and return its text."""
     lines = [
         "# Benchmark results",
@@ -179,7 +217,14 @@ def write_results(path: Path, rows: list[Row], facts: dict[str, str], large: str
         *([large, ""] if large else []),
         "## Limits",
         "",
-        *_floors(rows),
+        *_floors(rows, service),
+        "",
+        "## The service",
+        "",
+        "`peakline serve` and XProf's server, asked by one client process on the same two cores",
+        "(`benchmarks/service.py`).",
+        "",
+        *_service(service),
         "",
         "## All measurements",
         "",
@@ -194,6 +239,7 @@ def write_results(path: Path, rows: list[Row], facts: dict[str, str], large: str
         "- all of this: `make bench`",
         '- Peakline: `peakline.open(FILE).tool("memory_profile")` in a new Python process, and',
         "  `peakline memory FILE [--json]`",
+        "- the service: `python benchmarks/service.py --peers PYTHON --data bench-data`",
         "- the other questions: `benchmarks/formats.py`, which holds both programs of each",
         "- XProf: `xspace_to_tool_data([FILE], 'memory_profile', {})` of",
         "  `xprof.convert.raw_to_tool_data`, its answer written to a file",

@@ -25,6 +25,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from formats import CASES, Case, make_file
 from measure import Run, machine, run_once, summarise
@@ -242,6 +243,16 @@ def measure_case(bench: Bench, case: Case, data: Path, repeats: int) -> list[Row
     return rows
 
 
+def measure_service(peers: Path, data: Path) -> list[dict[str, Any]]:
+    """What `benchmarks/service.py` measured; a process of its own, because it is large."""
+    program = ROOT / "benchmarks/service.py"
+    run = run_once([sys.executable, program, "--peers", peers, "--data", data], limit_s=1800)
+    if run.exit_code:
+        raise SystemExit(f"benchmarks/service.py: {run.stderr.strip()[-2000:]}")
+    measured: list[dict[str, Any]] = json.loads(run.stdout)
+    return measured
+
+
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description="Measure Peakline against XProf.")
@@ -257,7 +268,7 @@ def main() -> int:
         bench = Bench(Path.cwd() / options.peers, Path(scratch))
         facts = machine()
         facts["Python"] = sys.version.split()[0]
-        for package in ("peakline", "numpy", "numba", "pyarrow", "duckdb"):
+        for package in ("peakline", "numpy", "numba", "pyarrow", "duckdb", "grpcio", "uvicorn"):
             facts[package] = _version(Path(sys.executable), package)
         for package in ("xprof", "tensorflow-cpu", "protobuf"):
             facts[f"{package} (peers)"] = _version(bench.peers, package)
@@ -288,7 +299,9 @@ def main() -> int:
         for case in CASES:
             print(f"measuring {case.file}: {case.question}", flush=True)
             rows += measure_case(bench, case, options.data, min(options.repeats, 3))
-    text = write_results(options.results, rows, facts, large)
+    print("measuring the service", flush=True)
+    service = measure_service(options.peers, options.data)
+    text = write_results(options.results, rows, facts, large, service)
     print(text)
     return 0
 

@@ -13,9 +13,12 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
+from peakline.cli.capture import capture
 from peakline.cli.demo import demo
 from peakline.cli.graph import graph
 from peakline.cli.memory import memory
+from peakline.cli.serve import serve
+from peakline.cli.sessions import sessions
 from peakline.cli.sql import sql
 from peakline.cli.text import one_line
 from peakline.cli.tool import tool
@@ -35,7 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _verb in (memory, tool, sql, graph, demo):
+for _verb in (memory, tool, sql, graph, sessions, capture, serve, demo):
     app.command()(_verb)
 
 
@@ -78,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = _run(words)
+        code = _run(words, debug=debug)
         sys.stdout.flush()
     except BrokenPipeError:
         _abandon_output()
@@ -98,11 +101,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], *, debug: bool) -> int:
     """Parse and run. Typer's own entry point would answer a broken pipe with a failed check."""
     command = get_command(app)
     try:
-        with command.make_context("peakline", words) as context:
+        with command.make_context("peakline", words, obj=debug) as context:
             command.invoke(context)
     except typer.Exit as finished:
         return finished.exit_code

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from peakline.api import Profile
     from peakline.profile.columns import Columns
 
-__all__ = ["memory", "show_memory"]
+__all__ = ["memory", "memory_document", "show_memory"]
 
 _NOTHING = "no_memory_events"
 
@@ -63,18 +63,7 @@ def show_memory(
     profile: Profile, *, allocator: str | None = None, step: str | None = None, as_json: bool
 ) -> None:
     """Print the memory answer for ``profile``, then what had to be guessed."""
-    answer = _answer(profile, allocator, step)
-    if answer is None or not (answer.allocators or answer.findings):
-        where = "this profile" if answer is None or answer.step is None else f"step {step}"
-        nothing = f"no memory events in {where}"
-        profile.warn(_NOTHING, nothing)
-    else:
-        nothing = ""
-        told = {warning.kind for warning in profile.warnings}
-        for notice in answer.notices:
-            # A log's reader has told of its untracked records, and their bytes, already.
-            if not (notice.kind == "untracked_allocation" and "untracked" in told):
-                profile.warn(notice.kind, notice.detail, notice.count)
+    answer, nothing = _answer_told(profile, allocator, step)
     if as_json:
         print_json(_document(profile, answer))
     elif nothing:
@@ -87,6 +76,31 @@ def show_memory(
         moment = profile.is_derived("allocator_events")
         print_memory(profile, answer, _steps(profile), moment=moment)
     print_warnings(profile.warnings, besides=_NOTHING)
+
+
+def memory_document(profile: Profile) -> dict[str, object]:
+    """What ``peakline memory --json`` prints for ``profile``."""
+    answer, _ = _answer_told(profile, None, None)
+    return _document(profile, answer)
+
+
+def _answer_told(
+    profile: Profile, allocator: str | None, step: str | None
+) -> tuple[MemoryAnswer | None, str]:
+    """The answer, and the words for having none; what it had to guess is among the warnings."""
+    answer = _answer(profile, allocator, step)
+    if answer is None or not (answer.allocators or answer.findings):
+        where = "this profile" if answer is None or answer.step is None else f"step {step}"
+        nothing = f"no memory events in {where}"
+        profile.warn(_NOTHING, nothing)
+    else:
+        nothing = ""
+        told = {warning.kind for warning in profile.warnings}
+        for notice in answer.notices:
+            # A log's reader has told of its untracked records, and their bytes, already.
+            if not (notice.kind == "untracked_allocation" and "untracked" in told):
+                profile.warn(notice.kind, notice.detail, notice.count)
+    return answer, nothing
 
 
 def _answer(profile: Profile, allocator: str | None, step: str | None) -> MemoryAnswer | None:

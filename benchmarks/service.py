@@ -1,0 +1,305 @@
+"""Measures `peakline serve` beside XProf's server, on one machine in one run.
+
+    python benchmarks/service.py --peers .venv-peers/bin/python --data bench-data
+
+Both servers are asked by this one process, which shares the two cores with them, and take turns.
+The first answer about a session is asked of a server that is up and has answered for another
+session before; every repetition is a session of its own (a hard link to the same file), so that
+neither server can have met it. Prints one JSON document, which `benchmarks/run.py` makes a part
+of its page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gzip
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import grpc
+
+import peakline
+from peakline import schema
+
+SESSIONS, HOSTS = 1000, 64
+_LINKS = 32_000
+"""Hard links to one copy of a file; file systems allow 65,000."""
+
+_SERVICE = "/tensorflow.ProfileAnalysis/"
+_READY_S = 120
+
+
+def make_sessions(root: Path, data: Path, sessions: int, hosts: int) -> None:
+    """A log directory of ``sessions`` sessions with ``hosts`` hosts each, all the same profile."""
+    source, links = data, _LINKS
+    for number in range(sessions):
+        day, second = divmod(number, 86400)
+        name = f"2026_01_{day + 1:02}_{second // 3600:02}_{second // 60 % 60:02}_{second % 60:02}"
+        folder = root / "plugins/profile" / name
+        folder.mkdir(parents=True)
+        for host in range(hosts):
+            if links + 1 >= _LINKS:
+                source, links = root / f"copy-{number}-{host}", 0
+                shutil.copyfile(data, source)
+            os.link(source, folder / f"worker-{host}.xplane.pb")
+            links += 1
+
+
+def free_port() -> int:
+    """A port of this machine that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def server(command: list[str | Path], ready: Callable[[], bool]) -> Iterator[int]:
+    """Run a server until the block ends; gives its process id once ``ready``."""
+    with tempfile.TemporaryFile() as log:
+        words = [str(word) for word in command]
+        process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            end = time.monotonic() + _READY_S
+            while not ready():
+                if process.poll() is not None or time.monotonic() > end:
+                    log.seek(0)
+                    raise SystemExit(f"{words[0]} did not start: {log.read()[-2000:].decode()}")
+                time.sleep(0.1)
+            yield process.pid
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def get(url: str) -> bytes:
+    """The body of one HTTP answer; raises urllib.error.URLError."""
+    with urllib.request.urlopen(url, timeout=600) as answer:  # noqa: S310 (always http)
+        body: bytes = answer.read()
+        return body
+
+
+def answers(url: str) -> bool:
+    """Whether the server answers there at all."""
+    try:
+        get(url)
+    except (urllib.error.URLError, ConnectionError):
+        return False
+    return True
+
+
+def peak_bytes(pid: int) -> int:
+    """The most memory that the process has had resident so far."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
+
+
+def rate(ask: Callable[[], object], seconds: float, clients: int) -> float:
+    """Answers per second that ``clients`` threads get when each asks again at once."""
+    counts, stop = [0] * clients, threading.Event()
+    errors: list[Exception] = []
+
+    def client(number: int) -> None:
+        try:
+            while not stop.is_set():
+                ask()
+                counts[number] += 1
+        except Exception as error:  # noqa: BLE001  (told by the thread that waits)
+            errors.append(error)
+            stop.set()
+
+    threads = [threading.Thread(target=client, args=(n,)) for n in range(clients)]
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    stop.wait(seconds)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return sum(counts) / (time.perf_counter() - begin)
+
+
+def timed(ask: Callable[[], object], times: int) -> list[float]:
+    """Seconds of each of ``times`` calls."""
+    took = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        ask()
+        took.append(time.perf_counter() - begin)
+    return took
+
+
+class Measurements:
+    """What was measured, by question and program."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, object]] = []
+
+    def add(self, question: str, program: str, unit: str, values: list[float]) -> None:
+        """Keep the median, least and most of ``values``."""
+        self.rows.append(
+            {
+                "question": question,
+                "program": program,
+                "unit": unit,
+                "runs": len(values),
+                "median": statistics.median(values),
+                "least": min(values),
+                "most": max(values),
+            }
+        )
+
+
+def measure_listing(many: Path, kept: Measurements) -> None:
+    """Sessions and hosts of the large log directory, from Python."""
+
+    def listing() -> None:
+        repository = peakline.Repository(many)
+        hosts = sum(len(session.hosts) for session in repository.sessions())
+        if hosts != SESSIONS * HOSTS:
+            raise SystemExit(f"{hosts} hosts were listed, not {SESSIONS * HOSTS}")
+
+    kept.add("list 1,000 sessions of 64 hosts", "Peakline", "s", timed(listing, 5))
+
+
+def measure_grpc(port: int, many: Path, one: Path, kept: Measurements) -> None:
+    """EnumSessions over many sessions; memory_profile of a small one, as often as possible."""
+    info = schema.EnumProfileSessionsAndToolsRequest(repository_root=str(many))
+    data = schema.ProfileSessionDataRequest(
+        repository_root=str(one), session_id="first", tool_name="memory_profile"
+    )
+    with grpc.insecure_channel(
+        f"127.0.0.1:{port}", options=[("grpc.max_receive_message_length", -1)]
+    ) as channel:
+
+        def method(name: str, answer: type) -> Callable[..., object]:
+            return channel.unary_unary(
+                _SERVICE + name,
+                request_serializer=lambda message: message.SerializeToString(),
+                response_deserializer=answer.FromString,
+            )
+
+        enum = method("EnumSessions", schema.EnumProfileSessionsAndToolsResponse)
+        tool = method("GetSessionToolData", schema.ProfileSessionDataResponse)
+
+        def enumerate_all() -> None:
+            found = enum(info, timeout=600)
+            if len(found.sessions) != SESSIONS or not found.sessions[0].available_tools:
+                raise SystemExit(f"EnumSessions answered {len(found.sessions)} sessions")
+
+        first = timed(enumerate_all, 1)
+        kept.add("EnumSessions, 1,000 sessions of 64 hosts, first", "Peakline", "s", first)
+        warm = timed(enumerate_all, 30)
+        kept.add("EnumSessions, 1,000 sessions of 64 hosts, warm", "Peakline", "s", warm)
+
+        tool(data, timeout=600)
+        rates = [rate(lambda: tool(data, timeout=60), 3, 8) for _ in range(3)]
+        kept.add("GetSessionToolData(memory_profile), 1 MB, warm", "Peakline", "1/s", rates)
+
+
+def measure_http(
+    ours: Callable[[str], str], theirs: Callable[[str], str], repeats: int, kept: Measurements
+) -> None:
+    """Both servers over HTTP: first answers of large sessions, then a small one warm."""
+    question = "memory_profile of a new session of 390 MB, over HTTP"
+    times: dict[str, list[float]] = {"Peakline": [], "XProf": []}
+    for url in (ours, theirs):
+        get(url("first"))
+    for number in range(repeats):
+        found = {}
+        for program, url in (("Peakline", ours), ("XProf", theirs)):
+            begin = time.perf_counter()
+            found[program] = get(url(f"large_{number}"))
+            times[program].append(time.perf_counter() - begin)
+        mine, other = map(essence, found.values())
+        if mine != other:
+            raise SystemExit(f"the answers differ:\n{mine}\n{other}")
+    for program, values in times.items():
+        kept.add(question, program, "s", values)
+    for program, url in (("Peakline", ours), ("XProf", theirs)):
+        rates = [rate(lambda url=url: get(url("first")), 3, 8) for _ in range(3)]
+        kept.add("memory_profile of a session of 1 MB, warm, over HTTP", program, "1/s", rates)
+
+
+def essence(answer: bytes) -> object:
+    """What both answers must have in common, per allocator."""
+    # XProf's server compresses whatever the client accepts.
+    text = gzip.decompress(answer) if answer.startswith(b"\x1f\x8b") else answer
+    memories = json.loads(text)["memoryProfilePerAllocator"]
+    return {
+        name: (memory["profileSummary"], len(memory["activeAllocations"]))
+        for name, memory in memories.items()
+    }
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Measure the service against XProf's server.")
+    parser.add_argument("--peers", type=Path, required=True, help="Python that has XProf")
+    parser.add_argument("--data", type=Path, required=True, help="folder made by run.py")
+    parser.add_argument("--repeats", type=int, default=3, help="first answers of each server")
+    options = parser.parse_args()
+
+    kept = Measurements()
+    with tempfile.TemporaryDirectory(dir=options.data) as folder:
+        scratch = Path(folder)
+        many, one = scratch / "many", scratch / "one"
+        real = options.data / "tf2_cnn.xplane.pb"
+        make_sessions(many, real, SESSIONS, HOSTS)
+        large = [f"large_{number}" for number in range(options.repeats)]
+        for session, data in (
+            ("first", real),
+            *((name, options.data / "tf2_cnn_390MB.xplane.pb") for name in large),
+        ):
+            place = one / "plugins/profile" / session
+            place.mkdir(parents=True)
+            os.link(data, place / "vm.xplane.pb")
+        measure_listing(many, kept)
+
+        grpc_port, http_port, peer_port, peer_grpc = (free_port() for _ in range(4))
+        ours = f"http://127.0.0.1:{http_port}"
+        theirs = f"http://127.0.0.1:{peer_port}/data/plugin/profile"
+        command = [
+            Path(sys.executable).with_name("peakline"), "serve", many, one, "--access-log", "off",
+            "--grpc-port", str(grpc_port), "--http-port", str(http_port),
+        ]  # fmt: skip
+        with server(command, lambda: answers(f"{ours}/healthz")) as pid:
+            measure_grpc(grpc_port, many, one, kept)
+            peer = [
+                options.peers.with_name("xprof"), "server", "--logdir", one,
+                "--port", str(peer_port), "--grpc_port", str(peer_grpc),
+            ]  # fmt: skip
+            with server(peer, lambda: answers(f"{theirs}/runs")) as peer_pid:
+                measure_http(
+                    lambda session: (
+                        f"{ours}/api/sessions/{session}/tools/memory_profile?root={one}"
+                    ),
+                    lambda session: f"{theirs}/data?run={session}&tag=memory_profile&host=vm",
+                    options.repeats,
+                    kept,
+                )
+                for program, number in (("Peakline", pid), ("XProf", peer_pid)):
+                    used = [float(peak_bytes(number))]
+                    kept.add("peak memory of the server after all this", program, "bytes", used)
+    print(json.dumps(kept.rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""``peakline sessions``: what a log directory holds."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from peakline.cli.options import Json, Strict
+from peakline.cli.output import print_json
+from peakline.cli.text import one_line
+from peakline.errors import NotFoundError, StrictError, UsageError
+
+if TYPE_CHECKING:
+    from peakline.repository import Repository
+
+__all__ = ["sessions"]
+
+_MOST_HOSTS = 4
+
+
+def sessions(
+    logdir: Annotated[
+        str,
+        typer.Argument(
+            metavar="LOGDIR",
+            show_default=False,
+            help="A log directory, or its plugins/profile; also a URL (s3://...).",
+        ),
+    ],
+    *,
+    json: Json = False,
+    strict: Strict = False,
+) -> None:
+    """List the sessions of a log directory, newest first, with their hosts and tools."""
+    from peakline.repository import Repository, hosts
+
+    repository = Repository(logdir)
+    rows, left_out = _rows(repository)
+    if not (rows or left_out) and hosts(logdir):
+        raise UsageError(f"{logdir}: is a session; its log directory is needed")
+    if strict and left_out:
+        raise StrictError(f"{logdir}: {left_out[0]}")
+    if json:
+        print_json(rows)
+    elif rows:
+        _print_table(rows)
+    else:
+        print(one_line(f"{logdir}: no sessions here"))
+    for problem in left_out:
+        print(f"peakline: warning: left out: {one_line(problem)}", file=sys.stderr)
+
+
+def _rows(repository: Repository) -> tuple[list[dict[str, str | list[str]]], list[str]]:
+    """A row for every session, and what was left out."""
+    from peakline.engine import Engine
+
+    engine = Engine()
+    found = repository.survey(nested=True)
+    rows: list[dict[str, str | list[str]]] = []
+    for session in found.sessions:
+        try:
+            hosts = [file.host for file in session.hosts()]
+            tools = engine.tools(session)
+        except NotFoundError:
+            continue  # it went away since it was listed
+        rows.append({"session_id": session.name, "hosts": hosts, "tools": tools})
+    return rows, [str(problem) for problem in found.problems]
+
+
+def _print_table(rows: list[dict[str, str | list[str]]]) -> None:
+    from peakline.cli.screen import plain_table, show
+
+    cells = [
+        (str(row["session_id"]), _hosts_text(row["hosts"]), ", ".join(row["tools"])) for row in rows
+    ]
+    show([plain_table(("session", "hosts", "tools"), cells)])
+
+
+def _hosts_text(names: str | list[str]) -> str:
+    """The hosts, the first few where there are many."""
+    if len(names) <= _MOST_HOSTS:
+        return ", ".join(names)
+    shown = _MOST_HOSTS - 1
+    return f"{', '.join(names[:shown])} and {len(names) - shown} more"

@@ -1,0 +1,297 @@
+"""What a request may touch: transport-free rules, asked by every face.
+
+Every rule raises one of `peakline.errors` or answers a question with a boolean. Nothing here
+trusts a path that a request names: it is resolved, links included, and compared with the resolved
+roots part by part.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from peakline.errors import ForbiddenError, InputError, NotFoundError, UsageError
+from peakline.repository.store import Missing, Unreadable, store_for
+from peakline.service.browser import BrowserRules
+from peakline.service.capture_hosts import CaptureHosts
+from peakline.service.tokens import is_token, read_tokens, token_matches, weaknesses
+
+if TYPE_CHECKING:
+    from peakline.capture import Target
+    from peakline.repository import HostFile, Repository, Session
+    from peakline.service.settings import Settings
+
+__all__ = ["Access"]
+
+_SESSIONS = ("plugins", "profile")
+_URL = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.IGNORECASE | re.DOTALL)
+_LOCAL_URLS = frozenset(("file", "local"))
+_SHOWN = 200
+_MOST_REPOSITORIES = 256
+"""Every directory below a root can be named."""
+
+
+class _Entry(Protocol):
+    @property
+    def path(self) -> str: ...
+
+
+_E = TypeVar("_E", bound=_Entry)
+
+
+class Access:
+    """The rules of one server. Raises UsageError for settings that are no rules."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._browser = BrowserRules(settings)
+        self._captures = CaptureHosts(settings)
+        self._tokens: tuple[str, ...] = ()
+        self._repositories: dict[str, Repository] = {}
+        self.reload_tokens()
+
+    # -- the repository -------------------------------------------------------------------------
+
+    def repository(self, repository_root: str) -> Repository:
+        """The repository that a request names; empty means the only one.
+
+        The answer is the resolved place, so that a link that is changed afterwards is not
+        followed again. Raises UsageError where the name is no path or leaves a choice,
+        ForbiddenError where it is outside the served roots.
+        """
+        roots = self._settings.roots
+        if not repository_root and len(roots) > 1:
+            raise UsageError(
+                f"this server has {len(roots)} log directories; say which as repository_root"
+            )
+        return self._kept(self._resolve_root(repository_root or roots[0]))
+
+    def new_repository(self, repository_root: str) -> Repository:
+        """As `repository`, to store a session in: a served root or a directory that is there.
+
+        Raises UsageError besides where sessions would come to lie inside a session or beside
+        those of nobody's log directory, NotFoundError for a directory that does not exist.
+        """
+        repository = self.repository(repository_root)
+        place = repository.logdir
+        base = place.removesuffix("/" + "/".join(_SESSIONS))
+        if not {place, base}.isdisjoint(self._places()):
+            return repository
+        shown = repr(repository_root[:_SHOWN])
+        if "/" + "/".join(_SESSIONS) + "/" in base + "/" or _holds_profile(base):
+            raise UsageError(f"{shown} is inside the sessions of a log directory")
+        if not _is_directory(base):
+            raise NotFoundError(f"{shown}: no such directory")
+        return repository
+
+    def _kept(self, place: str) -> Repository:
+        """The one `Repository` of a resolved place: it knows which directories hold profiles."""
+        from peakline.repository import Repository
+
+        known = self._repositories.get(place)
+        if known is None:
+            if len(self._repositories) >= _MOST_REPOSITORIES:
+                self._repositories.clear()
+            known = self._repositories[place] = Repository(place)
+            known.rule = self.inside
+        return known
+
+    def run(self, repository_root: str, name: str, *, nested: bool = False) -> Session:
+        """The session called ``name``; with ``nested`` also a run such as ``train/ID``.
+
+        Raises UsageError for what is no name, NotFoundError for no such session, ForbiddenError
+        for one that is a link out of the served roots.
+        """
+        from peakline.repository import check_name
+
+        for part in name.split("/") if nested else (name,):
+            check_name("session id", part)
+        session = self.repository(repository_root).session(name)
+        self.confine(session.path)
+        return session
+
+    def host_files(self, session: Session) -> list[HostFile]:
+        """The session's hosts whose files lie, links followed, inside the served roots."""
+        return self.inside(session.hosts())
+
+    def confine(self, path: str) -> str:
+        """``path`` (a session, a host's file) resolved, when it lies inside a served root.
+
+        Raises ForbiddenError when it, or a link in it, leads out.
+        """
+        if not self._is_inside(path, list(self._places())):
+            raise ForbiddenError("a link leads out of the served log directories")
+        return path if _URL.match(path) else os.path.realpath(path)
+
+    def inside(self, entries: Iterable[_E]) -> list[_E]:
+        """Those of ``entries`` (sessions, host files) that `confine` accepts."""
+        places = list(self._places())
+        parents: dict[str, bool] = {}
+        """Whether a directory is inside by its own parts alone, without following a link."""
+
+        def is_plain(path: str) -> bool:
+            parent, _, name = path.rpartition("/")
+            if parent not in parents:
+                parents[parent] = (
+                    not _is_remote(path)
+                    and self._is_inside(parent, places)
+                    and os.path.realpath(parent) == parent
+                )
+            # The usual case, of which there are many: one system call.
+            return parents[parent] and name not in ("", ".", "..") and not os.path.islink(path)  # noqa: PTH114
+
+        return [
+            entry
+            for entry in entries
+            if is_plain(entry.path) or self._is_inside(entry.path, places)
+        ]
+
+    # -- captures -------------------------------------------------------------------------------
+
+    def capture_target(self, host: str) -> Target:
+        """Where the profiler of ``host`` listens.
+
+        Raises UsageError for what is no host, ForbiddenError for one that is not allowed.
+        """
+        return self._captures.target(host)
+
+    # -- callers --------------------------------------------------------------------------------
+
+    def token_matches(self, authorization: str | None) -> bool:
+        """Whether the ``authorization`` header shows a token; True when none is asked for."""
+        return not self._tokens or token_matches(authorization, self._tokens)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether callers must show a token."""
+        return bool(self._tokens)
+
+    def cautions(self) -> list[str]:
+        """What makes the tokens weak; one line for each."""
+        path = self._settings.token_file
+        return [] if path is None else weaknesses(path, self._tokens)
+
+    def reload_tokens(self) -> None:
+        """Read the token file again. Raises UsageError, and the old tokens stay."""
+        given = () if self._settings.token is None else (self._settings.token,)
+        if not all(map(is_token, given)):
+            raise UsageError("a token is visible ASCII without spaces")
+        path = self._settings.token_file
+        self._tokens = given if path is None else (*given, *read_tokens(path))
+
+    def host_header_allowed(self, host: str | None) -> bool:
+        """Whether the ``Host`` header is one of this server's names."""
+        return self._browser.host_header_allowed(host)
+
+    def origin_allowed(self, origin: str | None, host: str | None) -> bool:
+        """Whether a page of ``origin`` may change something at ``host`` (the two headers)."""
+        return self._browser.origin_allowed(origin, host)
+
+    # -- how a place is resolved ----------------------------------------------------------------
+
+    def _places(self) -> Iterator[str]:
+        """The served roots, resolved; anew each time, as an operator may re-point a root."""
+        for root in self._settings.roots:
+            yield _normal_url(root) if _is_remote(root) else os.path.realpath(_local(root))
+
+    def _resolve_root(self, name: str) -> str:
+        """The log directory ``name``, inside a served root also by where its sessions are."""
+        shown = repr(name[:_SHOWN])
+        if any(ord(character) < 32 or ord(character) == 127 for character in name):
+            raise UsageError(f"{shown} is no log directory: it holds control characters").quoting(
+                shown
+            )
+        places = list(self._places())
+        if _is_remote(name):
+            place = _normal_url(name)
+        else:
+            try:
+                place = os.path.realpath(_local(name))
+            except (OSError, ValueError):  # too long, too many links, text that is no name
+                raise UsageError(f"{shown} is no log directory").quoting(shown) from None
+        sessions = "/".join((place.rstrip("/"), *_SESSIONS))
+        if sessions in places:
+            return sessions  # the root that is served is the directory of the sessions itself
+        if not any(_under(place, root) for root in places):
+            raise ForbiddenError(
+                f"{shown} is outside the log directories that this server serves"
+            ).quoting(shown)
+        if not self._is_inside(sessions, places):
+            raise ForbiddenError(
+                f"{shown}: a link leads out of the served log directories"
+            ).quoting(shown)
+        return place
+
+    @staticmethod
+    def _is_inside(path: str, places: list[str]) -> bool:
+        """Whether ``path`` resolves into one of ``places``, which are resolved."""
+        if _is_remote(path):
+            return any(_under(_normal_url(path), place) for place in places)
+        for place in places:
+            # The usual case, without a system call for every part of the place itself: no part
+            # below it is a link.
+            if _under(path, place) and ".." not in path.split("/"):
+                below = path
+                while len(below) > len(place) and not os.path.islink(below):  # noqa: PTH114
+                    below = os.path.dirname(below)  # noqa: PTH120
+                if len(below) <= len(place):
+                    return True
+        try:
+            resolved = os.path.realpath(path)
+        except (OSError, ValueError):
+            return False
+        return any(_under(resolved, place) for place in places)
+
+
+def _is_directory(place: str) -> bool:
+    try:
+        return store_for(place).kind(place) == "directory"
+    except Missing:  # below a file
+        return False
+    except Unreadable as error:
+        raise InputError(f"the log directory cannot be read: {error}") from None
+
+
+def _holds_profile(place: str) -> bool:
+    """Whether the directory is a session itself."""
+    try:
+        return store_for(place).folder(place).holds_profile()
+    except Unreadable:
+        return False
+
+
+def _is_remote(name: str) -> bool:
+    match = _URL.match(name)
+    return match is not None and match[1].lower() not in _LOCAL_URLS
+
+
+def _local(name: str) -> str:
+    """A local path; ``file:///logs`` is ``/logs``."""
+    match = _URL.match(name)
+    return name if match is None else match[2]
+
+
+def _under(path: str, root: str) -> bool:
+    """Whether ``path`` is ``root`` or below it, by whole parts."""
+    return path == root or path.startswith(root if root.endswith("/") else root + "/")
+
+
+def _normal_url(url: str) -> str:
+    """``url`` with its scheme in lower case and no empty or dotted parts.
+
+    Raises ForbiddenError for what could mean another place than it says: ``..``, a chain of file
+    systems (``::``), a query or a fragment.
+    """
+    match = _URL.match(url)
+    if match is None:
+        return url
+    scheme, place = match[1].lower(), match[2]
+    parts = [part for part in place.split("/") if part not in ("", ".")]
+    if ".." in parts or "::" in url or "\\" in place or "?" in place or "#" in place:
+        shown = repr(url[:_SHOWN])
+        raise ForbiddenError(f"{shown} is outside the log directories that are served").quoting(
+            shown
+        )
+    return f"{scheme}://" + "/".join(parts)

@@ -1,0 +1,319 @@
+"""Captures that callers ask for: what their requests mean, and which of them are running."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from peakline.deadline import Deadline, check_deadline, current_deadline, within
+from peakline.engine import Gate
+from peakline.errors import ForbiddenError, PeaklineError, RemoteError, UsageError
+from peakline.repository import check_name
+from peakline.service.addresses import host_of
+from peakline.service.capture_hosts import SCHEME
+from peakline.service.sessions import SessionsInTheMaking
+
+if TYPE_CHECKING:
+    from peakline.capture import CaptureResult, Progress, Target
+    from peakline.schema import MonitorResponse, ProfileOptions, ProfileRequest
+    from peakline.service.access import Access
+    from peakline.service.metrics import Metrics
+    from peakline.service.settings import Settings
+
+__all__ = ["HELD_THREADS", "Captures", "at_most", "trouble"]
+
+_CONCURRENT = 8
+_CONTROLS = 8
+_MOST_HOSTS = 1024
+HELD_THREADS = 2 * _CONCURRENT + 2 * _CONTROLS
+"""How many callers work or wait here at most."""
+
+_T = TypeVar("_T")
+
+
+class Captures:
+    """Starts captures and talks to the profilers of running jobs. Safe in several threads.
+
+    Captures and monitoring wait for other machines, mostly without work here: they have a
+    small limit of their own (``gate``) and never take the place of a query.
+    """
+
+    def __init__(
+        self, settings: Settings, access: Access, metrics: Metrics, sessions: SessionsInTheMaking
+    ) -> None:
+        self._settings = settings
+        self._access = access
+        self._metrics = metrics
+        self._sessions = sessions
+        self.gate = Gate(_CONCURRENT, _CONCURRENT)
+        self.control = Gate(_CONTROLS, _CONTROLS)
+        """For what ends captures, which must not wait for them."""
+        self.grpc_port = 0
+        """The port that is bound; 0: the one of the settings."""
+
+    def new_session(
+        self,
+        repository_root: str,
+        session_id: str,
+        hosts: Sequence[str],
+        request: ProfileRequest | None,
+        *,
+        progress: Progress | None = None,
+    ) -> CaptureResult:
+        """Profile ``hosts`` and keep what they recorded; see `Analysis.new_session`."""
+        from peakline.capture import (
+            CaptureRequest,
+            capture,
+            capture_deadline_s,
+            default_session_id,
+        )
+        from peakline.schema import ProfileOptions, ProfileRequest
+
+        if self._settings.read_only:
+            raise ForbiddenError("this server is read-only: it stores no captures")
+        request = ProfileRequest() if request is None else request
+        options = ProfileOptions()
+        options.CopyFrom(request.opts)
+        session_id = session_id or request.session_id or options.session_id or default_session_id()
+        check_name("session id", session_id)
+        repository = self._access.new_repository(repository_root or request.repository_root)
+        duration_ms = options.duration_ms or request.duration_ms
+        delay_ms = _delay_ms(options.start_timestamp_ns)
+        self._check_length(duration_ms, delay_ms)
+        targets, notes = self._targets(list(hosts) or [request.host_name], options)
+        limit_s = min(self._settings.max_capture_s, capture_deadline_s(duration_ms, delay_ms))
+        with (
+            self._sessions.making(repository.root, session_id, targets),
+            self.gate.enter(),
+            at_most(limit_s),
+        ):
+            try:
+                result = capture(
+                    CaptureRequest(
+                        targets=targets,
+                        session_id=session_id,
+                        duration_ms=duration_ms,
+                        options=options,
+                        delay_ms=delay_ms,
+                    ),
+                    repository,
+                    progress=progress,
+                )
+            except RemoteError:
+                for _ in targets:
+                    self._metrics.captured("failed")
+                raise
+        for outcome in result.outcomes:
+            self._metrics.captured(outcome.state, outcome.size)
+        if not result.empty_trace and not any(outcome.is_kept for outcome in result.outcomes):
+            raise RemoteError(trouble(result))
+        return replace(result, notes=notes)
+
+    def monitor(
+        self, hosts: Sequence[str], duration_ms: int, level: int, *, timestamp: bool
+    ) -> MonitorResponse:
+        """What the profilers of ``hosts`` (none: every worker) tell of themselves.
+
+        One host's answer is passed on as it is; of several the texts are joined, each line
+        behind ``host: ``. Raises the host's error where there is one host, RemoteError where
+        none of several answered.
+        """
+        from peakline.capture import monitor
+        from peakline.schema import MonitorResponse
+
+        self._check_length(duration_ms, 0)
+        targets = self._asked(hosts)
+        with self.gate.enter(), at_most(self._settings.max_capture_s):
+            answers = _of_all(
+                targets,
+                lambda target: monitor(target.address, duration_ms, level, timestamp=timestamp),
+            )
+        if len(answers) == 1:
+            return _or_raise(targets[0], answers[0])
+        if all(isinstance(answer, PeaklineError) for answer in answers):
+            raise _failure(targets, answers)
+        lines = []
+        for target, answer in zip(targets, answers, strict=True):
+            text = str(answer) if isinstance(answer, PeaklineError) else answer.data
+            lines += [f"{target.host}: {line}" for line in text.splitlines()]
+        return MonitorResponse(data="\n".join(lines) + "\n")
+
+    def terminate(self, hosts: Sequence[str], session_id: str) -> None:
+        """End the recording of ``session_id`` before its time; what was recorded is kept.
+
+        ``hosts`` empty means those of the capture of that session that runs here, else every
+        worker. Raises RemoteError that names the hosts which could not be told.
+        """
+        from peakline.capture import terminate
+
+        check_name("session id", session_id)
+        targets = () if hosts else self._sessions.targets(session_id)
+        targets = targets or self._asked(hosts)
+        with self.control.enter():
+            answers = _of_all(targets, lambda target: terminate(target.address, session_id))
+        if len(answers) == 1:
+            _or_raise(targets[0], answers[0])
+        elif any(isinstance(answer, PeaklineError) for answer in answers):
+            raise _failure(targets, answers)
+
+    def _targets(
+        self, hosts: list[str], options: ProfileOptions
+    ) -> tuple[tuple[Target, ...], tuple[str, ...]]:
+        """Where the profilers of ``hosts`` listen, and notes about hosts that are left out.
+
+        A host that is named twice, with two ports, is one host: ports are ignored. Clients
+        send the names of all hosts in one text (``override_hostname``), and that means nothing to
+        a single worker, so it is taken out of the options.
+        """
+        if not any(hosts):
+            raise UsageError("no hosts: say which to profile")
+        if len(hosts) > _MOST_HOSTS:
+            raise UsageError(f"{len(hosts)} hosts; at most {_MOST_HOSTS} can be profiled at once")
+        hosts, notes = self._without_this_server(hosts)
+        targets = self._distinct(hosts)
+        if options.override_hostname:
+            names = options.override_hostname.split(",")
+            if len(names) != len(targets):
+                raise UsageError(
+                    f"override_hostname has {len(names)} names for {len(targets)} hosts"
+                )
+            targets = tuple(
+                replace(target, host=check_name("host", name.strip()))
+                for target, name in zip(targets, names, strict=True)
+            )
+            options.ClearField("override_hostname")
+        return targets, notes
+
+    def _without_this_server(self, hosts: list[str]) -> tuple[list[str], tuple[str, ...]]:
+        """``hosts`` without the address of this server, and a note where there was one.
+
+        TensorFlow's client puts the address that it calls, with the port of this service, among
+        the hosts. It is left out where no profiler of that host may be asked and others are named.
+        """
+        kept: list[str] = []
+        left_out: list[str] = []
+        for host in hosts:
+            (left_out if self._is_this_server(host) else kept).append(host)
+        if not kept:
+            return hosts, ()
+        return kept, tuple(f"{host} is this server and was not profiled" for host in left_out)
+
+    def _is_this_server(self, host: str) -> bool:
+        try:
+            self._access.capture_target(host)
+        except ForbiddenError:
+            _, port = host_of(host.removeprefix(SCHEME))
+            return port is not None and port == (self.grpc_port or self._settings.grpc_port)
+        return False
+
+    def _asked(self, hosts: Sequence[str]) -> tuple[Target, ...]:
+        """The hosts that a question without a session is for."""
+        names = list(hosts) or list(self._settings.workers)
+        if not names:
+            raise UsageError(
+                "no host named: send the metadata peakline-host, or start the server with --worker"
+            )
+        if len(names) > _MOST_HOSTS:
+            raise UsageError(f"{len(names)} hosts; at most {_MOST_HOSTS} can be asked at once")
+        return self._distinct(names)
+
+    def _distinct(self, hosts: Sequence[str]) -> tuple[Target, ...]:
+        """One target for each profiler, under the first name that was given to it."""
+        targets: dict[str, Target] = {}
+        for host in hosts:
+            target = self._access.capture_target(host)
+            targets.setdefault(target.address.lower(), target)
+        return tuple(targets.values())
+
+    def _check_length(self, duration_ms: int, delay_ms: int) -> None:
+        if duration_ms <= 0:
+            raise UsageError("duration_ms is missing: say how long to record")
+        if duration_ms + delay_ms > self._settings.max_capture_s * 1000:
+            raise UsageError(
+                f"recording until {(duration_ms + delay_ms) / 1000:.10g} s from now is longer "
+                f"than this server allows ({self._settings.max_capture_s:.10g} s)"
+            )
+
+
+def trouble(result: CaptureResult) -> str:
+    """What went wrong or was left out in a capture that succeeded; empty when nothing was."""
+    if result.empty_trace:
+        return "no host recorded anything"
+    failed = [
+        f"{outcome.host}: {outcome.error or 'recorded nothing'}"
+        for outcome in result.outcomes
+        if outcome.state in ("failed", "empty")
+    ]
+    told = [f"{len(failed)} of {len(result.outcomes)} hosts: {'; '.join(failed)}"] if failed else []
+    return "; ".join((*told, *result.notes))
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """The block's work under a deadline of ``seconds``, or the present one where that is nearer."""
+    outer = current_deadline()
+    remaining = None if outer is None else outer.remaining()
+    inner = Deadline(seconds if remaining is None else min(seconds, remaining))
+    with ExitStack() as stack:
+        if outer is not None:
+            stack.enter_context(outer.on_cancel(inner.cancel))
+        stack.enter_context(within(inner))
+        yield
+
+
+def _delay_ms(start_timestamp_ns: int) -> int:
+    """Milliseconds until a point in time; 0 when it is past or none is set."""
+    return max(0, (start_timestamp_ns - time.time_ns()) // 1_000_000)
+
+
+def _of_all(targets: Sequence[Target], ask: Callable[[Target], _T]) -> list[_T | PeaklineError]:
+    """What each of ``targets`` answered, or its error; all are asked at once."""
+
+    def asked(target: Target) -> _T | PeaklineError:
+        try:
+            return ask(target)
+        except PeaklineError as error:
+            return error
+
+    if len(targets) == 1:
+        return [asked(targets[0])]
+    check_deadline()
+    with ThreadPoolExecutor(min(len(targets), 64), thread_name_prefix="ask") as pool:
+        futures = [pool.submit(copy_context().run, asked, target) for target in targets]
+        answers = [future.result() for future in futures]
+    check_deadline()
+    return answers
+
+
+def _or_raise(target: Target, answer: _T | PeaklineError) -> _T:
+    from peakline.capture import WorkerError
+
+    if isinstance(answer, WorkerError):
+        raise WorkerError(f"{target.host}: {answer}", answer.code) from answer
+    if isinstance(answer, PeaklineError):
+        raise answer
+    return answer
+
+
+def _failure(targets: Sequence[Target], answers: Sequence[object]) -> RemoteError:
+    """What all of several hosts failed with: their status where they answered the same one, so
+    that nobody asks again for what no profiler can do.
+    """
+    from peakline.capture import WorkerError
+
+    text = _complaints(targets, answers)
+    codes = {answer.code for answer in answers if isinstance(answer, WorkerError)}
+    return WorkerError(text, codes.pop()) if len(codes) == 1 else RemoteError(text)
+
+
+def _complaints(targets: Sequence[Target], answers: Sequence[object]) -> str:
+    return "; ".join(
+        f"{target.host}: {answer}"
+        for target, answer in zip(targets, answers, strict=True)
+        if isinstance(answer, PeaklineError)
+    )

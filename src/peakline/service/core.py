@@ -1,0 +1,287 @@
+"""What every face of the server does, without a word of its protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from peakline.deadline import Deadline, check_deadline, current_deadline, within
+from peakline.engine import Answer, Gate
+from peakline.errors import CancelledError, DeadlineError, InputError, NotFoundError, UsageError
+from peakline.service.capturing import Captures
+from peakline.service.sessions import SessionsInTheMaking
+from peakline.service.uploading import Uploads
+from peakline.service.wording import Wording
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from peakline.capture import CaptureResult, Progress
+    from peakline.engine import Engine
+    from peakline.repository import HostFile, Repository, Session
+    from peakline.schema import MonitorResponse, ProfileRequest
+    from peakline.service.access import Access
+    from peakline.service.metrics import Metrics
+    from peakline.service.settings import Settings
+
+__all__ = ["LISTS", "Analysis", "Listing"]
+
+_FORMAT = "format"
+LISTS = 2
+"""How many lists of sessions are made at once: the first one of a large repository takes long."""
+_LOOKING_S = 10.0
+_LOOKING_SHARE = 0.8
+"""A list looks at sessions for so long, or this share of the caller's time where that is less."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The sessions of a repository with the tools each one supports, newest first.
+
+    ``problems`` names the sessions that cannot be read, a line each. ``unfinished`` sessions
+    were not looked at in time, or not at all of their hosts: they have the tools that are known.
+    """
+
+    sessions: tuple[tuple[Session, tuple[str, ...]], ...]
+    problems: tuple[str, ...] = ()
+    unfinished: int = 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a caller should be told beside the list, a line each."""
+        if not self.unfinished:
+            return self.problems
+        many = f"{self.unfinished} of {len(self.sessions)} sessions"
+        return (f"the tools of {many} are not all known yet: ask again", *self.problems)
+
+
+class Analysis:
+    """Sessions, tools, SQL, captures and uploads under one set of rules. Thread-safe.
+
+    Every method raises errors of `peakline.errors`, ends at the caller's deadline, and checks
+    every name it is given. Tools and SQL share ``gate``. Lists of sessions, and captures and
+    uploads, which mostly wait for others, have limits of their own and never hold up a query.
+    """
+
+    def __init__(
+        self, settings: Settings, *, access: Access, engine: Engine, metrics: Metrics
+    ) -> None:
+        self._settings = settings
+        self._access = access
+        self._engine = engine
+        self._wording = Wording(settings.roots)
+        self._problems: dict[str, tuple[object, str]] = {}
+        """By the session's path: the state it was in, and what was wrong with it."""
+        self.on_unfinished: Callable[[Repository], object] | None = None
+        """Told which repository a list could not look through in its time."""
+        making = SessionsInTheMaking()
+        self.gate = Gate(settings.max_concurrent, settings.max_queued)
+        self.lists = Gate(LISTS, settings.max_queued)
+        self.captures = Captures(settings, access, metrics, making)
+        self.uploads = Uploads(settings, access, metrics, making)
+
+    def told(self, error: BaseException | str) -> str:
+        """An error or a note as a caller may see it: one line of ASCII, no paths of the server."""
+        return self._wording.line(error)
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def listing(self, repository_root: str) -> Listing:
+        """The sessions of a repository and their tools; what cannot be read is told, not raised.
+
+        Quick rather than complete: what is not known after 10 s, or 80 % of the caller's time, is
+        left to the next call, which goes on from there.
+        """
+        repository = self._access.repository(repository_root)
+        with self.lists.enter():
+            return self._listing(repository)
+
+    def _listing(self, repository: Repository) -> Listing:
+        found, problems, unfinished = [], [], 0
+        with _looking() as time_to_look:
+            for session in self.sessions(repository):
+                check_deadline()
+                problem = ""
+                try:
+                    with within(time_to_look):
+                        tools, problem = self.look(session)
+                except NotFoundError:
+                    continue  # removed in the meantime
+                except InputError as error:
+                    tools, problem = (), str(error)
+                except (CancelledError, DeadlineError):
+                    check_deadline()  # the caller's own
+                    tools = tuple(self._engine.known_tools(session))
+                    unfinished += 1
+                found.append((session, tools))
+                if problem:
+                    problems.append(f"session {session.session_id}: {self.told(problem)}")
+        if unfinished and self.on_unfinished is not None:
+            self.on_unfinished(repository)
+        return Listing(tuple(found), tuple(problems), unfinished)
+
+    def sessions(self, repository: Repository) -> list[Session]:
+        """The sessions that a list shows, newest first."""
+        return self._access.inside(repository.sessions())
+
+    def look(self, session: Session) -> tuple[tuple[str, ...], str]:
+        """What a list tells of one session: its tools, and where there are none the reason."""
+        tools = tuple(self._engine.tools(session))
+        return tools, "" if tools else self._problem(session)
+
+    def _problem(self, session: Session) -> str:
+        """Why none of the session's hosts can be read; empty when one can, it just has no tools."""
+        stamp = session.stamp()
+        known = self._problems.get(session.path)
+        if known is None or known[0] != stamp:
+            problem = ""
+            for file in session.hosts():
+                check_deadline()
+                try:
+                    with self._engine.cache.lease(file, keep=False):
+                        problem = ""
+                        break
+                except InputError as error:
+                    problem = problem or str(error)
+            known = self._problems[session.path] = (stamp, problem)
+        return known[1]
+
+    def enum_sessions(self, repository_root: str) -> list[tuple[Session, list[str]]]:
+        """The sessions of a repository, newest first, with the names of the tools they support."""
+        return [(session, list(tools)) for session, tools in self.listing(repository_root).sessions]
+
+    def tool_data(
+        self,
+        repository_root: str,
+        session_id: str,
+        host_name: str,
+        tool_name: str,
+        parameters: Mapping[str, str],
+        *,
+        format: str | None = None,  # noqa: A002 (the word of the command line)
+    ) -> Answer:
+        """One tool's answer for one host; with an empty ``host_name`` for all of them.
+
+        The parameter ``format`` chooses the output format where ``format`` does not. A name's
+        final dot, as in fully qualified names, is tolerated.
+        """
+        session, host = self._asked(repository_root, session_id, host_name)
+        notes = () if host else _left_out(session)
+        given = dict(parameters)
+        chosen = given.pop(_FORMAT, None) or None
+        with self.gate.enter():
+            answer = self._engine.tool(
+                session,
+                tool_name,
+                host=host,
+                parameters=given,
+                format=format or chosen,
+                remote=True,
+            )
+        return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
+
+    def sql(self, repository_root: str, session_id: str, host_name: str, query: str) -> pa.Table:
+        """The rows of one reading SQL statement over one host's tables."""
+        session, host = self._asked(repository_root, session_id, host_name)
+        with self.gate.enter():
+            return self._engine.sql(
+                session, query, host=host, memory_limit_bytes=self._settings.sql_memory_bytes
+            )
+
+    def tables(self, repository_root: str, session_id: str, host_name: str) -> list[str]:
+        """The names of the tables that `sql` may ask for."""
+        session, host = self._asked(repository_root, session_id, host_name)
+        with self.gate.enter():
+            return self._engine.tables(session, host=host)
+
+    def tools(self, repository_root: str, session_id: str) -> list[str]:
+        """The names of the tools that have something to show for a host of the session."""
+        session, _ = self._asked(repository_root, session_id, "")
+        with self.gate.enter():
+            return self._engine.tools(session)
+
+    def _asked(self, repository_root: str, session_id: str, host_name: str) -> tuple[Session, str]:
+        """The session, and the name of the host as its file spells it; empty means all hosts.
+
+        No file is read that lies, links followed, outside the served roots: the session's hosts
+        lack such ones, and one that is asked for by name, or is the only one, is refused.
+        """
+        from peakline.repository import check_name
+
+        if not session_id:
+            raise UsageError("no session named")
+        session = self._access.run(repository_root, session_id, nested=True)
+        if not host_name:
+            hosts, refused = session.hosts_and_refused()
+            if refused and not hosts:
+                self._access.confine(refused[0].path)
+            return session, ""
+        check_name("host", host_name)
+        try:
+            file = session.host(host_name)
+        except NotFoundError:
+            if not host_name.endswith("."):
+                raise
+            file = session.host(host_name.removesuffix("."))
+        self._access.confine(file.path)
+        return session, file.host
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def new_session(
+        self,
+        repository_root: str,
+        session_id: str,
+        hosts: Sequence[str],
+        request: ProfileRequest | None,
+        *,
+        progress: Progress | None = None,
+    ) -> CaptureResult:
+        """Profile ``hosts`` and keep what they recorded as a session.
+
+        Empty ``repository_root``, ``session_id`` and ``hosts`` are taken from ``request``, the id
+        at last from the clock. The capture has a time limit of its own (upstream's: a minute or
+        twice the recording, within ``max_capture_s``); where the caller's deadline is nearer, that
+        counts. Raises ExistsError, ForbiddenError, UsageError; RemoteError when no host gave
+        anything. `capturing.trouble` tells what went wrong in what succeeded in part.
+        """
+        return self.captures.new_session(
+            repository_root, session_id, hosts, request, progress=progress
+        )
+
+    def upload(
+        self, repository_root: str, session_id: str, host: str, stream: Iterable[bytes]
+    ) -> HostFile:
+        """Keep an uploaded file as a new session; see `Uploads.upload`."""
+        return self.uploads.upload(repository_root, session_id, host, stream)
+
+    def monitor(
+        self, hosts: Sequence[str], duration_ms: int, level: int, *, timestamp: bool
+    ) -> MonitorResponse:
+        """What running jobs tell of themselves; see `Captures.monitor`."""
+        return self.captures.monitor(hosts, duration_ms, level, timestamp=timestamp)
+
+    def terminate(self, hosts: Sequence[str], session_id: str) -> None:
+        """End a recording before its time; see `Captures.terminate`."""
+        self.captures.terminate(hosts, session_id)
+
+
+def _left_out(session: Session) -> tuple[str, ...]:
+    """A note for each host that lies, links followed, outside the served roots."""
+    _, refused = session.hosts_and_refused()
+    return tuple(
+        f"host {file.host}: a link leads out of the served log directories" for file in refused
+    )
+
+
+@contextmanager
+def _looking() -> Iterator[Deadline]:
+    """The time that a list may spend on looking: some is left to answer with what was found."""
+    caller = current_deadline() or Deadline()
+    left = caller.remaining()
+    most = _LOOKING_S if left is None else min(_LOOKING_S, left * _LOOKING_SHARE)
+    looking = Deadline(most)
+    with caller.on_cancel(looking.cancel):
+        yield looking

@@ -1,0 +1,77 @@
+"""Server reflection over the private descriptor pool, so that a client needs no .proto file."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from google.protobuf import descriptor_pool
+from grpc_reflection.v1alpha.reflection import ReflectionServicer
+
+from peakline import schema
+
+__all__ = ["in_pool", "reflection"]
+
+_STREAM_S = 60.0
+_STANDARD = ("grpc.health.", "grpc.reflection.", "grpc/health/", "grpc/reflection/")
+
+
+class _Pools:
+    """The schema's pool, and of the default one only what describes gRPC's own services.
+
+    The default pool holds whatever other packages of the process have put there, which is no
+    business of a caller.
+    """
+
+    def __init__(self) -> None:
+        self._default = descriptor_pool.Default()
+
+    def _pool(self, name: str) -> Any:
+        return self._default if name.startswith(_STANDARD) else schema.POOL
+
+    def FindFileByName(self, name: str) -> Any:  # noqa: N802 (the name of DescriptorPool)
+        return self._pool(name).FindFileByName(name)
+
+    def FindFileContainingSymbol(self, symbol: str) -> Any:  # noqa: N802 (as above)
+        return self._pool(symbol).FindFileContainingSymbol(symbol)
+
+    def FindMessageTypeByName(self, name: str) -> Any:  # noqa: N802 (as above)
+        return self._pool(name).FindMessageTypeByName(name)
+
+    def FindExtensionByNumber(self, message: Any, number: int) -> Any:  # noqa: N802 (as above)
+        return self._pool(message.full_name).FindExtensionByNumber(message, number)
+
+    def FindAllExtensions(self, message: Any) -> Any:  # noqa: N802 (as above)
+        return self._pool(message.full_name).FindAllExtensions(message)
+
+
+class _Reflection(ReflectionServicer):  # type: ignore[misc]  # grpc_reflection has no types
+    """A stream holds a thread while it is open, so it is ended after a while."""
+
+    def ServerReflectionInfo(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:  # noqa: N802
+        timer = threading.Timer(_STREAM_S, context.cancel)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield from super().ServerReflectionInfo(requests, context)
+        finally:
+            timer.cancel()
+
+
+def reflection(services: Sequence[str]) -> Any:
+    """The servicer that tells of ``services``."""
+    return _Reflection(services, pool=_Pools())
+
+
+def in_pool(behaviour: Callable[..., Any], pool: ThreadPoolExecutor) -> Callable[..., Any]:
+    """A method that gRPC runs in ``pool`` and not in the server's own."""
+
+    @functools.wraps(behaviour)
+    def wrapped(*arguments: Any) -> Any:
+        return behaviour(*arguments)
+
+    wrapped.experimental_thread_pool = pool  # type: ignore[attr-defined]
+    return wrapped

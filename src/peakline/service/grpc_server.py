@@ -1,0 +1,213 @@
+"""The gRPC server: its port and credentials, its threads, its services, and its end."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
+
+from peakline.errors import UsageError
+from peakline.service.addresses import join_port
+from peakline.service.capturing import HELD_THREADS
+from peakline.service.core import LISTS
+from peakline.service.grpc_interceptor import Answering, TokenInterceptor
+from peakline.service.grpc_reflection import in_pool, reflection
+from peakline.service.grpc_servicers import Servicers
+
+if TYPE_CHECKING:
+    from peakline.service.access import Access
+    from peakline.service.access_log import AccessLog
+    from peakline.service.core import Analysis
+    from peakline.service.metrics import Metrics
+    from peakline.service.settings import Settings
+
+__all__ = ["GrpcServer", "start_grpc"]
+
+_HEALTH = health.SERVICE_NAME
+_REFLECTION = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"].full_name
+_SPARE_THREADS = 32
+"""For calls that are refused at once or answered from memory while others work and wait."""
+_SPARE_CALLS = 256
+_LARGEST_REQUEST = 16 << 20
+"""Requests are names and options; only answers are large."""
+_LARGEST_METADATA = 64 << 10
+_PING_MS = 60_000
+_PING_TIMEOUT_MS = 20_000
+
+
+class GrpcServer:
+    """A running server. ``port`` is the one it listens on."""
+
+    def __init__(
+        self,
+        server: grpc.Server,
+        port: int,
+        checks: health.HealthServicer,
+        pools: list[ThreadPoolExecutor],
+    ) -> None:
+        self.port = port
+        self._server = server
+        self._checks = checks
+        self._pools = pools
+
+    def drain(self) -> None:
+        """Tell whoever asks for health that this server is about to end."""
+        self._checks.enter_graceful_shutdown()
+
+    def stop(self, grace: float | None = None) -> None:
+        """Take no more calls, let those that run finish for ``grace`` seconds, end the others.
+
+        Returns when the last one has ended. Calls that were ended are told CANCELLED, and their
+        work stops where it looks at its deadline.
+        """
+        self.drain()
+        self._server.stop(grace).wait()
+        for pool in self._pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def start_grpc(
+    settings: Settings, analysis: Analysis, access: Access, log: AccessLog, metrics: Metrics
+) -> GrpcServer:
+    """Start to serve. Raises UsageError when the port is taken or the credentials are none."""
+    # Whoever waits at a gate holds a thread, so there are threads for all who may; what is
+    # beyond the gates is refused there, with a word why. gRPC's own limit is the last line.
+    asking = settings.max_concurrent + LISTS + 2 * settings.max_queued
+    threads = asking + HELD_THREADS + _SPARE_THREADS
+    calls = ThreadPoolExecutor(threads, thread_name_prefix="grpc")
+    # Their own threads: no number of slow calls makes the server look dead.
+    checking = ThreadPoolExecutor(2, thread_name_prefix="grpc-health")
+    describing = ThreadPoolExecutor(4, thread_name_prefix="grpc-reflection")
+    pools = [calls, checking, describing]
+    server = grpc.server(
+        calls,
+        interceptors=(TokenInterceptor(access, log, metrics),),
+        options=(
+            ("grpc.max_send_message_length", settings.max_message_bytes),
+            (
+                "grpc.max_receive_message_length",
+                min(settings.max_message_bytes, _LARGEST_REQUEST),
+            ),
+            ("grpc.max_metadata_size", _LARGEST_METADATA),
+            # A caller that vanished without a word is noticed, and its capture ended; callers may
+            # look after us just as often.
+            ("grpc.keepalive_time_ms", _PING_MS),
+            ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", _PING_MS // 6),
+            ("grpc.keepalive_permit_without_calls", 1),
+            # A second server on the same port would get every other call.
+            ("grpc.so_reuseport", 0),
+        ),
+        maximum_concurrent_rpcs=threads + _SPARE_CALLS,
+    )
+    try:
+        servicers = Servicers(analysis, settings)
+        services = _add_methods(server, servicers, analysis, access, log, metrics)
+        checks = _add_health(server, services, checking)
+        _add_reflection(server, (*services, _HEALTH, _REFLECTION), describing)
+        port = analysis.captures.grpc_port = _bind(server, settings)
+        server.start()
+    except BaseException:
+        server.stop(None)
+        for pool in pools:
+            pool.shutdown(wait=False)
+        raise
+    return GrpcServer(server, port, checks, pools)
+
+
+def _add_methods(
+    server: grpc.Server,
+    servicers: Servicers,
+    analysis: Analysis,
+    access: Access,
+    log: AccessLog,
+    metrics: Metrics,
+) -> tuple[str, ...]:
+    answering = Answering(analysis, access, log, metrics)
+    methods = servicers.methods()
+    for service, by_name in methods.items():
+        handlers = {
+            name: answering.handler(f"{service}/{name}", method) for name, method in by_name.items()
+        }
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
+    return tuple(methods)
+
+
+def _add_health(
+    server: grpc.Server, services: tuple[str, ...], pool: ThreadPoolExecutor
+) -> health.HealthServicer:
+    checks = health.HealthServicer()
+    for service in services:
+        checks.set(service, health_pb2.HealthCheckResponse.SERVING)
+    request = health_pb2.HealthCheckRequest.FromString
+    response = health_pb2.HealthCheckResponse.SerializeToString
+    handlers = {
+        "Check": grpc.unary_unary_rpc_method_handler(
+            in_pool(checks.Check, pool), request, response
+        ),
+        "Watch": grpc.unary_stream_rpc_method_handler(
+            in_pool(checks.Watch, pool), request, response
+        ),
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_HEALTH, handlers),))
+    return checks
+
+
+def _add_reflection(
+    server: grpc.Server, services: tuple[str, ...], pool: ThreadPoolExecutor
+) -> None:
+    servicer = reflection(services)
+    handler = grpc.stream_stream_rpc_method_handler(
+        in_pool(servicer.ServerReflectionInfo, pool),
+        reflection_pb2.ServerReflectionRequest.FromString,
+        reflection_pb2.ServerReflectionResponse.SerializeToString,
+    )
+    handlers = {"ServerReflectionInfo": handler}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_REFLECTION, handlers),))
+
+
+def _bind(server: grpc.Server, settings: Settings) -> int:
+    """Listen; returns the port."""
+    address = join_port(settings.host.strip("[]"), settings.grpc_port)
+    credentials = _credentials(settings)
+    try:
+        if credentials is None:
+            port: int = server.add_insecure_port(address)
+        else:
+            port = server.add_secure_port(address, credentials)
+    except RuntimeError:
+        port = 0
+    if port:
+        return port
+    hint = "" if credentials is None else ", or the certificate and the key do not fit"
+    raise UsageError(
+        f"--grpc-port {settings.grpc_port}: cannot listen on {address}:"
+        f" the port is in use or not allowed{hint}; choose another port, or 0 for any free one"
+    )
+
+
+def _credentials(settings: Settings) -> Any:
+    """The server's certificate, and whose clients it accepts; None for plaintext."""
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    certificate = _content("--tls-cert", settings.tls_cert)
+    key = _content("--tls-key", settings.tls_key)
+    authority = (
+        None
+        if settings.tls_client_ca is None
+        else _content("--tls-client-ca", settings.tls_client_ca)
+    )
+    return grpc.ssl_server_credentials(
+        ((key, certificate),), authority, require_client_auth=authority is not None
+    )
+
+
+def _content(option: str, path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{option} {path}: cannot be read: {error.strerror}") from None

@@ -1,0 +1,215 @@
+"""The services `tensorflow.ProfileAnalysis` and `tensorflow.ProfilerService`, call by call.
+
+Requests come as bytes and answers leave as bytes: what cannot be parsed is the caller's error
+and told as such, and an answer is serialised once. What is raised here becomes a status in
+`peakline.service.grpc_interceptor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from peakline.deadline import Deadline, within
+from peakline.errors import CheckFailed, UsageError
+from peakline.schema import (
+    EnumProfileSessionsAndToolsRequest,
+    EnumProfileSessionsAndToolsResponse,
+    MonitorRequest,
+    NewProfileSessionRequest,
+    NewProfileSessionResponse,
+    ProfileSessionDataRequest,
+    ProfileSessionDataResponse,
+    ProfileSessionInfo,
+    TerminateRequest,
+    TerminateResponse,
+)
+from peakline.service.capturing import trouble
+from peakline.service.core import Analysis, Listing
+
+if TYPE_CHECKING:
+    import grpc
+
+    from peakline.engine import Answer
+    from peakline.service.settings import Settings
+
+__all__ = ["ANALYSIS", "PROFILER", "Call", "Method", "Servicers", "UnimplementedError", "run"]
+
+ANALYSIS = "tensorflow.ProfileAnalysis"
+PROFILER = "tensorflow.ProfilerService"
+_HOST_KEY = "peakline-host"
+_ENVELOPE_BYTES = 64
+"""More than what stands around the output and the error message of an answer."""
+
+_M = TypeVar("_M", bound=Message)
+
+
+class UnimplementedError(CheckFailed):
+    """The method belongs to the profiler inside a job, not to this server."""
+
+    grpc_status = "UNIMPLEMENTED"
+
+
+@dataclass
+class Call:
+    """What a call is about, for the access log."""
+
+    context: grpc.ServicerContext
+    session: str = ""
+    tool: str = ""
+    host: str = ""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A call's work, and how many seconds it may take at most."""
+
+    answer: Callable[[bytes, Call], bytes]
+    limit_s: float
+
+
+@dataclass
+class Servicers:
+    """The calls of both services over one `Analysis`."""
+
+    analysis: Analysis
+    settings: Settings
+    _listed: dict[str, tuple[Listing, bytes]] = field(default_factory=dict)
+
+    def methods(self) -> dict[str, dict[str, Method]]:
+        """By service and method."""
+        usual = self.settings.request_timeout_s
+        # Captures and monitoring have limits of their own, in the core, below this one.
+        long = max(usual, self.settings.max_capture_s + usual)
+        return {
+            ANALYSIS: {
+                "NewSession": Method(self.new_session, long),
+                "EnumSessions": Method(self.enum_sessions, usual),
+                "GetSessionToolData": Method(self.get_session_tool_data, usual),
+            },
+            PROFILER: {
+                "Monitor": Method(self.monitor, long),
+                "Terminate": Method(self.terminate, usual),
+                "Profile": Method(_elsewhere, usual),
+                "StartContinuousProfiling": Method(_elsewhere, usual),
+                "StopContinuousProfiling": Method(_elsewhere, usual),
+                "GetSnapshot": Method(_elsewhere, usual),
+            },
+        }
+
+    def new_session(self, content: bytes, call: Call) -> bytes:
+        """Profile hosts and store what they recorded."""
+        request = _parsed(NewProfileSessionRequest, content)
+        call.session = request.session_id or request.request.session_id
+        call.host = ",".join(request.hosts) or request.request.host_name
+        result = self.analysis.new_session(
+            request.repository_root, request.session_id, request.hosts, request.request
+        )
+        call.session = result.session_id
+        return NewProfileSessionResponse(
+            error_message=self.analysis.told(trouble(result)), empty_trace=result.empty_trace
+        ).SerializeToString()
+
+    def enum_sessions(self, content: bytes, call: Call) -> bytes:
+        """The sessions of a repository, newest first."""
+        del call
+        request = _parsed(EnumProfileSessionsAndToolsRequest, content)
+        listing = self.analysis.listing(request.repository_root)
+        # Of a thousand sessions the message takes longer than the look at what has changed.
+        known = self._listed.get(request.repository_root)
+        if known is None or known[0] != listing:
+            known = (listing, self._listing_message(listing))
+            self._listed = {request.repository_root: known}
+        return known[1]
+
+    def _listing_message(self, listing: Listing) -> bytes:
+        sessions = [
+            ProfileSessionInfo(session_id=session.session_id, available_tools=tools)
+            for session, tools in listing.sessions
+        ]
+        return EnumProfileSessionsAndToolsResponse(
+            sessions=sessions, error_message=self.analysis.told("; ".join(listing.notes))
+        ).SerializeToString()
+
+    def get_session_tool_data(self, content: bytes, call: Call) -> bytes:
+        """One tool's answer about one session."""
+        request = _parsed(ProfileSessionDataRequest, content)
+        call.session, call.tool = request.session_id, request.tool_name
+        call.host = request.host_name
+        answer = self.analysis.tool_data(
+            request.repository_root,
+            request.session_id,
+            request.host_name,
+            request.tool_name,
+            request.parameters,
+        )
+        size, most = len(answer.content), self.settings.max_message_bytes
+        message = self.analysis.told(_remarks(answer))
+        if size + len(message) + _ENVELOPE_BYTES > most:
+            raise UsageError(
+                f"the answer has {size} bytes and a message may have {most}: ask for less"
+            )
+        return ProfileSessionDataResponse(
+            error_message=message, output_format=answer.format, output=answer.content
+        ).SerializeToString()
+
+    def monitor(self, content: bytes, call: Call) -> bytes:
+        """What running jobs tell of themselves."""
+        request = _parsed(MonitorRequest, content)
+        hosts = _named_hosts(call)
+        return self.analysis.monitor(
+            hosts, request.duration_ms, request.monitoring_level, timestamp=request.timestamp
+        ).SerializeToString()
+
+    def terminate(self, content: bytes, call: Call) -> bytes:
+        """End a recording before its time."""
+        request = _parsed(TerminateRequest, content)
+        call.session = request.session_id
+        self.analysis.terminate(_named_hosts(call), request.session_id)
+        return TerminateResponse().SerializeToString()
+
+
+def run(method: Method, content: bytes, call: Call) -> bytes:
+    """The method's answer, made no longer than it may take, than the caller gives it time, and
+    than the caller is there.
+    """
+    deadline = Deadline(min(method.limit_s, call.context.time_remaining()))
+    if not call.context.add_callback(deadline.cancel):
+        deadline.cancel()
+    with within(deadline):
+        return method.answer(content, call)
+
+
+def _parsed(kind: type[_M], content: bytes) -> _M:
+    try:
+        return kind.FromString(content)
+    except DecodeError:
+        raise UsageError(f"the request is no {kind.DESCRIPTOR.full_name}") from None
+
+
+def _remarks(answer: Answer) -> str:
+    """What went wrong in a part of the answer and what was lost while reading, as one text."""
+    warnings = [
+        f"{warning.kind} ({warning.count}): {warning.detail}" for warning in answer.warnings
+    ]
+    return "; ".join((*answer.notes, *warnings))
+
+
+def _named_hosts(call: Call) -> list[str]:
+    """The hosts that the call's metadata names."""
+    names: list[str] = []
+    for key, value in call.context.invocation_metadata():
+        if key == _HOST_KEY:
+            names += [name.strip() for name in value.split(",") if name.strip()]
+    call.host = ",".join(names)
+    return names
+
+
+def _elsewhere(content: bytes, call: Call) -> bytes:
+    del content, call
+    raise UnimplementedError(
+        "this server does not record itself: call the profiler of the job, or NewSession here"
+    )

@@ -1,0 +1,155 @@
+"""Who may ask at all: the Host header, then the origin of a change, then the token.
+
+A page of another site can make its visitor's browser send requests to this machine. It cannot
+choose the Host header (so a name that was pointed at this machine is seen), and it cannot hide
+where a change comes from: browsers send ``Origin``, and newer ones ``Sec-Fetch-Site``, with it.
+Programs that are no browser send neither and are held by the token alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+
+from peakline.service.http.problems import problem_response
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from peakline.service.access import Access
+    from peakline.service.metrics import Metrics
+
+__all__ = ["OPEN_PATHS", "Guard"]
+
+OPEN_PATHS = frozenset(("/healthz",))
+"""What is answered without a token."""
+
+_READING = frozenset(("GET", "HEAD", "OPTIONS"))
+_EXPOSED = "ETag, Location, Retry-After, Peakline-Warnings, Peakline-Notes, X-Request-Id"
+_ALLOWED_HEADERS = "Authorization, Content-Type, If-None-Match, X-Request-Id"
+_ALLOWED_METHODS = "GET, HEAD, POST"
+_PREFLIGHT_AGE_S = "600"
+
+
+class Guard:
+    """Pure ASGI middleware that answers refused requests itself."""
+
+    def __init__(self, app: ASGIApp, access: Access, metrics: Metrics) -> None:
+        self._app = app
+        self._access = access
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        method = scope["method"]
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1 or not self._access.host_header_allowed(hosts[0]):
+            await self._refuse("host", _wrong_host(hosts))(scope, receive, send)
+            return
+        allowed = len(origins) == 1 and self._access.origin_allowed(origins[0], hosts[0])
+        if method not in _READING and _cross_origin(headers, allowed=allowed):
+            refusal = problem_response(
+                403, "PERMISSION_DENIED", "a page of another site may change nothing here"
+            )
+            await self._refuse("origin", refusal)(scope, receive, send)
+            return
+        if allowed:
+            send = _with_cors(send, origins[0])
+        if method == "OPTIONS" and origins and "access-control-request-method" in headers:
+            answer = _preflight() if allowed else _no_preflight()
+            await answer(scope, receive, send)
+            return
+        if scope["path"] not in OPEN_PATHS and not self._shows_token(headers):
+            refusal = problem_response(
+                401,
+                "UNAUTHENTICATED",
+                "send the server's token: Authorization: Bearer TOKEN",
+                {"WWW-Authenticate": 'Bearer realm="peakline"'},
+            )
+            await self._refuse("token", refusal)(scope, receive, send)
+            return
+        if not _is_text(scope):
+            refusal = problem_response(
+                400,
+                "INVALID_ARGUMENT",
+                "a request's path and parameters are UTF-8, without zero bytes",
+            )
+            await refusal(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _shows_token(self, headers: Headers) -> bool:
+        shown = headers.getlist("authorization")
+        # Two headers would leave it open which of them counts.
+        return len(shown) <= 1 and self._access.token_matches(shown[0] if shown else None)
+
+    def _refuse(self, reason: str, answer: Response) -> Response:
+        self._metrics.refused(reason)
+        return answer
+
+
+def _cross_origin(headers: Headers, *, allowed: bool) -> bool:
+    """Whether a browser says that a page which may not do so is behind this change."""
+    if "origin" in headers:
+        return not allowed
+    return headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}
+
+
+def _wrong_host(hosts: list[str]) -> Response:
+    shown = ascii(hosts[0][:100]) if len(hosts) == 1 else f"{len(hosts)} Host headers"
+    return problem_response(
+        421,
+        "INVALID_ARGUMENT",
+        f"this server does not answer for {shown}; --allow-host NAME makes it",
+    )
+
+
+def _preflight() -> Response:
+    return Response(
+        status_code=204,
+        headers={
+            "Access-Control-Allow-Methods": _ALLOWED_METHODS,
+            "Access-Control-Allow-Headers": _ALLOWED_HEADERS,
+            "Access-Control-Max-Age": _PREFLIGHT_AGE_S,
+        },
+    )
+
+
+def _no_preflight() -> Response:
+    return problem_response(403, "PERMISSION_DENIED", "this origin is none of those allowed here")
+
+
+def _with_cors(send: Send, origin: str) -> Send:
+    async def send_with_cors(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers["Access-Control-Allow-Origin"] = origin
+            headers["Access-Control-Expose-Headers"] = _EXPOSED
+            headers.add_vary_header("Origin")
+        await send(message)
+
+    return send_with_cors
+
+
+def _is_text(scope: Scope) -> bool:
+    """Whether what the caller escaped is UTF-8 and without zero bytes.
+
+    Frameworks replace what is not UTF-8 by question marks, and then ask for another name than
+    the caller wrote.
+    """
+    for text in (scope.get("raw_path") or b"", scope.get("query_string") or b""):
+        decoded = unquote_to_bytes(text)
+        if b"\x00" in decoded:
+            return False
+        try:
+            decoded.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+    return True

@@ -1,0 +1,100 @@
+"""The parameters of the routes, as the framework and ``/openapi.json`` know them.
+
+What a name may be is said here for readers of the document; it is `peakline.service.access` that
+refuses others, in the same words for every face.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from peakline.repository.names import INVISIBLE
+
+__all__ = [
+    "NAME",
+    "OPTIONAL_NAME",
+    "ROOT",
+    "ROOT_MEANING",
+    "RUN",
+    "HostQuery",
+    "RootQuery",
+    "SessionPath",
+    "ToolPath",
+    "UploadQuery",
+]
+
+_CONTROL = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
+_NAME = rf"[^{INVISIBLE}./\\-][^{INVISIBLE}/\\]*"
+_LONGEST_NAME = 200  # bytes of UTF-8; the schema can only count characters
+
+NAME: dict[str, Any] = {"minLength": 1, "maxLength": _LONGEST_NAME, "pattern": f"^{_NAME}$"}
+"""JSON schema of a name: one part of a path."""
+
+OPTIONAL_NAME: dict[str, Any] = {"maxLength": _LONGEST_NAME, "pattern": f"^({_NAME})?$"}
+"""And of one that may be left out."""
+
+RUN: dict[str, Any] = {"minLength": 1, "pattern": f"^{_NAME}(/{_NAME})*$"}
+"""JSON schema of a run: a session's name behind those of directories."""
+
+ROOT: dict[str, Any] = {"pattern": rf"^[^{_CONTROL}]*$"}
+"""JSON schema of a log directory."""
+
+ROOT_MEANING = "a log directory that this server serves; may be left out when it serves one"
+_HOST = "a host of the session; may be left out when it has one"
+
+SessionPath = Annotated[
+    str,
+    Path(
+        description="a session's id",
+        json_schema_extra=NAME,
+        examples=["2026_11_20_17_04_52"],
+    ),
+]
+ToolPath = Annotated[
+    str,
+    Path(description="a tool's name", json_schema_extra=NAME, examples=["memory_profile"]),
+]
+
+
+class _Strict(BaseModel):
+    """Misspelt parameters are refused, not ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RootParameters(_Strict):
+    """The parameters of routes that ask for a repository."""
+
+    root: str = Field("", description=ROOT_MEANING, json_schema_extra=ROOT)
+
+
+class HostParameters(RootParameters):
+    """The parameters of routes that ask for one host's profile."""
+
+    host: str = Field("", description=_HOST, json_schema_extra=OPTIONAL_NAME)
+
+
+class UploadParameters(RootParameters):
+    """The parameters of an upload."""
+
+    session_id: str = Field(
+        "",
+        description="the new session's id; by default made from the time",
+        json_schema_extra=OPTIONAL_NAME,
+    )
+    host: str = Field(
+        "",
+        description="whose profile it is; by default from file_name, else `upload`",
+        json_schema_extra=OPTIONAL_NAME,
+    )
+    file_name: str = Field(
+        "", description="the name that the file has, such as worker-0.xplane.pb", max_length=1000
+    )
+
+
+RootQuery = Annotated[RootParameters, Query()]
+HostQuery = Annotated[HostParameters, Query()]
+UploadQuery = Annotated[UploadParameters, Query()]

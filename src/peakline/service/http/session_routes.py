@@ -1,0 +1,143 @@
+"""Routes that list: sessions, a session's hosts and tools, its tables; and the tools there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from fastapi import APIRouter, Request, Response
+
+from peakline.service.http.answers import json_response, notes_header
+from peakline.service.http.bodies import refuse_repeated
+from peakline.service.http.context import Context, context_of
+from peakline.service.http.describe import READING, answer, described, json_answer
+from peakline.service.http.documents import SessionDocument, ToolDocument
+from peakline.service.http.observe import note_request
+from peakline.service.http.parameters import HostQuery, RootQuery, SessionPath
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from peakline.repository import HostFile
+
+__all__ = ["NOTES", "location_of", "router", "session_document"]
+
+router = APIRouter(prefix="/api", tags=["sessions"])
+
+NOTES = {"Peakline-Notes": "what could not be read or was not looked at: a JSON array of lines"}
+
+
+@router.get(
+    "/tools",
+    summary="The tools of this server",
+    responses=described(*READING, _200=json_answer("by name", ToolDocument, many=True)),
+)
+async def list_tools(request: Request) -> Response:
+    """Names, formats and parameters."""
+
+    def work() -> Response:
+        from peakline.tools import find_tool, tool_names
+
+        tools = [find_tool(name) for name in tool_names()]
+        return json_response(
+            request,
+            [
+                {
+                    "name": tool.name,
+                    "doc": tool.doc,
+                    "formats": list(tool.formats),
+                    "parameters": tool.parameters.model_json_schema(),
+                }
+                for tool in tools
+            ],
+        )
+
+    refuse_repeated(request)
+    return await context_of(request).work.answer(request, work)
+
+
+@router.get(
+    "/sessions",
+    summary="The sessions of a log directory",
+    responses=described(
+        *READING, _200=json_answer("newest first", SessionDocument, many=True, headers=NOTES)
+    ),
+)
+async def list_sessions(request: Request, query: RootQuery) -> Response:
+    """Sessions, newest first, with their hosts and tools."""
+    context = context_of(request)
+
+    def work() -> Response:
+        listing = context.analysis.listing(query.root)
+        sessions = [
+            _document(session.session_id, context.access.host_files(session), tools)
+            for session, tools in listing.sessions
+        ]
+        return json_response(request, sessions, headers=notes_header(listing.notes))
+
+    refuse_repeated(request)
+    return await context.work.answer(request, work)
+
+
+@router.get(
+    "/sessions/{session_id}",
+    summary="One session: its hosts and tools",
+    responses=described(*READING, _200=json_answer("the session", SessionDocument)),
+)
+async def show_session(request: Request, session_id: SessionPath, query: RootQuery) -> Response:
+    """One entry of the list of sessions."""
+    context = context_of(request)
+    refuse_repeated(request)
+    note_request(request, session=session_id)
+    return await context.work.answer(
+        request,
+        lambda: json_response(request, session_document(context, query.root, session_id)),
+    )
+
+
+@router.get(
+    "/sessions/{session_id}/tables",
+    summary="The tables that a query may ask for",
+    responses=described(
+        *READING,
+        _200=answer(
+            "their names",
+            {
+                "application/json": {
+                    "schema": {"type": "array", "items": {"type": "string"}},
+                    "example": ["allocator_events", "buffers", "events"],
+                }
+            },
+        ),
+    ),
+)
+async def list_tables(request: Request, session_id: SessionPath, query: HostQuery) -> Response:
+    """Names of tables; docs/tables.md says what is in them."""
+    context = context_of(request)
+    refuse_repeated(request)
+    note_request(request, session=session_id, host=query.host)
+    return await context.work.answer(
+        request,
+        lambda: json_response(request, context.analysis.tables(query.root, session_id, query.host)),
+    )
+
+
+def session_document(context: Context, root: str, session_id: str) -> dict[str, Any]:
+    """The document of one session; raises as `Access.run` does."""
+    session = context.access.run(root, session_id)
+    hosts = context.access.host_files(session)
+    return _document(session.session_id, hosts, context.analysis.tools(root, session_id))
+
+
+def location_of(root: str, session_id: str) -> str:
+    """Where the document of a session is."""
+    query = f"?{urlencode({'root': root})}" if root else ""
+    return f"/api/sessions/{quote(session_id, safe='')}{query}"
+
+
+def _document(session_id: str, hosts: Iterable[HostFile], tools: Iterable[str]) -> dict[str, Any]:
+    return {
+        "session_id": session_id,
+        "hosts": [file.host for file in hosts],
+        "tools": list(tools),
+    }

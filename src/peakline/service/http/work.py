@@ -1,0 +1,147 @@
+"""Work in threads, under a deadline that a caller who hangs up ends.
+
+The event loop never decodes a profile. Every question runs in a thread with its `Deadline` in the
+context; meanwhile the connection is watched, and when the client goes away the deadline is
+cancelled, so that the work stops at its next look at it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio.from_thread
+import anyio.to_thread
+
+from peakline.deadline import Deadline, check_deadline, within
+from peakline.errors import CancelledError, DeadlineError
+from peakline.service.http.problems import TooLargeError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from peakline.service.settings import Settings
+
+__all__ = ["Work"]
+
+_T = TypeVar("_T")
+
+_SPARE_THREADS = 8
+_UPLOADS = 16
+_CAPTURES = 64
+_LEAST_UPLOAD_BYTES_PER_S = 1 << 20
+"""Slower uploads end with the timeout of a request: nobody holds a thread for hours."""
+
+
+class Work:
+    """The threads of one server.
+
+    There are enough for every request that may run or wait at the gate of the analyses, so that
+    it is the gate that says when the server is busy. Captures and uploads, which mostly wait for
+    others, have threads of their own.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._timeout_s = settings.request_timeout_s
+        self._capture_s = settings.max_capture_s
+        self._max_upload_bytes = settings.max_upload_bytes
+        self._answers = anyio.CapacityLimiter(
+            settings.max_concurrent + settings.max_queued + _SPARE_THREADS
+        )
+        self._uploads = anyio.CapacityLimiter(_UPLOADS)
+        self._captures = anyio.CapacityLimiter(_CAPTURES)
+
+    async def answer(self, request: Request, work: Callable[[], _T]) -> _T:
+        """What ``work`` returns; it runs no longer than the timeout of a request."""
+        return await self._run(request, work, Deadline(self._timeout_s), self._answers)
+
+    async def capture(self, request: Request, work: Callable[[], _T]) -> _T:
+        """As `answer`, for a capture and what comes after it."""
+        deadline = Deadline(self._capture_s + self._timeout_s)
+        return await self._run(request, work, deadline, self._captures)
+
+    async def upload(self, request: Request, store: Callable[[Iterator[bytes]], _T]) -> _T:
+        """What ``store`` makes of the request's body, which it gets in pieces as they arrive.
+
+        The iterator raises TooLargeError beyond the limit of an upload, CancelledError when the
+        client goes away, DeadlineError when the bytes come too slowly.
+        """
+        limit = self._max_upload_bytes
+        told = request.headers.get("content-length", "")
+        if told.isascii() and told.isdigit() and int(told) > limit:
+            raise _too_large(limit)
+        deadline = Deadline(self._timeout_s + limit / _LEAST_UPLOAD_BYTES_PER_S)
+        pieces = _Body(request, limit, self._timeout_s)
+
+        def work() -> _T:
+            with within(deadline):
+                return store(iter(pieces))
+
+        return await anyio.to_thread.run_sync(work, limiter=self._uploads)
+
+    @staticmethod
+    async def _run(
+        request: Request, work: Callable[[], _T], deadline: Deadline, limiter: anyio.CapacityLimiter
+    ) -> _T:
+        def under_deadline() -> _T:
+            with within(deadline):
+                check_deadline()
+                return work()
+
+        watcher = asyncio.create_task(_cancel_on_disconnect(request, deadline))
+        try:
+            return await anyio.to_thread.run_sync(
+                under_deadline, limiter=limiter, abandon_on_cancel=True
+            )
+        finally:
+            deadline.cancel()
+            watcher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watcher
+
+
+class _Body:
+    """The pieces of a request's body, for a thread."""
+
+    def __init__(self, request: Request, limit: int, timeout_s: float) -> None:
+        self._request = request
+        self._limit = limit
+        self._timeout_s = timeout_s
+
+    def __iter__(self) -> Iterator[bytes]:
+        began, received, more = time.monotonic(), 0, True
+        while more:
+            allowed_s = self._timeout_s + received / _LEAST_UPLOAD_BYTES_PER_S
+            left = allowed_s - (time.monotonic() - began)
+            piece, more = anyio.from_thread.run(self._next, left)
+            received += len(piece)
+            if received > self._limit:
+                raise _too_large(self._limit)
+            if piece:
+                yield piece
+
+    async def _next(self, timeout_s: float) -> tuple[bytes, bool]:
+        try:
+            async with asyncio.timeout(timeout_s):
+                message = await self._request.receive()
+        except TimeoutError:
+            raise DeadlineError("the upload is too slow: less than 1 MiB a second") from None
+        if message["type"] == "http.disconnect":
+            raise CancelledError("the upload ended before its end")
+        return message.get("body", b""), message.get("more_body", False)
+
+
+def _too_large(limit: int) -> TooLargeError:
+    return TooLargeError(f"an upload may have at most {limit} bytes here")
+
+
+async def _cancel_on_disconnect(request: Request, deadline: Deadline) -> None:
+    """Wait until the client goes away; what is left of a body is thrown away meanwhile."""
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            deadline.cancel()
+            return

@@ -1,0 +1,206 @@
+"""The read endpoints of XProf's own server, so that scripts written for it work here.
+
+Paths, parameters and documents are those of openxla/xprof's plugin: runs by name, newest name
+first, ``train/ID`` for a log directory inside the served one; a run that is not there has no tools
+and no hosts. Answers are gzip-compressed whatever the caller accepts, as XProf's are: scripts
+unpack them by hand. Errors have XProf's status and are problem documents.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from peakline.errors import ForbiddenError, NotFoundError, UsageError
+from peakline.service.http.answers import MEDIA_TYPES, answer_headers, data_response, gzipped
+from peakline.service.http.context import Context, context_of
+from peakline.service.http.describe import READING, answer, described
+from peakline.service.http.observe import note_request
+from peakline.service.http.parameters import NAME, OPTIONAL_NAME, ROOT, ROOT_MEANING, RUN
+from peakline.service.http.tool_routes import ANSWER_HEADERS
+
+if TYPE_CHECKING:
+    from peakline.repository import Session
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/data/plugin/profile", tags=["xprof"])
+
+_ALL_HOSTS = "ALL_HOSTS"
+_STREAMING = "@"
+"""XProf's mark of the trace viewer that asks for a part at a time; the same events."""
+
+_FIRST = ("trace_viewer", "memory_profile")
+"""XProf's order, of the tools that both have; others follow by name."""
+
+_PATHS = ("session_path", "run_path")
+_NAMES = {"application/json": {"schema": {"type": "array", "items": {"type": "string"}}}}
+_HOSTS = {
+    "application/json": {
+        "schema": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["hostname"],
+                "properties": {"hostname": {"type": "string"}},
+            },
+        }
+    }
+}
+
+Root = Annotated[str, Query(description=ROOT_MEANING, json_schema_extra=ROOT)]
+Run = Annotated[
+    str,
+    Query(description="a run's name", json_schema_extra=RUN, examples=["2026_11_20_17_04_52"]),
+]
+Tag = Annotated[
+    str,
+    Query(description="a tool's name", json_schema_extra=NAME, examples=["memory_profile"]),
+]
+OptionalTag = Annotated[
+    str, Query(description="a tool's name, which changes nothing", json_schema_extra=OPTIONAL_NAME)
+]
+
+
+@router.get(
+    "/runs",
+    summary="The runs of a log directory",
+    responses=described(*READING, _200=answer("names, in falling order", _NAMES)),
+)
+async def runs(request: Request, root: Root = "") -> Response:
+    """Sessions of the log directory and of those inside it."""
+    context = context_of(request)
+
+    def work() -> list[str]:
+        found = context.access.repository(root).runs()
+        return sorted((run.name for run in context.access.inside(found)), reverse=True)
+
+    return await _answered(request, context, work)
+
+
+@router.get(
+    "/run_tools",
+    summary="The tools that have something to show for a run",
+    responses=described(*READING, _200=answer("names; none for a run that is not there", _NAMES)),
+)
+async def run_tools(request: Request, run: Run, root: Root = "") -> Response:
+    """Names of tools."""
+    context = context_of(request)
+    note_request(request, session=run)
+
+    def work() -> list[str]:
+        try:
+            tools = context.analysis.tools(root, run)
+        except NotFoundError:
+            return []
+        first = [name for name in _FIRST if name in tools]
+        return first + sorted(set(tools).difference(first))
+
+    return await _answered(request, context, work)
+
+
+@router.get(
+    "/hosts",
+    summary="The hosts of a run",
+    responses=described(*READING, _200=answer("hosts; none for a run that is not there", _HOSTS)),
+)
+async def hosts(request: Request, run: Run, root: Root = "", tag: OptionalTag = "") -> Response:
+    """Hosts that have a profile. ``tag`` changes nothing: every tool shows every host."""
+    context = context_of(request)
+    note_request(request, session=run, tool=tag)
+
+    def work() -> list[dict[str, str]]:
+        try:
+            session = _session(context, root, run)
+        except NotFoundError:
+            return []
+        found = context.access.host_files(session)
+        return [{"hostname": file.host} for file in sorted(found, key=lambda file: file.host)]
+
+    return await _answered(request, context, work)
+
+
+@router.get(
+    "/data",
+    summary="What a tool shows of a run",
+    responses=described(
+        *READING,
+        _200=answer(
+            "the bytes of the tool",
+            {kind.partition(";")[0]: {} for kind in dict.fromkeys(MEDIA_TYPES.values())},
+            ANSWER_HEADERS,
+        ),
+        _304={"description": "If-None-Match has the ETag of what would be sent"},
+    ),
+)
+async def data(
+    request: Request,
+    run: Run,
+    tag: Tag,
+    host: Annotated[
+        str, Query(description=f"a host, or {_ALL_HOSTS}", json_schema_extra=OPTIONAL_NAME)
+    ] = "",
+    hosts: Annotated[str, Query(description="the same, as some clients call it")] = "",
+    root: Root = "",
+) -> Response:
+    """One tool's answer. Further parameters are the tool's own; unknown ones are ignored."""
+    context = context_of(request)
+    tool = tag.removesuffix(_STREAMING)
+    named = host or hosts
+    note_request(request, session=run, tool=tag, host=named)
+    _refuse_paths(request)
+    own = {"run", "tag", "host", "hosts", "root"}
+    parameters = {
+        name: request.query_params.getlist(name)[0]
+        for name in request.query_params
+        if name not in own
+    }
+
+    def work() -> Response:
+        wanted = _one_host(context, root, run, named)
+        found = context.analysis.tool_data(root, run, wanted, tool, parameters)
+        headers = answer_headers(found, context.analysis.told)
+        return data_response(request, found.content, found.format, headers, always_gzip=True)
+
+    return await context.work.answer(request, work)
+
+
+async def _answered(request: Request, context: Context, work: Callable[[], Any]) -> Response:
+    """A JSON document as XProf sends it."""
+    _refuse_paths(request)
+
+    def respond() -> Response:
+        return Response(
+            gzipped(json.dumps(work(), sort_keys=True).encode()),
+            media_type="application/json",
+            headers={"Content-Encoding": "gzip"},
+        )
+
+    return await context.work.answer(request, respond)
+
+
+def _session(context: Context, root: str, run: str) -> Session:
+    return context.access.run(root, run, nested=True)
+
+
+def _one_host(context: Context, root: str, run: str, named: str) -> str:
+    """The host to ask for; empty is all of them, which some clients list one by one."""
+    if named in {"", _ALL_HOSTS}:
+        return ""
+    names = named.split(",")
+    if len(names) == 1:
+        return named
+    known = {file.host for file in context.access.host_files(_session(context, root, run))}
+    if set(names) != known:
+        raise UsageError(f"name one host, or {_ALL_HOSTS}")
+    return ""
+
+
+def _refuse_paths(request: Request) -> None:
+    """XProf reads any directory that a request names. Here that would answer another question."""
+    for name in _PATHS:
+        if request.query_params.get(name):
+            raise ForbiddenError(f"{name}: no request can name a directory here; use run")

@@ -1,0 +1,151 @@
+"""The HTTP face as a running thing: its sockets, and the thread with their event loop."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import socket
+import ssl
+import threading
+from typing import TYPE_CHECKING
+
+from peakline.errors import PeaklineError, UsageError
+from peakline.service.addresses import join_port
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from peakline.service.settings import Settings
+
+__all__ = ["HttpServer", "bind"]
+
+_BACKLOG = 1024
+_MOST_CONNECTIONS = 1000
+"""More at once are answered 503: descriptors are what a process has few of."""
+_START_S = 60.0
+_LAST_S = 5.0
+"""How long tasks that were cancelled may take to end."""
+
+
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Listening sockets for every address of ``host``, all with one port (0: a free one).
+
+    Raises UsageError, with nothing left open, when the port is in use or cannot be had.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"--host {host!r}: no address for that name ({error})") from None
+    sockets: list[socket.socket] = []
+    refused: OSError | None = None
+    for family, kind, protocol, _, place in dict.fromkeys(found):
+        try:
+            sockets.append(_listening(family, kind, protocol, (place[0], port, *place[2:])))
+        except OSError as error:
+            # A name may stand for an address that this machine lacks, as ::1 without IPv6.
+            if error.errno not in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
+                for opened in sockets:
+                    opened.close()
+                raise UsageError(_bind_complaint(host, port, error)) from None
+            refused = error
+            continue
+        port = sockets[0].getsockname()[1]
+    if not sockets:
+        raise UsageError(_bind_complaint(host, port, refused or OSError("no address")))
+    return sockets
+
+
+def _listening(
+    family: socket.AddressFamily, kind: socket.SocketKind, protocol: int, place: tuple[object, ...]
+) -> socket.socket:
+    listener = socket.socket(family, kind, protocol)
+    try:
+        if os.name == "posix":
+            # A port that is only waiting for the last packets of an ended server is free.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            both = place[0] == "::"  # every address, of the older protocol as well, as gRPC does
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if both else 1)
+        listener.bind(place)
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _bind_complaint(host: str, port: int, error: OSError) -> str:
+    place = join_port(host, port)
+    if error.errno == errno.EADDRINUSE:
+        return f"--http-port {port}: {place} is in use; choose another port, or 0 for any free one"
+    return f"--http-port {port}: cannot listen on {place}: {error.strerror or error}"
+
+
+class HttpServer:
+    """Serves ``app`` on ``sockets`` (from `bind`), which it closes in the end."""
+
+    def __init__(self, app: FastAPI, settings: Settings, sockets: list[socket.socket]) -> None:
+        import uvicorn
+
+        from peakline.service.http.protocol import ProblemProtocol
+
+        self._sockets = sockets
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                http=ProblemProtocol,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,  # a caller would choose its own address in the log
+                ws="none",
+                limit_concurrency=_MOST_CONNECTIONS,
+                ssl_certfile=settings.tls_cert,
+                ssl_keyfile=settings.tls_key,
+                ssl_ca_certs=settings.tls_client_ca,
+                ssl_cert_reqs=ssl.CERT_REQUIRED if settings.tls_client_ca else ssl.CERT_NONE,
+            )
+        )
+        self._ended = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+
+    @property
+    def port(self) -> int:
+        """The port, also when a free one was asked for."""
+        return int(self._sockets[0].getsockname()[1])
+
+    def start(self) -> None:
+        """Serve from now on. Raises PeaklineError when the application does not come up."""
+        self._thread.start()
+        waited = 0.0
+        while not self._server.started and waited < _START_S:
+            if self._ended.wait(0.01):
+                break
+            waited += 0.01
+        if not self._server.started:
+            self.stop(0)
+            raise PeaklineError(f"the HTTP application did not start: {self._failure}")
+
+    def begin_stop(self, grace_s: float) -> None:
+        """Accept nothing more; after ``grace_s`` what still runs is cancelled. Does not wait."""
+        self._server.config.timeout_graceful_shutdown = math.ceil(grace_s)
+        self._server.should_exit = True
+
+    def stop(self, grace_s: float) -> None:
+        """`begin_stop` unless that was done, and wait for the end."""
+        if not self._server.should_exit:
+            self.begin_stop(grace_s)
+        if self._thread.is_alive():
+            self._thread.join(grace_s + _LAST_S)
+        for listener in self._sockets:
+            listener.close()
+
+    def _run(self) -> None:
+        try:
+            self._server.run(sockets=self._sockets)
+        except BaseException as error:  # noqa: BLE001  (told by `start`, which waits)
+            self._failure = error
+        finally:
+            self._ended.set()

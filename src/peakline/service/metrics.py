@@ -1,0 +1,216 @@
+"""What the server counts, in Prometheus' text format.
+
+Every label has few values: methods are those that a face announced with `Metrics.know`, others
+count as ``other``; codes are status names or numbers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from peakline.engine import CacheStats
+
+__all__ = ["CONTENT_TYPE", "CacheView", "GateView", "Metrics"]
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""The media type of `Metrics.render`."""
+
+_OTHER = "other"
+_MOST_CODES = 64
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_CAPTURED_BYTES = tuple(1 << power for power in range(10, 34, 2))
+
+
+class GateView(Protocol):
+    """What a `peakline.engine.Gate` tells of itself."""
+
+    @property
+    def running(self) -> int:
+        """How many are worked on."""
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn."""
+
+
+class CacheView(Protocol):
+    """What a `peakline.engine.ProfileCache` tells of itself."""
+
+    def stats(self) -> CacheStats:
+        """The counts at this moment."""
+
+
+class Metrics:
+    """The counters of one server, in a registry of their own. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        from peakline import __version__
+
+        self._registry = registry = CollectorRegistry()
+        self._known: dict[str, frozenset[str]] = {}
+        self._codes: set[str] = set()
+        self._lock = threading.Lock()
+        self._requests = Counter(
+            "peakline_requests",
+            "Finished requests, by face (grpc, http), method and code.",
+            ("face", "method", "code"),
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "peakline_request_seconds",
+            "How long requests took, from their arrival to the end of the answer.",
+            ("face", "method"),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._in_flight = Gauge(
+            "peakline_in_flight",
+            "Requests that have arrived and are not answered yet.",
+            ("face",),
+            registry=registry,
+        )
+        self._refused = Counter(
+            "peakline_refused",
+            "Requests refused before any work: by token, host, origin, busy, or size.",
+            ("reason",),
+            registry=registry,
+        )
+        self._captures = Counter(
+            "peakline_captures",
+            "Hosts that captures asked for, by outcome (stored, saved_by_host, empty, failed).",
+            ("outcome",),
+            registry=registry,
+        )
+        self._capture_bytes = Histogram(
+            "peakline_capture_bytes",
+            "Sizes of the profiles that captures stored.",
+            buckets=_CAPTURED_BYTES,
+            registry=registry,
+        )
+        self._upload_bytes = Counter(
+            "peakline_upload_bytes",
+            "Bytes of uploaded files that were stored.",
+            registry=registry,
+        )
+        Gauge(
+            "peakline_build_info",
+            "Always 1; the version is a label.",
+            ("version",),
+            registry=registry,
+        ).labels(__version__).set(1)
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        GCCollector(registry=registry)
+        for face in ("grpc", "http"):
+            self._in_flight.labels(face)
+        for reason in _REASONS:
+            self._refused.labels(reason)
+        for outcome in _OUTCOMES:
+            self._captures.labels(outcome)
+
+    def know(self, face: str, methods: Iterable[str]) -> None:
+        """``methods`` are the names that may become labels of ``face``."""
+        with self._lock:
+            self._known[face] = self._known.get(face, frozenset()) | frozenset(methods)
+
+    def observe(self, face: str, method: str, code: str, seconds: float) -> None:
+        """A request ended with ``code`` after ``seconds``."""
+        if method not in self._known.get(face, ()):
+            method = _OTHER
+        self._requests.labels(face, method, self._known_code(code)).inc()
+        self._seconds.labels(face, method).observe(seconds)
+
+    @contextmanager
+    def in_flight(self, face: str) -> Iterator[None]:
+        """A request is being answered while the block runs."""
+        gauge = self._in_flight.labels(face)
+        gauge.inc()
+        try:
+            yield
+        finally:
+            gauge.dec()
+
+    def refused(self, reason: str) -> None:
+        """A request was refused: ``token``, ``host``, ``origin``, ``busy`` or ``size``."""
+        self._refused.labels(reason if reason in _REASONS else _OTHER).inc()
+
+    def captured(self, outcome: str, size: int = 0) -> None:
+        """One host's part of a capture ended; ``size`` is what was stored."""
+        self._captures.labels(outcome if outcome in _OUTCOMES else _OTHER).inc()
+        if size > 0:
+            self._capture_bytes.observe(size)
+
+    def uploaded(self, size: int) -> None:
+        """A file of ``size`` bytes was stored."""
+        self._upload_bytes.inc(size)
+
+    def watch(self, *, gate: GateView | None = None, cache: CacheView | None = None) -> None:
+        """Show what ``gate`` and ``cache`` tell of themselves at the moment of `render`."""
+        if gate is not None:
+            self._registry.register(_GateCollector(gate))
+        if cache is not None:
+            self._registry.register(_CacheCollector(cache))
+
+    def render(self) -> bytes:
+        """All numbers, as `CONTENT_TYPE`."""
+        return generate_latest(self._registry)
+
+    def _known_code(self, code: str) -> str:
+        """``code``, unless there are so many already that somebody must be inventing them."""
+        with self._lock:
+            if code not in self._codes and len(self._codes) >= _MOST_CODES:
+                return _OTHER
+            self._codes.add(code)
+        return code
+
+
+_REASONS = frozenset(("token", "host", "origin", "busy", "size"))
+_OUTCOMES = frozenset(("stored", "saved_by_host", "empty", "failed"))
+
+
+class _GateCollector(Collector):
+    def __init__(self, gate: GateView) -> None:
+        self._gate = gate
+
+    def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily(
+            "peakline_gate_running",
+            "Requests that are worked on.",
+            value=self._gate.running,
+        )
+        yield GaugeMetricFamily(
+            "peakline_gate_waiting",
+            "Requests that wait for their turn.",
+            value=self._gate.waiting,
+        )
+
+
+class _CacheCollector(Collector):
+    def __init__(self, cache: CacheView) -> None:
+        self._cache = cache
+
+    def collect(self) -> Iterator[Metric]:
+        stats = self._cache.stats()
+        yield GaugeMetricFamily(
+            "peakline_cache_bytes", "Bytes of decoded profiles that are kept.", value=stats.bytes
+        )
+        yield GaugeMetricFamily(
+            "peakline_cache_profiles", "Decoded profiles that are kept.", value=stats.profiles
+        )
+        for name, doc, value in (
+            ("hits", "Requests that found their profile decoded.", stats.hits),
+            ("misses", "Requests that had to open their profile.", stats.misses),
+            ("evictions", "Profiles given up to make room.", stats.evictions),
+        ):
+            yield CounterMetricFamily(f"peakline_cache_{name}", doc, value=value)

@@ -1,0 +1,224 @@
+"""A server from its start to its end: both faces over one engine, under one set of rules."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from peakline.errors import PeaklineError
+from peakline.repository import is_url
+from peakline.service.access import Access
+from peakline.service.access_log import AccessLog
+from peakline.service.addresses import join_port, literal_address
+from peakline.service.indexing import Indexer
+from peakline.service.metrics import Metrics
+from peakline.service.settings import Settings, check_settings, is_loopback
+from peakline.service.warm_up import WarmUp
+
+if TYPE_CHECKING:
+    from peakline.service.grpc_server import GrpcServer
+    from peakline.service.http_server import HttpServer
+
+__all__ = ["Server"]
+
+_COUNTING_S = 2.0
+"""How long the announcement waits for the number of sessions; a bucket may take minutes."""
+_WARMING_S = 5.0
+_CLEANING_S = 5.0
+_LOOK_S = 0.02
+
+
+class Server:
+    """The gRPC and the HTTP face of one set of log directories.
+
+    `start` returns when both accept requests. Raises UsageError for settings that cannot work and
+    for ports that cannot be had; nothing is left open then.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        from peakline.engine import Engine
+        from peakline.service.core import Analysis
+
+        check_settings(settings)
+        self.settings = settings
+        self.access = Access(settings)
+        self.metrics = Metrics()
+        self.log = AccessLog(settings.access_log, debug=settings.debug)
+        self.engine = Engine(
+            cache_bytes=settings.cache_bytes, max_unpacked_bytes=settings.max_unpacked_bytes
+        )
+        self.analysis = Analysis(
+            settings, access=self.access, engine=self.engine, metrics=self.metrics
+        )
+        self.metrics.watch(gate=self.analysis.gate, cache=self.engine.cache)
+        analysis = self.analysis
+        gates = (analysis.gate, analysis.lists)
+        self._indexer = Indexer(
+            analysis.sessions, analysis.look, lambda: any(gate.running for gate in gates)
+        )
+        analysis.on_unfinished = self._indexer.ask
+        self._warm_up = WarmUp(then=self._index)
+        self._grpc: GrpcServer | None = None
+        self._http: HttpServer | None = None
+        self._stopping = threading.Lock()
+        self._started = False
+
+    @property
+    def grpc_port(self) -> int:
+        """The port of the gRPC face."""
+        if self._grpc is None:
+            raise PeaklineError("the server does not run")
+        return self._grpc.port
+
+    @property
+    def http_port(self) -> int:
+        """The port of the HTTP face."""
+        if self._http is None:
+            raise PeaklineError("the server does not run")
+        return self._http.port
+
+    def start(self) -> None:
+        """Bind both ports, then serve both faces; the kernels are loaded beside it."""
+        from peakline.service.grpc_server import start_grpc
+        from peakline.service.http import create_app
+        from peakline.service.http_server import HttpServer, bind
+
+        settings = self.settings
+        sockets = bind(settings.host, settings.http_port)
+        try:
+            app = create_app(settings, self.analysis, self.access, self.log, self.metrics)
+            self._http = HttpServer(app, settings, sockets)
+            self._grpc = start_grpc(settings, self.analysis, self.access, self.log, self.metrics)
+            self._http.start()
+        except BaseException:
+            for listener in sockets:
+                listener.close()
+            self.stop(grace_s=0)
+            raise
+        self._started = True
+        self._warm_up.start()
+        self.log.event("started", grpc_port=self.grpc_port, http_port=self.http_port)
+
+    def stop(self, grace_s: float | None = None) -> bool:
+        """Accept nothing more, let running requests end for ``grace_s`` seconds, cancel the rest.
+
+        May be called again and from any thread. Returns whether every thread has ended.
+        """
+        grace = self.settings.grace_s if grace_s is None else grace_s
+        with self._stopping:
+            grpc_server, self._grpc = self._grpc, None
+            http_server, self._http = self._http, None
+            if http_server is not None:
+                http_server.begin_stop(grace)
+            if grpc_server is not None:
+                grpc_server.stop(grace)
+            if http_server is not None:
+                http_server.stop(grace)
+            self._settle()
+            ended = self._indexer.stop(_WARMING_S) & self._warm_up.stop(_WARMING_S)
+            if self._started:
+                self.log.event("stopped")
+                self._started = False
+            self.engine.cache.clear()
+            self.log.close()
+        return ended
+
+    def _index(self) -> None:
+        """Look at all local sessions; those of a bucket, which cost transfers, when listed."""
+        for root in self.settings.roots:
+            if not is_url(root):
+                try:
+                    self._indexer.ask(self.access.repository(root))
+                except PeaklineError:
+                    continue  # a list says what is wrong
+        self._indexer.start()
+
+    def _settle(self) -> None:
+        """Let work that was cancelled clean up: a capture removes what it has begun."""
+        analysis = self.analysis
+        gates = (analysis.gate, analysis.captures.gate, analysis.uploads.gate)
+        end = time.monotonic() + _CLEANING_S
+        while any(gate.running or gate.waiting for gate in gates) and time.monotonic() < end:
+            time.sleep(_LOOK_S)
+
+    def cautions(self) -> list[str]:
+        """What the operator should know before others reach the server; one line for each."""
+        settings = self.settings
+        found = self.access.cautions()
+        if settings.tls_cert is None and not is_loopback(settings.host):
+            found.append(
+                "without --tls-cert everything, tokens included, crosses the network in the clear"
+            )
+        if settings.insecure and not self.access.guarded and not is_loopback(settings.host):
+            found.append("--insecure: everybody who reaches these ports may read, capture, upload")
+        return found
+
+    def reload(self) -> None:
+        """Read the token file and open the access log anew; what fails stays as it was.
+
+        One line in the access log says that everything is new, or what failed.
+        """
+        reasons = []
+        for renew in (self.access.reload_tokens, self.log.reopen):
+            try:
+                renew()
+            except PeaklineError as error:
+                reasons.append(str(error))
+        if reasons:
+            self.log.event("reload failed", reason="; ".join(reasons))
+        else:
+            self.log.event("reloaded")
+
+    def announcement(self) -> str:
+        """One line: where the server listens, what it serves, and who may ask."""
+        settings = self.settings
+        shown = _reachable(settings.host)
+        secured = "grpcs" if settings.tls_cert else "grpc"
+        faces = (
+            f"{secured}://{join_port(shown, self.grpc_port)}"
+            f" and {settings.scheme}://{join_port(shown, self.http_port)}"
+        )
+        return f"serving {', '.join(self._roots_told())} on {faces}"
+
+    def _roots_told(self) -> list[str]:
+        """Every root with the number of its sessions, as far as they are counted in time."""
+        counts: dict[str, str] = {}
+
+        def count() -> None:
+            for root in self.settings.roots:
+                try:
+                    found = self.access.inside(self.access.repository(root).runs())
+                except PeaklineError as error:
+                    counts[root] = f"cannot be read now: {error}"
+                else:
+                    counts[root] = f"{len(found)} session{'' if len(found) == 1 else 's'}"
+
+        counter = threading.Thread(target=count, name="count-sessions", daemon=True)
+        counter.start()
+        counter.join(_COUNTING_S)
+        told = dict(counts)
+        return [
+            f"{root} ({told.get(root, 'sessions not counted yet')})" for root in self.settings.roots
+        ]
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop(grace_s=0 if kind is not None else None)
+
+
+def _reachable(host: str) -> str:
+    """How this machine itself reaches a server that is bound to ``host``."""
+    address = literal_address(host)
+    if address is not None and address.is_unspecified:
+        return "127.0.0.1" if address.version == 4 else "::1"
+    return host

@@ -1,0 +1,63 @@
+"""The first request should not pay for what a process does once: loading, compiling, importing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from importlib.resources import files
+
+from peakline.errors import PeaklineError
+
+__all__ = ["WarmUp"]
+
+_TOOLS = ("memory_profile", "trace_viewer")
+
+
+class WarmUp:
+    """Answers for the bundled session, in a thread, and forgets the answers. Calls ``then`` after.
+
+    On a new machine this is when the kernels are compiled; requests that come meanwhile wait for
+    the compiler as they would without it.
+    """
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        self._then = then
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="warm-up", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """End after the present step; False when that takes longer than ``timeout`` seconds."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether it has ended within ``timeout`` seconds."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        self._answer()
+        if not self._stop.is_set():
+            self._then()
+
+    def _answer(self) -> None:
+        import peakline
+        from peakline.wire import help_first_run
+
+        help_first_run("xplane")
+        try:
+            with peakline.open(str(files("peakline") / "demo")) as profile:
+                for tool in _TOOLS:
+                    if self._stop.is_set():
+                        return
+                    profile.tool(tool)
+                if not self._stop.is_set():
+                    profile.sql("select count(*) from buffers")
+        except PeaklineError:
+            return  # only a matter of speed; a request would say what is wrong

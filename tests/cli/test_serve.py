@@ -1,0 +1,78 @@
+"""``peakline serve``: what it refuses at its start, each in one line; and its page."""
+
+from __future__ import annotations
+
+import re
+import socket
+
+import pytest
+from typer.main import get_command
+
+from peakline.cli.main import app
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ([], "Missing argument"),
+        (["missing"], "no such directory"),
+        ([".", "--host", "::"], "--insecure"),
+        ([".", "--worker", "w0"], "--worker 'w0'"),
+        ([".", "--worker", "w=a:1", "--worker", "w=b:1"], "names one host twice"),
+        ([".", "--allow-capture", "http://x"], "--allow-capture"),
+        ([".", "--allow-origin", "*"], "--allow-origin"),
+        ([".", "--allow-host", "a b"], "--allow-host"),
+        ([".", "--token-file", "missing"], "--token-file missing: cannot be read"),
+        ([".", "--access-log", "missing/x"], "--access-log missing/x: cannot be written"),
+        ([".", "--tls-cert", "x"], "belong together"),
+        ([".", "--cache", "much"], "no size"),
+        ([".", "--grace", "soon"], "no time"),
+        ([".", "--http-port", "x"], "--http-port"),
+    ],
+)
+def test_what_cannot_be_served_is_one_line_and_exit_2(
+    peakline, tmp_path, monkeypatch, words, reason
+):
+    monkeypatch.chdir(tmp_path)
+    run = peakline("serve", *words)
+    assert (run.code, run.out) == (2, "")
+    assert reason in run.err
+    assert run.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("face", ["grpc", "http"])
+def test_a_port_in_use_is_one_line_and_exit_2(peakline, tmp_path, face):
+    other = {"grpc": "http", "http": "grpc"}[face]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        run = peakline("serve", tmp_path, f"--{face}-port", port, f"--{other}-port", 0)
+    assert (run.code, run.out) == (2, "")
+    assert run.err.count("\n") == 1
+    assert str(port) in run.err
+
+
+def test_weak_tokens_are_told_before_the_server_runs(peakline, tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text("short", encoding="utf-8")
+    tokens.chmod(0o644)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        run = peakline("serve", tmp_path, "--token-file", tokens, "--http-port", port)
+    warnings = run.err.splitlines()[:-1]
+    assert [line.split(":")[1] for line in warnings] == [" warning", " warning"]
+    assert "short" not in run.err.replace("shorter", "")
+
+
+def test_every_option_is_on_the_page_with_its_default(root):
+    page = (root / "docs" / "serve.md").read_text(encoding="utf-8")
+    found = re.findall(r"^\| `(--[a-z-]+)[^`]*` \|([^|]*)\|", page, re.MULTILINE)
+    rows = {option: default.strip() for option, default in found}
+    options = [
+        parameter
+        for parameter in get_command(app).commands["serve"].params
+        if parameter.param_type_name == "option"
+    ]
+    assert set(rows) == {option.opts[0] for option in options}
+    for option in options:
+        if not option.is_flag and option.default is not None and option.show_default:
+            assert rows[option.opts[0]] == f"`{option.default}`", option.opts

@@ -1,0 +1,63 @@
+import json
+
+import pytest
+from tests.repository.places import put
+
+PLUGIN = "plugins/profile"
+
+
+def test_every_session_and_run_newest_first(peakline, sessions):
+    run = peakline("sessions", sessions, "--json")
+    assert (run.code, run.err) == (0, "")
+    rows = {row["session_id"]: row for row in json.loads(run.out)}
+    assert list(rows)[-1] == "tf2_cnn/2026_11_20_16_57_05"
+    assert rows["tf2_multihost/2026_11_20_17_33_46"] == {
+        "session_id": "tf2_multihost/2026_11_20_17_33_46",
+        "hosts": ["localhost_47507", "localhost_56665"],
+        "tools": ["memory_profile", "trace_viewer"],
+    }
+    assert rows["jax_cpu/2026_11_20_17_20_28"]["tools"] == ["trace_viewer"]
+
+
+def test_a_table_for_people(peakline, sessions):
+    run = peakline("sessions", sessions / "tf2_cnn")
+    assert run.code == 0
+    head, row = run.out.splitlines()
+    assert head.split() == ["session", "hosts", "tools"]
+    assert row.split() == ["2026_11_20_16_57_05", "vm", "memory_profile,", "trace_viewer"]
+
+
+def test_many_hosts_are_cut_in_the_table_only(peakline, tmp_path):
+    hosts = [f"h{number}" for number in range(6)]
+    put(tmp_path, *(f"{PLUGIN}/s/{host}.xplane.pb" for host in hosts))
+    assert "h0, h1, h2 and 3 more" in peakline("sessions", tmp_path).out
+    (row,) = json.loads(peakline("sessions", tmp_path, "--json").out)
+    assert row == {"session_id": "s", "hosts": hosts, "tools": []}
+
+
+def test_a_directory_without_sessions(peakline, tmp_path):
+    run = peakline("sessions", tmp_path)
+    assert (run.code, run.out) == (0, f"{tmp_path}: no sessions here\n")
+    assert peakline("sessions", tmp_path, "--json").out == "[]\n"
+
+
+def test_what_is_no_log_directory(peakline, sessions, tmp_path):
+    run = peakline("sessions", tmp_path / "nothing")
+    assert (run.code, run.err) == (3, f"peakline: {tmp_path}/nothing: no such directory\n")
+    (place,) = (sessions / "tf2_cnn" / PLUGIN).iterdir()
+    run = peakline("sessions", place)
+    assert (run.code, run.out) == (2, "")
+    assert "is a session; its log directory is needed" in run.err
+    run = peakline("sessions", next(place.iterdir()))
+    assert (run.code, run.out, run.err.count("\n")) == (3, "", 1)
+
+
+@pytest.mark.parametrize("json_flag", [(), ("--json",)])
+def test_what_is_left_out_is_told(peakline, tmp_path, json_flag):
+    put(tmp_path, f"{PLUGIN}/s/vm.xplane.pb")
+    (tmp_path / PLUGIN / "loop\n").symlink_to(tmp_path / PLUGIN / "loop\n")
+    run = peakline("sessions", tmp_path, *json_flag)
+    assert run.code == 0
+    assert run.err == ("peakline: warning: left out: loop\\n: Too many levels of symbolic links\n")
+    run = peakline("sessions", tmp_path, "--strict", *json_flag)
+    assert (run.code, run.out, run.err.count("\n")) == (3, "", 1)

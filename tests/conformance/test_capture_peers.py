@@ -1,0 +1,256 @@
+"""Live jobs of JAX and TensorFlow, captured by us."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import peakline
+from peakline.capture import (
+    CaptureRequest,
+    Target,
+    WorkerError,
+    capture,
+    default_options,
+    monitor,
+    profile_options,
+    terminate,
+)
+from peakline.deadline import Deadline, within
+from peakline.errors import CancelledError, RemoteError
+from peakline.repository import Repository
+from peakline.schema import XSpace
+
+pytestmark = pytest.mark.conformance
+
+JOBS = Path(__file__).parent / "peers" / "capture_jobs.py"
+
+
+@contextmanager
+def job(kind):
+    python = os.environ.get("PEAKLINE_PEERS_PYTHON")
+    if not python:
+        pytest.skip("PEAKLINE_PEERS_PYTHON does not name the peers' interpreter")
+    process = subprocess.Popen(
+        [python, str(JOBS), kind],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        line = process.stdout.readline()
+        assert line, f"the {kind} job did not start"
+        yield f"127.0.0.1:{int(line)}"
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def jax_job():
+    with job("jax") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def tensorflow_job():
+    with job("tensorflow") as address:
+        yield address
+
+
+@pytest.fixture
+def repository(tmp_path):
+    return Repository(tmp_path / "logs")
+
+
+def request_for(*addresses, session_id="s", duration_ms=300, **changes):
+    fields = {"options": default_options()} | changes
+    targets = tuple(Target(address, address) for address in addresses)
+    return CaptureRequest(targets, session_id, duration_ms, **fields)
+
+
+def peakline_command(*words, **changes):
+    return subprocess.run(
+        [sys.executable, "-m", "peakline.cli.main", *map(str, words)],
+        check=False, capture_output=True, text=True, timeout=120, **changes,
+    )  # fmt: skip
+
+
+def test_both_at_once_then_memory(jax_job, tensorflow_job, repository):
+    states = []
+    result = capture(
+        request_for(jax_job, tensorflow_job, duration_ms=1000),
+        repository,
+        progress=lambda host, state, _: states.append((host, state)),
+    )
+    assert [outcome.state for outcome in result.outcomes] == ["stored", "stored"]
+    for address in (jax_job, tensorflow_job):
+        told = [state for host, state in states if host == address]
+        # A short answer is there before anybody can tell that it comes.
+        assert [state for state in told if state != "receiving"] == [
+            "connecting",
+            "recording",
+            "stored",
+        ]
+    session = repository.session("s")
+    for outcome in result.outcomes:
+        file = session.host(outcome.host)
+        content = Path(file.path).read_bytes()
+        assert len(content) == outcome.size
+        planes = [plane.name for plane in XSpace.FromString(content).planes]
+        assert "/host:CPU" in planes
+        with peakline.open(file.path) as profile:
+            assert profile.table("events").num_rows > 100
+            # It recorded for as long as it was asked to.
+            assert 0.5e12 < profile.duration_ps < 3e12
+            assert not profile.warnings
+    with peakline.open(session.host(tensorflow_job).path) as profile:
+        names = set(profile.table("events").column("name").to_pylist())
+        assert any("MatMul" in (name or "") for name in names)
+        assert profile.table("allocator_events").num_rows
+
+
+def test_the_command_line_ends_with_the_memory_answer(jax_job, tensorflow_job, tmp_path):
+    words = ("capture", jax_job, tensorflow_job, "--logdir", tmp_path / "l", "--duration", "500ms")
+    shown = peakline_command(*words, "--session-id", "a", "--option", "host_tracer_level=3")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    lines = shown.stdout.splitlines()
+    assert lines[0] == str(tmp_path / "l" / "plugins" / "profile" / "a")
+    host = tensorflow_job.replace(":", "_")
+    memory = peakline_command("memory", tmp_path / "l", "--host", host)
+    assert memory.stdout
+    assert shown.stdout.endswith(memory.stdout)
+
+    told = peakline_command(*words, "--session-id", "b", "--json")
+    assert (told.returncode, told.stderr) == (0, "")
+    document = json.loads(told.stdout)
+    assert document["session_id"] == "b"
+    assert [entry["state"] for entry in document["hosts"]] == ["stored", "stored"]
+    memory = peakline_command("memory", tmp_path / "l", "--session", "b", "--host", host, "--json")
+    assert document["hosts"][1]["memory"] == json.loads(memory.stdout)
+
+
+def test_a_second_capture_meets_a_profiler_that_records(tensorflow_job, repository, tmp_path):
+    """Another process records: it is tried again, and told when attempts are over."""
+    other = subprocess.Popen(
+        [sys.executable, "-m", "peakline.cli.main", "capture", tensorflow_job, "--logdir",
+         repository.logdir, "--session-id", "other", "--duration", "2500ms"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        refused = None
+        probes = iter(range(10_000))
+        limit = time.monotonic() + 60
+        while refused is None and time.monotonic() < limit and other.poll() is None:
+            probe = request_for(
+                tensorflow_job, session_id=f"{next(probes)}", duration_ms=1, attempts=1
+            )
+            try:
+                capture(probe, Repository(tmp_path / "probes"))
+            except RemoteError as error:
+                refused = str(error)
+        assert "another profiling session is active there" in (refused or "")
+        states = []
+        result = capture(
+            request_for(tensorflow_job, session_id="mine", duration_ms=1500, attempts=4),
+            repository,
+            progress=lambda _, state, __: states.append(state),
+        )
+        assert result.outcomes[0].state == "stored"
+        assert "retrying" in states
+        assert other.wait(60) == 0
+    finally:
+        if other.poll() is None:
+            other.kill()
+        other.communicate()
+    assert {session.session_id for session in repository.sessions()} == {"other", "mine"}
+
+
+@pytest.mark.parametrize("kind", ["jax_job", "tensorflow_job"])
+def test_cancelling_frees_the_profiler(kind, request, repository):
+    address = request.getfixturevalue(kind)
+    deadline = Deadline()
+    with within(deadline):
+        begun = time.monotonic()
+        timer = threading.Timer(0.7, deadline.cancel)
+        timer.start()
+        with pytest.raises(CancelledError):
+            capture(request_for(address, duration_ms=60_000), repository)
+        timer.join()
+        assert time.monotonic() - begun < 10
+    assert not list(Path(repository.logdir).rglob("s"))
+    # The same id, at once.
+    result = capture(request_for(address, attempts=4), repository)
+    assert result.outcomes[0].state == "stored"
+
+
+def test_ctrl_c_and_kill_leave_nothing_half(jax_job, repository):
+    words = [sys.executable, "-m", "peakline.cli.main", "capture", jax_job, "--logdir",
+             repository.logdir, "--session-id", "s", "--duration"]  # fmt: skip
+    for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
+        process = subprocess.Popen(
+            [*words, "60s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        directory = Path(repository.logdir) / "plugins" / "profile" / "s"
+        while process.poll() is None and not directory.exists():
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        assert process.returncode == code, err
+        assert out == ""
+        assert err == ("peakline: interrupted; nothing was stored\n" if code == 130 else "")
+        assert not [path for path in Path(repository.logdir).rglob("*") if path.is_file()]
+    again = peakline_command(*words[3:], "300ms", "--attempts", "5")
+    assert again.returncode == 0, again.stderr
+    assert repository.session("s").hosts()
+
+
+def test_terminate_ends_a_session_with_what_it_has(tensorflow_job, repository):
+    ended = []
+
+    def end(_host, state, _detail):
+        if state == "recording" and not ended:
+            time.sleep(0.5)
+            terminate(tensorflow_job, "s")
+            ended.append(time.monotonic())
+
+    begun = time.monotonic()
+    result = capture(
+        request_for(tensorflow_job, duration_ms=60_000, attempts=1), repository, progress=end
+    )
+    assert ended
+    assert time.monotonic() - begun < 30
+    assert result.outcomes[0].state == "stored"
+
+
+def test_monitoring_is_only_for_tpus(jax_job):
+    with pytest.raises(WorkerError) as raised:
+        monitor(jax_job, 100)
+    assert raised.value.code == "UNIMPLEMENTED"
+
+
+def test_options_reach_the_profiler(tensorflow_job, repository):
+    quiet = profile_options({"host_tracer_level": "0", "device_tracer_level": "0"})
+    result = capture(
+        request_for(tensorflow_job, options=quiet, attempts=1, duration_ms=100), repository
+    )
+    assert result.empty_trace
+    python = profile_options({"python_tracer_level": "1"})
+    capture(request_for(tensorflow_job, options=python, session_id="p"), repository)
+    with peakline.open(repository.logdir, session="p") as profile:
+        events = profile.table("events").column("name").to_pylist()
+    assert any("capture_jobs.py" in (name or "") for name in events)

@@ -1,0 +1,141 @@
+"""A repository of real sessions, and servers over it that end with the test."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.service.grpc_client import Client
+
+from peakline.engine import Engine
+from peakline.service.access import Access
+from peakline.service.access_log import AccessLog
+from peakline.service.core import Analysis
+from peakline.service.metrics import Metrics
+from peakline.service.settings import Settings
+
+SESSIONS = {
+    "tf2_cnn": "2026_11_20_16_57_05",
+    "jax_captured": "2026_11_20_17_04_52",
+    "tf2_two_devices": "2026_11_20_17_20_26",
+    "tf2_multihost": "2026_11_20_17_33_46",
+}
+"""Sample log directories and the one session in each; the last is the newest and has two hosts."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a face is made of."""
+
+    settings: Settings
+    access: Access
+    engine: Engine
+    metrics: Metrics
+    analysis: Analysis
+    log: AccessLog
+    log_path: Path
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log_path.read_text().splitlines()]
+
+
+@pytest.fixture(scope="session")
+def sample_logdir(sessions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One log directory with the sessions of several samples; not to be written into."""
+    logdir = tmp_path_factory.mktemp("logs")
+    for sample in SESSIONS:
+        shutil.copytree(sessions / sample, logdir, dirs_exist_ok=True)
+    return logdir
+
+
+@pytest.fixture
+def logdir(sample_logdir: Path, tmp_path: Path) -> Path:
+    """A log directory of the test's own, with the sessions of several samples."""
+    own = tmp_path / "logs"
+    shutil.copytree(sample_logdir, own)
+    return own
+
+
+@pytest.fixture(scope="session")
+def large_logdir(sessions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log directory with a session ``large`` of 40 MB, whose trace takes half a minute to make,
+    and ``small``, which has the 25 thousand events that are in ``large`` over and over.
+    """
+    logdir = tmp_path_factory.mktemp("large")
+    (sample,) = (sessions / "tf2_cnn").glob("**/*.xplane.pb.gz")
+    content = gzip.decompress(sample.read_bytes())
+    for name, copies in (("small", 1), ("large", 40)):
+        place = logdir / "plugins" / "profile" / name
+        place.mkdir(parents=True)
+        (place / "vm.xplane.pb").write_bytes(content * copies)
+    return logdir
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Iterator[Callable[..., Parts]]:
+    """Make what a face is made of: ``parts(logdir, max_concurrent=1)``."""
+    made: list[Parts] = []
+
+    def make(*roots: Path | str, **settings: Any) -> Parts:
+        chosen = Settings(
+            roots=tuple(map(str, roots)), **{"grpc_port": 0, "http_port": 0} | settings
+        )
+        log_path = tmp_path / f"access-{len(made)}.log"
+        access, metrics = Access(chosen), Metrics()
+        engine = Engine(max_unpacked_bytes=chosen.max_unpacked_bytes)
+        analysis = Analysis(chosen, access=access, engine=engine, metrics=metrics)
+        log = AccessLog(str(log_path))
+        made.append(Parts(chosen, access, engine, metrics, analysis, log, log_path))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.log.close()
+        one.engine.cache.clear()
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running gRPC server, what it is made of, and a client of it."""
+
+    server: Any
+    parts: Parts
+    client: Client
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.server.port}"
+
+
+@pytest.fixture
+def serve(parts: Callable[..., Parts]) -> Iterator[Callable[..., Served]]:
+    """Start a gRPC server: ``serve(logdir, token="...")``."""
+    from peakline.service.grpc_server import start_grpc
+
+    running: list[Served] = []
+
+    def start(*roots: Path | str, **settings: Any) -> Served:
+        made = parts(*roots, **settings)
+        server = start_grpc(made.settings, made.analysis, made.access, made.log, made.metrics)
+        running.append(Served(server, made, Client(f"127.0.0.1:{server.port}")))
+        return running[-1]
+
+    yield start
+    for served in running:
+        served.client.close()
+        served.server.stop(0)
+
+
+@pytest.fixture
+def unused_port() -> Iterator[int]:
+    """A port that nobody listens on: it is bound, so that nobody else gets it."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]

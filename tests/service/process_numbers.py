@@ -1,0 +1,63 @@
+"""What a running server costs and counts: memory, threads and descriptors; metrics; files."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from tests.service.server_process import HANG_S, ServerProcess
+
+__all__ = ["Costs", "costs_of", "files_under", "metric", "metrics_of", "tell", "until"]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Of one process; memory in bytes, ``peak`` is the most it ever had."""
+
+    memory: int
+    peak: int
+    threads: int
+    descriptors: int
+
+
+def costs_of(server: ServerProcess) -> Costs:
+    place = Path("/proc", str(server.process.pid))
+    status = place.joinpath("status").read_text(encoding="ascii")
+    numbers = {name: int(value) for name, value in re.findall(r"(?m)^(\w+):\s+(\d+)", status)}
+    descriptors = len(list(place.joinpath("fd").iterdir()))
+    return Costs(numbers["VmRSS"] << 10, numbers["VmHWM"] << 10, numbers["Threads"], descriptors)
+
+
+def metrics_of(server: ServerProcess) -> dict[str, float]:
+    """The server's metrics: each sample's name with its labels, and its value."""
+    text = httpx.get(f"http://127.0.0.1:{server.http_port}/metrics", timeout=HANG_S).text
+    samples = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in samples}
+
+
+def metric(server: ServerProcess, name: str) -> float:
+    """One sample; 0 where nothing was counted yet."""
+    return metrics_of(server).get(name, 0.0)
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait until ``condition`` holds; fails after a time that nothing here takes."""
+    end = time.monotonic() + HANG_S
+    while not condition():
+        assert time.monotonic() < end, f"never: {what}"
+        time.sleep(0.01)
+
+
+def files_under(logdir: Path) -> list[str]:
+    """Everything below a directory that is no directory itself, names with dots too."""
+    return sorted(str(p.relative_to(logdir)) for p in logdir.rglob("*") if not p.is_dir())
+
+
+def tell(*numbers: object) -> None:
+    """Measured numbers, for whoever runs pytest with -rP."""
+    sys.stdout.write("".join(f"{number}\n" for number in numbers))

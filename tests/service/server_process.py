@@ -1,0 +1,81 @@
+"""`peakline serve` as a process of its own, on free ports, ended with the block."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+__all__ = ["ServerProcess", "running_server", "serve_command"]
+
+HANG_S = 60.0
+"""Far beyond anything a test waits for."""
+_PORTS = re.compile(r"(grpcs?)://(\S+):(\d+) and (https?)://(\S+):(\d+);")
+
+
+def serve_command(*words: object) -> list[str]:
+    code = "import sys; from peakline.cli.main import main; sys.exit(main())"
+    return [sys.executable, "-c", code, "serve", *map(str, words)]
+
+
+@dataclass
+class ServerProcess:
+    """A running server; ``lines`` is what it said on standard error so far."""
+
+    process: subprocess.Popen[str]
+    lines: list[str] = field(default_factory=list)
+    grpc_port: int = 0
+    http_port: int = 0
+    announced: str = ""
+    _said: threading.Condition = field(default_factory=threading.Condition)
+
+    def read(self) -> None:
+        for line in self.process.stderr:
+            with self._said:
+                self.lines.append(line.rstrip("\n"))
+                self._said.notify_all()
+        with self._said:
+            self._said.notify_all()
+
+    def wait_for(self, pattern: str, since: int = 0) -> str:
+        """The first line with ``pattern``."""
+        with self._said:
+            while True:
+                found = [line for line in self.lines[since:] if re.search(pattern, line)]
+                if found:
+                    return found[0]
+                if self.process.poll() is not None and not self._said.wait(1):
+                    raise AssertionError(f"ended without {pattern!r}: {self.lines}")
+                assert self._said.wait(HANG_S), f"never said {pattern!r}: {self.lines}"
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and wait for the end; returns the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(HANG_S)
+
+
+@contextmanager
+def running_server(*words: object) -> Iterator[ServerProcess]:
+    """Serve with these words besides free ports; waits until both faces answer."""
+    command = serve_command(*words, "--grpc-port", 0, "--http-port", 0)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    server = ServerProcess(process)
+    reader = threading.Thread(target=server.read)
+    reader.start()
+    try:
+        server.announced = server.wait_for(r"peakline: serving")
+        found = _PORTS.search(server.announced)
+        assert found, server.announced
+        server.grpc_port, server.http_port = int(found[3]), int(found[6])
+        yield server
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(HANG_S)
+        reader.join(HANG_S)
+        process.stderr.close()

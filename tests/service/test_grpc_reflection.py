@@ -1,0 +1,119 @@
+"""Health and reflection: what a client needs that knows nothing of this server."""
+
+import json
+
+import grpc
+import pytest
+from google.protobuf import json_format
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
+    ProtoReflectionDescriptorDatabase,
+)
+from tests.service.conftest import SESSIONS
+
+SERVICES = {
+    "grpc.health.v1.Health",
+    "grpc.reflection.v1alpha.ServerReflection",
+    "tensorflow.ProfileAnalysis",
+    "tensorflow.ProfilerService",
+}
+
+
+@pytest.fixture
+def channel(serve, sample_logdir):
+    return serve(sample_logdir).client.channel
+
+
+def test_a_client_that_knows_nothing_can_ask_for_an_answer(channel):
+    """As grpcurl does: services, then their files, then a call made of JSON."""
+    database = ProtoReflectionDescriptorDatabase(channel)
+    assert set(database.get_services()) == SERVICES
+    service = DescriptorPool(database).FindServiceByName("tensorflow.ProfileAnalysis")
+    method = service.methods_by_name["GetSessionToolData"]
+    call = channel.unary_unary(
+        f"/{service.full_name}/{method.name}",
+        request_serializer=lambda message: message.SerializeToString(),
+        response_deserializer=GetMessageClass(method.output_type).FromString,
+    )
+    text = json.dumps({"sessionId": SESSIONS["tf2_cnn"], "toolName": "memory_profile"})
+    request = json_format.Parse(text, GetMessageClass(method.input_type)())
+    answer = call(request, timeout=60)
+    assert answer.output_format == "json"
+    assert json.loads(answer.output)["numHosts"] == 1
+
+
+@pytest.mark.parametrize("service", sorted(SERVICES))
+def test_every_service_is_described_with_all_it_needs(channel, service):
+    protos = [
+        FileDescriptorProto.FromString(content)
+        for content in files(channel, file_containing_symbol=service)
+    ]
+    found = {f"{proto.package}.{one.name}" for proto in protos for one in proto.service}
+    assert service in found
+    needed = {name for proto in protos for name in proto.dependency}
+    assert needed <= {proto.name for proto in protos}
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"file_by_filename": "no/such/file.proto"},
+        {"file_containing_symbol": "no.such.Symbol"},
+        # In the default pool of this process, and no business of a caller.
+        {"file_containing_symbol": "google.protobuf.compiler.CodeGeneratorRequest"},
+        {"file_by_filename": "../../etc/passwd"},
+    ],
+)
+def test_what_is_not_served_is_not_found(channel, question):
+    answer = reflect(channel, **question)
+    assert answer.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+
+
+def test_descriptors_are_those_of_the_schema(channel):
+    names = {
+        FileDescriptorProto.FromString(content).name
+        for content in files(channel, file_containing_symbol="tensorflow.ProfileAnalysis")
+    }
+    assert "tsl/profiler/protobuf/profiler_analysis.proto" in names
+    assert "tsl/profiler/protobuf/xplane.proto" in names
+
+
+@pytest.mark.parametrize(
+    "service", ["", "tensorflow.ProfileAnalysis", "tensorflow.ProfilerService"]
+)
+def test_health_says_serving(channel, service):
+    check = health_pb2_grpc.HealthStub(channel).Check
+    request = health_pb2.HealthCheckRequest(service=service)
+    assert check(request, timeout=60).status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_health_of_what_is_not_there_is_not_found(channel):
+    check = health_pb2_grpc.HealthStub(channel).Check
+    with pytest.raises(grpc.RpcError) as caught:
+        check(health_pb2.HealthCheckRequest(service="other"), timeout=60)
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_a_watcher_learns_of_the_end(serve, sample_logdir):
+    served = serve(sample_logdir)
+    watch = health_pb2_grpc.HealthStub(served.client.channel).Watch
+    statuses = watch(health_pb2.HealthCheckRequest(), timeout=60)
+    assert next(statuses).status == health_pb2.HealthCheckResponse.SERVING
+    served.server.drain()
+    assert next(statuses).status == health_pb2.HealthCheckResponse.NOT_SERVING
+    statuses.cancel()
+
+
+def reflect(channel, **question):
+    stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+    request = reflection_pb2.ServerReflectionRequest(**question)
+    (answer,) = stub.ServerReflectionInfo(iter([request]), timeout=60)
+    return answer
+
+
+def files(channel, **question):
+    return reflect(channel, **question).file_descriptor_response.file_descriptor_proto

@@ -1,0 +1,215 @@
+"""SQL over HTTP: formats, numbers, refusals, limits."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.service.conftest import SESSIONS
+from tests.service.http_client import problem, serving
+
+from peakline.errors import CheckFailed
+from peakline.profile.sql_memory import resident_bytes
+from peakline.service.http.rows import written
+
+SQL = f"/api/sessions/{SESSIONS['tf2_cnn']}/sql"
+MIB = 1 << 20
+LIMIT = 24 * MIB
+
+
+@pytest.fixture(scope="module")
+def face(sample_logdir, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("http")
+    with serving(folder, sample_logdir, sql_memory_bytes=LIMIT) as running:
+        yield running
+
+
+@pytest.fixture
+def ask(face):
+    def post(query, **more):
+        return face.client.post(SQL, json={"query": query, **more})
+
+    return post
+
+
+def test_rows_are_objects(ask):
+    answer = ask("select activity, count(*) as n from allocator_events group by 1 order by 1")
+    rows = answer.json()
+    assert [row["activity"] for row in rows] == ["allocation", "deallocation"]
+    assert all(isinstance(row["n"], int) for row in rows)
+
+
+def test_an_empty_answer_is_an_empty_array(ask):
+    assert ask("select * from events where false").json() == []
+
+
+def test_values_that_json_lacks(ask):
+    (row,) = ask(
+        "select 'nan'::double as nan, 'inf'::double as inf, null as nothing, true as yes,"
+        " 12::decimal(9, 2) as whole, 1.5::decimal(9, 2) as half, 'ab'::blob as bytes,"
+        " {'a': [1, null]} as nested, timestamp '2026-01-02 03:04:05' as time,"
+        " '\u00e9\U0001f4a9' as text"
+    ).json()
+    assert row == {
+        "nan": None, "inf": None, "nothing": None, "yes": True, "whole": 12, "half": 1.5,
+        "bytes": "6162", "nested": {"a": [1, None]}, "time": "2026-01-02 03:04:05",
+        "text": "\u00e9\U0001f4a9",
+    }  # fmt: skip
+
+
+def test_large_integers_are_exact_numbers_or_strings(ask):
+    query = (
+        "select 9007199254740991 as small, 9223372036854775807 as large, [-9007199254740993] as l"
+    )
+    (row,) = ask(query).json()
+    assert row == {"small": 2**53 - 1, "large": 2**63 - 1, "l": [-(2**53) - 1]}
+    (row,) = ask(query, large_integers="string").json()
+    assert row == {"small": 2**53 - 1, "large": str(2**63 - 1), "l": [str(-(2**53) - 1)]}
+
+
+def test_columns_of_one_name_are_all_there(ask):
+    assert ask("select 1 as a, 2 as a, 3 as a_2").json() == [{"a": 1, "a_2": 2, "a_2_2": 3}]
+
+
+def test_csv_and_parquet(ask):
+    query = "select name, start_ps from events order by event_id limit 50"
+    rows = ask(query).json()
+    text = ask(query, format="csv")
+    assert text.headers["content-type"] == "text/csv; charset=utf-8"
+    assert [row["name"] for row in csv.DictReader(io.StringIO(text.text))] == [
+        row["name"] for row in rows
+    ]
+    parquet = ask(query, format="parquet")
+    assert parquet.headers["content-type"] == "application/vnd.apache.parquet"
+    assert "content-encoding" not in parquet.headers
+    assert pq.read_table(io.BytesIO(parquet.content)).to_pylist() == rows
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "drop table events",
+        "select 1; select 2",
+        "copy events to '/tmp/x.csv'",
+        "select * from '/etc/passwd'",
+        "select * from read_csv('/etc/passwd')",
+        "attach '/tmp/x.db'",
+        "install httpfs",
+        "set memory_limit = '99GB'",
+        "pragma database_list",
+        "select getenv('HOME')",
+        "nonsense",
+        "select * from nosuch",
+        "select 1 as a where a.b.c.d",
+        "\x00",
+        "select '\x00'",
+        " ",
+        "--",
+    ],
+)
+def test_a_refused_query_is_told_why(ask, query):
+    answer = ask(query)
+    if answer.status_code == 200:
+        assert query == "select '\x00'"
+        return
+    detail = problem(answer, 400, answer.json()["code"])
+    assert "root:" not in detail
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b"[]", 400),
+        (b"{}", 400),
+        (b'{"query": ""}', 400),
+        (b'{"query": 1}', 400),
+        (b'{"query": "select 1", "path": "/etc"}', 400),
+        (b'{"query": "select 1", "format": "table"}', 400),
+        (b'{"query": "select \'\\ud800\'"}', 400),
+        (b'{"query": "\xff"}', 400),
+        (b"[" * 100_000, 400),
+        (b'{"query": "' + b"x" * MIB + b'"}', 413),
+    ],
+)
+def test_bodies_that_are_none(face, body, status):
+    answer = face.client.post(SQL, content=body, headers={"Content-Type": "application/json"})
+    problem(answer, status, "INVALID_ARGUMENT")
+    assert len(answer.json()["detail"]) < 500
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "text/json"],
+)
+def test_a_body_is_json_or_refused(face, kind):
+    headers = {"Content-Type": kind} if kind else {}
+    answer = face.client.post(SQL, content=b'{"query": "select 1"}', headers=headers)
+    problem(answer, 415, "INVALID_ARGUMENT")
+
+
+def test_a_charset_beside_the_type_is_fine(face):
+    headers = {"Content-Type": "Application/JSON; charset=utf-8"}
+    answer = face.client.post(SQL, content=b'{"query": "select 1 as a"}', headers=headers)
+    assert answer.json() == [{"a": 1}]
+
+
+def test_an_answer_has_a_limit(ask):
+    for kind in ("json", "csv"):
+        detail = problem(
+            ask("select repeat('x', 1000) as x from range(30000)", format=kind),
+            400,
+            "FAILED_PRECONDITION",
+        )
+        assert str(LIMIT) in detail or "memory" in detail.lower()
+
+
+def test_a_query_that_takes_too_much_memory_ends(ask):
+    problem(ask("select list(range) from range(100000000)"), 400, "FAILED_PRECONDITION")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from range(1000000000)",
+        "select list(range(100000000))",
+        "select * from events a, events b",
+        "select repeat('x', 2000000000)",
+    ],
+)
+def test_an_answer_of_any_size_takes_no_more_than_the_limit(ask, query):
+    ask("select 1")
+    before = resident_bytes()
+    problem(ask(query), 400, "FAILED_PRECONDITION")
+    assert resident_bytes() - before < 6 * LIMIT
+    assert ask("select 1 as a").json() == [{"a": 1}]
+
+
+def test_the_server_is_no_subject(ask):
+    for query in (
+        "select value from duckdb_settings()",
+        "select current_setting('secret_directory')",
+        "select * from duckdb_extensions()",
+        "select which_secret('a', 'b')",
+        "select pg_sleep(1)",
+    ):
+        assert "is not allowed in a query" in problem(ask(query), 400, "FAILED_PRECONDITION")
+
+
+def test_writing_stops_at_the_limit():
+    table = pa.table({"a": ["x" * 10] * 1000})
+    for kind in ("json", "csv", "parquet"):
+        assert len(written(table, kind, 1 << 20)) > 100
+        with pytest.raises(CheckFailed, match="LIMIT"):
+            written(table, kind, 100)
+
+
+def test_floats_and_decimals_of_arrow():
+    table = pa.table({"a": pa.array([1.5, math.nan, None])})
+    assert written(table, "json", 1 << 20) == b'[\n{"a": 1.5},\n{"a": null},\n{"a": null}\n]\n'
+    assert written(table, "csv", 1 << 20) == b'a\n1.5\nnan\n""\n'

@@ -1,0 +1,111 @@
+"""XProf's read endpoints; tests/conformance compares them with the real server."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import urllib.request
+
+import pytest
+from tests.service.conftest import SESSIONS
+from tests.service.http_client import problem, serving
+
+CNN, TWO = SESSIONS["tf2_cnn"], SESSIONS["tf2_multihost"]
+NESTED = f"train/{SESSIONS['jax_captured']}"
+PREFIX = "/data/plugin/profile"
+
+
+@pytest.fixture(scope="module")
+def face(sample_logdir, tmp_path_factory):
+    place = tmp_path_factory.mktemp("http")
+    logdir = place / "logs"
+    shutil.copytree(sample_logdir, logdir)
+    inner = logdir / "train" / "plugins" / "profile"
+    inner.mkdir(parents=True)
+    moved = SESSIONS["jax_captured"]
+    (logdir / "plugins" / "profile" / moved).rename(inner / moved)
+    with serving(place, logdir) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def get(face):
+    def ask(route, **parameters):
+        return face.client.get(f"{PREFIX}/{route}", params=parameters)
+
+    return ask
+
+
+def test_runs_are_names_in_falling_order(get):
+    expected = [NESTED, *(SESSIONS[name] for name in SESSIONS if name != "jax_captured")]
+    assert get("runs").json() == sorted(expected, reverse=True)
+
+
+def test_tools_and_hosts_of_a_run(get):
+    assert get("run_tools", run=CNN).json() == ["trace_viewer", "memory_profile"]
+    assert get("run_tools", run=NESTED).json() == ["trace_viewer"]
+    hosts = [{"hostname": "localhost_47507"}, {"hostname": "localhost_56665"}]
+    assert get("hosts", run=TWO, tag="memory_profile").json() == hosts
+    assert get("hosts", run=TWO).json() == hosts
+
+
+def test_a_run_that_is_not_there_has_nothing(get):
+    for run in ("nosuch", "train/nosuch", "nosuch/nosuch"):
+        assert get("run_tools", run=run).json() == []
+        assert get("hosts", run=run, tag="memory_profile").json() == []
+        problem(get("data", run=run, tag="memory_profile"), 404, "NOT_FOUND")
+
+
+def test_data_are_those_of_the_other_route(face, get):
+    own = face.client.get(f"/api/sessions/{CNN}/tools/memory_profile")
+    for parameters in (
+        {"host": "vm"},
+        {},
+        {"hosts": "vm"},
+        {"host": "ALL_HOSTS"},
+        {"host": "vm", "tqx": "out:json;", "use_saved_result": "false", "full_dma": "true"},
+    ):
+        answer = get("data", run=CNN, tag="memory_profile", **parameters)
+        assert answer.content == own.content
+        assert answer.headers["etag"] == own.headers["etag"]
+    problem(get("data", run=CNN, tag="nosuch"), 404, "NOT_FOUND")
+    problem(get("data", run=CNN, tag="memory_profile", host="nosuch"), 404, "NOT_FOUND")
+    problem(
+        get("data", run=TWO, tag="memory_profile", hosts="localhost_47507,nosuch"),
+        400,
+        "INVALID_ARGUMENT",
+    )
+
+
+def test_the_streaming_trace_viewer_has_the_same_events(get):
+    plain, streaming = (
+        get("data", run=CNN, tag=tag, host="vm") for tag in ("trace_viewer", "trace_viewer@")
+    )
+    assert streaming.content == plain.content
+    assert len(streaming.json()["traceEvents"]) > 1000
+
+
+def test_a_script_that_unpacks_by_hand_works(face):
+    for route in ("runs", f"data?run={CNN}&tag=memory_profile"):
+        with urllib.request.urlopen(f"{face.url}{PREFIX}/{route}") as answer:  # noqa: S310
+            assert answer.headers["Content-Encoding"] == "gzip"
+            json.loads(gzip.decompress(answer.read()))
+
+
+def test_head_has_the_headers(face):
+    head = face.client.head(f"{PREFIX}/runs")
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-encoding"] == "gzip"
+
+
+@pytest.mark.parametrize("name", ["session_path", "run_path"])
+def test_no_directory_can_be_named(get, sample_logdir, name):
+    for route in ("runs", "run_tools", "hosts", "data"):
+        answer = get(route, run=CNN, tag="graph", **{name: str(sample_logdir)})
+        problem(answer, 403, "PERMISSION_DENIED")
+
+
+def test_a_parameter_given_twice_counts_once(face):
+    answer = face.client.get(f"{PREFIX}/hosts?run={CNN}&tag=a&tag=b&unknown=1&unknown=2")
+    assert answer.json() == [{"hostname": "vm"}]

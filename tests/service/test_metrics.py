@@ -1,0 +1,120 @@
+"""The numbers of a server: what is counted, with few labels, and that each is documented."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from peakline.engine import CacheStats, Gate
+from peakline.service.metrics import Metrics
+
+
+@dataclass
+class _Cache:
+    told: CacheStats
+
+    def stats(self):
+        return self.told
+
+
+def _samples(metrics):
+    families = text_string_to_metric_families(metrics.render().decode())
+    return {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_requests_are_counted_by_face_method_and_code():
+    metrics = Metrics()
+    metrics.know("grpc", ["S/EnumSessions"])
+    metrics.observe("grpc", "S/EnumSessions", "OK", 0.2)
+    metrics.observe("grpc", "S/EnumSessions", "OK", 0.4)
+    metrics.observe("grpc", "S/EnumSessions", "NOT_FOUND", 0.1)
+    found = _samples(metrics)
+    assert found["peakline_requests_total", "OK", "S/EnumSessions", "grpc"] == 2
+    assert found["peakline_requests_total", "NOT_FOUND", "S/EnumSessions", "grpc"] == 1
+    assert found["peakline_request_seconds_count", "S/EnumSessions", "grpc"] == 3
+    assert abs(found["peakline_request_seconds_sum", "S/EnumSessions", "grpc"] - 0.7) < 1e-9
+
+
+def test_callers_cannot_make_labels():
+    metrics = Metrics()
+    metrics.know("http", ["GET /healthz"])
+    for number in range(1000):
+        metrics.observe("http", f"GET /{number}", f"CODE{number}", 0)
+        metrics.observe("grpc", "GET /healthz", "OK", 0)
+        metrics.refused(f"reason{number}")
+        metrics.captured(f"outcome{number}")
+    found = _samples(metrics)
+    methods = {key[2:] for key in found if key[0] == "peakline_requests_total"}
+    assert all("other" in labels for labels in methods)
+    assert len(methods) < 70
+    assert found["peakline_refused_total", "other"] == 1000
+    assert found["peakline_captures_total", "other"] == 1000
+
+
+def test_what_runs_waits_and_is_kept_is_shown_as_it_is_now():
+    metrics, gate = Metrics(), Gate(2, 2)
+    cache = _Cache(CacheStats(hits=5, misses=4, evictions=3, bytes=2, profiles=1))
+    metrics.watch(gate=gate, cache=cache)
+    with gate.enter(), metrics.in_flight("http"):
+        found = _samples(metrics)
+        assert found["peakline_gate_running",] == 1
+        assert found["peakline_in_flight", "http"] == 1
+    found = _samples(metrics)
+    assert found["peakline_gate_running",] == 0
+    assert found["peakline_in_flight", "http"] == 0
+    kept = {
+        key[0].removeprefix("peakline_cache_"): found[key] for key in found if "cache" in key[0]
+    }
+    assert kept == {
+        "hits_total": 5,
+        "misses_total": 4,
+        "evictions_total": 3,
+        "bytes": 2,
+        "profiles": 1,
+    }
+
+
+def test_captures_and_uploads_are_counted_with_their_sizes():
+    metrics = Metrics()
+    metrics.captured("stored", 5000)
+    metrics.captured("failed")
+    metrics.uploaded(7)
+    metrics.refused("busy")
+    found = _samples(metrics)
+    assert found["peakline_captures_total", "stored"] == 1
+    assert found["peakline_captures_total", "failed"] == 1
+    assert found["peakline_captures_total", "empty"] == 0
+    assert (found["peakline_capture_bytes_count",], found["peakline_capture_bytes_sum",]) == (
+        1,
+        5000,
+    )
+    assert found["peakline_upload_bytes_total",] == 7
+    assert found["peakline_refused_total", "busy"] == 1
+
+
+def test_two_servers_in_one_process_count_apart():
+    one, other = Metrics(), Metrics()
+    one.uploaded(1)
+    assert _samples(other)["peakline_upload_bytes_total",] == 0
+
+
+def test_every_metric_is_documented(root):
+    page = (root / "docs" / "serve.md").read_text(encoding="utf-8")
+    metrics = Metrics()
+    metrics.watch(
+        gate=Gate(1, 1),
+        cache=_Cache(CacheStats(hits=0, misses=0, evictions=0, bytes=0, profiles=0)),
+    )
+    metrics.uploaded(1)
+    names = {
+        line.split()[2]
+        for line in metrics.render().decode().splitlines()
+        if line.startswith("# TYPE") and not line.split()[2].endswith("_created")
+    }
+    assert len(names) > 15
+    assert sorted(name for name in names if f"`{name}`" not in page) == []

@@ -1,0 +1,320 @@
+"""The whole server as a process: both faces, its end by signals, and what a restart finds."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import ssl
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+import httpx
+import pytest
+from tests.capture.peers import peer, sample_profile
+from tests.service.certificates import Authority
+from tests.service.conftest import SESSIONS
+from tests.service.grpc_client import Client
+from tests.service.server_process import HANG_S, running_server
+
+from peakline.schema import ProfileResponse
+from peakline.service.run import Server
+from peakline.service.settings import Settings
+
+_SESSION = SESSIONS["tf2_cnn"]
+_NEW = "2027_01_01_00_00_00"
+
+
+def _files(logdir):
+    """Everything below a log directory that is no directory, dot names too."""
+    return sorted(str(p.relative_to(logdir)) for p in logdir.rglob("*") if not p.is_dir())
+
+
+def _folders(logdir):
+    return sorted(str(p.relative_to(logdir)) for p in logdir.rglob("*") if p.is_dir())
+
+
+def _grpc_client(server, **kwargs):
+    return Client(f"127.0.0.1:{server.grpc_port}", **kwargs)
+
+
+def _url(server, path):
+    return f"http://127.0.0.1:{server.http_port}{path}"
+
+
+class _Slow:
+    """A profiler that answers when it is told to; says when it was asked."""
+
+    def __init__(self, content):
+        self.asked = threading.Event()
+        self.go_on = threading.Event()
+        self._content = content
+
+    def __call__(self, _request, context, _number):
+        self.asked.set()
+        while not self.go_on.wait(0.02):
+            if not context.is_active():
+                return b""
+        response = ProfileResponse()
+        response.xspace.ParseFromString(self._content)
+        return response.SerializeToString()
+
+
+@pytest.fixture
+def slow(sessions):
+    behave = _Slow(sample_profile(sessions))
+    with peer(behave) as there:
+        behave.address = there.address
+        yield behave
+        behave.go_on.set()
+
+
+@pytest.fixture
+def empty(tmp_path):
+    logdir = tmp_path / "empty"
+    logdir.mkdir()
+    return logdir
+
+
+def _capture(client):
+    return client.start(
+        "NewSession",
+        session_id=_NEW,
+        hosts=["w0"],
+        request={"duration_ms": 100, "opts": {"duration_ms": 100}},
+    )
+
+
+def test_both_faces_answer_the_same_from_one_process(logdir):
+    with running_server(logdir) as server:
+        client = _grpc_client(server)
+        listed = client.call("EnumSessions", repository_root=str(logdir))
+        over_grpc = client.call(
+            "GetSessionToolData", session_id=_SESSION, tool_name="memory_profile", host_name="vm"
+        )
+        client.close()
+        over_http = httpx.get(_url(server, f"/api/sessions/{_SESSION}/tools/memory_profile"))
+        assert {session.session_id for session in listed.sessions} == set(SESSIONS.values())
+        assert over_grpc.output == over_http.content
+        assert server.announced.startswith(f"peakline: serving {logdir} (4 sessions) on grpc://")
+        assert server.end() == 0
+    assert len(server.lines) == len(set(server.lines))
+    for line in server.lines:
+        assert line.startswith("peakline: ") or json.loads(line)["time"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_exit_0_and_both_ports_closed(empty, number):
+    with running_server(empty) as server, socket.create_connection(("127.0.0.1", server.http_port)):
+        assert server.end(number) == 0
+        for port in (server.grpc_port, server.http_port):
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port), timeout=5)
+    assert "ending" in server.lines[-2]
+    assert json.loads(server.lines[-1])["event"] == "stopped"
+
+
+def test_a_running_capture_may_end_within_the_time_of_grace(empty, slow):
+    with running_server(empty, "--worker", f"w0={slow.address}", "--grace", "60s") as server:
+        client = _grpc_client(server)
+        call = _capture(client)
+        assert slow.asked.wait(HANG_S)
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_for("ending")
+        assert any(_is_refused(client) for _ in _moments())
+        slow.go_on.set()
+        assert not call.result(timeout=HANG_S).empty_trace
+        client.close()
+        assert server.process.wait(HANG_S) == 0
+    assert _files(empty) == [f"plugins/profile/{_NEW}/w0.xplane.pb"]
+
+
+def test_captures_of_both_faces_are_cancelled_after_the_grace_and_leave_nothing(empty, slow):
+    options = ("--worker", f"w0={slow.address}", "--grace", "200ms")
+    with running_server(empty, *options) as server, ThreadPoolExecutor(1) as pool:
+        client = _grpc_client(server)
+        over_grpc = _capture(client)
+        assert slow.asked.wait(HANG_S)
+        body = {"hosts": ["w0"], "session_id": "other", "duration_ms": 100}
+        over_http = pool.submit(
+            httpx.post, _url(server, "/api/captures"), json=body, timeout=HANG_S
+        )
+        folder = empty / "plugins" / "profile" / "other"
+        assert any(folder.exists() for _ in _moments())
+        assert server.end() == 0
+        with pytest.raises(grpc.RpcError) as refused:
+            over_grpc.result(timeout=HANG_S)
+        assert refused.value.code() in (grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE)
+        error = over_http.exception(timeout=HANG_S)
+        # The connection is closed, or there was time to say why.
+        assert isinstance(error, httpx.TransportError) or over_http.result().status_code >= 499
+        client.close()
+    assert _files(empty) == []
+    assert [name for name in _folders(empty) if name.endswith((_NEW, "other"))] == []
+
+
+def test_a_second_signal_ends_it_at_once(empty, slow):
+    options = ("--worker", f"w0={slow.address}", "--grace", "1h")
+    with running_server(empty, *options) as server:
+        client = _grpc_client(server)
+        call = _capture(client)
+        assert slow.asked.wait(HANG_S)
+        server.process.send_signal(signal.SIGINT)
+        server.wait_for("ending")
+        assert server.end(signal.SIGINT) == 130
+        assert call.exception(timeout=HANG_S) is not None
+        client.close()
+    assert _files(empty) == []
+
+
+def test_a_server_that_is_killed_during_a_capture_leaves_no_half_file_and_starts_again(empty, slow):
+    options = (empty, "--worker", f"w0={slow.address}")
+    with running_server(*options) as server:
+        client = _grpc_client(server)
+        call = _capture(client)
+        assert slow.asked.wait(HANG_S)
+        assert server.end(signal.SIGKILL) == -signal.SIGKILL
+        assert call.exception(timeout=HANG_S) is not None
+        client.close()
+    assert _files(empty) == []
+    slow.go_on.set()
+    with running_server(*options) as server:
+        assert f"{empty} (0 sessions)" in server.announced
+        client = _grpc_client(server)
+        assert not _capture(client).result(timeout=HANG_S).empty_trace
+        (found,) = client.call("EnumSessions", repository_root="").sessions
+        assert found.session_id == _NEW
+        client.close()
+        assert server.end() == 0
+    assert _files(empty) == [f"plugins/profile/{_NEW}/w0.xplane.pb"]
+
+
+def test_a_restart_finds_its_ports_free(empty):
+    with running_server(empty) as server:
+        ports = server.grpc_port, server.http_port
+        httpx.get(_url(server, "/healthz")).raise_for_status()
+        client = _grpc_client(server)
+        client.call("EnumSessions", repository_root="")
+        assert server.end() == 0
+        client.close()
+    again = Server(
+        Settings(roots=(str(empty),), grpc_port=ports[0], http_port=ports[1], access_log="off")
+    )
+    with again:
+        assert (again.grpc_port, again.http_port) == ports
+
+
+def test_a_hangup_reads_tokens_and_opens_the_log_anew(empty, tmp_path):
+    tokens, log = tmp_path / "tokens", tmp_path / "access.log"
+    tokens.write_text("the-first-of-all-tokens\n", encoding="utf-8")
+    tokens.chmod(0o600)
+
+    def code(token):
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.get(_url(server, "/api/sessions"), headers=headers).status_code
+
+    with running_server(empty, "--token-file", tokens, "--access-log", log) as server:
+        assert httpx.get(_url(server, "/healthz")).status_code == 200
+        assert httpx.get(_url(server, "/api/sessions")).status_code == 401
+        assert code("the-first-of-all-tokens") == 200
+        tokens.write_text("the-second-of-all-tokens\n", encoding="utf-8")
+        log.rename(tmp_path / "access.log.1")
+        server.process.send_signal(signal.SIGHUP)
+        assert any(code("the-second-of-all-tokens") == 200 for _ in _moments())
+        assert code("the-first-of-all-tokens") == 401
+        tokens.write_text("", encoding="utf-8")
+        server.process.send_signal(signal.SIGHUP)
+        assert any('"reload failed"' in log.read_text() for _ in _moments())
+        assert code("the-second-of-all-tokens") == 200
+        assert server.end() == 0
+    old, new = (tmp_path / "access.log.1").read_text(), log.read_text()
+    assert '"code": "401"' in old
+    assert '"code": "200"' in old
+    assert '"code": "401"' in new
+    events = [json.loads(line).get("event") for line in new.splitlines()]
+    assert [event for event in events if event and "reload" in event] == [
+        "reloaded",
+        "reload failed",
+    ]
+    assert "of-all-tokens" not in old + new + "".join(server.lines)
+    assert all(json.loads(line)["time"] for line in (old + new).splitlines())
+
+
+def test_both_faces_speak_tls_and_ask_for_the_client_s_certificate(logdir, tmp_path):
+    authority, clients = Authority(tmp_path, "authority"), Authority(tmp_path, "clients")
+    own, friend = authority.issue("server"), clients.issue("friend")
+    options = ("--tls-cert", own.certificate_path, "--tls-key", own.key_path)
+    with running_server(logdir, *options, "--tls-client-ca", clients.path) as server:
+        assert f" on grpcs://127.0.0.1:{server.grpc_port} and https://" in server.announced
+        url = f"https://localhost:{server.http_port}/api/sessions"
+        context = ssl.create_default_context(cafile=authority.path)
+        with pytest.raises(httpx.TransportError):
+            httpx.get(url, verify=context)
+        context.load_cert_chain(friend.certificate_path, friend.key_path)
+        assert len(httpx.get(url, verify=context).json()) == 4
+        with pytest.raises(httpx.TransportError):
+            httpx.get(url.replace("https", "http"))
+        for pair, refused in (((friend.key, friend.certificate), False), ((), True)):
+            credentials = grpc.ssl_channel_credentials(authority.certificate, *pair)
+            client = Client(f"localhost:{server.grpc_port}", credentials)
+            assert _is_refused(client) is refused
+            client.close()
+        assert server.end() == 0
+
+
+def test_a_stopped_server_leaves_no_thread_and_no_socket(logdir):
+    before = _threads(), _sockets()
+    server = Server(
+        Settings(roots=(str(logdir),), grpc_port=0, http_port=0, access_log="off", grace_s=0)
+    )
+    with server:
+        ports = server.grpc_port, server.http_port
+        assert httpx.get(f"http://127.0.0.1:{ports[1]}/healthz").status_code == 200
+        client = Client(f"127.0.0.1:{ports[0]}")
+        assert len(client.call("EnumSessions", repository_root="").sessions) == 4
+        client.close()
+    assert any(_threads() <= before[0] for _ in _moments()), _threads() - before[0]
+    assert _sockets() <= before[1]
+    for port in ports:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), timeout=5)
+    assert server.stop()
+
+
+def _is_refused(client):
+    try:
+        client.call("EnumSessions", repository_root="", timeout=5)
+    except grpc.RpcError:
+        return True
+    return False
+
+
+def _moments():
+    """Come back again and again, for as long as a test may take."""
+    began = time.monotonic()
+    while time.monotonic() - began < HANG_S:
+        yield
+        time.sleep(0.02)
+
+
+def _threads():
+    """The threads, but those that libraries keep for the whole process."""
+    kept = ("AnyIO worker thread", "asyncio_")
+    return {thread for thread in threading.enumerate() if not thread.name.startswith(kept)}
+
+
+def _sockets():
+    """The sockets of this process that listen, by inode."""
+    owned = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            owned.add(str(entry.readlink()))
+    listening = set()
+    for table in ("tcp", "tcp6"):
+        rows = Path("/proc/net", table).read_text(encoding="ascii").splitlines()[1:]
+        listening |= {f"socket:[{row.split()[9]}]" for row in rows if row.split()[3] == "0A"}
+    return owned & listening
