@@ -124,10 +124,12 @@ def main() -> None:
         path.write_bytes(_TINY.get(form, _tiny_profile)())
         with peakline.open(str(path)) as profile:
             events = profile.columns("allocator_events")
-            explain_memory(events, profile.columns("steps"))
             if profile.format == "xplane":
+                # What the first question is most likely to need comes first.
                 profile.tool("memory_profile")
+                explain_memory(events, profile.columns("steps"))
                 return
+            explain_memory(events, profile.columns("steps"))
             for table in profile.tables:
                 profile.columns(table)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from peakline.analysis.peak import UNATTRIBUTED, AllocatorPeak
 
-__all__ = ["Finding", "peak_findings"]
+__all__ = ["Finding", "peak_findings", "size_text"]
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,8 @@ class Finding:
     """One observation with its numbers.
 
     ``kind`` is a fixed word, ``severity`` is ``info``, ``warning`` or ``error``, ``title`` one
-    line, ``evidence`` the numbers behind it, ``suggestion`` what to do about it.
+    line, ``evidence`` the numbers behind it, ``suggestion`` what to do about it. ``rows`` is the
+    table behind the numbers, empty where there is none; all its rows have the same columns.
     """
 
     kind: str
@@ -23,14 +24,27 @@ class Finding:
     title: str
     evidence: Mapping[str, object]
     suggestion: str
+    rows: tuple[Mapping[str, object], ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if len({tuple(row) for row in self.rows}) > 1:
+            raise ValueError(f"{self.kind}: rows with different columns")
+
+    @property
+    def table(self) -> tuple[Mapping[str, object], ...]:
+        """The evidence as rows of a table: ``rows``, or the numbers as the only row."""
+        return self.rows or (self.evidence,)
 
     def as_json(self) -> dict[str, object]:
-        """The shape of ``findings`` in ``peakline memory --json``."""
+        """The shape of ``findings`` in ``peakline memory --json``: rows are part of evidence."""
+        evidence = dict(self.evidence)
+        if self.rows:
+            evidence["rows"] = [dict(row) for row in self.rows]
         return {
             "kind": self.kind,
             "severity": self.severity,
             "title": self.title,
-            "evidence": dict(self.evidence),
+            "evidence": evidence,
             "suggestion": self.suggestion,
         }
 
@@ -118,3 +132,15 @@ def _fragmentation(peak: AllocatorPeak) -> Finding | None:
 
 def _named(peak: AllocatorPeak) -> str:
     return peak.allocator or "(unnamed allocator)"
+
+
+def size_text(size: float) -> str:
+    """A size as a person reads it: ``8.6 MiB``."""
+    if abs(size) < 1024:
+        return f"{size:.0f} B"
+    value, unit = size / 1024, "KiB"
+    for larger in ("MiB", "GiB", "TiB"):
+        if round(abs(value), 1) < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.1f} {unit}"

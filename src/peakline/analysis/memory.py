@@ -1,4 +1,7 @@
-"""The memory answer: every allocator's peak, what stands out, and what could not be known."""
+"""The memory answer: every allocator's peak, what stands out, and what could not be known.
+
+The records are matched, measured and named once; every analysis reads the same `History`.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,34 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from peakline.analysis.churn import AllocatorChurn, find_churn
 from peakline.analysis.deferred import deferred_findings
 from peakline.analysis.findings import Finding, peak_findings
+from peakline.analysis.fragmentation import Fragmentation, find_fragmentation
+from peakline.analysis.growth import AllocatorGrowth, find_growth
+from peakline.analysis.growth_findings import growth_findings
+from peakline.analysis.layout_findings import (
+    churn_findings,
+    fragmentation_findings,
+    temporary_findings,
+)
+from peakline.analysis.lifetimes import match_lifetimes
+from peakline.analysis.marks import Marks, find_marks
+from peakline.analysis.op_use import OpUse
 from peakline.analysis.peak import AllocatorPeak, find_peaks
+from peakline.analysis.savings import Saving, find_savings
+from peakline.analysis.signatures import History, read_history
 from peakline.errors import NotFoundError
 from peakline.profile.columns import Columns
 
-__all__ = ["MemoryAnswer", "Notice", "explain_memory", "find_step", "records_of_step"]
+__all__ = [
+    "MemoryAnswer",
+    "MemoryDetails",
+    "Notice",
+    "explain_memory",
+    "find_step",
+    "records_of_step",
+]
 
 
 @dataclass(frozen=True)
@@ -27,32 +51,95 @@ class Notice:
 
 @dataclass(frozen=True)
 class MemoryAnswer:
-    """What ``peakline memory`` says; ``step`` is the step it was restricted to, else None."""
+    """What ``peakline memory`` says; ``step`` is the step it was restricted to, else None.
+
+    ``details`` are the analyses behind the findings, one per entry of ``allocators``; none where
+    the profile holds no records.
+    """
 
     allocators: tuple[AllocatorPeak, ...]
     findings: tuple[Finding, ...]
     notices: tuple[Notice, ...]
     step: int | None
+    details: tuple[MemoryDetails, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryDetails:
+    """What the analyses found in one allocator.
+
+    ``growth`` is None where nothing tells steps, ``fragmentation`` where no buffer has an address.
+    ``savings`` are those at the peak that the answer is about, most bytes first.
+    """
+
+    allocator: str
+    growth: AllocatorGrowth | None
+    fragmentation: Fragmentation | None
+    churn: AllocatorChurn
+    savings: tuple[Saving, ...]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What deserves attention, but for growth, which needs the records as well."""
+        found = [] if self.fragmentation is None else fragmentation_findings(self.fragmentation)
+        return [*found, *temporary_findings(self.savings), *churn_findings(self.churn)]
 
 
 def explain_memory(
-    events: Columns, steps: Columns, *, allocator: str | None = None, step: str | None = None
+    events: Columns,
+    steps: Columns,
+    *,
+    allocator: str | None = None,
+    step: str | None = None,
+    ops: OpUse | None = None,
 ) -> MemoryAnswer:
-    """Explain the peaks of ``allocator_events`` (in time order).
+    """Explain the peaks of ``allocator_events`` (in time order), and what stands out about them.
 
     ``allocator`` keeps one allocator. ``step``, a step's id or name, asks for the largest
-    memory in use while that step ran instead of in the whole profile. Raises NotFoundError for
-    an unknown allocator or step.
+    memory in use while that step ran instead of in the whole profile; growth, fragmentation and
+    churn stay those of the whole profile. ``ops`` is what executions of ops tell, where the file
+    has any (`peakline.analysis.op_use.read_op_use`). Raises NotFoundError for an unknown allocator
+    or step.
     """
     number = None if step is None else find_step(step, steps)
     if events.rows == 0:
         return MemoryAnswer((), (), (), number)
     eligible = None if number is None else records_of_step(number, events, steps)
-    peaks = find_peaks(events, allocator=allocator, eligible=eligible)
+    lifetimes = match_lifetimes(events)
+    peaks = find_peaks(events, allocator=allocator, eligible=eligible, lifetimes=lifetimes)
     findings = [finding for peak in peaks for finding in peak_findings(peak)]
     findings += deferred_findings(events, peaks, eligible)
+    history = read_history(events, lifetimes)
+    details = _details(history, steps, peaks, ops, eligible)
+    for detail in details:
+        findings += [] if detail.growth is None else growth_findings(history, detail.growth)
+        findings += detail.findings
     notices = [notice for peak in peaks for notice in _notices(peak)]
-    return MemoryAnswer(peaks, tuple(findings), tuple(notices), number)
+    return MemoryAnswer(peaks, tuple(findings), tuple(notices), number, details)
+
+
+def _details(
+    history: History,
+    steps: Columns,
+    peaks: tuple[AllocatorPeak, ...],
+    ops: OpUse | None,
+    eligible: npt.NDArray[np.bool_] | None,
+) -> tuple[MemoryDetails, ...]:
+    names = history.lifetimes.allocators
+    marks: list[Marks | None] = [None] * len(names)
+    wanted = [names.index(peak.allocator) for peak in peaks]
+    for number in wanted:
+        marks[number] = find_marks(history, number, steps)
+    churn = find_churn(history, tuple(marks))
+    found = []
+    for number in wanted:
+        fragmentation = find_fragmentation(history, number)
+        savings = find_savings(
+            history, number, marks[number], fragmentation, ops=ops, eligible=eligible
+        )
+        growth = find_growth(history, number, marks[number])
+        found.append(MemoryDetails(names[number], growth, fragmentation, churn[number], savings))
+    return tuple(found)
 
 
 def find_step(step: str, steps: Columns) -> int:

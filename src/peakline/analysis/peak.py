@@ -102,15 +102,21 @@ _JSON_FIELDS = 1 + [f.name for f in fields(AllocatorPeak)].index("peak_buffers")
 
 
 def find_peaks(
-    events: Columns, *, allocator: str | None = None, eligible: npt.NDArray[np.bool_] | None = None
+    events: Columns,
+    *,
+    allocator: str | None = None,
+    eligible: npt.NDArray[np.bool_] | None = None,
+    lifetimes: Lifetimes | None = None,
 ) -> tuple[AllocatorPeak, ...]:
     """The peak of every allocator of ``allocator_events`` (in time order), by allocator name.
 
     ``allocator`` keeps only the named one. ``eligible`` marks the records that may be the peak
     (default: all); an allocator without one is left out, and the counts stay those of the whole
-    profile. Raises NotFoundError for an allocator without records.
+    profile. ``lifetimes`` are those of `match_lifetimes` where they are known already. Raises
+    NotFoundError for an allocator without records.
     """
-    lifetimes = match_lifetimes(events)
+    if lifetimes is None:
+        lifetimes = match_lifetimes(events)
     if allocator is not None and allocator not in lifetimes.allocators:
         known = ", ".join(name or '""' for name in lifetimes.allocators)
         raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")

@@ -1,0 +1,220 @@
+"""What is left in memory at the end of every step, by signature, and what that does over time.
+
+One pass over the records adds up, for every signature that any step leaves anything of, the bytes
+that are live at each step's end. What a program asked for is what counts: the allocator hands out
+larger pieces when it has them at hand, which changes from step to step and is no growth. An op
+whose shapes change from step to step is looked at as a whole as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.analysis.growth_kernels import crossing_bytes, live_at_marks
+from peakline.analysis.marks import Marks
+from peakline.analysis.pattern import LEAK, STEADY, Pattern, classify
+from peakline.analysis.peak import UNATTRIBUTED
+from peakline.analysis.signatures import History, Signature
+
+__all__ = ["AllocatorGrowth", "GroupGrowth", "find_growth"]
+
+_MARKS = 1024
+"""More steps than this are thinned evenly; the slopes stay those per step."""
+_REST_RISES, _REST_SURE = 8, 0.9
+"""Growth that no signature explains is believed only when it is this clear: what the allocator
+hands out beyond what was asked for changes from step to step."""
+_GROUPS = 2048
+"""So many signatures are followed, those that leave the most bytes."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupGrowth:
+    """What the steps leave of one signature, or of one op in all its shapes.
+
+    ``signature`` has an empty shape, and no size, where it stands for an op in all its shapes or
+    sizes; ``forms`` is then how many there are, else 1. ``series`` is the bytes asked for that
+    live at each step's end; ``held_bytes`` the bytes handed out for them at the last.
+    """
+
+    signature: Signature
+    forms: int
+    series: npt.NDArray[np.int64]
+    held_bytes: int
+    pattern: Pattern
+
+
+@dataclass(frozen=True, eq=False)
+class AllocatorGrowth:
+    """What the steps of one allocator leave. Sizes are bytes.
+
+    ``total`` is the memory in use at each step's end. ``groups`` hold what is left of each
+    signature, the one that leaves most at the end first. ``bytes_per_step`` is what the leaks among
+    them ask for together in a step (0 without one), ``steps_left`` how many more steps fit into the
+    capacity above the peak at that rate (None without a leak or a known capacity). ``stride`` is
+    how many steps lie between two entries of the series.
+    """
+
+    allocator: str
+    marks: Marks
+    stride: int
+    total: npt.NDArray[np.int64]
+    groups: tuple[GroupGrowth, ...]
+    total_pattern: Pattern
+    peak_bytes: int
+    capacity_bytes: int | None
+    bytes_per_step: float
+    steps_left: int | None
+
+    @property
+    def leaks(self) -> tuple[GroupGrowth, ...]:
+        """The groups that grow to the end."""
+        return tuple(group for group in self.groups if group.pattern.kind == LEAK)
+
+
+def find_growth(history: History, allocator: int, found: Marks | None) -> AllocatorGrowth | None:
+    """The growth of ``history.lifetimes.allocators[allocator]`` over the steps ``found``.
+
+    None with fewer than two steps.
+    """
+    if found is None or len(found) < 2:
+        return None
+    stride = -(-len(found) // _MARKS)
+    marks = found.every(stride)
+    places, series, held = _matrix(history, allocator, marks)
+    groups = _groups(history, places, series, held, stride)
+    used = history.used
+    rows = history.rows_of(allocator)
+    before = rows[np.maximum(np.searchsorted(rows, marks.rows) - 1, 0)]
+    total = used[before]
+    peak = int(used[rows].max())
+    groups = _with_the_rest(groups, history.lifetimes.allocators[allocator], total, stride)
+    leaks = [group for group in groups if group.pattern.kind == LEAK]
+    rate = sum(group.pattern.bytes_per_step for group in leaks)
+    capacity = history.capacities[allocator]
+    left = None
+    if rate > 0 and capacity is not None:
+        asked = sum(int(group.series[-1]) for group in leaks)
+        handed_out = rate * max(sum(group.held_bytes for group in leaks) / asked, 1.0)
+        left = max(int((capacity - peak) / handed_out), 0)
+    return AllocatorGrowth(
+        allocator=history.lifetimes.allocators[allocator],
+        marks=marks,
+        stride=stride,
+        total=total,
+        groups=tuple(groups),
+        total_pattern=_per_step(classify(total), stride),
+        peak_bytes=peak,
+        capacity_bytes=capacity,
+        bytes_per_step=rate,
+        steps_left=left,
+    )
+
+
+def _matrix(
+    history: History, allocator: int, marks: Marks
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The signatures that steps leave, their bytes at each step's end, and the bytes held last."""
+    lifetimes, signatures = history.lifetimes, history.signatures
+    crossing = np.zeros(len(signatures), np.int64)
+    crossing_bytes(
+        lifetimes.kind, lifetimes.end, signatures.codes, history.requested, marks.rows, crossing
+    )
+    crossing[signatures.allocator != allocator] = 0
+    places = np.flatnonzero(crossing)
+    if places.size > _GROUPS:
+        places = np.sort(places[np.argsort(-crossing[places], kind="stable")[:_GROUPS]])
+    place_of = np.full(len(signatures), -1, np.int32)
+    place_of[places] = np.arange(places.size, dtype=np.int32)
+    series = np.zeros((places.size, len(marks)), np.int64)
+    held = np.zeros((places.size, 1), np.int64)
+    for out, weight, rows in (
+        (series, history.requested, marks.rows),
+        (held, history.allocated, marks.rows[-1:]),
+    ):
+        live_at_marks(
+            lifetimes.kind, lifetimes.begin, signatures.codes, weight, rows, place_of, out
+        )
+    return places, series, held[:, 0]
+
+
+def _groups(
+    history: History,
+    places: npt.NDArray[np.int64],
+    series: npt.NDArray[np.int64],
+    held: npt.NDArray[np.int64],
+    stride: int,
+) -> list[GroupGrowth]:
+    signatures = history.signatures
+    groups = [
+        GroupGrowth(
+            signatures[number], 1, series[k], int(held[k]), _per_step(classify(series[k]), stride)
+        )
+        for k, number in enumerate(places.tolist())
+    ]
+    by_op: dict[int, list[int]] = {}
+    for k, number in enumerate(places.tolist()):
+        by_op.setdefault(int(signatures.op[number]), []).append(k)
+    merged: list[GroupGrowth] = []
+    for members in by_op.values():
+        together = _together(groups, members, stride) if len(members) > 1 else None
+        merged += [groups[k] for k in members] if together is None else [together]
+    return sorted(merged, key=lambda group: (-int(group.series[-1]), group.signature.title))
+
+
+def _together(groups: list[GroupGrowth], members: list[int], stride: int) -> GroupGrowth | None:
+    """An op in all its forms, where only all of them together show a pattern that grows."""
+    series = np.sum([groups[k].series for k in members], axis=0)
+    pattern = _per_step(classify(series), stride)
+    if pattern.kind == STEADY:
+        return None
+    alike = sum(groups[k].pattern.bytes for k in members if groups[k].pattern.kind == pattern.kind)
+    if 2 * alike >= pattern.bytes:
+        return None
+    first = groups[members[0]].signature
+    whole = Signature(first.allocator, first.op, "", "", "", None)
+    regions = {groups[k].signature.region_type for k in members}
+    types = {groups[k].signature.data_type for k in members}
+    if len(regions) == 1:
+        whole = Signature(whole.allocator, whole.op, first.region_type, "", "", None)
+    if len(types) == 1:
+        whole = Signature(whole.allocator, whole.op, whole.region_type, first.data_type, "", None)
+    return GroupGrowth(
+        whole, len(members), series, sum(groups[k].held_bytes for k in members), pattern
+    )
+
+
+def _with_the_rest(
+    groups: list[GroupGrowth], allocator: str, total: npt.NDArray[np.int64], stride: int
+) -> list[GroupGrowth]:
+    """The groups, and what is in use beyond them where only that leaks."""
+    pattern = _per_step(classify(total), stride)
+    if pattern.kind != LEAK:
+        return groups
+    known = sum(group.pattern.bytes_per_step for group in groups if group.pattern.kind == LEAK)
+    if 2 * known >= pattern.bytes_per_step:
+        return groups
+    rest = total - np.sum([group.series for group in groups], axis=0, dtype=np.int64)
+    pattern = _per_step(classify(rest), stride)
+    if pattern.kind != LEAK or pattern.rises < _REST_RISES or pattern.confidence < _REST_SURE:
+        return groups
+    signature = Signature(allocator, UNATTRIBUTED, "", "", "", None)
+    return [*groups, GroupGrowth(signature, 1, rest, int(rest[-1]), pattern)]
+
+
+def _per_step(pattern: Pattern, stride: int) -> Pattern:
+    """The pattern of a thinned series with its slope per step."""
+    if stride == 1:
+        return pattern
+    return Pattern(
+        pattern.kind,
+        pattern.since,
+        pattern.until,
+        pattern.bytes_per_step / stride,
+        pattern.bytes,
+        pattern.rises,
+        pattern.confidence,
+        pattern.period * stride,
+    )

@@ -1,0 +1,292 @@
+"""Findings from growth: a leak, a cache that filled, memory that rose once, a sawtooth.
+
+What a signature adds to memory is checked against the memory in use: where other memory went
+down by as much (a new buffer of a variable for one from before the profile), nothing grew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.analysis.findings import Finding, size_text
+from peakline.analysis.growth import AllocatorGrowth, GroupGrowth
+from peakline.analysis.growth_kernels import median_slope
+from peakline.analysis.lifetimes import DEALLOCATION, UNTRACKED_DEALLOCATION
+from peakline.analysis.pattern import CACHE, LEAK, SAWTOOTH, STEADY, STEP_UP, WARM_UP
+from peakline.analysis.signatures import History
+
+__all__ = ["growth_findings"]
+
+LEAK_BYTES = 1024
+"""A leak of fewer bytes per step is not told: a number kept per step (a loss) takes 256 or 512."""
+LEAK_SHARE = 1e-5
+"""... nor one of less than this share of the peak."""
+SURE = 0.7
+"""Growth is told with this confidence or more."""
+RISEN = 0.05
+"""A cache, and memory that rose once, are told from this share of the peak on."""
+TOOTH = 0.1
+"""A sawtooth is told when its teeth take this share of the peak or more, ..."""
+TOOTHED = 0.8
+"""... and this share of the steps."""
+REAL = 0.5
+"""The memory in use must have grown by this share of what the signatures grew by."""
+SETTLED_STEPS = 2
+"""Memory that rose once is told when so many steps went by since without a rise."""
+SAME_WORK = 0.5
+"""... and when at least `WORKED` steps before it allocated this share of what later ones do: what
+a program makes before it begins to train is no surprise."""
+WORKED = 3
+UNTRACKED = 0.1
+"""Growth is not told where so large a share of the deallocations cannot be followed."""
+_ROWS = 10
+
+
+def growth_findings(history: History, growth: AllocatorGrowth) -> list[Finding]:
+    """What grows in one allocator, related signatures in one finding; nothing in a steady run."""
+    number = history.lifetimes.allocators.index(growth.allocator)
+    if not _can_tell(history, number):
+        return []
+    followed = _followed_regions(history, number)
+    groups = [
+        group
+        for group in growth.groups
+        if followed is None or group.signature.region_type in followed
+    ]
+    found = [
+        _leak(growth, groups),
+        _cache(growth, groups),
+        _step_up(history, number, growth, groups),
+        *(_sawtooth(growth, group) for group in _toothed(growth, groups)[:1]),
+    ]
+    return [finding for finding in found if finding is not None]
+
+
+def _can_tell(history: History, number: int) -> bool:
+    """Whether (nearly) all deallocations name what they end."""
+    kinds = history.lifetimes.kind[history.rows_of(number)]
+    lost = int((kinds == UNTRACKED_DEALLOCATION).sum())
+    return lost <= UNTRACKED * (lost + int((kinds == DEALLOCATION).sum()))
+
+
+def _followed_regions(history: History, number: int) -> set[str] | None:
+    """The regions of which a buffer's end would be seen; None for all.
+
+    Without figures of the allocator's own, that is known only where some buffer of the same
+    region ended: what a log tells of outputs may have been allocated outside what is logged.
+    """
+    if history.reports[number]:
+        return None
+    signatures, begin = history.signatures, history.lifetimes.begin[history.rows_of(number)]
+    regions = np.unique(signatures.region_type[signatures.codes[begin[begin >= 0]]])
+    return {signatures.region_types[code] for code in regions.tolist()}
+
+
+def _leak(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> Finding | None:
+    least = max(LEAK_BYTES, LEAK_SHARE * growth.peak_bytes)
+    found = [group for group in groups if group.pattern.kind == LEAK]
+    found = [group for group in found if group.pattern.confidence >= SURE]
+    if not any(group.pattern.bytes_per_step >= least for group in found):
+        return None
+    rate = sum(group.pattern.bytes_per_step for group in found)
+    since = min(group.pattern.since for group in found)
+    net = _without_others(growth, found)[max(since - 1, 0) :]
+    if median_slope(net[-256:]) / growth.stride < REAL * rate:
+        return None
+    found.sort(key=lambda group: -group.pattern.bytes_per_step)
+    worst = found[0]
+    rate = sum(group.pattern.bytes_per_step for group in found)
+    others = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    left = growth.steps_left
+    room = "" if left is None else f"; the capacity is reached in about {left:,} more steps"
+    evidence = {
+        **_common(growth, worst),
+        "bytes_per_step": round(rate),
+        "kept_bytes": sum(group.pattern.bytes for group in found),
+        "confidence": round(worst.pattern.confidence, 3),
+        "peak_bytes": growth.peak_bytes,
+        "capacity_bytes": growth.capacity_bytes,
+        "steps_left": left,
+    }
+    return Finding(
+        "leak",
+        "warning",
+        f"{_named(growth)}: {size_text(rate)} more stay in memory with every step since step "
+        f"{growth.marks.label(worst.pattern.since)}: {worst.signature.title}{others}{room}",
+        evidence,
+        "Something keeps what each step makes: look for a list, a dictionary, a history or a "
+        "captured variable that holds these tensors, and keep numbers or copies of what is needed.",
+        tuple(_row(growth, group) for group in found[:_ROWS]),
+    )
+
+
+def _cache(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> Finding | None:
+    found = [
+        group
+        for group in groups
+        if group.pattern.kind == CACHE
+        and group.pattern.confidence >= SURE
+        and group.pattern.bytes >= RISEN * growth.peak_bytes
+    ]
+    if not found:
+        return None
+    worst = max(found, key=lambda group: group.pattern.bytes)
+    net = _without_others(growth, found)
+    base = net[worst.pattern.since - 1] if worst.pattern.since else net[0] - worst.series[0]
+    total = sum(group.pattern.bytes for group in found)
+    if np.median(net[worst.pattern.until :]) - base < REAL * total:
+        return None
+    since, until = worst.pattern.since, worst.pattern.until
+    stopped = until < len(growth.marks) - 1
+    return Finding(
+        "cache",
+        "info",
+        f"{_named(growth)}: {worst.signature.title} grew to {size_text(worst.series[-1])} from "
+        f"step {growth.marks.label(since)} to step {growth.marks.label(until)}, "
+        + ("and has stopped" if stopped else "and grows less and less"),
+        {
+            **_common(growth, worst),
+            "until_step": _step(growth, until),
+            "kept_bytes": total,
+            "confidence": round(worst.pattern.confidence, 3),
+            "peak_bytes": growth.peak_bytes,
+        },
+        "This is no leak: what it holds is part of every later peak. Bound it, or fill it before "
+        "the memory for training is planned.",
+        tuple(_row(growth, group) for group in found[:_ROWS]),
+    )
+
+
+def _step_up(
+    history: History, number: int, growth: AllocatorGrowth, groups: Sequence[GroupGrowth]
+) -> Finding | None:
+    risen = [group for group in groups if group.pattern.kind == STEP_UP]
+    if not risen:
+        return None
+    first = max(risen, key=lambda group: group.pattern.bytes).pattern.since
+    found = [group for group in risen if abs(group.pattern.since - first) <= 1]
+    found.sort(key=lambda group: -group.pattern.bytes)
+    total = sum(group.pattern.bytes for group in found)
+    last = max(group.pattern.until for group in found)
+    if total < RISEN * growth.peak_bytes or len(growth.marks) - 1 - last < SETTLED_STEPS:
+        return None
+    net = _without_others(growth, found)
+    if np.median(net[last:]) - np.median(net[:first]) < REAL * total:
+        return None
+    made = _allocated_per_step(history, number, growth)
+    if (made[:first] >= SAME_WORK * np.median(made[last:])).sum() < WORKED:
+        return None
+    worst = found[0]
+    others = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return Finding(
+        "step_up",
+        "info",
+        f"{_named(growth)}: memory rose by {size_text(total)} in step {growth.marks.label(first)} "
+        f"and stayed: {worst.signature.title}{others}",
+        {
+            **_common(growth, worst),
+            "kept_bytes": total,
+            "peak_bytes": growth.peak_bytes,
+        },
+        "What is made late (an optimizer's slots, a second model, a cache) is missing in the peak "
+        "of the first steps: make it at the start, so that memory runs out there or not at all.",
+        tuple(_row(growth, group) for group in found[:_ROWS]),
+    )
+
+
+def _toothed(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> list[GroupGrowth]:
+    found = [
+        group
+        for group in groups
+        if group.pattern.kind == SAWTOOTH
+        and group.pattern.confidence >= TOOTHED
+        and group.pattern.bytes >= TOOTH * growth.peak_bytes
+    ]
+    return sorted(found, key=lambda group: -group.pattern.bytes)
+
+
+def _sawtooth(growth: AllocatorGrowth, group: GroupGrowth) -> Finding:
+    pattern = group.pattern
+    return Finding(
+        "sawtooth",
+        "info",
+        f"{_named(growth)}: {group.signature.title} gathers {size_text(pattern.bytes_per_step)} "
+        f"per step and is released about every {pattern.period} steps: the peak has up to "
+        f"{size_text(pattern.bytes)} of it",
+        {
+            **_common(growth, group),
+            "bytes_per_step": round(pattern.bytes_per_step),
+            "height_bytes": pattern.bytes,
+            "period_steps": pattern.period,
+            "confidence": round(pattern.confidence, 3),
+            "peak_bytes": growth.peak_bytes,
+        },
+        "Release it more often (flush the buffer, log more often, break the reference cycle that "
+        "waits for Python's garbage collector): the peak falls by what is gathered.",
+        (_row(growth, group),),
+    )
+
+
+def _without_others(growth: AllocatorGrowth, found: Sequence[GroupGrowth]) -> npt.NDArray[np.int64]:
+    """The memory in use at each step's end, less the other groups that grow or come and go."""
+    net = growth.total.copy()
+    for group in growth.groups:
+        if group.pattern.kind not in {STEADY, WARM_UP} and all(group is not one for one in found):
+            net -= group.series
+    return net
+
+
+def _allocated_per_step(
+    history: History, number: int, growth: AllocatorGrowth
+) -> npt.NDArray[np.int64]:
+    """Bytes handed out between one mark and the next."""
+    own = np.where(history.lifetimes.allocator == number, history.allocated, 0)
+    total = np.concatenate([[0], np.cumsum(own)])
+    bounds = np.concatenate([[growth.marks.start], growth.marks.rows])
+    made: npt.NDArray[np.int64] = np.diff(total[bounds])
+    return made
+
+
+def _common(growth: AllocatorGrowth, group: GroupGrowth) -> dict[str, object]:
+    signature = group.signature
+    return {
+        "allocator": growth.allocator,
+        "op": signature.op,
+        "region_type": signature.region_type,
+        "data_type": signature.data_type,
+        "shape": signature.shape,
+        "buffer_bytes": signature.bytes,
+        "since_step": _step(growth, group.pattern.since),
+        "since_step_name": growth.marks.label(group.pattern.since),
+        "steps": len(growth.marks),
+        "steps_found_by": growth.marks.found_by,
+        "steps_detail": growth.marks.detail,
+    }
+
+
+def _row(growth: AllocatorGrowth, group: GroupGrowth) -> dict[str, object]:
+    pattern = group.pattern
+    return group.signature.as_row() | {
+        "buffer_bytes": group.signature.bytes,
+        "forms": group.forms,
+        "pattern": pattern.kind,
+        "since_step": _step(growth, pattern.since),
+        "bytes_per_step": round(pattern.bytes_per_step),
+        "kept_bytes": pattern.bytes,
+        "held_bytes": group.held_bytes,
+        "rises": pattern.rises,
+        "confidence": round(pattern.confidence, 3),
+    }
+
+
+def _step(growth: AllocatorGrowth, place: int) -> int:
+    """The id of a step; its place among the repetitions where the profile has no steps."""
+    number = growth.marks.ids[place]
+    return place if number is None else number
+
+
+def _named(growth: AllocatorGrowth) -> str:
+    return growth.allocator or "(unnamed allocator)"

@@ -1,0 +1,196 @@
+"""Where one step ends and the next begins, among an allocator's records.
+
+The profile's own steps are taken where it has them. Elsewhere the period is found from the pattern
+of allocations: in a loop, most signatures occur once in every turn, so the number of occurrences
+that most of them share is the number of turns. A signature can mark the turns when its
+occurrences lie at even distances, from the first part of the records to their end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.analysis.lifetimes import ALLOCATION, UNTRACKED_ALLOCATION
+from peakline.analysis.signatures import History
+from peakline.profile.columns import Columns
+
+__all__ = ["Marks", "find_marks"]
+
+MIN_TURNS = 5
+"""Fewer repetitions are no pattern."""
+
+MIN_AGREEING = 2
+"""So many signatures must occur once in every turn: one alone may be even by chance."""
+
+EVEN = 0.25
+"""A distance between two turns is even when it differs by this share of the median at most."""
+
+MOSTLY_EVEN = 0.85
+"""The share of the distances that must be even."""
+
+COVERED = 0.5
+"""The turns must take up this share of the allocations, so that the layers of a network, which
+repeat within one step, are not taken for steps."""
+
+RUNS = 1.5
+"""Nameless steps give way to a period that is this many times as long."""
+
+_COUNTED = 10**6
+
+STEPPED = 0.5
+"""The profile's steps count where this share of the records lie between their first and last."""
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """The ends of an allocator's steps, in time order.
+
+    ``rows[k]`` is the first record after step k: what was allocated before it and not freed
+    before it is what step k left. ``ids`` and ``names`` are the steps' own (None, ``""`` where the
+    period was found); ``start`` the first record of the first step. ``found_by`` is ``steps`` or
+    ``period``, and ``detail`` says it for a person.
+    """
+
+    rows: npt.NDArray[np.int64]
+    start: int
+    ids: tuple[int | None, ...]
+    names: tuple[str, ...]
+    found_by: str
+    detail: str
+
+    def __len__(self) -> int:
+        return int(self.rows.size)
+
+    def label(self, step: int) -> str:
+        """What a person calls step ``step`` (a place in ``rows``), counted where it has no name.
+
+        Sessions number their steps at random, which says nothing.
+        """
+        number, name = self.ids[step], self.names[step]
+        if name and name != str(number):
+            return name
+        return str(number if number in range(_COUNTED) else step)
+
+    def every(self, stride: int) -> Marks:
+        """Every so-manieth mark, the last one always among them."""
+        if stride <= 1:
+            return self
+        kept = np.arange(len(self) - 1, -1, -stride)[::-1]
+        return Marks(
+            self.rows[kept],
+            self.start,
+            tuple(self.ids[k] for k in kept),
+            tuple(self.names[k] for k in kept),
+            self.found_by,
+            self.detail,
+        )
+
+
+def find_marks(history: History, allocator: int, steps: Columns) -> Marks | None:
+    """The ends of the steps of ``history.lifetimes.allocators[allocator]``, None without any.
+
+    The profile's ``steps`` are used when there are any and at least half of the allocator's
+    records lie in the time from the first one's start to the last one's end. A step ends where the
+    next one starts, so that what is freed between the two is not counted as kept. Steps without a
+    name of their own are the runs of compiled functions; where the pattern of allocations takes
+    several runs to repeat, a step is one repetition of it.
+    """
+    own = history.rows_of(allocator)
+    if not own.size:
+        return None
+    if not steps.rows:
+        return _from_period(history, own)
+    marks = _from_steps(history, own, steps)
+    if marks is None or not all(
+        marks.names[k] in {"", str(marks.ids[k])} for k in range(len(marks))
+    ):
+        return marks
+    found = _from_period(history, own)
+    return marks if found is None or found.rows.size * RUNS > marks.rows.size else found
+
+
+def _from_steps(history: History, own: npt.NDArray[np.intp], steps: Columns) -> Marks | None:
+    times = history.events.array("time_ps")
+    starts, ends = steps.array("start_ps"), steps.array("end_ps")
+    order = np.lexsort((ends, starts))
+    begins = starts[order]
+    last = int(ends.max())
+    inside = (times[own] >= begins[0]) & (times[own] <= last)
+    if inside.sum() < STEPPED * own.size:
+        return None
+    rows = np.append(
+        np.searchsorted(times, begins[1:], "left"), np.searchsorted(times, last, "right")
+    )
+    # A damaged file may end its last step before it starts.
+    rows = np.maximum.accumulate(rows)
+    names = steps.names("name").take(order).to_list()
+    return Marks(
+        rows.astype(np.int64),
+        int(np.searchsorted(times, begins[0], "left")),
+        tuple(steps.array("step_id")[order].tolist()),
+        tuple(name or "" for name in names),
+        "steps",
+        f"the profile's {steps.rows} steps",
+    )
+
+
+def _from_period(history: History, own: npt.NDArray[np.intp]) -> Marks | None:
+    kind = history.lifetimes.kind[own]
+    begins = own[(kind == ALLOCATION) | (kind == UNTRACKED_ALLOCATION)]
+    if begins.size < MIN_TURNS:
+        return None
+    codes = history.signatures.codes[begins]
+    order = np.argsort(codes, kind="stable")
+    bounds = np.flatnonzero(np.diff(codes[order], prepend=-1, append=-1))
+    evenly: dict[int, list[npt.NDArray[np.intp]]] = {}
+    for first, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        if end - first < MIN_TURNS:
+            continue
+        places = order[first:end]
+        if _is_even(places, begins.size):
+            evenly.setdefault(end - first, []).append(places)
+
+    def support(count: int) -> tuple[int, int, int]:
+        # A turn that the profile's start or end cuts off makes counts differ by one.
+        near = sum(len(evenly.get(other, ())) for other in (count - 1, count, count + 1))
+        return near, len(evenly[count]), count
+
+    turns = max(evenly, key=support, default=0)
+    if not evenly or support(turns)[0] < MIN_AGREEING:
+        return None
+    used = history.used
+
+    def held(places: npt.NDArray[np.intp]) -> float:
+        return float(np.median(used[np.maximum(begins[places] - 1, 0)]))
+
+    # The turn begins where the least is in memory.
+    places = min(evenly[turns], key=held)
+    rows = begins[places]
+    signature = history.signatures[int(codes[places[0]])]
+    length = int(np.median(np.diff(places)))
+    return Marks(
+        rows[1:].astype(np.int64),
+        int(rows[0]),
+        (None,) * (rows.size - 1),
+        ("",) * (rows.size - 1),
+        "period",
+        f"{rows.size} repetitions of about {length} allocations; each begins with "
+        f"{signature.title}",
+    )
+
+
+def _is_even(places: npt.NDArray[np.intp], total: int) -> bool:
+    gaps = np.diff(places)
+    middle = float(np.median(gaps))
+    if middle < 2:
+        return False
+    even = np.abs(gaps - middle) <= max(EVEN * middle, 1)
+    covered = places[-1] - places[0] + middle
+    return bool(
+        even.mean() >= MOSTLY_EVEN
+        and covered >= COVERED * total
+        and places[-1] + 2 * middle >= total
+    )

@@ -1,0 +1,252 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.analysis.histories import history, records, steps_at
+from tests.analysis.records import alloc, free
+
+from peakline.analysis.growth import find_growth
+from peakline.analysis.growth_findings import growth_findings
+from peakline.analysis.marks import find_marks
+from peakline.profile.tables import empty_columns
+from reference.memory_history import buffers, in_use, live_bytes
+
+KIB = 1024
+
+
+def grow(rows, steps):
+    made = history(rows)
+    growth = find_growth(made, 0, find_marks(made, 0, steps))
+    return made, growth
+
+
+def findings(rows, steps):
+    made, growth = grow(rows, steps)
+    return growth_findings(made, growth)
+
+
+def training(count, kept=None, *, capacity=None, release=None, work=100 * KIB, started=0):
+    """``count`` steps that allocate and free ``work`` bytes; ``kept(step)`` lists what stays.
+
+    ``release(step)`` says whether all that was kept is freed first. Each step is 20 ps long.
+    """
+    rows, held, address = [], [], 1000
+    used = 10 * KIB
+
+    def figures():
+        return {} if capacity is None else {"in_use_bytes": used, "free_bytes": capacity - used}
+
+    for step in range(count):
+        here = []
+        if release is not None and release(step):
+            for place, size in held:
+                used -= size
+                here.append(free(place, **figures()))
+            held = []
+        size = work if step >= started else KIB
+        used += size
+        here.append(alloc(1, size, op="work", shape="[1]", step_id=step, **figures()))
+        for more in kept(step) if kept else ():
+            address += 1
+            used += more["allocated_bytes"]
+            held.append((address, more["allocated_bytes"]))
+            here.append({"activity": "allocation", "address": address, **more, **figures()})
+        used -= size
+        here.append(free(1, **figures()))
+        rows += [row | {"time_ps": 100 * step + n} for n, row in enumerate(here)]
+    return rows, steps_at(*range(0, 100 * count + 1, 100))
+
+
+def keep(size, op="hidden", shape="[4,4]"):
+    return {"op": op, "shape": shape, "data_type": "float", "allocated_bytes": size}
+
+
+def test_a_leak_is_named_with_its_rate_its_first_step_and_what_is_left():
+    rows, steps = training(12, lambda _: [keep(8 * KIB)], capacity=1000 * KIB)
+    (finding,) = findings(rows, steps)
+    assert (finding.kind, finding.severity) == ("leak", "warning")
+    evidence = finding.as_json()["evidence"]
+    assert (evidence["op"], evidence["shape"]) == ("hidden", "[4, 4]")
+    assert (evidence["bytes_per_step"], evidence["since_step"]) == (8 * KIB, 0)
+    assert evidence["since_step_name"] == "train 0"
+    peak = 10 * KIB + 100 * KIB + 12 * 8 * KIB
+    assert evidence["peak_bytes"] == peak
+    assert evidence["steps_left"] == (1000 * KIB - peak) // (8 * KIB)
+    assert evidence["kept_bytes"] == 12 * 8 * KIB
+    assert evidence["confidence"] > 0.99
+    (row,) = evidence["rows"]
+    assert (row["op"], row["bytes_per_step"], row["rises"]) == ("hidden", 8 * KIB, 12)
+    assert "hidden float [4, 4]" in finding.title
+
+
+def test_related_leaks_are_one_finding_the_largest_first():
+    rows, steps = training(10, lambda _: [keep(2 * KIB, "loss", "[2]"), keep(8 * KIB, "hidden")])
+    (finding,) = findings(rows, steps)
+    assert [row["op"] for row in finding.rows] == ["hidden", "loss"]
+    assert finding.evidence["bytes_per_step"] == 10 * KIB
+    assert finding.evidence["steps_left"] is None
+
+
+def test_an_op_whose_shapes_change_is_looked_at_as_a_whole():
+    rows, steps = training(12, lambda step: [keep(8 * KIB + 64 * step, shape=f"[{step}]")])
+    (finding,) = findings(rows, steps)
+    assert (finding.evidence["op"], finding.evidence["shape"]) == ("hidden", "")
+    assert finding.rows[0]["forms"] == 12
+
+
+def test_one_buffer_made_anew_and_larger_each_step_is_a_leak():
+    rows, steps = training(
+        12, lambda step: [keep(8 * KIB * (step + 1), shape=f"[{step}]")], release=lambda _: True
+    )
+    (finding,) = findings(rows, steps)
+    assert finding.evidence["bytes_per_step"] == 8 * KIB
+
+
+@pytest.mark.parametrize(("size", "kinds"), [(1023, []), (1024, ["leak"])])
+def test_a_number_kept_per_step_is_no_leak(size, kinds):
+    rows, steps = training(20, lambda _: [keep(size)])
+    assert [finding.kind for finding in findings(rows, steps)] == kinds
+
+
+def test_a_leak_of_little_beside_the_peak_is_not_told():
+    rows, steps = training(20, lambda _: [keep(2 * KIB)], work=400 * KIB * KIB)
+    assert findings(rows, steps) == []
+
+
+def test_new_buffers_for_old_ones_are_no_growth():
+    # Variables move, one per step, from buffers from before the profile to new ones.
+    size, count = 8 * KIB, 12
+    rows, used = [], count * size
+    for step in range(count):
+        rows.append(
+            alloc(100 + step, size, op="assign", shape="[1]", in_use_bytes=used + size)
+            | {"time_ps": 100 * step}
+        )
+        rows.append(free(500 + step, size, in_use_bytes=used) | {"time_ps": 100 * step + 1})
+    steps = steps_at(*range(0, 100 * count + 1, 100))
+    _, growth = grow(rows, steps)
+    assert [group.pattern.kind for group in growth.groups] == ["leak"]
+    assert findings(rows, steps) == []
+
+
+def test_growth_that_no_signature_explains_is_unattributed():
+    rows, used = [], 0
+    for step in range(16):
+        used += 8 * KIB
+        rows.append(alloc(None, 8 * KIB, op="x", in_use_bytes=used) | {"time_ps": 100 * step})
+    (finding,) = findings(rows, steps_at(*range(0, 1601, 100)))
+    assert finding.evidence["op"] == "(unattributed)"
+    assert finding.evidence["bytes_per_step"] == 8 * KIB
+
+
+def test_records_whose_deallocations_cannot_be_followed_tell_no_growth():
+    rows, steps = training(12, lambda _: [keep(8 * KIB)])
+    rows += [free(None) | {"time_ps": 1150} for _ in range(4)]
+    assert findings(rows, steps) == []
+
+
+def test_buffers_of_a_kind_whose_end_is_never_logged_tell_no_growth():
+    kept = keep(8 * KIB) | {"region_type": "output"}
+    rows, steps = training(12, lambda _: [kept])
+    assert findings(rows, steps) == []
+    rows, steps = training(12, lambda _: [kept], capacity=10**9)
+    assert [finding.kind for finding in findings(rows, steps)] == ["leak"]
+
+
+def test_a_cache_that_filled():
+    filled = {0, 1, 3, 4, 6, 7, 9}
+    rows, steps = training(26, lambda step: [keep(8 * KIB)] if step in filled else [])
+    (finding,) = findings(rows, steps)
+    assert (finding.kind, finding.severity) == ("cache", "info")
+    assert (finding.evidence["until_step"], finding.evidence["kept_bytes"]) == (9, 7 * 8 * KIB)
+    assert "has stopped" in finding.title
+
+
+def test_a_small_cache_is_not_told():
+    filled = {0, 1, 3, 4, 6, 7, 9}
+    rows, steps = training(26, lambda step: [keep(700)] if step in filled else [])
+    assert findings(rows, steps) == []
+
+
+def test_memory_that_rose_once_and_stayed():
+    rows, steps = training(
+        14, lambda step: [keep(8 * KIB, "slot"), keep(4 * KIB, "v", "[9]")] if step == 6 else []
+    )
+    (finding,) = findings(rows, steps)
+    assert (finding.kind, finding.evidence["since_step"]) == ("step_up", 6)
+    assert finding.evidence["kept_bytes"] == 12 * KIB
+    assert [row["op"] for row in finding.rows] == ["slot", "v"]
+
+
+@pytest.mark.parametrize("step", [0, 1, 12, 13])
+def test_memory_that_rises_in_warm_up_or_at_the_very_end_is_not_told(step):
+    rows, steps = training(14, lambda at: [keep(8 * KIB)] if at == step else [])
+    assert findings(rows, steps) == []
+
+
+def test_what_is_made_before_training_begins_is_no_surprise():
+    rows, steps = training(14, lambda step: [keep(30 * KIB)] if step == 6 else [], started=6)
+    assert findings(rows, steps) == []
+
+
+def test_a_sawtooth():
+    rows, steps = training(
+        23, lambda _: [keep(16 * KIB)], release=lambda step: step % 5 == 0, capacity=10**9
+    )
+    (finding,) = findings(rows, steps)
+    assert finding.kind == "sawtooth"
+    assert (finding.evidence["period_steps"], finding.evidence["bytes_per_step"]) == (5, 16 * KIB)
+    assert finding.evidence["height_bytes"] == 4 * 16 * KIB
+
+
+def test_a_steady_run_has_no_findings_with_or_without_figures_and_steps():
+    for capacity in (None, 10**9):
+        rows, steps = training(
+            20, lambda _: [keep(8 * KIB)], release=lambda _: True, capacity=capacity
+        )
+        assert findings(rows, steps) == []
+        made = history(rows)
+        assert find_marks(made, 0, empty_columns("steps")) is not None
+        assert findings(rows, empty_columns("steps")) == []
+
+
+def test_more_steps_than_are_kept_are_thinned():
+    rows, steps = training(3000, lambda _: [keep(8 * KIB)])
+    _, growth = grow(rows, steps)
+    assert (growth.stride, len(growth.marks)) == (3, 1000)
+    (leak,) = growth.leaks
+    assert leak.pattern.bytes_per_step == 8 * KIB
+
+
+def test_one_step_tells_nothing():
+    made = history([alloc(1, 1), free(1)])
+    assert find_growth(made, 0, find_marks(made, 0, steps_at(0, 5))) is None
+    assert find_growth(made, 0, None) is None
+
+
+@settings(max_examples=150, deadline=None)
+@given(records, st.lists(st.integers(0, 45), min_size=3, max_size=7, unique=True))
+def test_what_steps_leave_equals_the_slow_answer(rows, bounds):
+    made = history(rows)
+    steps = steps_at(*sorted(bounds))
+    for number, allocator in enumerate(made.lifetimes.allocators):
+        marks = find_marks(made, number, steps)
+        growth = find_growth(made, number, marks)
+        if growth is None:
+            continue
+        slow = live_bytes(buffers(rows), allocator, marks.rows.tolist())
+        slow = {key: series for key, series in slow.items() if any(series)}
+        whole = [0] * len(marks)
+        for group in growth.groups:
+            one = group.signature
+            key = (allocator, one.op, one.region_type, one.data_type, one.shape, one.bytes)
+            if group.forms == 1 and one.op != "(unattributed)":
+                assert group.series.tolist() == slow.pop(key)
+            else:
+                whole = (np.array(whole) + group.series).tolist()
+        assert whole == np.sum([*slow.values(), [0] * len(marks)], axis=0).tolist()
+        used = in_use(rows, allocator)
+        own = [n for n, row in enumerate(rows) if (row.get("allocator") or "") == allocator]
+        for place, mark in enumerate(marks.rows.tolist()):
+            before = [row for row in own if row < mark] or own[:1]
+            assert growth.total[place] == used[before[-1]]

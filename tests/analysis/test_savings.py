@@ -1,0 +1,253 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.analysis.histories import history, records, steps_at
+from tests.analysis.records import alloc, free
+
+from peakline.analysis.fragmentation import find_fragmentation
+from peakline.analysis.layout_findings import temporary_findings
+from peakline.analysis.marks import find_marks
+from peakline.analysis.op_use import OpUse
+from peakline.analysis.savings import find_savings
+from peakline.analysis.savings_kernels import peaks_without
+from reference.memory_history import buffers, peak_without
+
+MIB = 1 << 20
+
+
+def savings(rows, steps=None, **options):
+    made = history(rows)
+    marks = None if steps is None else find_marks(made, 0, steps)
+    return find_savings(made, 0, marks, **options)
+
+
+def of(found, kind):
+    return [saving for saving in found if saving.kind == kind]
+
+
+def step(number, body, *, length=100):
+    """Records of one step in the middle of many small ones."""
+    filler = [alloc(7, 1, op="tick", shape="[1]"), free(7)] * 20
+    rows = [*filler, *body, *filler]
+    return [row | {"time_ps": length * number + n} for n, row in enumerate(rows)]
+
+
+def test_a_temporary_is_worth_what_the_next_fullest_moment_leaves():
+    body = [
+        alloc(1, 40, op="weights", shape="[4]"),
+        alloc(2, 100, op="big", shape="[5]"),
+        free(2),
+        alloc(3, 20, op="other", shape="[2]"),
+        free(3),
+    ]
+    (saving,) = of(savings(step(0, body), steps_at(0, 99)), "temporary")
+    assert saving.title == "big [5]"
+    assert (saving.bytes, saving.peak_after) == (80, 60)
+    (row,) = saving.rows
+    assert (row["op"], row["bytes"], row["count"]) == ("big", 100, 1)
+
+
+def test_what_would_save_little_is_not_told():
+    body = [alloc(1, 100, op="weights"), alloc(2, 4, op="small"), free(2), free(1)]
+    assert not any("small" in saving.title for saving in savings(step(0, body), steps_at(0, 99)))
+
+
+def test_temporaries_of_one_shape_are_worked_out_together():
+    body = [
+        alloc(1, 50, op="square", shape="[5]", data_type="float"),
+        alloc(2, 50, op="sub", shape="[5]", data_type="float"),
+        free(1),
+        free(2),
+    ]
+    best = of(savings(step(0, body), steps_at(0, 99)), "temporary")[0]
+    assert best.title == "2 ops' float [5]"
+    assert best.bytes == 99
+    assert [row["op"] for row in best.rows] == ["square", "sub"]
+
+
+def test_what_is_never_freed_is_no_temporary():
+    body = [alloc(1, 50, op="kept", shape="[5]")]
+    assert of(savings(step(0, body), steps_at(0, 99)), "temporary") == []
+
+
+def held(kind_row, *, used=()):
+    """A buffer made early in a step, a peak, and its end late in it."""
+    filler = [alloc(7, 1, op="tick", shape="[1]"), free(7)] * 15
+    rows = [
+        kind_row,
+        *filler,
+        alloc(2, 60, op="peak", shape="[6]"),
+        free(2),
+        *filler,
+        free(1),
+        *filler,
+    ]
+    timed = [row | {"time_ps": n} for n, row in enumerate(rows)]
+    ops = OpUse({"early": 5000}, {"early": np.array(used, np.int64)} if len(used) else {})
+    return savings(timed, steps_at(0, len(timed)), ops=ops)
+
+
+def test_a_buffer_held_across_the_peak_can_be_recomputed_at_a_known_cost():
+    (saving,) = of(held(alloc(1, 40, op="early", shape="[4]")), "recompute")
+    assert (saving.bytes, saving.cost_ps) == (40, 5000)
+    assert saving.rows[0]["since_ps"] == 0
+
+
+def test_what_is_read_shortly_before_or_after_the_peak_is_not_idle():
+    early = alloc(1, 40, op="early", shape="[4]")
+    assert of(held(early, used=[2, 60]), "recompute")
+    assert of(held(early, used=[2, 30]), "recompute") == []
+    assert of(held(early, used=[2, 34]), "recompute") == []
+
+
+@pytest.mark.parametrize(
+    "more", [{"region_type": "persist"}, {"is_before": True}, {"op": None}], ids=str
+)
+def test_what_was_there_or_has_no_op_can_only_be_moved_away(more):
+    found = held(alloc(1, 40, op="early", shape="[4]") | more)
+    assert [saving.bytes for saving in of(found, "offload")] == [40]
+    assert of(found, "recompute") == []
+
+
+def test_what_an_earlier_step_made_can_be_moved_away():
+    rows = step(0, [alloc(1, 40, op="slot", shape="[4]")])
+    rows += step(1, [alloc(2, 60, op="peak", shape="[6]"), free(2)])
+    (saving,) = of(savings(rows, steps_at(0, 100, 200)), "offload")
+    assert (saving.title, saving.bytes) == ("slot [4]", 40)
+
+
+def test_older_copies_of_one_producer():
+    rows = step(0, [alloc(1, 40, op="out", shape="[4]")])
+    rows += step(1, [alloc(2, 40, op="out", shape="[4]"), free(1)])
+    (saving,) = of(savings(rows, steps_at(0, 100, 200)), "older_copy")
+    assert (saving.title, saving.bytes) == ("2 x out [4]", 39)
+    assert saving.rows[0]["count"] == 2
+
+
+def test_half_the_batch():
+    body = [
+        alloc(1, 40, op="a", shape="[8, 4]"),
+        alloc(2, 60, op="b", shape="[8,6]"),
+        alloc(3, 20, op="c", shape="[8, 2]"),
+        alloc(4, 10, op="weights", shape="[3, 3]"),
+        free(1),
+    ]
+    (saving,) = of(savings(step(0, body), steps_at(0, 99)), "smaller_batch")
+    assert saving.title == "half of the leading dimension 8"
+    assert saving.bytes == 60
+    assert [row["op"] for row in saving.rows] == ["b", "a", "c"]
+
+
+def test_one_shape_in_three_ops_is_no_batch():
+    body = [alloc(n, 40, op=f"op{n}", shape="[8, 4]") for n in range(3)]
+    assert of(savings([*step(0, body), free(0)], steps_at(0, 99)), "smaller_batch") == []
+
+
+def test_a_file_of_one_moment_has_no_before_and_after():
+    rows = [alloc(n, 100, op=f"op{n}") for n in range(4)]
+    assert savings(rows) == ()
+
+
+def test_savings_are_ranked_and_none_lacks_its_rows():
+    body = [
+        alloc(1, 40, op="a", shape="[8, 4]"),
+        alloc(2, 60, op="b", shape="[8, 6]"),
+        alloc(3, 25, op="c", shape="[8, 2]"),
+        free(3),
+        free(2),
+        free(1),
+    ]
+    found = savings(step(0, body), steps_at(0, 99))
+    assert [saving.bytes for saving in found] == sorted(
+        (saving.bytes for saving in found), reverse=True
+    )
+    assert len(found) > 2
+    assert all(saving.rows and saving.suggestion for saving in found)
+
+
+def test_only_eligible_records_can_be_the_peak():
+    rows = [alloc(1, 100, op="a"), free(1), alloc(2, 20, op="b"), free(2)] * 10
+    eligible = np.array([False, False, True, True] * 10)
+    (saving,) = of(savings(rows, eligible=eligible), "temporary")
+    assert saving.title == "b of 20 bytes"
+
+
+def test_memory_lost_in_pieces_is_a_saving_with_the_pins_behind_it():
+    rows, place = [], 0
+    for number in range(6):
+        rows += [alloc(place, 64, op="load"), alloc(place + 64, 1, op="pin")]
+        place += 65
+        del number
+    rows += [free(65 * number) for number in range(6)]
+    rows += [alloc(place, 300, op="train")]
+    made = history(rows)
+    found = find_savings(made, 0, None, find_fragmentation(made, 0))
+    (saving,) = of(found, "fragmentation")
+    assert saving.rows[0]["op"] == "pin"
+    assert saving.bytes > 0
+
+
+def huge(size):
+    body = [alloc(1, MIB, op="weights"), alloc(2, size, op="sub", shape="[9]"), free(2)]
+    return temporary_findings(savings(step(0, body), steps_at(0, 99)))
+
+
+def test_one_temporary_that_makes_the_peak():
+    (finding,) = huge(3 * MIB)
+    assert (finding.kind, finding.severity) == ("huge_temporary", "warning")
+    assert (finding.evidence["op"], finding.evidence["shape"]) == ("sub", "[9]")
+    assert (finding.evidence["saved_bytes"], finding.evidence["peak_after_bytes"]) == (
+        3 * MIB - 1,
+        MIB + 1,
+    )
+    assert huge(MIB - 8) == []
+
+
+def test_a_small_one_is_not_told():
+    body = [alloc(2, 60_000, op="sub", shape="[9]"), free(2)]
+    assert temporary_findings(savings(step(0, body), steps_at(0, 99))) == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(records, st.data())
+def test_what_would_be_left_equals_the_slow_answer(rows, data):
+    made = history(rows)
+    keys = sorted({one.signature for one in buffers(rows)}, key=str)
+    if not keys:
+        return
+    codes = {}
+    for one in buffers(rows):
+        codes[one.signature] = int(made.signatures.codes[one.begin])
+    number = data.draw(st.integers(0, len(made.lifetimes.allocators) - 1))
+    groups = data.draw(
+        st.lists(
+            st.tuples(st.sets(st.sampled_from(keys), min_size=1), st.integers(0, 3), st.booleans()),
+            min_size=1,
+            max_size=4,
+        )
+    )
+    in_group = np.zeros((len(made.signatures), len(groups)), np.bool_)
+    for place, (chosen, _, _) in enumerate(groups):
+        in_group[[codes[key] for key in chosen], place] = True
+    peaks = np.zeros(len(groups), np.int64)
+    peaks_without(
+        made.rows_of(number),
+        made.lifetimes.kind,
+        made.lifetimes.begin,
+        made.signatures.codes,
+        made.allocated,
+        made.used,
+        made.measured,
+        in_group,
+        np.array([numerator for _, numerator, _ in groups], np.int64),
+        np.full(len(groups), 3, np.int64),
+        np.array([older for _, _, older in groups], np.bool_),
+        peaks,
+    )
+    allocator = made.lifetimes.allocators[number]
+    for place, (chosen, numerator, older) in enumerate(groups):
+        slow = peak_without(
+            rows, allocator, chosen, numerator=numerator, denominator=3, only_older=older
+        )
+        assert peaks[place] == slow

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from tests.analysis.histories import history, records
+from tests.analysis.records import alloc, events, free
+
+from peakline.analysis.signatures import dimensions, normal_shape, read_history, scope_of
+from peakline.profile.columns import Columns, Names
+from reference.memory_history import buffers, in_use, requested_of, size_of
+
+
+@pytest.mark.parametrize(
+    ("written", "normal"),
+    [
+        ("[32,10]", "[32, 10]"),
+        ("[32, 10]", "[32, 10]"),
+        (" ( 32 ,10, ) ", "[32, 10]"),
+        ("[]", "[]"),
+        ("()", "[]"),
+        ("[?,10]", "[?, 10]"),
+        ("unknown", "unknown"),
+        ("[5,1024]{1,0:T(8,128)}", "[5,1024]{1,0:T(8,128)}"),
+        ("[[1,2],[3]]", "[[1,2],[3]]"),
+        ("", ""),
+    ],
+)
+def test_shapes_are_spelled_in_one_way(written, normal):
+    assert normal_shape(written) == normal
+    assert normal_shape(normal) == normal
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [("[32, 10]", (32, 10)), ("(3,)", (3,)), ("[]", ()), ("[?, 1]", None), ("x", None)],
+)
+def test_dimensions(shape, sizes):
+    assert dimensions(shape) == sizes
+
+
+def test_the_scope_is_what_stands_before_the_last_slash():
+    assert scope_of("model/hidden/MatMul") == "model/hidden"
+    assert scope_of("MatMul") == ""
+
+
+def test_two_spellings_of_a_shape_are_one_signature():
+    found = history([alloc(1, 8, op="a", shape="[2,1]"), alloc(2, 8, op="a", shape="[2, 1]")])
+    assert len(found.signatures) == 1
+    assert found.signatures[0].shape == "[2, 1]"
+    assert found.signatures[0].bytes is None
+    assert found.signatures[0].title == "a [2, 1]"
+
+
+def test_buffers_without_a_shape_are_told_apart_by_what_was_asked_for():
+    rows = [alloc(n, 256, requested_bytes=size) for n, size in enumerate((8, 8, 12))]
+    found = history(rows)
+    assert found.signatures.codes.tolist() == [0, 0, 1]
+    assert [found.signatures[n].bytes for n in range(2)] == [8, 12]
+    assert found.signatures[1].title == "(no op) of 12 bytes"
+
+
+def test_equal_names_with_two_codes_are_one_signature_and_null_is_the_empty_name():
+    made = events([alloc(1, 1, shape="[1]"), alloc(2, 1, shape="[1]"), alloc(3, 1, shape="[1]")])
+    ops = Names(np.array([0, 1, -1], np.int32), ["x", "x"])
+    twice = Columns(dict(made.data) | {"op": ops}, made.valid)
+    found = read_history(twice).signatures
+    assert found.codes.tolist() == [0, 0, 1]
+    assert (found[0].op, found[1].op) == ("x", "")
+
+
+def test_ten_thousand_signatures():
+    rows = [alloc(n, 1, op=f"op{n % 5000}", shape=f"[{n % 2}, {n % 10000}]") for n in range(20000)]
+    found = history(rows)
+    assert len(found.signatures) == 10000
+    assert found.signatures.codes.tolist() == [n % 10000 for n in range(20000)]
+
+
+def test_the_capacity_is_that_of_the_last_record_with_all_figures():
+    rows = [
+        alloc(1, 5, in_use_bytes=5, free_bytes=95),
+        alloc(2, 5, in_use_bytes=10, free_bytes=70, reserved_bytes=20),
+        free(1, in_use_bytes=5),
+        alloc(1, 5, allocator="z"),
+    ]
+    assert history(rows).capacities == (100, None)
+
+
+@settings(max_examples=200, deadline=None)
+@given(records)
+def test_the_history_equals_the_slow_one(rows):
+    found = history(rows)
+    by_row = {one.begin: one for one in buffers(rows)}
+    for number, row in enumerate(rows):
+        begins = row["activity"] == "allocation"
+        assert found.allocated[number] == (size_of(row) if begins else 0)
+        assert found.requested[number] == (requested_of(row) if begins else 0)
+        assert (found.signatures.codes[number] >= 0) == begins
+        if number in by_row:
+            one = found.signatures[int(found.signatures.codes[number])]
+            names = (one.allocator, one.op, one.region_type, one.data_type, one.shape, one.bytes)
+            assert names == by_row[number].signature
+    for number, allocator in enumerate(found.lifetimes.allocators):
+        own = found.rows_of(number)
+        expected = np.array(in_use(rows, allocator))[own]
+        assert found.used[own].tolist() == expected.tolist()
+        assert all((rows[row].get("allocator") or "") == allocator for row in own)
