@@ -46,6 +46,14 @@ def questions(served_logdir):
     return questions_of(served_logdir)
 
 
+def is_idle(server):
+    """Whether all answers are counted: one over HTTP is counted after it was sent."""
+    counted = metrics_of(server)
+    # One is the question for the metrics itself.
+    in_flight = sum(counted[f'peakline_in_flight{{face="{face}"}}'] for face in ("grpc", "http"))
+    return in_flight <= 1 and counted["peakline_gate_running"] == 0
+
+
 def test_two_hundred_clients_get_the_right_answers_and_cost_no_more_the_second_time(
     served_logdir, questions
 ):
@@ -53,10 +61,11 @@ def test_two_hundred_clients_get_the_right_answers_and_cost_no_more_the_second_t
     options = ("--max-queued", 2 * CLIENTS, "--access-log", "off")
     with running_server(served_logdir, *options) as server:
         first = run_load(server, questions, clients=CLIENTS, seconds=2)
-        until(lambda: metric(server, "peakline_gate_running") == 0, "the first round ends")
+        until(lambda: is_idle(server), "the first round ends")
         before = costs_of(server)
         second = run_load(server, questions, clients=CLIENTS, seconds=6)
         until(lambda: costs_of(server).descriptors <= before.descriptors + 8, "connections close")
+        until(lambda: is_idle(server), "the second round ends")
         after, counted = costs_of(server), metrics_of(server)
         tell(first.summary(), second.summary(), before, after)
         assert first.busy == second.busy == 0
@@ -67,7 +76,6 @@ def test_two_hundred_clients_get_the_right_answers_and_cost_no_more_the_second_t
             name = f'peakline_requests_total{{code="{code}",face="{face}",method="{method}"}}'
             assert counted[name] == count
         assert counted['peakline_refused_total{reason="busy"}'] == 0
-        assert counted['peakline_in_flight{face="grpc"}'] == 0
         # Each file was decoded once, whoever asked for it.
         assert counted["peakline_cache_misses_total"] == files_of(served_logdir)
         assert counted["peakline_cache_evictions_total"] == 0
@@ -107,6 +115,7 @@ def test_calls_are_refused_only_beyond_the_queue_and_every_refusal_is_counted(
         few = run_load(server, questions, clients=concurrent + queued, seconds=1)
         assert few.busy == 0
         many = run_load(server, questions, clients=CLIENTS, seconds=2)
+        until(lambda: is_idle(server), "all is counted")
         tell(many.summary())
         assert many.busy > 0
         assert sum(many.asked.values()) > 0
