@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from peakline import profile as _profile
 
 if TYPE_CHECKING:
+    from peakline.analysis.answer import MemoryAnswer
     from peakline.engine import Answer, Engine
     from peakline.repository import Session as _Session
     from peakline.tools import ToolResult
@@ -33,6 +34,16 @@ class Profile(_profile.Profile):
         from peakline.tools import run_tool
 
         return run_tool(self, name, parameters, format)
+
+    def memory(self, *, allocator: str | None = None, step: str | None = None) -> MemoryAnswer:
+        """What ``peakline memory`` says: failed allocations, peaks, findings, their analyses.
+
+        ``allocator`` keeps one allocator; ``step``, an id or a name, asks for the largest use while
+        that step ran. Raises NotFoundError for an unknown allocator or step.
+        """
+        from peakline.analysis.answer import answer_memory
+
+        return answer_memory(self, allocator=allocator, step=step)
 
 
 def open(  # noqa: A001 (used as peakline.open, like gzip.open)

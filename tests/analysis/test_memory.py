@@ -2,7 +2,8 @@ import pytest
 from tests.analysis.records import alloc, events, free
 from tests.profile.fake import columns_of
 
-from peakline.analysis.memory import Notice, explain_memory
+from peakline.analysis.answer import Notice
+from peakline.analysis.memory import explain_memory
 from peakline.errors import NotFoundError
 
 STEPS = columns_of(

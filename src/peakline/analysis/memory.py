@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from peakline.analysis.answer import MemoryAnswer, Notice
 from peakline.analysis.churn import AllocatorChurn, find_churn
 from peakline.analysis.deferred import deferred_findings
 from peakline.analysis.findings import Finding, peak_findings
@@ -31,37 +32,11 @@ from peakline.errors import NotFoundError
 from peakline.profile.columns import Columns
 
 __all__ = [
-    "MemoryAnswer",
     "MemoryDetails",
-    "Notice",
     "explain_memory",
     "find_step",
     "records_of_step",
 ]
-
-
-@dataclass(frozen=True)
-class Notice:
-    """Something the answer had to guess: a fixed word, how often, one line for a person."""
-
-    kind: str
-    count: int
-    detail: str
-
-
-@dataclass(frozen=True)
-class MemoryAnswer:
-    """What ``peakline memory`` says; ``step`` is the step it was restricted to, else None.
-
-    ``details`` are the analyses behind the findings, one per entry of ``allocators``; none where
-    the profile holds no records.
-    """
-
-    allocators: tuple[AllocatorPeak, ...]
-    findings: tuple[Finding, ...]
-    notices: tuple[Notice, ...]
-    step: int | None
-    details: tuple[MemoryDetails, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +90,7 @@ def explain_memory(
         findings += [] if detail.growth is None else growth_findings(history, detail.growth)
         findings += detail.findings
     notices = [notice for peak in peaks for notice in _notices(peak)]
-    return MemoryAnswer(peaks, tuple(findings), tuple(notices), number, details)
+    return MemoryAnswer(peaks, tuple(findings), tuple(notices), number, details, history)
 
 
 def _details(

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+    from peakline.analysis.answer import MemoryAnswer
     from peakline.analysis.findings import Finding
-    from peakline.analysis.memory import MemoryAnswer
     from peakline.analysis.peak import AllocatorPeak, PeakBuffer
     from peakline.api import Profile
     from peakline.profile.columns import Columns

@@ -1,0 +1,120 @@
+"""The memory answer of a profile, from the tables that it has: what every face shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from peakline.analysis.findings import Finding
+    from peakline.analysis.memory import MemoryDetails
+    from peakline.analysis.op_use import OpUse
+    from peakline.analysis.peak import AllocatorPeak
+    from peakline.analysis.signatures import History
+    from peakline.profile import Profile
+    from peakline.profile.columns import Columns
+
+__all__ = ["NOTHING", "MemoryAnswer", "Notice", "answer_memory", "steps_of"]
+
+NOTHING = "no_memory_events"
+"""The kind of the warning of a profile that holds nothing about memory."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something the answer had to guess: a fixed word, how often, one line for a person."""
+
+    kind: str
+    count: int
+    detail: str
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryAnswer:
+    """What ``peakline memory`` says; ``step`` is the step it was restricted to, else None.
+
+    ``details`` are the analyses behind the findings, one per entry of ``allocators``; ``history``
+    is what they all read, the records matched, measured and named. Both are empty where the
+    profile holds no records. ``nothing`` is one line for a profile without anything about memory.
+    """
+
+    allocators: tuple[AllocatorPeak, ...]
+    findings: tuple[Finding, ...]
+    notices: tuple[Notice, ...]
+    step: int | None
+    details: tuple[MemoryDetails, ...] = ()
+    history: History | None = None
+    nothing: str = ""
+
+
+def answer_memory(
+    profile: Profile, *, allocator: str | None = None, step: str | None = None
+) -> MemoryAnswer:
+    """Why allocations failed, every allocator's peak, and what stands out.
+
+    ``allocator`` keeps one allocator; ``step``, an id or a name, asks for the largest use while
+    that step ran. What had to be guessed is counted in ``profile.warnings``; so is, as `NOTHING`,
+    a profile without anything about memory, whose answer is empty and says so in ``nothing``.
+    Raises NotFoundError for an unknown allocator or step, InputError when the profile cannot be
+    read.
+    """
+    answer = _answer(profile, allocator, step)
+    if not (answer.allocators or answer.findings):
+        where = "this profile" if answer.step is None else f"step {step}"
+        nothing = f"no memory events in {where}"
+        profile.warn(NOTHING, nothing)
+        return replace(answer, nothing=nothing)
+    told = {warning.kind for warning in profile.warnings}
+    for notice in answer.notices:
+        # A log's reader has told of its untracked records, and their bytes, already.
+        if not (notice.kind == "untracked_allocation" and "untracked" in told):
+            profile.warn(notice.kind, notice.detail, notice.count)
+    return answer
+
+
+def steps_of(profile: Profile) -> Columns:
+    """The steps; none where the format does not know them."""
+    if "steps" in profile.tables:
+        return profile.columns("steps")
+    from peakline.profile.tables import empty_columns
+
+    return empty_columns("steps")
+
+
+def _answer(profile: Profile, allocator: str | None, step: str | None) -> MemoryAnswer:
+    failures = _failures(profile)
+    if "allocator_events" in profile.tables and profile.columns("allocator_events").rows:
+        # Compiling and loading the kernels takes a moment: only when there is something to explain.
+        from peakline.analysis.memory import explain_memory
+
+        answer = explain_memory(
+            profile.columns("allocator_events"),
+            steps_of(profile),
+            allocator=allocator,
+            step=step,
+            ops=_op_use(profile),
+        )
+        return replace(answer, findings=(*failures, *answer.findings))
+    return MemoryAnswer((), failures, (), None)
+
+
+def _op_use(profile: Profile) -> OpUse | None:
+    """What executions of ops tell, where the file has any."""
+    if "op_runs" not in profile.tables or not profile.has_rows("op_runs"):
+        return None
+    from peakline.analysis.op_use import read_op_use
+
+    edges = profile.columns("edges") if "edges" in profile.tables else None
+    return read_op_use(profile.columns("op_runs"), edges if edges and edges.rows else None)
+
+
+def _failures(profile: Profile) -> tuple[Finding, ...]:
+    """Why allocations failed, where the file reports any that did."""
+    if "oom_reports" not in profile.tables or not profile.columns("oom_reports").rows:
+        return ()
+    from peakline.analysis.oom import oom_findings
+    from peakline.profile.tables import empty_columns
+
+    has_blocks = "blocks" in profile.tables
+    blocks = profile.columns("blocks") if has_blocks else empty_columns("blocks")
+    return tuple(oom_findings(profile.columns("oom_reports"), blocks))
