@@ -98,11 +98,13 @@ def _check_call(
     name = node["function_name"].lower()
     _refuse_name(name)
     if name in _NESTED:
-        for text in _constant_texts(node, name):
-            if name == "query":
-                refuse_calls(connection, text, bounded=bounded)
-            else:
-                _refuse_name(text.rpartition(".")[2].strip('"'))
+        text = _first_text(node)
+        if text is None:
+            raise CheckFailed(f"{name}() needs a constant text")
+        if name == "query":
+            refuse_calls(connection, text, bounded=bounded)
+        else:
+            _refuse_name(text.rpartition(".")[2].strip('"'))
     if not bounded or name not in _GENERATORS:
         return
     if is_in_lambda:
@@ -110,7 +112,7 @@ def _check_call(
     if _SYSTEM_SCHEMAS & {str(node.get(key, "")).lower() for key in ("schema", "catalog")}:
         raise CheckFailed(f"{name}() has to be called by its plain name")
     if name in ("format", "printf"):
-        first = next(iter(_texts(node)), None)
+        first = _first_text(node)
         if first is None or _WIDE_FORMAT.search(first):
             raise CheckFailed(f"{name}() needs a constant format without large widths")
 
@@ -136,28 +138,17 @@ def _nodes(tree: Any) -> Iterator[tuple[dict[str, Any], bool]]:
             waiting.extend((value, is_in_lambda) for value in node)
 
 
-def _texts(call: dict[str, Any]) -> list[str]:
+def _first_text(call: dict[str, Any]) -> str | None:
     """The first argument of a call, when it is a constant text."""
     arguments = call.get("arguments") or call.get("children") or []
     if not arguments:
-        return []
-    first = arguments[0].get("expression", arguments[0])
-    return [text for text in [_constant(first)] if text is not None]
-
-
-def _constant(expression: dict[str, Any]) -> str | None:
-    if expression.get("class") != "CONSTANT":
         return None
-    literal = expression.get("literal") or expression.get("value") or {}
+    first = arguments[0].get("expression", arguments[0])
+    if first.get("class") != "CONSTANT":
+        return None
+    literal = first.get("literal") or first.get("value") or {}
     value = literal.get("text", literal.get("value"))
     return value if isinstance(value, str) else None
-
-
-def _constant_texts(call: dict[str, Any], name: str) -> list[str]:
-    found = _texts(call)
-    if not found:
-        raise CheckFailed(f"{name}() needs a constant text")
-    return found
 
 
 def bound_generators(connection: duckdb.DuckDBPyConnection, most: int) -> None:

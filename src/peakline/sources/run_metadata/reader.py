@@ -1,4 +1,4 @@
-"""RunMetadata and StepStats files: one traced run each."""
+"""RunMetadata and StepStats files: one traced run each; and what every file of runs tells."""
 
 from __future__ import annotations
 
@@ -11,24 +11,16 @@ from peakline.sources.files import SourceFile
 from peakline.sources.run_metadata.runs import Run
 from peakline.sources.run_metadata.tables import RunTables
 
-__all__ = ["RunMetadataReader"]
+__all__ = ["RunMetadataReader", "RunsFile"]
 
 
-class RunMetadataReader:
-    """One run. Tables are decoded when asked for, and only as far as they need."""
+class RunsFile:
+    """A file of traced runs, whose tables are those of its runs."""
 
-    def __init__(self, file: SourceFile, form: str = "run_metadata") -> None:
+    def __init__(self, file: SourceFile, tables: RunTables, form: str) -> None:
         self.format = form
         self._file = file
-        run = Run("run 0", 0, 0, file.buffer.size)
-        self._tables = RunTables(file.buffer, [run], form)
-        is_empty = self._tables.names <= {"steps", "traced_runs"}
-        damage = self._tables.damage
-        if is_empty and damage:
-            raise DamagedError(
-                f"{file.path}: damaged at offset {damage.first_offset}; nothing whole is left",
-                damage.first_offset,
-            )
+        self._tables = tables
 
     @property
     def path(self) -> str:
@@ -58,3 +50,19 @@ class RunMetadataReader:
     def close(self) -> None:
         """Release the file."""
         self._file.close()
+
+
+class RunMetadataReader(RunsFile):
+    """One run. Tables are decoded when asked for, and only as far as they need."""
+
+    def __init__(self, file: SourceFile, form: str = "run_metadata") -> None:
+        run = Run("run 0", 0, 0, file.buffer.size)
+        tables = RunTables(file.buffer, [run], form)
+        super().__init__(file, tables, form)
+        is_empty = tables.names <= {"steps", "traced_runs"}
+        damage = tables.damage
+        if is_empty and damage:
+            raise DamagedError(
+                f"{file.path}: damaged at offset {damage.first_offset}; nothing whole is left",
+                damage.first_offset,
+            )
