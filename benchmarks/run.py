@@ -211,6 +211,31 @@ def measure_memory(bench: Bench, name: str, path: Path, repeats: int) -> list[Ro
     return rows
 
 
+def measure_answers(bench: Bench, name: str, path: Path, repeats: int) -> list[Row]:
+    """The report, and the profile written for other tools."""
+    rows = []
+    for words in (
+        ["report", "PATH", "-o", "ANSWER"],
+        ["export", "PATH", "--to", "chrome-trace", "-o", "ANSWER"],
+        ["export", "PATH", "--to", "perfetto", "-o", "ANSWER"],
+        ["export", "PATH", "--to", "parquet", "-o", "ANSWER"],
+    ):
+        # The first one compiles.
+        runs = _repeat(repeats + 1, lambda words=words: bench.peakline(words, path))[0][1:]
+        command = " ".join(words).removesuffix(" -o ANSWER").replace(" PATH", "")
+        rows.append(Row(name, path.stat().st_size, command, "Peakline", summarise(runs)))
+    return rows
+
+
+def measure_lifetimes(repeats: int) -> dict[str, Any]:
+    """What `benchmarks/lifetimes.py` measured, seconds of one process after another."""
+    run = run_once([sys.executable, ROOT / "benchmarks/lifetimes.py", str(repeats)])
+    if run.exit_code:
+        raise SystemExit(f"benchmarks/lifetimes.py: {run.stderr.strip()[-2000:]}")
+    measured: dict[str, Any] = json.loads(run.stdout)
+    return measured
+
+
 def measure_case(bench: Bench, case: Case, data: Path, repeats: int) -> list[Row]:
     """Both programs on one question; raises SystemExit when a program fails or they differ."""
     path = make_file(case, data)
@@ -275,15 +300,19 @@ def main() -> int:
         facts["Date"] = dt.datetime.now(dt.UTC).date().isoformat()
 
         real = files[0][1]
-        cold = _repeat(3, lambda: bench.tool(real, [], Path(tempfile.mkdtemp(dir=bench.scratch))))
+        name, size = files[0][0], real.stat().st_size
+
+        def empty() -> Path:
+            return Path(tempfile.mkdtemp(dir=bench.scratch))
+
+        tool, memory = _repeat(
+            3,
+            lambda: bench.tool(real, [], empty()),
+            lambda: bench.peakline(["memory", "PATH"], real, empty()),
+        )
         rows = [
-            Row(
-                files[0][0],
-                real.stat().st_size,
-                "memory_profile, first run",
-                "Peakline",
-                summarise(cold[0]),
-            )
+            Row(name, size, "memory_profile, first run", "Peakline", summarise(tool)),
+            Row(name, size, "memory, first run", "Peakline", summarise(memory)),
         ]
         large = ""
         for name, path in files:
@@ -296,12 +325,15 @@ def main() -> int:
             else:
                 rows += measure_tool(bench, name, path, options.repeats)
                 rows += measure_memory(bench, name, path, options.repeats)
+            if name == "390 MB":
+                rows += measure_answers(bench, name, path, min(options.repeats, 3))
         for case in CASES:
             print(f"measuring {case.file}: {case.question}", flush=True)
             rows += measure_case(bench, case, options.data, min(options.repeats, 3))
+    lifetimes = measure_lifetimes(options.repeats)
     print("measuring the service", flush=True)
     service = measure_service(options.peers, options.data)
-    text = write_results(options.results, rows, facts, large, service)
+    text = write_results(options.results, rows, facts, large, service, lifetimes)
     print(text)
     return 0
 
