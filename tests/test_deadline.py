@@ -17,9 +17,7 @@ from peakline.deadline import (
     within,
 )
 from peakline.errors import CancelledError, DeadlineError
-
-LONG = 60.0
-"""Nothing here may take as long."""
+from tests.waiting import HANG_S, EndedDeadline
 
 
 def test_without_a_deadline_nothing_ends():
@@ -31,7 +29,7 @@ def test_without_a_deadline_nothing_ends():
 
 
 def test_the_deadline_is_that_of_the_block():
-    outer, inner = Deadline(LONG), Deadline(LONG)
+    outer, inner = Deadline(HANG_S), Deadline(HANG_S)
     with within(outer):
         with within(inner):
             assert current_deadline() is inner
@@ -76,7 +74,7 @@ class TestWaiting:
     def test_for_what_happens(self):
         event = threading.Event()
         threading.Timer(0.01, event.set).start()
-        with within(Deadline(LONG)):
+        with within(Deadline(HANG_S)):
             wait_for(event)
         assert event.is_set()
 
@@ -85,16 +83,16 @@ class TestWaiting:
             wait_for(threading.Event())
 
     def test_until_it_is_cancelled(self):
-        with within(Deadline(LONG)) as deadline:
+        with within(Deadline(HANG_S)) as deadline:
             threading.Timer(0.01, deadline.cancel).start()
             began = time.monotonic()
             with pytest.raises(CancelledError):
                 wait_for(threading.Event())
-        assert time.monotonic() - began < LONG / 2
+        assert time.monotonic() - began < HANG_S / 2
 
 
 class TestHolding:
-    @pytest.mark.parametrize("deadline", [None, LONG])
+    @pytest.mark.parametrize("deadline", [None, HANG_S])
     def test_a_free_lock(self, deadline):
         lock = threading.Lock()
         with within(Deadline(deadline)), holding(lock):
@@ -111,7 +109,7 @@ class TestHolding:
         lock = threading.Lock()
         lock.acquire()
         threading.Timer(0.01, lock.release).start()
-        with within(Deadline(LONG)), holding(lock):
+        with within(Deadline(HANG_S)), holding(lock):
             assert lock.locked()
 
     def test_cancelled_while_waiting(self):
@@ -138,18 +136,20 @@ class TestInterrupting:
                 enough.set()
 
         def work() -> None:
-            assert enough.wait(LONG)
+            deadline.end()
+            assert enough.wait(HANG_S)
             raise RuntimeError("what the interrupted work says of it")
 
-        with within(Deadline(0.01)):
+        with within(EndedDeadline()) as deadline:
             with pytest.raises(DeadlineError), interrupting(interrupt):
                 work()
+            assert enough.is_set()
             count = len(interrupted)
             time.sleep(0.2)
             assert len(interrupted) == count
 
     def test_work_that_ends_in_time_is_left_alone(self):
-        with within(Deadline(LONG)), interrupting(lambda: pytest.fail("interrupted")):
+        with within(Deadline(HANG_S)), interrupting(lambda: pytest.fail("interrupted")):
             pass
 
     def test_an_error_of_its_own_stays_what_it_is(self):
@@ -157,7 +157,7 @@ class TestInterrupting:
             raise ValueError("mine")
 
         interrupt = interrupting(lambda: pytest.fail("interrupted"))
-        with within(Deadline(LONG)), pytest.raises(ValueError, match="mine"), interrupt:
+        with within(Deadline(HANG_S)), pytest.raises(ValueError, match="mine"), interrupt:
             work()
 
     def test_nothing_begins_after_the_end(self):

@@ -1,7 +1,10 @@
 """A server that sends the beginning of an answer and dies of SIGKILL, in a process of its own.
 
-Prints its port. It speaks as much HTTP/2 as that takes: frames of RFC 9113, and response headers
-in the literal form of RFC 7541.
+    python dying_peer.py [when-told]
+
+Prints its port; dies half a second after it began to answer, or when it is given a line. It speaks
+as much HTTP/2 as that takes: frames of RFC 9113, and response headers in the literal form of RFC
+7541.
 """
 
 from __future__ import annotations
@@ -46,8 +49,10 @@ def main() -> None:
         frame(HEADERS, END_HEADERS, call, STATUS_200 + CONTENT_TYPE)
         + frame(DATA, 0, call, b"\0" + promised + b"\x42\xfa\xff\x3f" + bytes(1000))
     )
-    # Time for the other side to see that the answer has begun.
-    time.sleep(0.5)
+    if "when-told" in sys.argv:
+        sys.stdin.readline()
+    else:
+        time.sleep(0.5)  # mostly the other side sees that the answer has begun
     os.kill(os.getpid(), signal.SIGKILL)
 
 

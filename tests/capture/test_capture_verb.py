@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.capture.peers import answer_of, peer, profile_of, sample_profile
+from tests.waiting import HANG_S
 
 from peakline.cli.main import main
 from peakline.repository import Repository
@@ -184,7 +185,7 @@ def on_a_terminal(*words, columns, until=None):
             if until is not None and until in shown:
                 until = None
                 process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=HANG_S)
     os.close(outer)
     return process.returncode, out.decode(), re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.engine.ending import DATA, EndingAt
+from tests.waiting import HANG_S
 
 import peakline
 from peakline.deadline import Deadline, within
@@ -142,9 +143,9 @@ class TestSql:
 
             thread = threading.Thread(target=query)
             thread.start()
-            with within(Deadline(60)):
+            with within(Deadline(HANG_S)):
                 assert profile.columns("steps").rows >= 0
                 assert thread.is_alive()
             running.cancel()
-            thread.join(60)
+            thread.join(HANG_S)
             assert [type(error).__name__ for error in errors] == ["CancelledError"]

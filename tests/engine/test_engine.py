@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.engine.ending import DATA, EndingAt, session_of
+from tests.waiting import HANG_S
 
 import peakline
 from peakline.deadline import Deadline, within
@@ -30,7 +31,6 @@ ONE = MULTIHOST / "localhost_47507.xplane.pb"
 OTHER = MULTIHOST / "localhost_56665.xplane.pb"
 RUN = DATA / "run_metadata/tf1_grpc.pb.gz"
 CNN = SESSIONS / "tf2_two_devices/plugins/profile/2026_11_20_17_20_26/vm.xplane.pb.gz"
-LONG = 120.0
 
 
 @pytest.fixture
@@ -278,10 +278,10 @@ class TestThreads:
         def work(seed: int) -> None:
             order = list(range(len(questions)))
             random.Random(seed).shuffle(order)
-            start.wait(LONG)
+            start.wait(HANG_S)
             for number in order:
                 name, ask = questions[number]
-                with within(Deadline(LONG)):
+                with within(Deadline(HANG_S)):
                     got = ask(engine, sessions[name])
                 if hasattr(got, "content"):
                     assert got.content == right[number].content, number
@@ -293,7 +293,7 @@ class TestThreads:
 
         with ThreadPoolExecutor(16) as pool:
             for future in [pool.submit(work, seed) for seed in range(16)]:
-                future.result(LONG)
+                future.result(HANG_S)
         stats = engine.cache.stats()
         if cache_bytes == 1 << 30:
             assert (stats.misses, stats.evictions, stats.profiles) == (4, 0, 4)

@@ -6,12 +6,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.waiting import HANG_S, EndedDeadline, until
 
 from peakline.deadline import Deadline, check_deadline, within
 from peakline.engine.flights import Flights
 from peakline.errors import CancelledError, DamagedError, DeadlineError
-
-LONG = 60.0
 
 
 class Work:
@@ -41,28 +40,27 @@ def several(flights, work, deadlines):
             return flights.run("key", work)
 
     first = pool.submit(ask, deadlines[0])
-    assert work.begun.acquire(timeout=LONG)
+    assert work.begun.acquire(timeout=HANG_S)
     futures = [first, *(pool.submit(ask, deadline) for deadline in deadlines[1:])]
-    while len(flights._flights["key"].waiting) < len(deadlines) - 1:
-        threading.Event().wait(0.001)
+    until(lambda: len(flights._flights["key"].waiting) == len(deadlines) - 1)
     pool.shutdown(wait=False)
     return futures
 
 
 def test_all_get_what_one_made():
     flights, work = Flights(), Work()
-    futures = several(flights, work, [Deadline(LONG) for _ in range(5)])
+    futures = several(flights, work, [Deadline(HANG_S) for _ in range(5)])
     work.go_on.release()
-    assert [future.result(LONG) for future in futures] == [1] * 5
+    assert [future.result(HANG_S) for future in futures] == [1] * 5
     work.go_on.release()
     assert flights.run("key", work) == 2
 
 
 def test_all_get_the_error_each_its_own():
     flights, work = Flights(), Work(DamagedError("broken", 7))
-    futures = several(flights, work, [Deadline(LONG) for _ in range(3)])
+    futures = several(flights, work, [Deadline(HANG_S) for _ in range(3)])
     work.go_on.release()
-    errors = [future.exception(LONG) for future in futures]
+    errors = [future.exception(HANG_S) for future in futures]
     assert work.times == 1
     assert {(type(error), str(error), error.offset) for error in errors} == {
         (DamagedError, "broken", 7)
@@ -73,24 +71,27 @@ def test_all_get_the_error_each_its_own():
 @pytest.mark.parametrize("how", ["cancelled", "late"])
 def test_when_the_one_who_works_is_ended_the_next_takes_over(how):
     flights, work = Flights(), Work()
-    deadlines = [Deadline(LONG if how == "cancelled" else 0.5), Deadline(LONG), Deadline(LONG)]
+    first = EndedDeadline()
+    deadlines = [first, Deadline(HANG_S), Deadline(HANG_S)]
     futures = several(flights, work, deadlines)
     if how == "cancelled":
-        deadlines[0].cancel()
+        first.cancel()
+    else:
+        first.end()
     ended = CancelledError if how == "cancelled" else DeadlineError
-    assert isinstance(futures[0].exception(LONG), ended)
-    assert work.begun.acquire(timeout=LONG)
+    assert isinstance(futures[0].exception(HANG_S), ended)
+    assert work.begun.acquire(timeout=HANG_S)
     # One who wakes up late finds nobody at work any more, and begins anew as well.
     work.go_on.release(2)
-    assert {future.result(LONG) for future in futures[1:]} <= {2, 3}
+    assert {future.result(HANG_S) for future in futures[1:]} <= {2, 3}
 
 
 def test_who_waits_does_so_no_longer_than_the_own_deadline():
     flights, work = Flights(), Work()
-    futures = several(flights, work, [Deadline(LONG), Deadline(0.05), Deadline(LONG)])
-    assert isinstance(futures[1].exception(LONG), DeadlineError)
+    futures = several(flights, work, [Deadline(HANG_S), Deadline(0.05), Deadline(HANG_S)])
+    assert isinstance(futures[1].exception(HANG_S), DeadlineError)
     work.go_on.release()
-    assert [futures[k].result(LONG) for k in (0, 2)] == [1, 1]
+    assert [futures[k].result(HANG_S) for k in (0, 2)] == [1, 1]
 
 
 def test_different_keys_do_not_wait_for_each_other():

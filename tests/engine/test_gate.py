@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import ExitStack
 
 import pytest
+from tests.waiting import HANG_S, until
 
 from peakline.deadline import Deadline, within
 from peakline.engine import Gate
 from peakline.errors import BusyError, CancelledError, DeadlineError
-
-LONG = 60.0
-
-
-def until(condition) -> None:
-    end = time.monotonic() + LONG
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def waiting(
@@ -55,11 +46,11 @@ def test_nobody_more_than_allowed():
 def test_those_who_wait_come_in_their_order():
     gate, order = Gate(1, 8), []
     with gate.enter():
-        threads = [waiting(gate, order, k, Deadline(LONG)) for k in range(8)]
+        threads = [waiting(gate, order, k, Deadline(HANG_S)) for k in range(8)]
         with pytest.raises(BusyError, match="8 wait"):
             gate.enter().__enter__()
     for thread in threads:
-        thread.join(LONG)
+        thread.join(HANG_S)
     assert order == list(range(8))
     assert (gate.running, gate.waiting) == (0, 0)
 
@@ -67,18 +58,18 @@ def test_those_who_wait_come_in_their_order():
 def test_who_gives_up_leaves_the_line():
     gate, results = Gate(1, 4), []
     with gate.enter():
-        cancelled = Deadline(LONG)
+        cancelled = Deadline(HANG_S)
         threads = [
             waiting(gate, results, "first", cancelled),
             waiting(gate, results, "second", Deadline(0.05)),
-            waiting(gate, results, "third", Deadline(LONG)),
+            waiting(gate, results, "third", Deadline(HANG_S)),
         ]
         cancelled.cancel()
         until(lambda: len(results) == 2)
         assert set(results) == {("first", CancelledError), ("second", DeadlineError)}
         assert gate.waiting == 1
     for thread in threads:
-        thread.join(LONG)
+        thread.join(HANG_S)
     assert results[-1] == "third"
     assert (gate.running, gate.waiting) == (0, 0)
 
@@ -87,14 +78,14 @@ def test_a_place_given_to_one_who_just_gave_up_goes_on():
     """Cancelled and called at the same moment, over and over: no place is lost."""
     gate, results = Gate(1, 100), []
     for round_number in range(100):
-        deadline = Deadline(LONG)
+        deadline = Deadline(HANG_S)
         with ExitStack() as inside:
             inside.enter_context(gate.enter())
             thread = waiting(gate, results, round_number, deadline)
             canceller = threading.Thread(target=deadline.cancel)
             canceller.start()
-        thread.join(LONG)
-        canceller.join(LONG)
+        thread.join(HANG_S)
+        canceller.join(HANG_S)
     assert len(results) == 100
     assert (gate.running, gate.waiting) == (0, 0)
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.engine.ending import DATA, EndingAt, session_of
+from tests.waiting import HANG_S
 
 from peakline.deadline import within
 from peakline.engine import ProfileCache
@@ -164,17 +165,17 @@ def test_waiting_for_a_lock_of_the_profile_ends_too(hosts):
     def keep_busy() -> None:
         with cache.lease(hosts[0]) as profile, profile._lock:
             locked.set()
-            go_on.wait(60)
+            go_on.wait(HANG_S)
 
     thread = threading.Thread(target=keep_busy)
     thread.start()
-    assert locked.wait(60)
+    assert locked.wait(HANG_S)
     began = time.monotonic()
     from peakline.deadline import Deadline
 
     with within(Deadline(0.05)), cache.lease(hosts[0]) as profile, pytest.raises(DeadlineError):
         profile.columns("events")
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < HANG_S
     go_on.set()
-    thread.join(60)
+    thread.join(HANG_S)
     assert profile.columns("events").rows > 0

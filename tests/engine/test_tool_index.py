@@ -22,7 +22,7 @@ WITH_MEMORY = MULTIHOST / "localhost_47507.xplane.pb"
 WITHOUT_MEMORY = SESSIONS / "jax_cpu/plugins/profile/2026_11_20_17_20_28/vm.xplane.pb.gz"
 RUN = DATA / "run_metadata/tf1_grpc.pb.gz"
 GRAPH = DATA / "text/graph.pbtxt.gz"
-XSPACE_TOOLS = ["memory_profile", "trace_viewer"]
+XSPACE_TOOLS = ["memory_findings", "memory_profile", "trace_viewer"]
 
 
 @pytest.fixture
@@ -88,11 +88,14 @@ def test_tools_that_no_host_has(engine, tmp_path):
 @pytest.mark.parametrize(
     ("source", "tools"),
     [
-        (RUN, ["graph", "memory_profile", "op_stats", "trace_viewer"]),
+        (RUN, ["graph", "memory_findings", "memory_profile", "op_stats", "trace_viewer"]),
         (GRAPH, ["graph", "op_stats"]),
-        (DATA / "memory_log/eager_default_allocator.log.gz", ["memory_profile"]),
-        (DATA / "chrome_trace/noleak.pt.trace.json.gz", ["memory_profile", "trace_viewer"]),
-        (DATA / "pprof/device_memory.pprof.pb.gz", ["memory_profile"]),
+        (DATA / "memory_log/eager_default_allocator.log.gz", ["memory_findings", "memory_profile"]),
+        (
+            DATA / "chrome_trace/noleak.pt.trace.json.gz",
+            ["memory_findings", "memory_profile", "trace_viewer"],
+        ),
+        (DATA / "pprof/device_memory.pprof.pb.gz", ["memory_findings", "memory_profile"]),
     ],
     ids=lambda value: value.name if hasattr(value, "name") else "",
 )
@@ -102,7 +105,13 @@ def test_other_formats(engine, tmp_path, source, tools):
 
 def test_formats_add_up(engine, tmp_path):
     session = session_of(tmp_path, {"a.profile": GRAPH, "b.xplane.pb": WITH_MEMORY})
-    assert engine.tools(session) == ["graph", "memory_profile", "op_stats", "trace_viewer"]
+    assert engine.tools(session) == [
+        "graph",
+        "memory_findings",
+        "memory_profile",
+        "op_stats",
+        "trace_viewer",
+    ]
 
 
 def test_a_name_may_be_wrong_about_the_format(engine, tmp_path):

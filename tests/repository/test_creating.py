@@ -8,12 +8,12 @@ from contextlib import ExitStack
 
 import pytest
 from tests.repository.places import put
+from tests.waiting import HANG_S
 
 from peakline.errors import ExistsError, RemoteError, UsageError
 from peakline.repository import HostFile, Repository
 
 PLUGIN = "plugins/profile"
-_LIMIT_S = 60
 
 WRITER = """
 import sys, time
@@ -192,7 +192,7 @@ def test_threads_that_claim_one_name_at_once(tmp_path):
     start = threading.Barrier(8)
 
     def claim(_number):
-        start.wait(_LIMIT_S)
+        start.wait(HANG_S)
         try:
             session = repository.create_session("s")
         except ExistsError:
@@ -226,7 +226,7 @@ def test_processes_that_claim_the_same_names_at_once(tmp_path):
             assert found == {"a.xplane.pb": winner, "b.xplane.pb": winner}
         for process in both:
             process.stdin.close()
-            process.wait(_LIMIT_S)
+            process.wait(HANG_S)
 
 
 def test_a_killed_writer_leaves_whole_files_and_no_lock(tmp_path):
@@ -236,7 +236,7 @@ def test_a_killed_writer_leaves_whole_files_and_no_lock(tmp_path):
         with pytest.raises(ExistsError, match="is being written"):
             Repository(tmp_path).create_session("s")
         writer.send_signal(signal.SIGKILL)
-        writer.wait(_LIMIT_S)
+        writer.wait(HANG_S)
     place = tmp_path / PLUGIN / "s"
     assert [p.name for p in place.iterdir()] == ["whole.xplane.pb"]
     with pytest.raises(ExistsError, match="has files already"):

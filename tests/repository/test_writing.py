@@ -8,6 +8,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.waiting import HANG_S
 
 from peakline.errors import ExistsError, UsageError
 from peakline.repository import write_atomically
@@ -131,7 +132,7 @@ def test_of_two_writers_of_a_name_one_wins(tmp_path):
     def contend(content):
         def together(stream):
             stream.write(content)
-            start.wait(60)
+            start.wait(HANG_S)
 
         try:
             write_atomically(str(tmp_path / "f"), together)

@@ -25,7 +25,7 @@ from tests.capture.dying_peer import (
     STATUS_200,
     frame,
 )
-from tests.service.server_process import HANG_S
+from tests.waiting import HANG_S
 
 __all__ = ["HalfAnswer", "big", "dying", "exact_answer", "half_answer", "half_call", "noise"]
 

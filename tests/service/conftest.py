@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.service.grpc_client import Client
@@ -20,6 +20,9 @@ from peakline.service.access_log import AccessLog
 from peakline.service.core import Analysis
 from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
+
+if TYPE_CHECKING:
+    from tests.service.http_client import Face
 
 SESSIONS = {
     "tf2_cnn": "2026_11_20_16_57_05",
@@ -131,6 +134,23 @@ def serve(parts: Callable[..., Parts]) -> Iterator[Callable[..., Served]]:
     for served in running:
         served.client.close()
         served.server.stop(0)
+
+
+@pytest.fixture(scope="module")
+def shared_face(sample_logdir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Face]:
+    """An HTTP server of the samples' sessions, for questions that change nothing."""
+    from tests.service.http_client import serving
+
+    with serving(tmp_path_factory.mktemp("http"), sample_logdir) as face:
+        yield face
+
+
+@pytest.fixture
+def unchanged(sample_logdir: Path) -> Iterator[None]:
+    """What `shared_face` serves is the same after the test."""
+    before = sorted(sample_logdir.rglob("*"))
+    yield
+    assert sorted(sample_logdir.rglob("*")) == before
 
 
 @pytest.fixture

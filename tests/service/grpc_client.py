@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import grpc
+from tests.waiting import HANG_S
 
 from peakline import schema
 
@@ -44,13 +45,13 @@ class Client:
         raise KeyError(name)
 
     def call(
-        self, name: str, *, timeout: float | None = 60, metadata: Any = None, **fields: Any
+        self, name: str, *, timeout: float | None = HANG_S, metadata: Any = None, **fields: Any
     ) -> Any:
         request = self.request(name, **fields)
         return self.stub(name)(request, timeout=timeout, metadata=metadata)
 
     def start(
-        self, name: str, *, timeout: float | None = 60, metadata: Any = None, **fields: Any
+        self, name: str, *, timeout: float | None = HANG_S, metadata: Any = None, **fields: Any
     ) -> Any:
         """The call's future."""
         request = self.request(name, **fields)

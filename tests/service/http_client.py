@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from tests.waiting import HANG_S
 
 from peakline.engine import Engine
 from peakline.service.access import Access
@@ -49,7 +50,7 @@ class Face:
         """Send these bytes over a connection of their own, which the server has to close (ask it
         to with ``Connection: close``); status and the whole answer.
         """
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=HANG_S) as connection:
             connection.sendall(request)
             answer = b""
             while piece := connection.recv(1 << 16):
@@ -69,7 +70,7 @@ def serving(folder: Path, *roots: Path | str, **settings: Any) -> Iterator[Face]
     server = HttpServer(app, chosen, bind(chosen.host, chosen.http_port))
     server.start()
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=HANG_S) as client:
             yield Face(server.port, app, engine, analysis, metrics, log_path, client)
     finally:
         server.stop(1)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-from tests.service.server_process import HANG_S, ServerProcess
+from tests.service.server_process import ServerProcess
+from tests.waiting import HANG_S
 
-__all__ = ["Costs", "costs_of", "files_under", "metric", "metrics_of", "tell", "until"]
+__all__ = ["Costs", "costs_of", "files_under", "metric", "metrics_of", "tell"]
 
 
 @dataclass(frozen=True)
@@ -43,14 +42,6 @@ def metrics_of(server: ServerProcess) -> dict[str, float]:
 def metric(server: ServerProcess, name: str) -> float:
     """One sample; 0 where nothing was counted yet."""
     return metrics_of(server).get(name, 0.0)
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    """Wait until ``condition`` holds; fails after a time that nothing here takes."""
-    end = time.monotonic() + HANG_S
-    while not condition():
-        assert time.monotonic() < end, f"never: {what}"
-        time.sleep(0.01)
 
 
 def files_under(logdir: Path) -> list[str]:

@@ -65,6 +65,8 @@ def _of_tools(logdir: Path) -> list[GrpcQuestion | HttpQuestion]:
         (SESSIONS["tf2_cnn"], "vm", "memory_profile", {"format": "proto"}),
         (SESSIONS["tf2_cnn"], "vm", "memory_profile", {"max_snapshots": "7"}),
         (SESSIONS["tf2_two_devices"], "vm", "memory_profile", {}),
+        (SESSIONS["tf2_cnn"], "vm", "memory_findings", {}),
+        (SESSIONS["tf2_cnn"], "vm", "memory_findings", {"step": "train 3", "kind": "leak"}),
         (SESSIONS["tf2_two_devices"], "vm", "trace_viewer", {"show_memory": "false"}),
         (SESSIONS["jax_captured"], "localhost_9912", "trace_viewer", {}),
         (two_hosts, "localhost_47507", "memory_profile", {}),
@@ -83,12 +85,14 @@ def _of_tools(logdir: Path) -> list[GrpcQuestion | HttpQuestion]:
 
 def _of_all_hosts(logdir: Path) -> list[GrpcQuestion | HttpQuestion]:
     """The answers of the single hosts, put together."""
-    tool = find_tool("memory_profile")
     made: list[GrpcQuestion | HttpQuestion] = []
-    for session, hosts, remarks in (
-        (SESSIONS["tf2_multihost"], ("localhost_47507", "localhost_56665"), "(?!.*host ).*"),
-        (HALF, ("good",), "host bad: .*nothing that Peakline reads.*"),
+    two = (SESSIONS["tf2_multihost"], ("localhost_47507", "localhost_56665"), "(?!.*host ).*")
+    for name, session, hosts, remarks in (
+        ("memory_profile", *two),
+        ("memory_findings", *two),
+        ("memory_profile", HALF, ("good",), "host bad: .*nothing that Peakline reads.*"),
     ):
+        tool = find_tool(name)
         parts = []
         for host in hosts:
             with peakline.open(logdir, session=session, host=host) as profile:

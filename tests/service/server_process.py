@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tests.waiting import HANG_S
+
 __all__ = ["ServerProcess", "running_server", "serve_command"]
 
-HANG_S = 60.0
-"""Far beyond anything a test waits for."""
 _PORTS = re.compile(r"(grpcs?)://(\S+):(\d+) and (https?)://(\S+):(\d+);")
 
 
@@ -32,6 +32,7 @@ class ServerProcess:
     grpc_port: int = 0
     http_port: int = 0
     announced: str = ""
+    has_said_all: bool = False
     _said: threading.Condition = field(default_factory=threading.Condition)
 
     def read(self) -> None:
@@ -40,6 +41,7 @@ class ServerProcess:
                 self.lines.append(line.rstrip("\n"))
                 self._said.notify_all()
         with self._said:
+            self.has_said_all = True
             self._said.notify_all()
 
     def wait_for(self, pattern: str, since: int = 0) -> str:
@@ -49,8 +51,7 @@ class ServerProcess:
                 found = [line for line in self.lines[since:] if re.search(pattern, line)]
                 if found:
                     return found[0]
-                if self.process.poll() is not None and not self._said.wait(1):
-                    raise AssertionError(f"ended without {pattern!r}: {self.lines}")
+                assert not self.has_said_all, f"ended without {pattern!r}: {self.lines}"
                 assert self._said.wait(HANG_S), f"never said {pattern!r}: {self.lines}"
 
     def end(self, number: int = signal.SIGTERM) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.service.conftest import SESSIONS
+from tests.waiting import HANG_S
 
 from peakline.deadline import Deadline, current_deadline, within
 from peakline.errors import (
@@ -248,15 +249,15 @@ def test_two_uploads_of_one_name_are_not_mixed(parts, empty, xspace):
     def slow():
         yield xspace
         begun.set()
-        assert go_on.wait(60)
+        assert go_on.wait(HANG_S)
 
     thread = threading.Thread(target=lambda: made.analysis.upload("", "mine", "h", slow()))
     thread.start()
-    assert begun.wait(60)
+    assert begun.wait(HANG_S)
     with pytest.raises(ExistsError, match="mine"):
         made.analysis.upload("", "mine", "other", blocks(xspace))
     go_on.set()
-    thread.join(60)
+    thread.join(HANG_S)
     with pytest.raises(ExistsError, match="mine"):
         made.analysis.upload("", "mine", "other", blocks(xspace))
     assert files_under(empty) == ["plugins/profile/mine/h.xplane.pb"]

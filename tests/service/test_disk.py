@@ -13,7 +13,8 @@ from tests.capture.peers import peer, sample_profile, space
 from tests.service.bad_peers import exact_answer
 from tests.service.grpc_client import Client
 from tests.service.process_numbers import files_under
-from tests.service.server_process import HANG_S, running_server
+from tests.service.server_process import running_server
+from tests.waiting import HANG_S
 
 MIB = 1 << 20
 SIZE = 8 * MIB

@@ -1,6 +1,7 @@
 import grpc
 import pytest
 from tests.service.conftest import SESSIONS
+from tests.waiting import HANG_S
 
 import peakline
 from peakline.schema import MemoryProfile
@@ -192,9 +193,9 @@ def test_a_request_that_is_no_message_is_told_as_such(serve, sample_logdir, meth
     client = serve(sample_logdir).client
     service = "ProfilerService" if method == "Monitor" else "ProfileAnalysis"
     stub = client.channel.unary_unary(f"/tensorflow.{service}/{method}")
-    assert failure(stub, b"\xff\xff", timeout=30)[0] == "INVALID_ARGUMENT"
+    assert failure(stub, b"\xff\xff", timeout=HANG_S)[0] == "INVALID_ARGUMENT"
     # A string field that is no UTF-8.
-    assert failure(stub, b"\x0a\x02\xff\xfe", timeout=30)[0] == "INVALID_ARGUMENT"
+    assert failure(stub, b"\x0a\x02\xff\xfe", timeout=HANG_S)[0] == "INVALID_ARGUMENT"
 
 
 def test_a_message_beyond_the_limit_is_refused_with_its_size(serve, sample_logdir):

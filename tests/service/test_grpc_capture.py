@@ -8,6 +8,7 @@ import pytest
 from tests.service.conftest import SESSIONS
 from tests.service.test_grpc_analysis import failure
 from tests.service.worker import worker
+from tests.waiting import HANG_S, until
 
 from peakline.schema import ProfileResponse
 
@@ -196,11 +197,11 @@ def test_a_session_that_is_being_captured_is_refused(serve, empty, recorded):
         running = client.start(
             "NewSession", **from_tensorflow(empty, "s", ["localhost"], duration_ms=60_000)
         )
-        assert job.recording.wait(60)
+        assert job.recording.wait(HANG_S)
         fields = from_tensorflow(empty, "s", ["localhost"])
         assert failure(client.call, "NewSession", **fields)[0] == "ALREADY_EXISTS"
         client.call("Terminate", session_id="s")
-        assert not running.result(60).empty_trace
+        assert not running.result(HANG_S).empty_trace
 
 
 @pytest.mark.parametrize(
@@ -243,11 +244,11 @@ def test_a_caller_that_leaves_frees_the_profiler(serve, empty, recorded):
         running = served.client.start(
             "NewSession", **from_tensorflow(empty, "s", ["localhost"], duration_ms=60_000)
         )
-        assert job.recording.wait(60)
+        assert job.recording.wait(HANG_S)
         running.cancel()
-        assert job.ended.wait(60)
+        assert job.ended.wait(HANG_S)
         gate = served.parts.analysis.captures.gate
-        wait_until(lambda: gate.running == 0)
+        until(lambda: gate.running == 0)
     assert list(empty.glob("**/*.pb")) == []
 
 
@@ -255,7 +256,7 @@ def test_a_capture_ends_at_the_servers_limit(serve, empty):
     def hang(_, context):
         gone = threading.Event()
         context.add_callback(gone.set)
-        gone.wait(60)
+        gone.wait(HANG_S)
         return ProfileResponse()
 
     with worker(None, hang) as job:
@@ -276,7 +277,7 @@ def test_captures_leave_room_for_questions(serve, logdir, recorded):
             for number in range(20)
         ]
         captures = served.parts.analysis.captures.gate
-        wait_until(lambda: sum(call.done() for call in running) == 4)
+        until(lambda: sum(call.done() for call in running) == 4)
         assert {call.code().name for call in running if call.done()} == {"RESOURCE_EXHAUSTED"}
         assert (captures.running, captures.waiting) == (8, 8)
         answer = served.client.call(
@@ -351,10 +352,10 @@ def test_terminate_ends_the_capture_of_that_session_on_its_hosts(serve, empty, r
         workers = {"a": first.address, "b": second.address, "c": other.address}
         client = serve(empty, workers=workers).client
         running = client.start("NewSession", **from_tensorflow(empty, "s", ["a", "b"], 60_000))
-        assert first.recording.wait(60)
-        assert second.recording.wait(60)
+        assert first.recording.wait(HANG_S)
+        assert second.recording.wait(HANG_S)
         client.call("Terminate", session_id="s")
-        assert not running.result(60).empty_trace
+        assert not running.result(HANG_S).empty_trace
         assert (first.terminated, second.terminated, other.terminated) == (["s"], ["s"], [])
         client.call("Terminate", session_id="elsewhere")
         assert other.terminated == ["elsewhere"]
@@ -368,11 +369,3 @@ def test_terminate_ends_the_capture_of_that_session_on_its_hosts(serve, empty, r
 def test_the_server_has_no_profiler_itself(serve, empty, method):
     status, details = failure(serve(empty).client.call, method)
     assert (status, "NewSession" in details) == ("UNIMPLEMENTED", True)
-
-
-def wait_until(condition):
-    """Wait until ``condition`` holds; fails after a time that nothing here takes."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)

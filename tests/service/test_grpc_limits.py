@@ -11,6 +11,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from tests.service.conftest import SESSIONS
 from tests.service.grpc_client import Client
 from tests.service.test_grpc_analysis import failure
+from tests.waiting import HANG_S, until
 
 import peakline
 
@@ -18,20 +19,12 @@ SLOW = {"session_id": "large", "tool_name": "trace_viewer"}
 QUICK = {"session_id": "small", "tool_name": "memory_profile"}
 
 
-def wait_until(condition):
-    """Wait until ``condition`` holds; fails after a time that nothing here takes."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
 def start_slow(served, **options):
     """A call that works for half a minute, once it is at work."""
     gate = served.parts.analysis.gate
     before = gate.running
     call = served.client.start("GetSessionToolData", **SLOW, **options)
-    wait_until(lambda: gate.running > before)
+    until(lambda: gate.running > before)
     return call
 
 
@@ -40,19 +33,21 @@ def test_beyond_the_queue_calls_are_refused_at_once(serve, large_logdir):
     gate = served.parts.analysis.gate
     first = start_slow(served)
     second = served.client.start("GetSessionToolData", **SLOW)
-    wait_until(lambda: gate.waiting == 1)
+    until(lambda: gate.waiting == 1)
     status, details = failure(served.client.call, "GetSessionToolData", **QUICK)
     assert (status, "try again later" in details) == ("RESOURCE_EXHAUSTED", True)
     # Whoever watches over the server still gets an answer.
     channel = served.client.channel
     check = health_pb2_grpc.HealthStub(channel).Check
-    assert check(health_pb2.HealthCheckRequest(), timeout=30).status == 1
+    assert check(health_pb2.HealthCheckRequest(), timeout=HANG_S).status == 1
     ask = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo
-    assert list(ask(iter([reflection_pb2.ServerReflectionRequest(list_services="")]), timeout=30))
+    assert list(
+        ask(iter([reflection_pb2.ServerReflectionRequest(list_services="")]), timeout=HANG_S)
+    )
     second.cancel()
-    wait_until(lambda: gate.waiting == 0)
+    until(lambda: gate.waiting == 0)
     first.cancel()
-    wait_until(lambda: gate.running == 0)
+    until(lambda: gate.running == 0)
     assert served.client.call("GetSessionToolData", **QUICK).output
     assert '_total{reason="busy"} 1.0' in served.parts.metrics.render().decode()
 
@@ -61,23 +56,25 @@ def test_a_call_that_waited_is_answered(serve, large_logdir):
     served = serve(large_logdir, max_concurrent=1, max_queued=1)
     first = start_slow(served)
     second = served.client.start("GetSessionToolData", **QUICK)
-    wait_until(lambda: served.parts.analysis.gate.waiting == 1)
+    until(lambda: served.parts.analysis.gate.waiting == 1)
     first.cancel()
-    assert second.result(60).output
+    assert second.result(HANG_S).output
 
 
 def test_the_callers_deadline_ends_a_long_analysis(serve, large_logdir):
     served = serve(large_logdir)
-    call = start_slow(served, timeout=1)
+    # What is imported and opened once shall not use up the time of the call below.
+    served.client.call("GetSessionToolData", **QUICK)
+    call = start_slow(served, timeout=2)
     with pytest.raises(grpc.RpcError) as caught:
-        call.result(60)
+        call.result(HANG_S)
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     began = time.monotonic()
-    wait_until(lambda: served.parts.analysis.gate.running == 0)
+    until(lambda: served.parts.analysis.gate.running == 0)
     # The whole would go on for half a minute.
-    assert time.monotonic() - began < 10
-    wait_until(served.parts.log_lines)
-    (line,) = served.parts.log_lines()
+    assert time.monotonic() - began < 20
+    until(lambda: len(served.parts.log_lines()) == 2)
+    line = served.parts.log_lines()[1]
     assert line["code"] in ("DEADLINE_EXCEEDED", "CANCELLED")
 
 
@@ -93,9 +90,9 @@ def test_a_cancelled_call_frees_its_place_and_leaves_the_profile_whole(serve, la
         call = start_slow(served)
         time.sleep(0.3)
         call.cancel()
-        wait_until(lambda: served.parts.analysis.gate.running == 0)
+        until(lambda: served.parts.analysis.gate.running == 0)
     answer = served.client.call(
-        "GetSessionToolData", session_id="large", tool_name="memory_profile", timeout=120
+        "GetSessionToolData", session_id="large", tool_name="memory_profile", timeout=HANG_S
     )
     with peakline.open(large_logdir, session="large") as profile:
         assert answer.output == profile.tool("memory_profile").content
@@ -108,7 +105,7 @@ def test_a_call_whose_time_is_over_in_the_queue_is_not_begun(serve, large_logdir
     assert failure(served.client.call, "GetSessionToolData", timeout=0.5, **QUICK)[0] == (
         "DEADLINE_EXCEEDED"
     )
-    wait_until(lambda: gate.waiting == 0)
+    until(lambda: gate.waiting == 0)
     assert gate.running == 1
     first.cancel()
 
@@ -150,15 +147,15 @@ def test_a_server_that_ends_lets_calls_finish(serve, large_logdir):
     served = serve(large_logdir)
     question = {"session_id": "large", "tool_name": "memory_profile"}
     call = served.client.start("GetSessionToolData", **question)
-    wait_until(lambda: served.parts.analysis.gate.running == 1)
-    ending = threading.Thread(target=served.server.stop, args=(60,))
+    until(lambda: served.parts.analysis.gate.running == 1)
+    ending = threading.Thread(target=served.server.stop, args=(HANG_S,))
     ending.start()
     try:
-        assert call.result(60).output
+        assert call.result(HANG_S).output
     finally:
-        ending.join(60)
+        ending.join(HANG_S)
     assert not ending.is_alive()
-    assert failure(served.client.call, "EnumSessions", timeout=5)[0] == "UNAVAILABLE"
+    assert failure(served.client.call, "EnumSessions", timeout=HANG_S)[0] == "UNAVAILABLE"
 
 
 def test_without_grace_they_are_ended(serve, large_logdir):
@@ -166,5 +163,5 @@ def test_without_grace_they_are_ended(serve, large_logdir):
     call = start_slow(served)
     served.server.stop(0)
     with pytest.raises(grpc.RpcError):
-        call.result(60)
-    wait_until(lambda: served.parts.analysis.gate.running == 0)
+        call.result(HANG_S)
+    until(lambda: served.parts.analysis.gate.running == 0)

@@ -14,6 +14,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
 from tests.service.conftest import SESSIONS
+from tests.waiting import HANG_S
 
 SERVICES = {
     "grpc.health.v1.Health",
@@ -41,7 +42,7 @@ def test_a_client_that_knows_nothing_can_ask_for_an_answer(channel):
     )
     text = json.dumps({"sessionId": SESSIONS["tf2_cnn"], "toolName": "memory_profile"})
     request = json_format.Parse(text, GetMessageClass(method.input_type)())
-    answer = call(request, timeout=60)
+    answer = call(request, timeout=HANG_S)
     assert answer.output_format == "json"
     assert json.loads(answer.output)["numHosts"] == 1
 
@@ -88,20 +89,20 @@ def test_descriptors_are_those_of_the_schema(channel):
 def test_health_says_serving(channel, service):
     check = health_pb2_grpc.HealthStub(channel).Check
     request = health_pb2.HealthCheckRequest(service=service)
-    assert check(request, timeout=60).status == health_pb2.HealthCheckResponse.SERVING
+    assert check(request, timeout=HANG_S).status == health_pb2.HealthCheckResponse.SERVING
 
 
 def test_health_of_what_is_not_there_is_not_found(channel):
     check = health_pb2_grpc.HealthStub(channel).Check
     with pytest.raises(grpc.RpcError) as caught:
-        check(health_pb2.HealthCheckRequest(service="other"), timeout=60)
+        check(health_pb2.HealthCheckRequest(service="other"), timeout=HANG_S)
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
 def test_a_watcher_learns_of_the_end(serve, sample_logdir):
     served = serve(sample_logdir)
     watch = health_pb2_grpc.HealthStub(served.client.channel).Watch
-    statuses = watch(health_pb2.HealthCheckRequest(), timeout=60)
+    statuses = watch(health_pb2.HealthCheckRequest(), timeout=HANG_S)
     assert next(statuses).status == health_pb2.HealthCheckResponse.SERVING
     served.server.drain()
     assert next(statuses).status == health_pb2.HealthCheckResponse.NOT_SERVING
@@ -111,7 +112,7 @@ def test_a_watcher_learns_of_the_end(serve, sample_logdir):
 def reflect(channel, **question):
     stub = reflection_pb2_grpc.ServerReflectionStub(channel)
     request = reflection_pb2.ServerReflectionRequest(**question)
-    (answer,) = stub.ServerReflectionInfo(iter([request]), timeout=60)
+    (answer,) = stub.ServerReflectionInfo(iter([request]), timeout=HANG_S)
     return answer
 
 

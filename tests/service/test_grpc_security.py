@@ -9,10 +9,10 @@ from tests.service.certificates import Authority
 from tests.service.conftest import SESSIONS
 from tests.service.grpc_client import Client
 from tests.service.test_grpc_analysis import failure
+from tests.waiting import HANG_S
 
 from peakline.errors import UsageError
 
-HANG_S = 60
 TOKEN = "a-token-of-27-characters.-_"  # noqa: S105 (a test's own)
 
 
@@ -76,20 +76,20 @@ def test_reflection_needs_the_token_and_health_does_not(serve, sample_logdir):
     channel = serve(sample_logdir, token=TOKEN).client.channel
     ask = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo
     request = reflection_pb2.ServerReflectionRequest(list_services="")
-    status, _ = failure(list, ask(iter([request]), timeout=60))
+    status, _ = failure(list, ask(iter([request]), timeout=HANG_S))
     assert status == "UNAUTHENTICATED"
-    (answer,) = ask(iter([request]), timeout=60, metadata=bearer(f"Bearer {TOKEN}"))
+    (answer,) = ask(iter([request]), timeout=HANG_S, metadata=bearer(f"Bearer {TOKEN}"))
     assert answer.list_services_response.service
     check = health_pb2_grpc.HealthStub(channel).Check
-    assert check(health_pb2.HealthCheckRequest(), timeout=60).status == 1
+    assert check(health_pb2.HealthCheckRequest(), timeout=HANG_S).status == 1
 
 
 def test_a_method_that_does_not_exist_needs_the_token_too(serve, sample_logdir):
     channel = serve(sample_logdir, token=TOKEN).client.channel
     stub = channel.unary_unary("/tensorflow.ProfileAnalysis/DeleteEverything")
-    assert failure(stub, b"", timeout=60)[0] == "UNAUTHENTICATED"
+    assert failure(stub, b"", timeout=HANG_S)[0] == "UNAUTHENTICATED"
     metadata = bearer(f"Bearer {TOKEN}")
-    assert failure(stub, b"", timeout=60, metadata=metadata)[0] == "UNIMPLEMENTED"
+    assert failure(stub, b"", timeout=HANG_S, metadata=metadata)[0] == "UNIMPLEMENTED"
 
 
 # -- TLS ------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def test_tls_clients_that_trust_the_authority_are_answered(
     pair = authority.issue("server")
     served = serve(sample_logdir, tls_cert=str(pair.certificate_path), tls_key=str(pair.key_path))
     assert listed(connect(served, trusted=authority.certificate))
-    assert failure(served.client.call, "EnumSessions", timeout=5)[0] == "UNAVAILABLE"
+    assert failure(served.client.call, "EnumSessions", timeout=HANG_S)[0] == "UNAVAILABLE"
 
 
 def test_other_clients_do_not_take_the_server_for_real(
@@ -131,7 +131,7 @@ def test_other_clients_do_not_take_the_server_for_real(
     pair = authority.issue("server")
     served = serve(sample_logdir, tls_cert=str(pair.certificate_path), tls_key=str(pair.key_path))
     stranger = connect(served, trusted=Authority(tmp_path, "other").certificate)
-    assert failure(stranger.call, "EnumSessions", timeout=5)[0] == "UNAVAILABLE"
+    assert failure(stranger.call, "EnumSessions", timeout=HANG_S)[0] == "UNAVAILABLE"
 
 
 def test_with_a_client_authority_only_its_clients_are_answered(
@@ -148,7 +148,7 @@ def test_with_a_client_authority_only_its_clients_are_answered(
     assert listed(connect(served, trusted=trusted, pair=clients.issue("friend")))
     for pair in (None, authority.issue("of-another-authority")):
         status, _ = failure(
-            connect(served, trusted=trusted, pair=pair).call, "EnumSessions", timeout=5
+            connect(served, trusted=trusted, pair=pair).call, "EnumSessions", timeout=HANG_S
         )
         assert status == "UNAVAILABLE"
 

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import problem, serving
+from tests.waiting import HANG_S
 
 import peakline
 
@@ -44,7 +45,7 @@ def test_metrics_are_prometheus_text(get):
 
 def test_the_tools_tell_their_parameters(get):
     tools = {tool["name"]: tool for tool in get("/api/tools").json()}
-    assert set(tools) == {"graph", "memory_profile", "op_stats", "trace_viewer"}
+    assert set(tools) == {"graph", "memory_findings", "memory_profile", "op_stats", "trace_viewer"}
     assert tools["memory_profile"]["formats"] == ["json", "proto"]
     assert tools["memory_profile"]["parameters"]["properties"]["max_snapshots"]["default"] == 1000
 
@@ -54,7 +55,7 @@ def test_sessions_are_listed_newest_first_with_hosts_and_tools(get):
     assert [each["session_id"] for each in sessions] == sorted(SESSIONS.values(), reverse=True)
     by_id = {each["session_id"]: each for each in sessions}
     assert by_id[TWO_HOSTS]["hosts"] == ["localhost_47507", "localhost_56665"]
-    assert by_id[CNN]["tools"] == ["memory_profile", "trace_viewer"]
+    assert by_id[CNN]["tools"] == ["memory_findings", "memory_profile", "trace_viewer"]
     assert get(f"/api/sessions/{CNN}").json() == by_id[CNN]
 
 
@@ -252,7 +253,7 @@ def test_requests_at_once_all_get_their_answer(face):
         import asyncio
 
         limits = httpx.Limits(max_connections=40)
-        async with httpx.AsyncClient(base_url=face.url, limits=limits, timeout=60) as client:
+        async with httpx.AsyncClient(base_url=face.url, limits=limits, timeout=HANG_S) as client:
             paths = [f"/api/sessions/{CNN}/tools/memory_profile", "/api/sessions"] * 30
             return await asyncio.gather(*(client.get(path) for path in paths))
 

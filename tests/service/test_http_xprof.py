@@ -43,11 +43,14 @@ def test_runs_are_names_in_falling_order(get):
 
 
 def test_tools_and_hosts_of_a_run(get):
-    assert get("run_tools", run=CNN).json() == ["trace_viewer", "memory_profile"]
+    assert get("run_tools", run=CNN).json() == ["trace_viewer", "memory_profile", "memory_findings"]
     assert get("run_tools", run=NESTED).json() == ["trace_viewer"]
     hosts = [{"hostname": "localhost_47507"}, {"hostname": "localhost_56665"}]
     assert get("hosts", run=TWO, tag="memory_profile").json() == hosts
     assert get("hosts", run=TWO).json() == hosts
+    assert get("hosts", run=TWO, tag="trace_viewer@").json() == hosts
+    for run in (TWO, "nosuch"):
+        problem(get("hosts", run=run, tag='"]\n'), 400, "INVALID_ARGUMENT")
 
 
 def test_a_run_that_is_not_there_has_nothing(get):

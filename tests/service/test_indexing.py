@@ -10,6 +10,7 @@ import time
 import pytest
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import serving
+from tests.waiting import HANG_S
 
 from peakline.deadline import Deadline, check_deadline, within
 from peakline.errors import CancelledError, DeadlineError, InputError
@@ -17,8 +18,6 @@ from peakline.schema import EnumProfileSessionsAndToolsResponse
 from peakline.service import core
 from peakline.service.grpc_servicers import Call, Servicers
 from peakline.service.indexing import Indexer
-
-HANG_S = 30
 
 
 class Slow:
@@ -50,8 +49,9 @@ def slow(made, monkeypatch):
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_list_is_answered_before_the_deadline(made):
-    with within(Deadline(2)) as deadline:
+def test_a_list_is_answered_before_the_deadline(made, monkeypatch):
+    monkeypatch.setattr(core, "_LOOKING_SHARE", 0.01)
+    with within(Deadline(HANG_S)) as deadline:
         listing = made.analysis.listing("")
         assert not deadline.is_over()
     assert (len(listing.sessions), listing.unfinished) == (4, 3)
@@ -59,7 +59,7 @@ def test_a_list_is_answered_before_the_deadline(made):
 
 
 def test_the_next_list_goes_on(made, slow, monkeypatch):
-    monkeypatch.setattr(core, "_LOOKING_S", 0.2)
+    monkeypatch.setattr(core, "_LOOKING_S", 1.0)
     asked = []
     made.analysis.on_unfinished = asked.append
     for unfinished in (3, 2, 1):
@@ -74,7 +74,7 @@ def test_the_next_list_goes_on(made, slow, monkeypatch):
 
 @pytest.mark.usefixtures("slow")
 def test_a_list_without_a_deadline_is_answered_too(made, monkeypatch):
-    monkeypatch.setattr(core, "_LOOKING_S", 0.2)
+    monkeypatch.setattr(core, "_LOOKING_S", 1.0)
     assert made.analysis.listing("").unfinished == len(SESSIONS) - 1
 
 
@@ -92,8 +92,9 @@ def test_a_caller_without_time_gets_no_list(made):
 
 
 @pytest.mark.usefixtures("slow")
-def test_grpc_tells_what_is_not_known_yet(made):
-    with within(Deadline(2)):
+def test_grpc_tells_what_is_not_known_yet(made, monkeypatch):
+    monkeypatch.setattr(core, "_LOOKING_S", 1.0)
+    with within(Deadline(HANG_S)):
         content = Servicers(made.analysis, made.settings).enum_sessions(b"", Call(None))
     answer = EnumProfileSessionsAndToolsResponse.FromString(content)
     assert len(answer.sessions) == len(SESSIONS)
@@ -101,7 +102,7 @@ def test_grpc_tells_what_is_not_known_yet(made):
 
 
 def test_http_tells_what_is_not_known_yet(sample_logdir, tmp_path, monkeypatch):
-    monkeypatch.setattr(core, "_LOOKING_S", 0.2)
+    monkeypatch.setattr(core, "_LOOKING_S", 1.0)
     with serving(tmp_path, sample_logdir) as face:
         Slow(face.engine, monkeypatch)
         answer = face.client.get("/api/sessions")

@@ -14,8 +14,9 @@ import pytest
 from tests.capture.peers import peer, sample_profile, space
 from tests.service.bad_peers import big, exact_answer, half_answer
 from tests.service.grpc_client import Client
-from tests.service.process_numbers import files_under, until
-from tests.service.server_process import HANG_S, running_server
+from tests.service.process_numbers import files_under
+from tests.service.server_process import running_server
+from tests.waiting import HANG_S, until
 
 LOST = ("receiving", "uploading", "writing")
 """Sessions of which nothing was whole when the server was killed."""
@@ -106,7 +107,7 @@ def test_killed_in_the_middle_of_everything_and_started_again(empty, healthy, se
             until(lambda: written_bytes(server, uploading) > 1 << 20, "the upload is written")
             calls.append(start_capture(client, "writing", "large"))
             writing = path_of(empty, "writing")
-            until(lambda: written_bytes(server, writing) or calls[-1].done(), "it writes")
+            until(lambda: written_bytes(server, writing) or calls[-1].done(), "it writes", 0.001)
             assert server.end(signal.SIGKILL) == -signal.SIGKILL
         assert all(call.exception(timeout=HANG_S) is not None for call in calls)
     whole = "plugins/profile/partly/a.xplane.pb"
@@ -124,14 +125,14 @@ def expect_only_the_whole_one_and_capture_the_others(logdir, healthy):
     ):
         assert "(1 session)" in server.announced
         url = f"http://127.0.0.1:{server.http_port}/api/sessions"
-        (session,) = httpx.get(url).json()
+        (session,) = httpx.get(url, timeout=HANG_S).json()
         assert (session["session_id"], session["hosts"]) == ("partly", ["a"])
-        assert httpx.get(f"{url}/partly/tools/memory_profile").status_code == 200
+        assert httpx.get(f"{url}/partly/tools/memory_profile", timeout=HANG_S).status_code == 200
         assert client.call("EnumSessions").error_message == ""
         taken = start_capture(client, "partly", "a").exception(HANG_S)
         assert taken.code() is grpc.StatusCode.ALREADY_EXISTS
         for name in LOST:
-            assert httpx.get(f"{url}/{name}").status_code == 404
+            assert httpx.get(f"{url}/{name}", timeout=HANG_S).status_code == 404
             answer = start_capture(client, name, "a").result(HANG_S)
             assert (answer.error_message, answer.empty_trace) == ("", False)
         found = client.call("EnumSessions").sessions

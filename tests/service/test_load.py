@@ -13,9 +13,10 @@ import grpc
 import pytest
 from tests.service.grpc_client import Client
 from tests.service.load import run_load
-from tests.service.process_numbers import costs_of, metric, metrics_of, tell, until
+from tests.service.process_numbers import costs_of, metric, metrics_of, tell
 from tests.service.questions import HALF, add_half_session, files_of, questions_of
-from tests.service.server_process import HANG_S, running_server
+from tests.service.server_process import running_server
+from tests.waiting import HANG_S, until
 
 import peakline
 from peakline.engine import Engine

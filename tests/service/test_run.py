@@ -8,7 +8,6 @@ import signal
 import socket
 import ssl
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,7 +18,8 @@ from tests.capture.peers import peer, sample_profile
 from tests.service.certificates import Authority
 from tests.service.conftest import SESSIONS
 from tests.service.grpc_client import Client
-from tests.service.server_process import HANG_S, running_server
+from tests.service.server_process import running_server
+from tests.waiting import HANG_S, until
 
 from peakline.schema import ProfileResponse
 from peakline.service.run import Server
@@ -97,7 +97,8 @@ def test_both_faces_answer_the_same_from_one_process(logdir):
             "GetSessionToolData", session_id=_SESSION, tool_name="memory_profile", host_name="vm"
         )
         client.close()
-        over_http = httpx.get(_url(server, f"/api/sessions/{_SESSION}/tools/memory_profile"))
+        url = _url(server, f"/api/sessions/{_SESSION}/tools/memory_profile")
+        over_http = httpx.get(url, timeout=HANG_S)
         assert {session.session_id for session in listed.sessions} == set(SESSIONS.values())
         assert over_grpc.output == over_http.content
         assert server.announced.startswith(f"peakline: serving {logdir} (4 sessions) on grpc://")
@@ -113,19 +114,20 @@ def test_a_signal_ends_it_with_exit_0_and_both_ports_closed(empty, number):
         assert server.end(number) == 0
         for port in (server.grpc_port, server.http_port):
             with pytest.raises(ConnectionRefusedError):
-                socket.create_connection(("127.0.0.1", port), timeout=5)
+                socket.create_connection(("127.0.0.1", port), timeout=HANG_S)
     assert "ending" in server.lines[-2]
     assert json.loads(server.lines[-1])["event"] == "stopped"
 
 
 def test_a_running_capture_may_end_within_the_time_of_grace(empty, slow):
-    with running_server(empty, "--worker", f"w0={slow.address}", "--grace", "60s") as server:
+    options = ("--worker", f"w0={slow.address}", "--grace", f"{HANG_S:.0f}s")
+    with running_server(empty, *options) as server:
         client = _grpc_client(server)
         call = _capture(client)
         assert slow.asked.wait(HANG_S)
         server.process.send_signal(signal.SIGTERM)
         server.wait_for("ending")
-        assert any(_is_refused(client) for _ in _moments())
+        until(lambda: _is_refused(client))
         slow.go_on.set()
         assert not call.result(timeout=HANG_S).empty_trace
         client.close()
@@ -144,7 +146,7 @@ def test_captures_of_both_faces_are_cancelled_after_the_grace_and_leave_nothing(
             httpx.post, _url(server, "/api/captures"), json=body, timeout=HANG_S
         )
         folder = empty / "plugins" / "profile" / "other"
-        assert any(folder.exists() for _ in _moments())
+        until(folder.exists)
         assert server.end() == 0
         with pytest.raises(grpc.RpcError) as refused:
             over_grpc.result(timeout=HANG_S)
@@ -196,7 +198,7 @@ def test_a_server_that_is_killed_during_a_capture_leaves_no_half_file_and_starts
 def test_a_restart_finds_its_ports_free(empty):
     with running_server(empty) as server:
         ports = server.grpc_port, server.http_port
-        httpx.get(_url(server, "/healthz")).raise_for_status()
+        httpx.get(_url(server, "/healthz"), timeout=HANG_S).raise_for_status()
         client = _grpc_client(server)
         client.call("EnumSessions", repository_root="")
         assert server.end() == 0
@@ -215,20 +217,21 @@ def test_a_hangup_reads_tokens_and_opens_the_log_anew(empty, tmp_path):
 
     def code(token):
         headers = {"Authorization": f"Bearer {token}"}
-        return httpx.get(_url(server, "/api/sessions"), headers=headers).status_code
+        url = _url(server, "/api/sessions")
+        return httpx.get(url, headers=headers, timeout=HANG_S).status_code
 
     with running_server(empty, "--token-file", tokens, "--access-log", log) as server:
-        assert httpx.get(_url(server, "/healthz")).status_code == 200
-        assert httpx.get(_url(server, "/api/sessions")).status_code == 401
+        assert httpx.get(_url(server, "/healthz"), timeout=HANG_S).status_code == 200
+        assert httpx.get(_url(server, "/api/sessions"), timeout=HANG_S).status_code == 401
         assert code("the-first-of-all-tokens") == 200
         tokens.write_text("the-second-of-all-tokens\n", encoding="utf-8")
         log.rename(tmp_path / "access.log.1")
         server.process.send_signal(signal.SIGHUP)
-        assert any(code("the-second-of-all-tokens") == 200 for _ in _moments())
+        until(lambda: code("the-second-of-all-tokens") == 200)
         assert code("the-first-of-all-tokens") == 401
         tokens.write_text("", encoding="utf-8")
         server.process.send_signal(signal.SIGHUP)
-        assert any('"reload failed"' in log.read_text() for _ in _moments())
+        until(lambda: '"reload failed"' in log.read_text())
         assert code("the-second-of-all-tokens") == 200
         assert server.end() == 0
     old, new = (tmp_path / "access.log.1").read_text(), log.read_text()
@@ -253,11 +256,11 @@ def test_both_faces_speak_tls_and_ask_for_the_client_s_certificate(logdir, tmp_p
         url = f"https://localhost:{server.http_port}/api/sessions"
         context = ssl.create_default_context(cafile=authority.path)
         with pytest.raises(httpx.TransportError):
-            httpx.get(url, verify=context)
+            httpx.get(url, verify=context, timeout=HANG_S)
         context.load_cert_chain(friend.certificate_path, friend.key_path)
-        assert len(httpx.get(url, verify=context).json()) == 4
+        assert len(httpx.get(url, verify=context, timeout=HANG_S).json()) == 4
         with pytest.raises(httpx.TransportError):
-            httpx.get(url.replace("https", "http"))
+            httpx.get(url.replace("https", "http"), timeout=HANG_S)
         for pair, refused in (((friend.key, friend.certificate), False), ((), True)):
             credentials = grpc.ssl_channel_credentials(authority.certificate, *pair)
             client = Client(f"localhost:{server.grpc_port}", credentials)
@@ -273,32 +276,24 @@ def test_a_stopped_server_leaves_no_thread_and_no_socket(logdir):
     )
     with server:
         ports = server.grpc_port, server.http_port
-        assert httpx.get(f"http://127.0.0.1:{ports[1]}/healthz").status_code == 200
+        assert httpx.get(f"http://127.0.0.1:{ports[1]}/healthz", timeout=HANG_S).status_code == 200
         client = Client(f"127.0.0.1:{ports[0]}")
         assert len(client.call("EnumSessions", repository_root="").sessions) == 4
         client.close()
-    assert any(_threads() <= before[0] for _ in _moments()), _threads() - before[0]
+    until(lambda: _threads() <= before[0], f"ends: {_threads() - before[0]}")
     assert _sockets() <= before[1]
     for port in ports:
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", port), timeout=5)
+            socket.create_connection(("127.0.0.1", port), timeout=HANG_S)
     assert server.stop()
 
 
 def _is_refused(client):
     try:
-        client.call("EnumSessions", repository_root="", timeout=5)
+        client.call("EnumSessions", repository_root="", timeout=HANG_S)
     except grpc.RpcError:
         return True
     return False
-
-
-def _moments():
-    """Come back again and again, for as long as a test may take."""
-    began = time.monotonic()
-    while time.monotonic() - began < HANG_S:
-        yield
-        time.sleep(0.02)
 
 
 def _threads():

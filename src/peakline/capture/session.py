@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["capture"]
 
 _LOCKS = WorkerLocks()
+_LOOK_S = 0.25
 
 
 def capture(
@@ -87,7 +88,8 @@ class _Run:
     """Threads, one a host, and the calling thread, which waits for them and tells of them.
 
     Progress is told from the calling thread, so that it may draw, and so that Ctrl-C, which
-    Python gives to the main thread, is never stuck behind a call.
+    Python gives to the main thread, is never stuck behind a call. No wait there is longer than a
+    moment: a signal that comes just before one does not interrupt it, and is seen after it.
     """
 
     def __init__(self, progress: Progress | None) -> None:
@@ -102,10 +104,16 @@ class _Run:
     def wait_for(self, hosts: Sequence[HostCapture]) -> list[HostOutcome]:
         """Run all of them. Whatever ends the wait early ends them too."""
         outcomes: dict[int, HostOutcome] = {}
-        threads = [self._start(number, host) for number, host in enumerate(hosts)]
+        threads: list[threading.Thread] = []
         try:
+            for number, host in enumerate(hosts):
+                threads.append(self._thread(number, host))
+                threads[-1].start()
             while len(outcomes) < len(hosts):
-                event = self._events.get()
+                try:
+                    event = self._events.get(timeout=_LOOK_S)
+                except queue.Empty:
+                    continue
                 event.check()
                 if event.outcome is not None:
                     outcomes[event.number] = event.outcome
@@ -117,10 +125,11 @@ class _Run:
         finally:
             # None is left writing when the session is closed.
             for thread in threads:
-                thread.join()
+                while thread.is_alive():
+                    thread.join(_LOOK_S)
         return [outcomes[number] for number in range(len(hosts))]
 
-    def _start(self, number: int, host: HostCapture) -> threading.Thread:
+    def _thread(self, number: int, host: HostCapture) -> threading.Thread:
         def run() -> None:
             try:
                 self._events.put(_Event(number=number, outcome=host.run()))
@@ -130,9 +139,7 @@ class _Run:
         # The part of the work that checks the caller's deadline shall see it.
         context = contextvars.copy_context()
         name = f"capture {host.target.address}"
-        thread = threading.Thread(target=context.run, args=(run,), name=name, daemon=True)
-        thread.start()
-        return thread
+        return threading.Thread(target=context.run, args=(run,), name=name, daemon=True)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from peakline.cli.options import Json, parse_duration
-from peakline.cli.text import one_line
+from peakline.cli.options import Json
 from peakline.errors import UsageError
+from peakline.text import one_line, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
 from rich.text import Text
 
-from peakline.cli.text import one_line
+from peakline.text import one_line
 
 if TYPE_CHECKING:
     from rich.progress import Task, TaskID

@@ -10,8 +10,8 @@ from rich.text import Text
 from peakline.cli.memory import memory_document, show_memory
 from peakline.cli.output import print_json
 from peakline.cli.screen import plain_table, show
-from peakline.cli.text import bytes_text, one_line
 from peakline.errors import PeaklineError
+from peakline.text import one_line, size_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -99,6 +99,6 @@ def _peak(document: dict[str, object] | None) -> int | None:
 
 def _row(outcome: HostOutcome, document: dict[str, object] | None) -> tuple[str, ...]:
     peak = _peak(document)
-    size = bytes_text(outcome.size) if outcome.is_kept else ""
+    size = size_text(outcome.size) if outcome.is_kept else ""
     state = outcome.state.replace("_", " ")
-    return (outcome.host, state, size, "" if peak is None else bytes_text(peak))
+    return (outcome.host, state, size, "" if peak is None else size_text(peak))

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from peakline.cli.options import parse_duration, parse_size
-from peakline.cli.text import one_line
 from peakline.errors import UsageError
+from peakline.text import one_line, parse_duration, parse_size
 
 if TYPE_CHECKING:
     from peakline.service.settings import Settings

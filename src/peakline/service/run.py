@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Server"]
 
-_COUNTING_S = 2.0
+_COUNTING_S = 10.0
 """How long the announcement waits for the number of sessions; a bucket may take minutes."""
 _WARMING_S = 5.0
 _CLEANING_S = 5.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -13,30 +14,44 @@ __all__ = ["END", "RELOAD", "Signals"]
 END = "end"
 RELOAD = "reload"
 
+_ENDS = frozenset({signal.SIGINT, signal.SIGTERM})
+_RELOADS = frozenset({signal.SIGHUP} if hasattr(signal, "SIGHUP") else ())
 _AT_ONCE = 130
+_CHUNK = 4096
 
 
 class Signals:
     """SIGINT and SIGTERM say `END`, SIGHUP says `RELOAD`; a second end ends the process at once.
 
     A context manager, for the main thread only: the former handlers come back.
+
+    Python runs the handlers of signals in the main thread, when that runs Python code the next
+    time. One that is about to wait has looked for signals a moment before, which other threads can
+    make as long as they hold the interpreter: a signal that comes then interrupts no wait, nor does
+    one that the system gave to another thread, and its handler would run at the next signal, or
+    never. So the handlers here do nothing. The number of each signal, which Python writes to a
+    pipe the moment the signal arrives, wakes a thread that only reads them.
     """
 
     def __init__(self) -> None:
-        # SimpleQueue.put may be interrupted by itself, which no lock or event may.
         self._words: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._ending = False
         self._former: dict[int, Any] = {}
+        self._former_wakeup = -1
 
     def wait(self) -> str:
         """The next word."""
         return self._words.get()
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._former[number] = signal.signal(number, self._end)
-        if hasattr(signal, "SIGHUP"):
-            self._former[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._reload)
+        # A pipe takes tens of thousands of numbers, where a socket is full after a few hundred.
+        self._numbers, self._wakeup = os.pipe()
+        if os.name == "posix":
+            os.set_blocking(self._wakeup, False)  # a signal stops nobody, not when all is full
+        self._former_wakeup = signal.set_wakeup_fd(self._wakeup, warn_on_full_buffer=False)
+        self._reader = threading.Thread(target=self._read, name="signals", daemon=True)
+        self._reader.start()
+        for number in (*_ENDS, *_RELOADS):
+            self._former[number] = signal.signal(number, _ignore)
         return self
 
     def __exit__(
@@ -47,12 +62,24 @@ class Signals:
     ) -> None:
         for number, handler in self._former.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(self._former_wakeup)
+        os.close(self._wakeup)
+        self._reader.join()
+        os.close(self._numbers)
 
-    def _end(self, _number: int, _frame: FrameType | None) -> None:
-        if self._ending:
-            os._exit(_AT_ONCE)
-        self._ending = True
-        self._words.put(END)
+    def _read(self) -> None:
+        """Say a word for every signal, until the pipe is closed."""
+        ending = False
+        while numbers := os.read(self._numbers, _CHUNK):
+            for number in numbers:
+                if number in _RELOADS:
+                    self._words.put(RELOAD)
+                elif number in _ENDS:
+                    if ending:
+                        os._exit(_AT_ONCE)
+                    ending = True
+                    self._words.put(END)
 
-    def _reload(self, _number: int, _frame: FrameType | None) -> None:
-        self._words.put(RELOAD)
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Only a signal that has a handler of Python's is written to the pipe."""

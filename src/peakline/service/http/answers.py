@@ -32,6 +32,7 @@ MEDIA_TYPES: Mapping[str, str] = {
     "text": "text/plain; charset=utf-8",
     "csv": "text/csv; charset=utf-8",
     "dot": "text/vnd.graphviz; charset=utf-8",
+    "markdown": "text/markdown; charset=utf-8",
     "pprof": "application/octet-stream",
     "parquet": "application/vnd.apache.parquet",
 }

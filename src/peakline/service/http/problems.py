@@ -84,7 +84,7 @@ class Problem(BaseModel):
     status: int = Field(description="the HTTP status", ge=400, le=599, examples=[404])
     detail: str = Field(
         description="what, where, what to do: one line",
-        examples=["no tool 'nosuch'; there is: graph, memory_profile, op_stats, trace_viewer"],
+        examples=["no tool 'nosuch'; there is: graph, memory_findings, ..."],
     )
     code: str = Field(description="the name of the gRPC status", examples=["NOT_FOUND"])
 

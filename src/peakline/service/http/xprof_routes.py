@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from peakline.errors import ForbiddenError, NotFoundError, UsageError
+from peakline.repository import check_name
 from peakline.service.http.answers import MEDIA_TYPES, answer_headers, data_response, gzipped
 from peakline.service.http.context import Context, context_of
 from peakline.service.http.describe import READING, answer, described
@@ -113,6 +114,8 @@ async def hosts(request: Request, run: Run, root: Root = "", tag: OptionalTag = 
     note_request(request, session=run, tool=tag)
 
     def work() -> list[dict[str, str]]:
+        if tag:
+            check_name("tool", tag)
         try:
             session = _session(context, root, run)
         except NotFoundError:

@@ -1,0 +1,50 @@
+"""Requests for captures, and what lies in a repository afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.capture.peers import profile_of
+from tests.waiting import HANG_S
+
+from peakline.capture import CaptureRequest, Target, default_options
+from peakline.repository import Repository
+
+__all__ = [
+    "ID",
+    "LONG_MS",
+    "NOWHERE",
+    "files_of",
+    "good",
+    "request_for",
+    "session_directory",
+]
+
+ID = "s1"
+NOWHERE = "127.0.0.1:1"
+LONG_MS = round(1000 * HANG_S)
+
+
+def request_for(
+    *addresses: str, names: list[str] | tuple[str, ...] = (), **changes: Any
+) -> CaptureRequest:
+    """A request for the profilers there, stored under ``names`` or under their addresses."""
+    fields = {"duration_ms": 10, "options": default_options(), "session_id": ID} | changes
+    return CaptureRequest(targets=tuple(map(Target, names or addresses, addresses)), **fields)
+
+
+def files_of(repository: Repository) -> list[str]:
+    """Every file below the log directory."""
+    root = Path(repository.logdir)
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+
+
+def session_directory(repository: Repository) -> Path:
+    """Where the session of `request_for` is."""
+    return Path(repository.logdir) / "plugins" / "profile" / ID
+
+
+def good(*_: object) -> bytes:
+    """A profiler that answers with a profile at once."""
+    return profile_of()

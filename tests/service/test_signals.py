@@ -1,0 +1,134 @@
+"""No signal is lost, whichever thread the system gives it to and whatever the main thread does."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+
+import pytest
+from tests.service.server_process import running_server
+from tests.waiting import HANG_S
+
+from peakline.service.signals import END, RELOAD, Signals
+
+_ENDS = (signal.SIGINT, signal.SIGTERM)
+_ALL = (*_ENDS, signal.SIGHUP)
+
+
+def _word(signals):
+    """The next word; one that does not come fails the test instead of hanging it."""
+    saved = threading.Timer(HANG_S, signals._words.put, ("none came",))
+    saved.start()
+    try:
+        return signals.wait()
+    finally:
+        saved.cancel()
+        saved.join()
+
+
+@contextmanager
+def _other_thread():
+    """A thread that waits in a call of the system, and may be given signals."""
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    thread.start()
+    yield thread
+    over.set()
+    thread.join()
+
+
+@pytest.mark.parametrize("number", _ENDS)
+def test_a_signal_is_a_word(number):
+    with Signals() as signals:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert _word(signals) == RELOAD
+        os.kill(os.getpid(), number)
+        assert _word(signals) == END
+
+
+@pytest.mark.parametrize(("number", "word"), [(signal.SIGTERM, END), (signal.SIGHUP, RELOAD)])
+def test_the_main_thread_is_woken_by_a_signal_that_another_thread_gets(number, word):
+    """Nothing interrupts the wait of the main thread then."""
+    with Signals() as signals, _other_thread() as other:
+        # When the wait below has begun; before, the main thread would see the signal by itself.
+        sender = threading.Timer(0.3, signal.pthread_kill, (other.ident, number))
+        sender.start()
+        assert _word(signals) == word
+        sender.join()
+
+
+def test_a_burst_of_signals_hides_no_end():
+    with Signals() as signals:
+        for _ in range(5000):
+            os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGTERM)
+        words = [_word(signals)]
+        while words[-1] == RELOAD:
+            words.append(_word(signals))
+    assert words[-1] == END
+    assert 2 <= len(words) <= 5001
+
+
+def test_everything_is_as_before_afterwards():
+    mine = []
+    woken, writing = os.pipe()
+    os.set_blocking(writing, False)
+    former = signal.signal(signal.SIGHUP, lambda number, _: mine.append(number))
+    former_wakeup = signal.set_wakeup_fd(writing)
+    handlers = [signal.getsignal(number) for number in _ALL]
+    try:
+        with Signals() as signals:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert _word(signals) == RELOAD
+            assert mine == []
+        assert [signal.getsignal(number) for number in _ALL] == handlers
+        assert not any(thread.name == "signals" for thread in threading.enumerate())
+        for end in (signals._numbers, signals._wakeup):
+            with pytest.raises(OSError, match="Bad file descriptor"):
+                os.fstat(end)
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert mine == [signal.SIGHUP]
+        assert os.read(woken, 10) == bytes([signal.SIGHUP])
+        assert signal.set_wakeup_fd(former_wakeup) == writing
+    finally:
+        signal.set_wakeup_fd(former_wakeup)
+        signal.signal(signal.SIGHUP, former)
+        os.close(woken)
+        os.close(writing)
+
+
+_STUCK = """
+import threading
+from peakline.service.signals import Signals
+with Signals() as signals:
+    print("ready", flush=True)
+    print(signals.wait(), flush=True)
+    STUCK
+"""
+
+
+@pytest.mark.parametrize("stuck", ["while True: pass", "threading.Event().wait()"])
+@pytest.mark.parametrize("second", _ENDS)
+def test_a_second_end_ends_a_process_whose_main_thread_is_stuck(stuck, second):
+    code = _STUCK.replace("STUCK", stuck)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout.readline() == "ready\n"
+            child.send_signal(signal.SIGTERM)
+            assert child.stdout.readline() == "end\n"
+            child.send_signal(second)
+            assert child.wait(HANG_S) == 130
+        finally:
+            child.kill()
+
+
+@pytest.mark.parametrize("number", _ENDS)
+def test_no_end_is_lost_while_a_server_takes_up_its_work(number, tmp_path):
+    """The main thread begins to wait while others load and compile, and hold the interpreter."""
+    with running_server(tmp_path) as server:
+        server.process.send_signal(signal.SIGHUP)
+        server.process.send_signal(number)
+        assert server.process.wait(HANG_S) == 0
+    assert "ending" in server.lines[-2]
