@@ -245,6 +245,12 @@ class Profile:
                 self._arrow[name] = self.columns(name).arrow()
             return self._arrow[name]
 
+    def release(self, name: str) -> None:
+        """Give up what has been read of a table; it is read again when somebody asks for it."""
+        with holding(self._lock):
+            self._columns.pop(name, None)
+            self._arrow.pop(name, None)
+
     def sql(self, query: str, *, memory_limit_bytes: int | None = None) -> pa.Table:
         """The answer to one reading SQL statement (DuckDB's dialect) over the profile's tables.
 

@@ -33,8 +33,11 @@ __all__ = [
     "CollectionDef",
     "ContinuousProfilingResponse",
     "CostGraphDef",
+    "CounterDescriptor",
     "DataClass",
     "DataType",
+    "DebugAnnotation",
+    "DebugAnnotationName",
     "DebugOptions",
     "DebugTensorWatch",
     "DebuggedSourceFile",
@@ -44,6 +47,8 @@ __all__ = [
     "EnumProfileSessionsAndToolsRequest",
     "EnumProfileSessionsAndToolsResponse",
     "Event",
+    "EventCategory",
+    "EventName",
     "ExecMemory",
     "ExecProfile",
     "ExecTime",
@@ -60,6 +65,8 @@ __all__ = [
     "GraphNodeProto",
     "HistogramProto",
     "HloModule",
+    "InternedData",
+    "InternedString",
     "Label",
     "Line",
     "ListValue",
@@ -105,6 +112,7 @@ __all__ = [
     "OptionsProto",
     "PairValue",
     "PerAllocatorMemoryProfile",
+    "ProcessDescriptor",
     "Profile",
     "ProfileNode",
     "ProfileOptions",
@@ -160,7 +168,12 @@ __all__ = [
     "TensorSpecProto",
     "TerminateRequest",
     "TerminateResponse",
+    "ThreadDescriptor",
     "ToolRequestOptions",
+    "Trace",
+    "TracePacket",
+    "TrackDescriptor",
+    "TrackEvent",
     "TrackableObjectGraph",
     "Tuple",
     "TupleValue",
@@ -723,6 +736,32 @@ class CostGraphDef(Message):
     def ClearField(self, field_name: Literal['node', 'cost']) -> None: ...
 
 @final
+class CounterDescriptor(Message):
+    @final
+    class _Unit(_EnumTypeWrapper[builtins.int]):
+        UNIT_UNSPECIFIED: builtins.int
+        UNIT_TIME_NS: builtins.int
+        UNIT_COUNT: builtins.int
+        UNIT_SIZE_BYTES: builtins.int
+    Unit: CounterDescriptor._Unit
+    UNIT_UNSPECIFIED: builtins.int
+    UNIT_TIME_NS: builtins.int
+    UNIT_COUNT: builtins.int
+    UNIT_SIZE_BYTES: builtins.int
+    UNIT_FIELD_NUMBER: Literal[3]
+    UNIT_NAME_FIELD_NUMBER: Literal[6]
+    unit: builtins.int
+    unit_name: builtins.str
+    def __init__(
+        self,
+        *,
+        unit: builtins.int | None = ...,
+        unit_name: builtins.str | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['unit', 'unit_name']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['unit', 'unit_name']) -> None: ...
+
+@final
 class _DataClass(_EnumTypeWrapper[builtins.int]):
     DATA_CLASS_UNKNOWN: builtins.int
     DATA_CLASS_SCALAR: builtins.int
@@ -800,6 +839,58 @@ class _DataType(_EnumTypeWrapper[builtins.int]):
     DT_UINT2_REF: builtins.int
     DT_FLOAT4_E2M1FN_REF: builtins.int
 DataType: _DataType
+
+@final
+class DebugAnnotation(Message):
+    NAME_IID_FIELD_NUMBER: Literal[1]
+    BOOL_VALUE_FIELD_NUMBER: Literal[2]
+    UINT_VALUE_FIELD_NUMBER: Literal[3]
+    INT_VALUE_FIELD_NUMBER: Literal[4]
+    DOUBLE_VALUE_FIELD_NUMBER: Literal[5]
+    STRING_VALUE_FIELD_NUMBER: Literal[6]
+    NAME_FIELD_NUMBER: Literal[10]
+    STRING_VALUE_IID_FIELD_NUMBER: Literal[17]
+    name_iid: builtins.int
+    bool_value: builtins.bool
+    uint_value: builtins.int
+    int_value: builtins.int
+    double_value: builtins.float
+    string_value: builtins.str
+    name: builtins.str
+    string_value_iid: builtins.int
+    def __init__(
+        self,
+        *,
+        name_iid: builtins.int | None = ...,
+        bool_value: builtins.bool | None = ...,
+        uint_value: builtins.int | None = ...,
+        int_value: builtins.int | None = ...,
+        double_value: builtins.float | None = ...,
+        string_value: builtins.str | None = ...,
+        name: builtins.str | None = ...,
+        string_value_iid: builtins.int | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['name_iid', 'bool_value', 'uint_value', 'int_value', 'double_value', 'string_value', 'name', 'string_value_iid', 'name_field', 'value']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['name_iid', 'bool_value', 'uint_value', 'int_value', 'double_value', 'string_value', 'name', 'string_value_iid', 'name_field', 'value']) -> None: ...
+    @overload
+    def WhichOneof(self, oneof_group: Literal['name_field']) -> Literal['name_iid', 'name'] | None: ...
+    @overload
+    def WhichOneof(self, oneof_group: Literal['value']) -> Literal['bool_value', 'uint_value', 'int_value', 'double_value', 'string_value', 'string_value_iid'] | None: ...
+
+@final
+class DebugAnnotationName(Message):
+    IID_FIELD_NUMBER: Literal[1]
+    NAME_FIELD_NUMBER: Literal[2]
+    iid: builtins.int
+    name: builtins.str
+    def __init__(
+        self,
+        *,
+        iid: builtins.int | None = ...,
+        name: builtins.str | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['iid', 'name']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['iid', 'name']) -> None: ...
 
 @final
 class DebugOptions(Message):
@@ -981,6 +1072,36 @@ class Event(Message):
     def HasField(self, field_name: Literal['file_version', 'graph_def', 'summary', 'log_message', 'session_log', 'tagged_run_metadata', 'meta_graph_def', 'source_metadata', 'what']) -> builtins.bool: ...
     def ClearField(self, field_name: Literal['wall_time', 'step', 'file_version', 'graph_def', 'summary', 'log_message', 'session_log', 'tagged_run_metadata', 'meta_graph_def', 'source_metadata', 'what']) -> None: ...
     def WhichOneof(self, oneof_group: Literal['what']) -> Literal['file_version', 'graph_def', 'summary', 'log_message', 'session_log', 'tagged_run_metadata', 'meta_graph_def'] | None: ...
+
+@final
+class EventCategory(Message):
+    IID_FIELD_NUMBER: Literal[1]
+    NAME_FIELD_NUMBER: Literal[2]
+    iid: builtins.int
+    name: builtins.str
+    def __init__(
+        self,
+        *,
+        iid: builtins.int | None = ...,
+        name: builtins.str | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['iid', 'name']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['iid', 'name']) -> None: ...
+
+@final
+class EventName(Message):
+    IID_FIELD_NUMBER: Literal[1]
+    NAME_FIELD_NUMBER: Literal[2]
+    iid: builtins.int
+    name: builtins.str
+    def __init__(
+        self,
+        *,
+        iid: builtins.int | None = ...,
+        name: builtins.str | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['iid', 'name']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['iid', 'name']) -> None: ...
 
 @final
 class ExecMemory(Message):
@@ -1524,6 +1645,45 @@ class HloModule(Message):
         plane_name: builtins.str | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['name', 'start_time_ps', 'end_time_ps', 'id', 'plane_name']) -> None: ...
+
+@final
+class InternedData(Message):
+    EVENT_CATEGORIES_FIELD_NUMBER: Literal[1]
+    EVENT_NAMES_FIELD_NUMBER: Literal[2]
+    DEBUG_ANNOTATION_NAMES_FIELD_NUMBER: Literal[3]
+    DEBUG_ANNOTATION_STRING_VALUES_FIELD_NUMBER: Literal[29]
+    @builtins.property
+    def event_categories(self) -> RepeatedCompositeFieldContainer[EventCategory]: ...
+    @builtins.property
+    def event_names(self) -> RepeatedCompositeFieldContainer[EventName]: ...
+    @builtins.property
+    def debug_annotation_names(self) -> RepeatedCompositeFieldContainer[DebugAnnotationName]: ...
+    @builtins.property
+    def debug_annotation_string_values(self) -> RepeatedCompositeFieldContainer[InternedString]: ...
+    def __init__(
+        self,
+        *,
+        event_categories: Iterable[EventCategory] | None = ...,
+        event_names: Iterable[EventName] | None = ...,
+        debug_annotation_names: Iterable[DebugAnnotationName] | None = ...,
+        debug_annotation_string_values: Iterable[InternedString] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['event_categories', 'event_names', 'debug_annotation_names', 'debug_annotation_string_values']) -> None: ...
+
+@final
+class InternedString(Message):
+    IID_FIELD_NUMBER: Literal[1]
+    STR_FIELD_NUMBER: Literal[2]
+    iid: builtins.int
+    str: builtins.bytes
+    def __init__(
+        self,
+        *,
+        iid: builtins.int | None = ...,
+        str: builtins.bytes | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['iid', 'str']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['iid', 'str']) -> None: ...
 
 @final
 class Label(Message):
@@ -2787,6 +2947,21 @@ class PerAllocatorMemoryProfile(Message):
     ) -> None: ...
     def HasField(self, field_name: Literal['profile_summary']) -> builtins.bool: ...
     def ClearField(self, field_name: Literal['memory_profile_snapshots', 'profile_summary', 'active_allocations', 'special_allocations', 'sampled_timeline_snapshots']) -> None: ...
+
+@final
+class ProcessDescriptor(Message):
+    PID_FIELD_NUMBER: Literal[1]
+    PROCESS_NAME_FIELD_NUMBER: Literal[6]
+    pid: builtins.int
+    process_name: builtins.str
+    def __init__(
+        self,
+        *,
+        pid: builtins.int | None = ...,
+        process_name: builtins.str | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['pid', 'process_name']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['pid', 'process_name']) -> None: ...
 
 @final
 class Profile(Message):
@@ -4374,6 +4549,24 @@ class TerminateResponse(Message):
     def __init__(self) -> None: ...
 
 @final
+class ThreadDescriptor(Message):
+    PID_FIELD_NUMBER: Literal[1]
+    TID_FIELD_NUMBER: Literal[2]
+    THREAD_NAME_FIELD_NUMBER: Literal[5]
+    pid: builtins.int
+    tid: builtins.int
+    thread_name: builtins.str
+    def __init__(
+        self,
+        *,
+        pid: builtins.int | None = ...,
+        tid: builtins.int | None = ...,
+        thread_name: builtins.str | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['pid', 'tid', 'thread_name']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['pid', 'tid', 'thread_name']) -> None: ...
+
+@final
 class ToolRequestOptions(Message):
     OUTPUT_FORMATS_FIELD_NUMBER: Literal[2]
     SAVE_TO_REPO_FIELD_NUMBER: Literal[3]
@@ -4386,6 +4579,159 @@ class ToolRequestOptions(Message):
         save_to_repo: builtins.bool | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['output_formats', 'save_to_repo']) -> None: ...
+
+@final
+class Trace(Message):
+    PACKET_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def packet(self) -> RepeatedCompositeFieldContainer[TracePacket]: ...
+    def __init__(
+        self,
+        *,
+        packet: Iterable[TracePacket] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['packet']) -> None: ...
+
+@final
+class TracePacket(Message):
+    @final
+    class _SequenceFlags(_EnumTypeWrapper[builtins.int]):
+        SEQ_UNSPECIFIED: builtins.int
+        SEQ_INCREMENTAL_STATE_CLEARED: builtins.int
+        SEQ_NEEDS_INCREMENTAL_STATE: builtins.int
+    SequenceFlags: TracePacket._SequenceFlags
+    SEQ_UNSPECIFIED: builtins.int
+    SEQ_INCREMENTAL_STATE_CLEARED: builtins.int
+    SEQ_NEEDS_INCREMENTAL_STATE: builtins.int
+    TIMESTAMP_FIELD_NUMBER: Literal[8]
+    TRUSTED_PACKET_SEQUENCE_ID_FIELD_NUMBER: Literal[10]
+    TRACK_EVENT_FIELD_NUMBER: Literal[11]
+    INTERNED_DATA_FIELD_NUMBER: Literal[12]
+    SEQUENCE_FLAGS_FIELD_NUMBER: Literal[13]
+    TRACK_DESCRIPTOR_FIELD_NUMBER: Literal[60]
+    timestamp: builtins.int
+    trusted_packet_sequence_id: builtins.int
+    @builtins.property
+    def track_event(self) -> TrackEvent: ...
+    @builtins.property
+    def interned_data(self) -> InternedData: ...
+    sequence_flags: builtins.int
+    @builtins.property
+    def track_descriptor(self) -> TrackDescriptor: ...
+    def __init__(
+        self,
+        *,
+        timestamp: builtins.int | None = ...,
+        trusted_packet_sequence_id: builtins.int | None = ...,
+        track_event: TrackEvent | None = ...,
+        interned_data: InternedData | None = ...,
+        sequence_flags: builtins.int | None = ...,
+        track_descriptor: TrackDescriptor | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['timestamp', 'trusted_packet_sequence_id', 'track_event', 'interned_data', 'sequence_flags', 'track_descriptor', 'data', 'optional_trusted_packet_sequence_id']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['timestamp', 'trusted_packet_sequence_id', 'track_event', 'interned_data', 'sequence_flags', 'track_descriptor', 'data', 'optional_trusted_packet_sequence_id']) -> None: ...
+    @overload
+    def WhichOneof(self, oneof_group: Literal['data']) -> Literal['track_event', 'track_descriptor'] | None: ...
+    @overload
+    def WhichOneof(self, oneof_group: Literal['optional_trusted_packet_sequence_id']) -> Literal['trusted_packet_sequence_id'] | None: ...
+
+@final
+class TrackDescriptor(Message):
+    UUID_FIELD_NUMBER: Literal[1]
+    NAME_FIELD_NUMBER: Literal[2]
+    PROCESS_FIELD_NUMBER: Literal[3]
+    THREAD_FIELD_NUMBER: Literal[4]
+    PARENT_UUID_FIELD_NUMBER: Literal[5]
+    COUNTER_FIELD_NUMBER: Literal[8]
+    STATIC_NAME_FIELD_NUMBER: Literal[10]
+    uuid: builtins.int
+    name: builtins.str
+    @builtins.property
+    def process(self) -> ProcessDescriptor: ...
+    @builtins.property
+    def thread(self) -> ThreadDescriptor: ...
+    parent_uuid: builtins.int
+    @builtins.property
+    def counter(self) -> CounterDescriptor: ...
+    static_name: builtins.str
+    def __init__(
+        self,
+        *,
+        uuid: builtins.int | None = ...,
+        name: builtins.str | None = ...,
+        process: ProcessDescriptor | None = ...,
+        thread: ThreadDescriptor | None = ...,
+        parent_uuid: builtins.int | None = ...,
+        counter: CounterDescriptor | None = ...,
+        static_name: builtins.str | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['uuid', 'name', 'process', 'thread', 'parent_uuid', 'counter', 'static_name', 'static_or_dynamic_name']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['uuid', 'name', 'process', 'thread', 'parent_uuid', 'counter', 'static_name', 'static_or_dynamic_name']) -> None: ...
+    def WhichOneof(self, oneof_group: Literal['static_or_dynamic_name']) -> Literal['name', 'static_name'] | None: ...
+
+@final
+class TrackEvent(Message):
+    @final
+    class _Type(_EnumTypeWrapper[builtins.int]):
+        TYPE_UNSPECIFIED: builtins.int
+        TYPE_SLICE_BEGIN: builtins.int
+        TYPE_SLICE_END: builtins.int
+        TYPE_INSTANT: builtins.int
+        TYPE_COUNTER: builtins.int
+    Type: TrackEvent._Type
+    TYPE_UNSPECIFIED: builtins.int
+    TYPE_SLICE_BEGIN: builtins.int
+    TYPE_SLICE_END: builtins.int
+    TYPE_INSTANT: builtins.int
+    TYPE_COUNTER: builtins.int
+    CATEGORY_IIDS_FIELD_NUMBER: Literal[3]
+    DEBUG_ANNOTATIONS_FIELD_NUMBER: Literal[4]
+    TYPE_FIELD_NUMBER: Literal[9]
+    NAME_IID_FIELD_NUMBER: Literal[10]
+    TRACK_UUID_FIELD_NUMBER: Literal[11]
+    CATEGORIES_FIELD_NUMBER: Literal[22]
+    NAME_FIELD_NUMBER: Literal[23]
+    COUNTER_VALUE_FIELD_NUMBER: Literal[30]
+    DOUBLE_COUNTER_VALUE_FIELD_NUMBER: Literal[44]
+    FLOW_IDS_FIELD_NUMBER: Literal[47]
+    TERMINATING_FLOW_IDS_FIELD_NUMBER: Literal[48]
+    @builtins.property
+    def category_iids(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def debug_annotations(self) -> RepeatedCompositeFieldContainer[DebugAnnotation]: ...
+    type: builtins.int
+    name_iid: builtins.int
+    track_uuid: builtins.int
+    @builtins.property
+    def categories(self) -> RepeatedScalarFieldContainer[builtins.str]: ...
+    name: builtins.str
+    counter_value: builtins.int
+    double_counter_value: builtins.float
+    @builtins.property
+    def flow_ids(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def terminating_flow_ids(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        category_iids: Iterable[builtins.int] | None = ...,
+        debug_annotations: Iterable[DebugAnnotation] | None = ...,
+        type: builtins.int | None = ...,
+        name_iid: builtins.int | None = ...,
+        track_uuid: builtins.int | None = ...,
+        categories: Iterable[builtins.str] | None = ...,
+        name: builtins.str | None = ...,
+        counter_value: builtins.int | None = ...,
+        double_counter_value: builtins.float | None = ...,
+        flow_ids: Iterable[builtins.int] | None = ...,
+        terminating_flow_ids: Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['type', 'name_iid', 'track_uuid', 'name', 'counter_value', 'double_counter_value', 'name_field', 'counter_value_field']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['category_iids', 'debug_annotations', 'type', 'name_iid', 'track_uuid', 'categories', 'name', 'counter_value', 'double_counter_value', 'flow_ids', 'terminating_flow_ids', 'name_field', 'counter_value_field']) -> None: ...
+    @overload
+    def WhichOneof(self, oneof_group: Literal['name_field']) -> Literal['name_iid', 'name'] | None: ...
+    @overload
+    def WhichOneof(self, oneof_group: Literal['counter_value_field']) -> Literal['counter_value', 'double_counter_value'] | None: ...
 
 @final
 class TrackableObjectGraph(Message):

@@ -9,7 +9,9 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -18,6 +20,8 @@ import numpy.typing as npt
 
 from peakline.deadline import checked
 from peakline.tools.trace_viewer_kernels import (
+    MICROSECONDS,
+    MICROSECONDS_UNLESS_ZERO,
     NUMBER,
     SIGNED_UNLESS_ZERO,
     TEXT,
@@ -38,9 +42,9 @@ _ROWS = 1 << 13
 class Gap:
     """What differs from line to line: a value per line between two fixed texts.
 
-    The value is a decimal number or, where there are ``texts``, the one of that place. With
-    ``unless_zero`` a line whose number is 0 has neither value nor fixed texts here. All texts
-    are ASCII.
+    The value is a decimal number or, where there are ``texts``, the one of that place; with
+    ``is_picoseconds`` it is written in microseconds with six decimals. With ``unless_zero`` a line
+    whose number is 0 has neither value nor fixed texts here. All texts are ASCII.
     """
 
     before: str
@@ -48,12 +52,15 @@ class Gap:
     after: str = ""
     texts: Sequence[str] | None = None
     unless_zero: bool = False
+    is_picoseconds: bool = False
 
     @property
     def kind(self) -> int:
         """What the kernels call it."""
         if self.texts is not None:
             return TEXT
+        if self.is_picoseconds:
+            return MICROSECONDS_UNLESS_ZERO if self.unless_zero else MICROSECONDS
         if not self.unless_zero:
             return NUMBER
         return UNSIGNED_UNLESS_ZERO if self.values.dtype.kind == "u" else SIGNED_UNLESS_ZERO
@@ -72,13 +79,26 @@ class Lines:
         self._gaps = np.array(kinds, np.int64)
         self._text = np.frombuffer("".join(pieces).encode("ascii"), np.uint8)
         self._bounds = np.array([0, *accumulate(map(len, pieces))], np.int64)
-        self.lengths: npt.NDArray[np.int64] = np.zeros(rows, np.int64)
+        self.rows = rows
+
+    def part(self, rows: slice) -> Lines:
+        """Some of the lines, measured and written by themselves; the fixed texts are shared."""
+        chosen = copy(self)
+        chosen.__dict__.pop("lengths", None)
+        chosen._values = [values[rows] for values in self._values]  # noqa: SLF001 (of its class)
+        chosen.rows = len(range(*rows.indices(self.rows)))
+        return chosen
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.int64]:
         """Bytes per line."""
-        _in_parts(rows, self._measure)
+        lengths: npt.NDArray[np.int64] = np.zeros(self.rows, np.int64)
+        _in_parts(self.rows, lambda rows: self._measure(rows, lengths))
+        return lengths
 
     def write(self, out: npt.NDArray[np.uint8], starts: _Array) -> None:
         """Write every line into ``out``, from its entry in ``starts`` on."""
-        _in_parts(self.lengths.size, lambda rows: self._write(rows, out, starts))
+        _in_parts(self.rows, lambda rows: self._write(rows, out, starts))
 
     def _values_of(self, rows: slice) -> npt.NDArray[np.int64]:
         found = np.empty((len(self._values), rows.stop - rows.start), np.int64)
@@ -87,8 +107,8 @@ class Lines:
             row[:] = values[rows]
         return found
 
-    def _measure(self, rows: slice) -> None:
-        measure_lines(self._values_of(rows), self._gaps, self._bounds, self.lengths[rows])
+    def _measure(self, rows: slice, lengths: npt.NDArray[np.int64]) -> None:
+        measure_lines(self._values_of(rows), self._gaps, self._bounds, lengths[rows])
 
     def _write(self, rows: slice, out: npt.NDArray[np.uint8], starts: _Array) -> None:
         values = self._values_of(rows)

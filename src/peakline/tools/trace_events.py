@@ -1,37 +1,36 @@
 """Events of any profile as Chrome trace JSON, in the shape of XProf's ``trace_viewer``.
 
-The text is put together column by column: rows of text columns lie one behind the other in
-memory, so a column of complete lines is the JSON itself.
+The text is made some rows at a time (`peakline.tools.text_lines`): what is known once per line,
+name or value is made once, and nothing is ever an object per event.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
+from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from peakline.deadline import check_deadline
+from peakline.deadline import check_deadline, checked
+from peakline.tools.text_lines import Gap, Lines
 
 if TYPE_CHECKING:
     from peakline.profile import Columns, Profile
     from peakline.profile.columns import Names
 
-__all__ = ["trace_events"]
+__all__ = ["HEAD", "HOST_PID", "TAIL", "TraceRows", "name_texts", "parts_of", "trace_events"]
 
 _Array = npt.NDArray[Any]
-_HEAD = b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[\n'
-_TAIL = b"{}]}\n"
+HEAD = b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[\n'
+TAIL = b"{}]}\n"
+HOST_PID = 701
 _HOST_PLANE = "/host:CPU"
-_HOST_PID = 701
 _DEVICE_PID = 1
 _OTHER_PID = 501
-_ROWS = 1 << 16
+_ROWS = 1 << 17
 """Rows turned into text at a time."""
 
 
@@ -42,32 +41,160 @@ def trace_events(profile: Profile, *, show_args: bool, show_memory: bool) -> byt
     left out. Host threads are process 701, devices 1 and up, everything else 501 and up, as in
     XProf.
     """
-    planes, lines = profile.columns("planes"), profile.columns("lines")
-    pids = _pids(planes)
-    content = BytesIO()
-    content.write(_HEAD)
-    tids = _tids(lines)
-    for line in _metadata(planes, lines, pids, tids.tolist()):
-        content.write(line)
-    events = profile.columns("events")
-    names = _Quoted(events.names("name"))
-    args = None
+    stats = None
     if show_args and "event_stats" in profile.tables:
-        args = _EventArgs(profile.columns("event_stats"))
-    pid_of_line = np.zeros(lines.rows, np.int64)
-    row_of_plane = {plane: row for row, plane in enumerate(planes.array("plane_id").tolist())}
-    for row, plane in enumerate(lines.array("plane_id").tolist()):
-        pid_of_line[row] = pids[row_of_plane[plane]]
-    for first in range(0, events.rows, _ROWS):
-        rows = slice(first, min(first + _ROWS, events.rows))
-        check_deadline()
-        for buffer in _event_lines(events, rows, names, pid_of_line, tids, args):
-            content.write(buffer)
+        stats = profile.columns("event_stats")
+    rows = TraceRows(profile.columns("planes"), profile.columns("lines"))
+    content = BytesIO()
+    content.write(HEAD)
+    content.write(rows.metadata())
+    for part in rows.events(profile.columns("events"), stats):
+        content.write(part)
     if show_memory and "allocator_events" in profile.tables:
-        for counters in _counters(profile.columns("memory_snapshots")):
-            content.write(counters)
-    content.write(_TAIL)
+        for part in parts_of(_counters(profile.columns("memory_snapshots"))):
+            content.write(part)
+    content.write(TAIL)
     return content.getvalue()
+
+
+class TraceRows:
+    """The rows of a trace whose processes and threads are those of ``planes`` and ``lines``."""
+
+    def __init__(self, planes: Columns, lines: Columns) -> None:
+        self.pids = _pids(planes)
+        """One process number per plane."""
+        self._planes, self._lines = planes, lines
+        self._tids = _tids(lines).tolist()
+        pid_of = dict(zip(planes.array("plane_id").tolist(), self.pids, strict=True))
+        self._pid_of_line = [pid_of[plane] for plane in lines.array("plane_id").tolist()]
+
+    @property
+    def owners(self) -> list[str]:
+        """``"pid":1,"tid":2`` for every line."""
+        pairs = zip(self._pid_of_line, self._tids, strict=True)
+        return [f'"pid":{pid},"tid":{tid}' for pid, tid in pairs]
+
+    def metadata(self) -> bytes:
+        """What names and orders the processes and threads."""
+        told: list[str] = []
+        for pid, name in zip(self.pids, self._planes.names("name").to_list(), strict=True):
+            told += _named("process", f'"pid":{pid}', name or "", pid)
+        names = self._lines.names("name").to_list()
+        for owner, tid, name in zip(self.owners, self._tids, names, strict=True):
+            told += _named("thread", owner, name or "", tid)
+        return "".join(told).encode("ascii")
+
+    def events(self, events: Columns, stats: Columns | None) -> Iterator[memoryview]:
+        """All of ``events`` that have a time, in their order, with the arguments of ``stats``."""
+        timed = events.is_valid("start_ps")
+        if not timed.all():
+            events = events.take(timed)
+            if stats is not None:
+                stats = stats.take(timed[stats.array("event_id")])
+        heads = self._heads(events)
+        arguments = None if stats is None else _Arguments(stats, events)
+        for first in range(0, events.rows, _ROWS):
+            check_deadline()
+            rows = slice(first, min(first + _ROWS, events.rows))
+            head, inside = heads.part(rows), None
+            lengths = head.lengths + len(_EVENT_END)
+            if arguments is not None:
+                inside, of_event = arguments.of(rows)
+                before = np.append(0, np.cumsum(inside.lengths))
+                lengths = lengths + before[of_event[1:]] - before[of_event[:-1]]
+            ends = np.cumsum(lengths)
+            out = np.empty(int(ends[-1]), np.uint8)
+            head.write(out, ends - lengths)
+            for place, letter in enumerate(_EVENT_END):
+                out[ends - len(_EVENT_END) + place] = letter
+            if inside is not None:
+                own = np.repeat(
+                    ends - lengths + head.lengths - before[of_event[:-1]], np.diff(of_event)
+                )
+                inside.write(out, own + before[:-1])
+            yield memoryview(out)  # type: ignore[arg-type]  # NumPy's types hide that it is a buffer
+
+    def _heads(self, events: Columns) -> Lines:
+        """Every event up to where its stats stand."""
+        length = np.maximum(events.array("duration_ps"), 0)
+        texts = ['{"ph":"X",', '{"ph":"i","s":"t",']
+        pieces = [
+            Gap("", (length == 0).view(np.uint8), texts=texts),
+            Gap("", events.array("line_id"), texts=self.owners),
+            Gap(',"ts":', events.array("start_ps"), is_picoseconds=True),
+            Gap(',"dur":', length, is_picoseconds=True, unless_zero=True),
+            name_texts(',"name":', events.names("name")),
+        ]
+        if "category" in events and events.is_valid("category").any():
+            category = events.names("category")
+            texts = ["", *(f',"cat":{quoted(value)}' for value in category.values)]
+            pieces.append(Gap("", category.codes + 1, texts=texts))
+        steps, texts = np.zeros(events.rows, np.int8), [""]
+        if "step_id" in events:
+            known = events.is_valid("step_id")
+            distinct, place = np.unique(
+                np.where(known, events.array("step_id"), 0), return_inverse=True
+            )
+            steps = np.where(known, place + 1, 0).astype(np.int32)
+            texts += [f'"group_id":"{step}"' for step in distinct.tolist()]
+        return Lines(events.rows, [*pieces, Gap(',"args":{', steps, texts=texts)])
+
+
+_EVENT_END = b"}},\n"
+
+
+class _Arguments:
+    """The stats of every event as the inside of a JSON object, behind its step."""
+
+    def __init__(self, stats: Columns, events: Columns) -> None:
+        event = stats.array("event_id")
+        self._first = np.searchsorted(event, events.array("event_id"))
+        self._first = np.append(self._first, event.size)
+        comma = np.ones(event.size, np.bool_)
+        comma[1:] = event[1:] == event[:-1]
+        if event.size:
+            comma[0] = False
+        if "step_id" in events:
+            begins = np.flatnonzero(~comma)
+            has_stats = np.diff(self._first) > 0
+            comma[begins] = events.is_valid("step_id")[has_stats]
+        self._lines = Lines(
+            event.size,
+            [
+                Gap("", comma.view(np.uint8), texts=["", ","]),
+                name_texts("", stats.names("name")),
+                name_texts(":", stats.names("value")),
+            ],
+        )
+
+    def of(self, events: slice) -> tuple[Lines, _Array]:
+        """The stats of some events, and for each where its own begin among them, and the end."""
+        first = self._first[events.start : events.stop + 1]
+        return self._lines.part(slice(int(first[0]), int(first[-1]))), first - first[0]
+
+
+def parts_of(lines: Lines) -> Iterator[memoryview]:
+    """The text of ``lines``, one after the other."""
+    for first in range(0, lines.rows, _ROWS):
+        check_deadline()
+        part = lines.part(slice(first, first + _ROWS))
+        ends = np.cumsum(part.lengths)
+        out = np.empty(int(ends[-1]), np.uint8)
+        part.write(out, ends - part.lengths)
+        yield memoryview(out)  # type: ignore[arg-type]  # NumPy's types hide that it is a buffer
+
+
+def name_texts(before: str, names: Names, prefix: str = "") -> Gap:
+    """``before`` and a text column as JSON strings that begin with ``prefix``.
+
+    A missing text is empty.
+    """
+    texts: Iterable[str] = (quoted(prefix + value) for value in names.values)
+    known = [*checked(texts, _ROWS), quoted(prefix)]
+    codes = names.codes
+    if codes.size and int(codes.min()) < 0:
+        codes = np.where(codes < 0, np.int32(len(known) - 1), codes)
+    return Gap(before, codes, texts=known)
 
 
 def _pids(planes: Columns) -> list[int]:
@@ -84,7 +211,7 @@ def _pids(planes: Columns) -> list[int]:
     pids, devices, others = [], 0, 0
     for row, kind in enumerate(kinds):
         if row == host:
-            pids.append(_HOST_PID)
+            pids.append(HOST_PID)
         elif kind == "device":
             pids.append(_DEVICE_PID + (native[row] if by_id else devices))
             devices += 1
@@ -106,159 +233,22 @@ def _tids(lines: Columns) -> _Array:
     return own
 
 
-def _metadata(
-    planes: Columns, lines: Columns, pids: Sequence[int], tids: Sequence[int]
-) -> Iterator[bytes]:
-    def event(what: str, pid: int, tid: int | None, args: str) -> bytes:
-        thread = "" if tid is None else f'"tid":{tid},'
-        return (
-            f'{{"args":{{{args}}},"name":"{what}","ph":"M","pid":{pid},{thread}'.encode()[:-1]
-            + b"},\n"
-        )
-
-    pid_of_plane = dict(zip(planes.array("plane_id").tolist(), pids, strict=True))
-    for pid, name in zip(pids, planes.names("name").to_list(), strict=True):
-        yield event("process_name", pid, None, f'"name":{json.dumps(name)}')
-        yield event("process_sort_index", pid, None, f'"sort_index":{pid}')
-    owners, names = lines.array("plane_id").tolist(), lines.names("name").to_list()
-    for tid, owner, name in zip(tids, owners, names, strict=True):
-        pid = pid_of_plane[owner]
-        yield event("thread_name", pid, tid, f'"name":{json.dumps(name)}')
-        yield event("thread_sort_index", pid, tid, f'"sort_index":{tid}')
+def _named(what: str, owner: str, name: str, place: int) -> Sequence[str]:
+    """The name of a process or thread, and its place in the order."""
+    return (
+        f'{{"args":{{"name":{quoted(name)}}},"name":"{what}_name","ph":"M",{owner}}},\n',
+        f'{{"args":{{"sort_index":{place}}},"name":"{what}_sort_index","ph":"M",{owner}}},\n',
+    )
 
 
-def _event_lines(
-    events: Columns,
-    rows: slice,
-    names: _Quoted,
-    pid_of_line: _Array,
-    tids: _Array,
-    args: _EventArgs | None,
-) -> Iterator[pa.Buffer]:
-    line = events.array("line_id")[rows]
-    start, length = events.array("start_ps")[rows], events.array("duration_ps")[rows]
-    timed = events.is_valid("start_ps")[rows]
-    instant = length <= 0
-    head = _chosen(instant, '{"ph":"X","pid":', '{"ph":"i","s":"t","pid":')
-    pieces = [
-        head,
-        _numbers(pid_of_line[line]),
-        ',"tid":',
-        _numbers(tids[line]),
-        ',"ts":',
-        _microseconds(start),
-        pc.if_else(
-            pa.array(instant),
-            pa.scalar("", pa.large_string()),
-            _joined([',"dur":', _microseconds(np.maximum(length, 0))]),
-        ),
-        ',"name":',
-        names.of(rows),
-    ]
-    step_known = events.is_valid("step_id")[rows]
-    group = _joined(['"group_id":"', _numbers(events.array("step_id")[rows]), '"'])
-    group = pc.if_else(pa.array(step_known), group, pa.scalar("", pa.large_string()))
-    if args is not None:
-        stats, has_some = args.of(rows)
-        both = step_known & has_some
-        group = _joined([group, _chosen(both, "", ","), stats])
-    pieces += [',"args":{', group, "}},\n"]
-    text = _joined(pieces)
-    if not timed.all():
-        text = text.filter(pa.array(timed))
-    yield _data_of(text)
-
-
-class _EventArgs:
-    """The stats of every event as the inside of a JSON object."""
-
-    def __init__(self, stats: Columns) -> None:
-        self._event = stats.array("event_id")
-        self._names, self._values = _Quoted(stats.names("name")), _Quoted(stats.names("value"))
-
-    def of(self, events: slice) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-        """The text per event, and whether it has a stat."""
-        ids = np.arange(events.start, events.stop + 1)
-        bounds = np.searchsorted(self._event, ids)
-        rows = slice(int(bounds[0]), int(bounds[-1]))
-        event = self._event[rows]
-        if not event.size:
-            return pa.array([""] * (ids.size - 1), pa.large_string()), np.diff(bounds) > 0
-        first = np.ones(event.size, np.bool_)
-        first[1:] = event[1:] != event[:-1]
-        text = _joined([_chosen(first, ",", ""), self._names.of(rows), ":", self._values.of(rows)])
-        offsets = np.frombuffer(text.buffers()[1], np.int64)[: event.size + 1]
-        ends = pa.py_buffer(np.ascontiguousarray(offsets[bounds - rows.start]))
-        whole = pa.LargeStringArray.from_buffers(ids.size - 1, ends, text.buffers()[2])
-        return whole, np.diff(bounds) > 0
-
-
-def _counters(snapshots: Columns) -> Iterator[memoryview]:
+def _counters(snapshots: Columns) -> Lines:
     """One counter per allocator: the bytes in use."""
-    names = _Quoted(snapshots.names("memory_id"), "Memory ")
-    for first in range(0, snapshots.rows, _ROWS):
-        check_deadline()
-        rows = slice(first, min(first + _ROWS, snapshots.rows))
-        text = _joined(
-            [
-                f'{{"ph":"C","pid":{_HOST_PID},"tid":0,"ts":',
-                _microseconds(snapshots.array("time_offset_ps")[rows]),
-                ',"name":',
-                names.of(rows),
-                ',"args":{"bytes_in_use":',
-                _numbers(snapshots.array("heap_allocated_bytes")[rows]),
-                "}},\n",
-            ]
-        )
-        yield _data_of(text)
-
-
-def _data_of(text: pa.Array) -> memoryview:
-    offsets = np.frombuffer(text.buffers()[1], np.int64)
-    first, last = offsets[text.offset], offsets[text.offset + len(text)]
-    return memoryview(text.buffers()[2])[first:last]
-
-
-def _joined(pieces: Sequence[pa.Array | str]) -> pa.Array:
-    columns = [
-        pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece for piece in pieces
-    ]
-    return pc.binary_join_element_wise(*columns, pa.scalar("", pa.large_string()))
-
-
-def _numbers(values: _Array) -> pa.Array:
-    return pc.cast(pa.array(values), pa.large_string())
-
-
-def _chosen(condition: npt.NDArray[np.bool_], no: str, yes: str) -> pa.Array:
-    return pa.array([no, yes], pa.large_string()).take(pa.array(condition.astype(np.int8)))
-
-
-def _microseconds(picoseconds: _Array) -> pa.Array:
-    """Exact decimal microseconds."""
-    whole, rest = np.divmod(np.abs(picoseconds), 1_000_000)
-    fraction = pc.utf8_lpad(_numbers(rest), 6, "0")
-    return _joined([_chosen(picoseconds < 0, "", "-"), _numbers(whole), ".", fraction])
-
-
-class _Quoted:
-    """A text column as JSON strings, each distinct one made once; a missing one is empty."""
-
-    def __init__(self, names: Names, before: str = "") -> None:
-        self._codes, self._last = names.codes, len(names.values)
-        pieces = []
-        for first in range(0, self._last, _ROWS):
-            check_deadline()
-            some = (json.dumps(before + names.values[k]) for k in _upto(first, self._last))
-            pieces.append(pa.array(some, pa.large_string()))
-        pieces.append(pa.array([json.dumps(before)], pa.large_string()))
-        self._texts = pa.concat_arrays(pieces)
-
-    def of(self, rows: slice) -> pa.Array:
-        """The texts of ``rows``."""
-        codes = self._codes[rows]
-        return self._texts.take(pa.array(np.where(codes < 0, self._last, codes)))
-
-
-def _upto(first: int, last: int) -> range:
-    return range(first, min(first + _ROWS, last))
+    begin = f'{{"ph":"C","pid":{HOST_PID},"tid":0,"ts":'
+    return Lines(
+        snapshots.rows,
+        [
+            Gap(begin, snapshots.array("time_offset_ps"), is_picoseconds=True),
+            name_texts(',"name":', snapshots.names("memory_id"), "Memory "),
+            Gap(',"args":{"bytes_in_use":', snapshots.array("heap_allocated_bytes"), "}},\n"),
+        ],
+    )

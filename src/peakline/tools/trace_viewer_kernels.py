@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "MICROSECONDS",
+    "MICROSECONDS_UNLESS_ZERO",
     "NUMBER",
     "SIGNED_UNLESS_ZERO",
     "TEXT",
@@ -19,8 +21,16 @@ __all__ = [
 
 U = np.uint64  # also for indices: an unsigned one needs no check for counting from the end
 
-TEXT, NUMBER, SIGNED_UNLESS_ZERO, UNSIGNED_UNLESS_ZERO = range(4)
-"""What a gap in a line holds: a text by its number, or the digits of a number."""
+(
+    TEXT,
+    NUMBER,
+    MICROSECONDS,
+    SIGNED_UNLESS_ZERO,
+    UNSIGNED_UNLESS_ZERO,
+    MICROSECONDS_UNLESS_ZERO,
+) = range(6)
+"""What a gap in a line holds: a text by its number, the digits of a number, or microseconds with
+six decimals of a number of picoseconds."""
 
 
 @nb.njit(cache=True, nogil=True)
@@ -117,6 +127,18 @@ def _write_number(value, out, at):  # type: ignore[no-untyped-def]
     return end
 
 
+@nb.njit(forceinline=True)
+def _write_microseconds(value, out, at):  # type: ignore[no-untyped-def]
+    whole = value // U(1_000_000)
+    rest = value - whole * U(1_000_000)
+    at = _write_number(whole, out, at)
+    out[U(at)] = np.uint8(46)
+    for place in range(6, 0, -1):
+        out[U(at + place)] = np.uint8(U(48) + rest % U(10))
+        rest //= U(10)
+    return at + 7
+
+
 @nb.njit(cache=True, nogil=True)
 def measure_lines(values, gaps, bounds, lengths):  # type: ignore[no-untyped-def]
     """Add up the bytes of each line; see `write_lines`."""
@@ -128,6 +150,10 @@ def measure_lines(values, gaps, bounds, lengths):  # type: ignore[no-untyped-def
             if kind == TEXT:
                 at = U(first + 2 + value)
                 lengths[row] += around + bounds[at + U(1)] - bounds[at]
+            elif kind == MICROSECONDS or kind == MICROSECONDS_UNLESS_ZERO:
+                if value != 0 or kind == MICROSECONDS:
+                    size = U(0) - U(value) if value < 0 else U(value)
+                    lengths[row] += around + (value < 0) + _size_of(size // U(1_000_000)) + 7
             elif value < 0 and kind != UNSIGNED_UNLESS_ZERO:
                 lengths[row] += around + 1 + _size_of(U(0) - U(value))
             elif value != 0 or kind == NUMBER:
@@ -153,6 +179,12 @@ def write_lines(values, gaps, text, bounds, starts, out):  # type: ignore[no-unt
             if kind == TEXT:
                 chosen = U(first + 2 + value)
                 at = _copy(text, bounds[chosen], bounds[chosen + U(1)], out, at)
+            elif kind == MICROSECONDS or kind == MICROSECONDS_UNLESS_ZERO:
+                if value < 0:
+                    out[U(at)] = np.uint8(45)
+                    at += 1
+                size = U(0) - U(value) if value < 0 else U(value)
+                at = _write_microseconds(size, out, at)
             elif value < 0 and kind != UNSIGNED_UNLESS_ZERO:
                 out[U(at)] = np.uint8(45)
                 at = _write_number(U(0) - U(value), out, at + 1)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from peakline.deadline import checked
 from peakline.sources.chrome_trace.kernels import hash_spans
 from peakline.sources.chrome_trace.lines import Lines
+from peakline.sources.chrome_trace.own import EXPORTER, EXPORTER_KEY, STEP_ARGUMENT
 from peakline.sources.chrome_trace.phases import (
     ASYNC,
     CLASS_OF,
@@ -27,7 +28,14 @@ from peakline.wire import Buffer, json_kinds
 from peakline.wire.json_events import JsonEvents, Objects, members_of
 from peakline.wire.json_numbers import TIME_BAD, TIME_OK, floats
 
-__all__ = ["MEMORY_NUMBERS", "NO_TIME", "Collected", "collect", "objects_of", "phases_of"]
+__all__ = [
+    "MEMORY_NUMBERS",
+    "NO_TIME",
+    "Collected",
+    "collect",
+    "objects_of",
+    "phases_of",
+]
 
 _Array = npt.NDArray[Any]
 
@@ -45,6 +53,8 @@ MEMORY_NUMBERS = (
 """Arguments of PyTorch's ``[memory]`` events."""
 
 _MEMORY = "[memory]"
+_OWN = f'"{EXPORTER_KEY}":"{EXPORTER}"'.encode()
+_GROUP = f"args.{STEP_ARGUMENT}"
 _KEYS = (
     "name", "cat", "ph", "pid", "tid", "ts", "dur", "id", "id2", "bp", "scope", "args",
     "id2.local", "id2.global", "args.name", "args.labels", "args.step_num",
@@ -114,7 +124,9 @@ class Collected:
     asynchronous ones and which operation (a hash) they belong to.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_own: bool = False) -> None:
+        self.is_own = is_own
+        """Whether ``peakline export`` wrote the file: it tells the step of every event."""
         self.names, self.categories = Texts(), Texts()
         self.ids, self.series = Texts(), Texts()
         self.lines = Lines(self.ids, self.categories)
@@ -140,6 +152,7 @@ class Collected:
             **{f"has {key}": "bool" for key in MEMORY_NUMBERS},
         )  # fmt: skip
         self.numbered_steps = _Parts(row="int64", number="int32")
+        self.groups = _Parts(row="int64", number="int32")
         # The ids of operations are kept as hashes only; nobody may choose ones that collide.
         self._seed = np.uint64(secrets.randbits(64))
         self._memory_name = self.names.add(_MEMORY)
@@ -175,7 +188,10 @@ class Collected:
         event_row = self.rows + np.cumsum(is_event) - 1
         if key is not None and is_async.any():
             self.operations.add(row=event_row[is_async], key=key[is_async])
-        self._add_numbered_steps(found, rows, np.where(is_event, event_row, -1))
+        row_of = np.where(is_event, event_row, -1)
+        self._add_numbers(self.numbered_steps, "args.step_num", found, rows, row_of)
+        if self.is_own:
+            self._add_numbers(self.groups, _GROUP, found, rows, row_of)
         if is_event.any():
             self.events.add(
                 phase=phase[is_event], line=line[is_event], name=name[is_event],
@@ -245,11 +261,14 @@ class Collected:
         if what in {"process_name", "process_labels", "thread_name"}:
             self.lines.note(what, pid, tid, _text_of(found, value, row))
 
-    def _add_numbered_steps(self, found: Objects, rows: _Array, event_row: _Array) -> None:
-        numbered = (found.kind("args.step_num")[rows] != json_kinds.ABSENT) & (event_row >= 0)
+    def _add_numbers(
+        self, parts: _Parts, key: str, found: Objects, rows: _Array, event_row: _Array
+    ) -> None:
+        """Note the argument ``key`` of the events that have it."""
+        numbered = (found.kind(key)[rows] != json_kinds.ABSENT) & (event_row >= 0)
         if numbered.any():
-            number = self._texts(self.series, found, "args.step_num", rows[numbered])
-            self.numbered_steps.add(row=event_row[numbered], number=number)
+            number = self._texts(self.series, found, key, rows[numbered])
+            parts.add(row=event_row[numbered], number=number)
 
     def _add_flows(
         self, found: Objects, rows: _Array, flow: _Array, key: _Array, name: _Array,
@@ -316,8 +335,9 @@ def _text_of(found: Objects, key: str, row: int) -> str:
 
 def collect(file: SourceFile) -> tuple[Collected, JsonEvents]:
     """Read the whole trace once."""
-    events, objects = objects_of(file)
-    collected = Collected()
+    is_own = _OWN in file.head[:256]
+    events, objects = objects_of(file, (*_KEYS, _GROUP) if is_own else _KEYS)
+    collected = Collected(is_own=is_own)
     for found in objects:
         collected.add(found)
     return collected, events

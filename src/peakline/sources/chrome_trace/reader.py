@@ -18,6 +18,7 @@ from peakline.profile.columns import Column, Columns, Names
 from peakline.profile.reader import Warnings
 from peakline.sources.chrome_trace import memory
 from peakline.sources.chrome_trace.collect import collect
+from peakline.sources.chrome_trace.own import STEP_ARGUMENT
 from peakline.sources.chrome_trace.phases import CLASS_OF, SKIPPED, UNKNOWN
 from peakline.sources.chrome_trace.stats import event_stats
 from peakline.sources.chrome_trace.steps import Steps, find_steps, steps_of_events
@@ -98,9 +99,9 @@ class ChromeTraceReader:
             warnings.add("truncated", self._file.unpacking_error, bool(self._file.unpacking_error))
         read: dict[str, Callable[[], Columns]] = {
             "planes": self._planes,
-            "lines": trace.found.lines.lines_table,
+            "lines": self._lines,
             "events": lambda: self._events(columns),
-            "event_stats": lambda: event_stats(self._file, trace.events),
+            "event_stats": self._stats,
             "steps": self._steps.table,
             "flows": self._flows,
             "counters": self._counters,
@@ -177,7 +178,45 @@ class ChromeTraceReader:
         lines = self._trace.found.lines
         busy = np.zeros(len(lines.plane_of_line), np.bool_)
         busy[self._trace.events.line] = True
-        return lines.planes_table(busy)
+        table = lines.planes_table(busy)
+        if self._has_line_of_steps:
+            table = table.take(table.array("plane_id") != lines.plane_of_line[-1])
+        return table
+
+    def _lines(self) -> Columns:
+        table = self._trace.found.lines.lines_table()
+        return table.take(np.arange(table.rows - 1)) if self._has_line_of_steps else table
+
+    @cached_property
+    def _has_line_of_steps(self) -> bool:
+        """Whether the last line holds the steps that ``peakline export`` wrote, and only them."""
+        trace, marked = self._trace, self._steps.marked
+        last = len(trace.found.lines.plane_of_line) - 1
+        return (
+            marked.size > 0
+            and trace.found.lines.plane_of_line.count(trace.found.lines.plane_of_line[last]) == 1
+            and not (trace.flows["line"] == last).any()
+            and np.array_equal(np.flatnonzero(trace.events.line == last), marked)
+        )
+
+    @cached_property
+    def _is_event(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which rows are events of the profile: the steps of ``peakline export`` are not."""
+        kept = np.ones(self._trace.events.rows, np.bool_)
+        kept[self._steps.marked] = False
+        return kept
+
+    def _stats(self) -> Columns:
+        table = event_stats(self._file, self._trace.events)
+        if not self._steps.marked.size:
+            return table
+        # The step of an event is told by its column.
+        names = table.names("name")
+        table = table.take(
+            self._is_event[table.array("event_id")] & (names.codes != names.code_of(STEP_ARGUMENT))
+        )
+        number = (np.cumsum(self._is_event) - 1).astype(np.int32)
+        return Columns({**table.data, "event_id": number[table.array("event_id")]})
 
     def _events(self, columns: AbstractSet[str] | None) -> Columns:
         events, found = self._trace.events, self._trace.found
@@ -194,7 +233,12 @@ class ChromeTraceReader:
         if columns is None or "step_id" in columns:
             step = steps_of_events(self._trace, self._steps)
             data["step_id"], valid["step_id"] = step, step >= 0
-        return Columns(data, valid)
+        table = Columns(data, valid)
+        if self._steps.marked.size:
+            table = table.take(self._is_event)
+            numbers = np.arange(table.rows, dtype=np.int32)
+            table = Columns({**table.data, "event_id": numbers}, table.valid)
+        return table
 
     def _flows(self) -> Columns:
         flows, names = self._trace.flows, self._trace.found.names.values

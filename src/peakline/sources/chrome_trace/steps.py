@@ -10,28 +10,36 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.profile.columns import Columns, Names
+from peakline.sources.chrome_trace.own import STEP_CATEGORY
 from peakline.sources.chrome_trace.trace import Trace
 
 __all__ = ["Steps", "find_steps", "steps_of_events"]
 
 _Array = npt.NDArray[Any]
 _PYTORCH = re.compile(r"ProfilerStep#\d+")
+_STEP_ID = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The steps in order of their start: name, interval (ps), and the plane they ran on."""
+    """The steps in order of their start: name, interval (ps), and the plane they ran on.
+
+    Those that ``peakline export`` wrote stand in its order, with the ``ids`` that they had;
+    ``marked`` are their rows among the events, which are no events of the profile.
+    """
 
     names: list[str]
     start: npt.NDArray[np.int64]
     end: npt.NDArray[np.int64]
     plane: npt.NDArray[np.int32]
+    ids: npt.NDArray[np.int64]
+    marked: npt.NDArray[np.int64]
 
     def table(self) -> Columns:
         """The ``steps`` table."""
         return Columns(
             {
-                "step_id": np.arange(len(self.names), dtype=np.int64),
+                "step_id": self.ids,
                 "name": Names.encode(self.names),
                 "start_ps": self.start,
                 "end_ps": self.end,
@@ -62,6 +70,10 @@ def find_steps(trace: Trace) -> Steps:
     are no steps.
     """
     events, found = trace.events, trace.found
+    of_step = events.category == found.categories.code_of(STEP_CATEGORY)
+    marked = np.flatnonzero(of_step & events.timed)
+    if found.is_own and marked.size:
+        return _marked(trace, marked)
     categories = found.categories.values
     on_device = np.array([name.startswith("gpu_") for name in categories] + [False], np.bool_)
     codes = [c for c, name in enumerate(found.names.values) if _PYTORCH.fullmatch(name)]
@@ -84,17 +96,46 @@ def find_steps(trace: Trace) -> Steps:
         events.start[rows],
         events.start[rows] + events.duration[rows],
         found.lines.of_plane()[events.line[rows]],
+        np.arange(rows.size, dtype=np.int64),
+        np.zeros(0, np.int64),
     )
 
 
-def steps_of_events(trace: Trace, steps: Steps) -> npt.NDArray[np.int32]:
-    """The step of every event, -1 where none is known.
+def _marked(trace: Trace, rows: _Array) -> Steps:
+    """The steps that ``peakline export`` wrote as events ``rows``."""
+    events, found = trace.events, trace.found
+    ids = _groups(trace)[rows]
+    if (ids < 0).any() or np.unique(ids).size < ids.size:
+        ids = np.arange(rows.size, dtype=np.int64)
+    names = [found.names.values[code] if code >= 0 else "" for code in events.name[rows].tolist()]
+    start = events.start[rows]
+    plane = found.lines.of_plane()[events.line[rows]]
+    return Steps(names, start, start + events.duration[rows], plane, ids, rows)
+
+
+def _groups(trace: Trace) -> npt.NDArray[np.int64]:
+    """The number of the step that every event names, -1 where it names none."""
+    texts = trace.found.series.values
+    numbers = np.array([int(t) if _STEP_ID.fullmatch(t) else -1 for t in texts] + [-1], np.int64)
+    rows, number = trace.groups
+    found = np.full(trace.events.rows, -1, np.int64)
+    found[rows] = numbers[number]
+    return found
+
+
+def steps_of_events(trace: Trace, steps: Steps) -> npt.NDArray[np.signedinteger[Any]]:
+    """The id of the step of every event, -1 where none is known.
 
     An event of the process that the step was annotated in belongs to the step in which it starts,
     on whatever thread. One of another process (a GPU's stream) belongs to the step in which it
-    was launched: where the arrow begins whose end is the event's start.
+    was launched: where the arrow begins whose end is the event's start. What ``peakline export``
+    wrote says so itself.
     """
     events = trace.events
+    if steps.marked.size:
+        step_of_event = _groups(trace)
+        step_of_event[~np.isin(step_of_event, steps.ids)] = -1
+        return step_of_event
     if not steps.names:
         return np.full(events.rows, -1, np.int32)
     planes = trace.found.lines.of_plane()

@@ -51,7 +51,7 @@ class Trace:
     """A trace's content; ``zero_ps`` is the time of the file at which the clock is 0.
 
     ``numbered_steps`` are the events with a step number: their rows, and the code of the number
-    in ``found.series``.
+    in ``found.series``; ``groups`` is the same for the step of events that name it.
     """
 
     found: Collected
@@ -60,6 +60,7 @@ class Trace:
     counters: dict[str, _Array]
     memory: dict[str, _Array]
     numbered_steps: tuple[_Array, _Array]
+    groups: tuple[_Array, _Array]
     zero_ps: int
     unmatched_begins: int
     unmatched_ends: int
@@ -97,10 +98,13 @@ def finish(found: Collected) -> Trace:
         event_of_end = np.where(of_end >= 0, row_of[of_end], -1)
         for name in columns:
             columns[name] = columns[name][keep]
-    steps, numbers = found.numbered_steps.take("row"), found.numbered_steps.take("number")
-    if row_of is not None and steps.size:
-        begins = ~ends[steps]
-        steps, numbers = row_of[steps[begins]], numbers[begins]
+    numbered = []
+    for parts in (found.numbered_steps, found.groups):
+        rows, numbers = parts.take("row"), parts.take("number")
+        if row_of is not None and rows.size:
+            begins = ~ends[rows]
+            rows, numbers = row_of[rows[begins]], numbers[begins]
+        numbered.append((rows, numbers))
     return Trace(
         found,
         Events(**columns, event_of_end=event_of_end),
@@ -111,7 +115,8 @@ def finish(found: Collected) -> Trace:
             ("line", "time", *MEMORY_NUMBERS, *(f"has {key}" for key in MEMORY_NUMBERS)),
             zero,
         ),
-        (steps, numbers),
+        numbered[0],
+        numbered[1],
         (found.base_us or 0) * 10**6 + zero,
         int(open_begins.size),
         lost_ends,

@@ -1,0 +1,132 @@
+"""Parquet: every table of the profile, one file each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from peakline.deadline import check_deadline
+from peakline.export.registry import Options, Sink
+from peakline.profile.columns import Columns, Names
+from peakline.profile.tables import TABLES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from peakline.profile import Profile
+
+__all__ = ["EXPORTER", "Parquet"]
+
+_ROWS = 1 << 20
+"""Rows of a row group: what a reader holds at a time."""
+_WARNINGS = "warnings"
+_OF_MEMORY = frozenset(("allocator_events", "blocks", "edges", "oom_reports", "op_runs", "steps"))
+"""What the answer about memory is read from."""
+_TELLING = ("allocator_events", "oom_reports")
+"""Without a row of these there is no such answer."""
+
+
+@dataclass(frozen=True)
+class Parquet:
+    """For DuckDB, pandas, Polars and Spark.
+
+    Every column says in its metadata (``doc``) what it holds, unit included; every file what a
+    row is. Texts stay dictionaries. Tables of which the profile has no row are files without rows.
+    """
+
+    name: str = "parquet"
+    doc: str = "a folder of Parquet files, one per table"
+    suffix: str = ""
+    needs: tuple[tuple[str, ...], ...] = ((),)
+    over_time: bool = False
+
+    def write(self, profile: Profile, sink: Sink, options: Options) -> None:
+        """One table after the other, each given up once it is written.
+
+        Last ``warnings``, to which reading the others adds, and the answer about memory too.
+        """
+        from peakline.analysis.answer import answer_memory
+        from peakline.errors import UsageError
+
+        if options.allocator is not None:
+            raise UsageError("parquet holds all tables; --allocator is not for it")
+        names = [name for name in profile.tables if name != _WARNINGS]
+        if not options.args:
+            names = [name for name in names if name != "event_stats"]
+        # The largest table first: it takes the most memory while it is read.
+        names.sort(key=lambda name: (name != "event_stats", name in _OF_MEMORY))
+        for name in names:
+            sink(partial(_write, name=name, columns=profile.columns(name)), f"{name}.parquet")
+            if name not in _OF_MEMORY:
+                profile.release(name)
+        if any(name in names and profile.has_rows(name) for name in _TELLING):
+            answer_memory(profile)
+        columns = profile.columns(_WARNINGS)
+        sink(partial(_write, name=_WARNINGS, columns=columns), f"{_WARNINGS}.parquet")
+
+
+def _write(stream: BinaryIO, name: str, columns: Columns) -> None:
+    import pyarrow.parquet as pq
+
+    texts = _texts(columns)
+    schema = _schema(name, columns)
+    with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+        for rows in _parts(columns.rows):
+            check_deadline()
+            writer.write_table(_part(schema, columns, texts, rows))
+
+
+def _parts(rows: int) -> Iterator[slice]:
+    for first in range(0, rows, _ROWS):
+        yield slice(first, min(first + _ROWS, rows))
+
+
+def _texts(columns: Columns) -> dict[str, pa.Array]:
+    import pyarrow as pa
+
+    return {
+        name: pa.array(list(column.values), pa.string())
+        for name, column in columns.items()
+        if isinstance(column, Names)
+    }
+
+
+def _schema(name: str, columns: Columns) -> pa.Schema:
+    import pyarrow as pa
+
+    definition = TABLES[name]
+    fields = []
+    for key, column in columns.items():
+        kind = (
+            pa.dictionary(pa.int32(), pa.string())
+            if isinstance(column, Names)
+            else pa.from_numpy_dtype(column.dtype)
+        )
+        about = definition[key]
+        fields.append(pa.field(key, kind, about.nullable, {"doc": about.doc}))
+    return pa.schema(fields, {"doc": definition.doc})
+
+
+def _part(schema: pa.Schema, columns: Columns, texts: dict[str, pa.Array], rows: slice) -> pa.Table:
+    import pyarrow as pa
+
+    arrays = []
+    for name, column in columns.items():
+        if isinstance(column, Names):
+            # Of many texts a part uses few.
+            codes = column.codes[rows]
+            used, place = np.unique(codes, return_inverse=True)
+            used, shift = (used[1:], 1) if used.size and used[0] < 0 else (used, 0)
+            index = pa.array((place - shift).astype(np.int32), mask=codes < 0)
+            arrays.append(pa.DictionaryArray.from_arrays(index, texts[name].take(pa.array(used))))
+        else:
+            mask = columns.valid.get(name)
+            arrays.append(pa.array(column[rows], mask=None if mask is None else ~mask[rows]))
+    return pa.table(arrays, schema=schema)
+
+
+EXPORTER = Parquet()

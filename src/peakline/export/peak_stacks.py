@@ -1,0 +1,138 @@
+"""Memory at the peak of every allocator, as stacks: by the scope of the op, or by the call stack
+where the profile tells one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from peakline.profile.columns import Columns
+from peakline.profile.tables import empty_columns
+
+if TYPE_CHECKING:
+    from peakline.analysis.lifetimes import Lifetimes
+    from peakline.profile import Profile
+
+__all__ = ["AllocatorStacks", "Frame", "StackRow", "peak_stacks"]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One level of a stack; ``file`` and ``line`` are those of a function, else empty and 0."""
+
+    name: str
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class StackRow:
+    """Buffers of one stack: ``frames`` from the outermost in; ``bytes`` may be negative for
+    ``(unattributed)``, ``count`` is 0 for rows without a real op.
+    """
+
+    frames: tuple[Frame, ...]
+    bytes: int
+    count: int
+    region_type: str
+
+
+@dataclass(frozen=True)
+class AllocatorStacks:
+    """One allocator at its peak: the ``rows`` add up to ``peak_bytes`` exactly."""
+
+    allocator: str
+    peak_bytes: int
+    peak_time_ps: int
+    rows: tuple[StackRow, ...]
+
+
+def peak_stacks(profile: Profile, allocator: str | None) -> tuple[AllocatorStacks, ...]:
+    """What every allocator (or the named one) held at its peak, most bytes first.
+
+    The last frame is the op's own name with type and shape; with a call stack it is what the
+    record tells besides it. What had to be guessed is counted in ``profile.warnings``, as by
+    ``peakline memory``. Raises NotFoundError for an unknown allocator.
+    """
+    from peakline.analysis.answer import answer_memory
+    from peakline.analysis.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
+
+    answer = answer_memory(profile, allocator=allocator)
+    if answer.history is None:
+        return ()
+    live = _live_rows(profile, answer.history.events, answer.history.lifetimes, BEFORE_PROFILE)
+    found = []
+    for peak in answer.allocators:
+        rows = list(live.get(peak.allocator, ()))
+        rows += [
+            StackRow((Frame(buffer.op),), buffer.bytes, 0, "")
+            for buffer in peak.peak_buffers
+            if buffer.op in {BEFORE_PROFILE, RESERVED, UNATTRIBUTED}
+        ]
+        rows.sort(key=lambda row: (-row.bytes, [frame.name for frame in row.frames]))
+        found.append(
+            AllocatorStacks(peak.allocator, peak.peak_bytes, peak.peak_time_ps, tuple(rows))
+        )
+    return tuple(found)
+
+
+def _live_rows(
+    profile: Profile, events: Columns, lifetimes: Lifetimes, before: str
+) -> dict[str, list[StackRow]]:
+    """By allocator, the buffers live at its peak but for those from before the profile."""
+    from peakline.analysis.usage import buffer_bytes, measure
+
+    usages = measure(events, lifetimes)
+    rows = lifetimes.live_after(np.array([usage.peak_row for usage in usages], np.int64))
+    labels = [events.names(name) for name in ("op", "region_type", "data_type", "shape")]
+    rows = rows[labels[0].codes[rows] != labels[0].code_of(before)]
+    stack = np.where(events.is_valid("stack_id")[rows], events.array("stack_id")[rows], -1)
+    keys = np.stack([lifetimes.allocator[rows], stack, *(label.codes[rows] for label in labels)])
+    distinct, place = np.unique(keys, axis=1, return_inverse=True)
+    place = place.reshape(-1)
+    size, count = (np.zeros(distinct.shape[1], np.int64) for _ in range(2))
+    np.add.at(size, place, buffer_bytes(events, rows))
+    summed = events.is_valid("count")[rows]
+    np.add.at(count, place, np.where(summed, events.array("count")[rows], 1))
+    frames = _frames(profile, np.unique(stack[stack >= 0]).tolist())
+    found: dict[str, list[StackRow]] = {}
+    for (owner, number, *codes), bytes_, many in zip(
+        distinct.T.tolist(), size.tolist(), count.tolist(), strict=True
+    ):
+        op, region, *what = (
+            label.values[code] if code >= 0 else ""
+            for label, code in zip(labels, codes, strict=True)
+        )
+        told = " ".join(part for part in what if part)
+        path = frames.get(number, ())
+        if path:
+            path = (*path, Frame(told)) if told else path
+        else:
+            *scope, last = op.split("/") if op else ["(no op)"]
+            path = (*map(Frame, scope), Frame(f"{last} {told}".strip()))
+        row = StackRow(path, bytes_, many, region)
+        found.setdefault(lifetimes.allocators[owner], []).append(row)
+    return found
+
+
+def _frames(profile: Profile, wanted: list[int]) -> dict[int, tuple[Frame, ...]]:
+    """The call stacks of these numbers, outermost frame first."""
+    if not wanted or "stacks" not in profile.tables:
+        return {}
+    table = profile.columns("stacks") if profile.has_rows("stacks") else empty_columns("stacks")
+    table = table.take(np.isin(table.array("stack_id"), wanted))
+    table = table.take(np.lexsort((-table.array("depth"), table.array("stack_id"))))
+    found: dict[int, list[Frame]] = {}
+    for number, function, file, line in zip(
+        table.array("stack_id").tolist(),
+        table.names("function").to_list(),
+        table.names("file").to_list(),
+        table.array("line").tolist(),
+        strict=True,
+    ):
+        name = function or file or "(unknown)"
+        found.setdefault(number, []).append(Frame(name, file or "", line))
+    return {number: tuple(frames) for number, frames in found.items()}

@@ -1,0 +1,198 @@
+"""StepStats of the op tables: every field of step_stats.proto as it was read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.export.encode import Field, Messages, Number, Numbers, Pool, Spans, encode
+from peakline.export.tensors import allocation_descriptions, tensor_descriptions
+from peakline.profile.columns import Columns, Names
+
+if TYPE_CHECKING:
+    from peakline.profile import Profile
+
+__all__ = ["encode_steps", "executions"]
+
+_Array = npt.NDArray[Any]
+_TIMES = {
+    "all_start_micros": 2,
+    "op_start_rel_micros": 3,
+    "op_end_rel_micros": 4,
+    "all_end_rel_micros": 5,
+    "scheduled_micros": 9,
+    "thread_id": 10,
+    "all_start_nanos": 13,
+    "op_start_rel_nanos": 14,
+    "op_end_rel_nanos": 15,
+    "all_end_rel_nanos": 16,
+    "scheduled_nanos": 17,
+}
+
+
+def executions(profile: Profile) -> tuple[Names, _Array, Messages, Messages, _Array]:
+    """Devices, the first execution of each (and the end), the executions as messages; names of
+    threads as messages, and the first of each device.
+    """
+    runs, times = profile.columns("op_runs"), profile.columns("op_times")
+    devices = profile.columns("op_devices")
+    ids = runs.array("op_run_id")
+    bounds = np.append(ids, np.iinfo(np.int64).max)
+    fields: list[Field] = [_text(1, runs.names("name")), _text(8, runs.names("label"))]
+    fields += [Number(number, times.array(name)) for name, number in _TIMES.items()]
+    fields += [
+        _memory(profile).of_runs(bounds),
+        _outputs(profile.columns("op_outputs")).of_runs(bounds),
+        _references(profile.columns("op_references")).of_runs(bounds),
+        _memory_stats(profile).of_runs(bounds),
+    ]
+    nodes = encode(runs.rows, fields, frame=2)
+    entries = np.arange(devices.rows + 1)
+    first = np.searchsorted(runs.array("device_entry"), entries)
+    threads = profile.columns("thread_names")
+    named = encode(
+        threads.rows,
+        [Number(1, threads.array("thread_id")), _text(2, threads.names("name"))],
+        frame=3,
+    )
+    return (
+        devices.names("device"),
+        first,
+        nodes,
+        named,
+        np.searchsorted(threads.array("device_entry"), entries),
+    )
+
+
+def encode_steps(
+    devices: Names, first: _Array, nodes: Messages, threads: Messages, first_thread: _Array
+) -> Messages:
+    """StepStats as field 1 of RunMetadata."""
+    fields: list[Field] = [_text(1, devices), nodes.of(first), threads.of(first_thread)]
+    entries = encode(len(devices), fields, frame=1)
+    return encode(1, [entries.of(np.array([0, len(devices)]))], frame=1)
+
+
+class _PerRun:
+    """Messages that belong to executions."""
+
+    def __init__(self, op_run_id: _Array, messages: Messages) -> None:
+        self._owner, self._messages = op_run_id, messages
+
+    def of_runs(self, bounds: _Array) -> Spans:
+        return self._messages.of(np.searchsorted(self._owner, bounds))
+
+
+def _text(number: int, names: Names) -> Spans:
+    return Pool(number, names.values, skip_empty=True).of(names.codes)
+
+
+def _value(table: Columns, name: str) -> _Array:
+    values: _Array = np.where(table.is_valid(name), table.array(name), 0)
+    return values
+
+
+def _descriptions(table: Columns, rows: _Array, frame: int) -> Messages:
+    table = table.take(rows)
+    names = ("requested_bytes", "allocated_bytes")
+    numbers: list[tuple[int, _Array]] = [
+        (number, _value(table, name)) for number, name in enumerate(names, start=1)
+    ]
+    numbers += [
+        (4, _value(table, "allocation_id")),
+        (5, table.array("has_single_reference").astype(np.int64)),
+        (6, _value(table, "address").astype(np.uint64)),
+    ]
+    return allocation_descriptions(numbers, _text(3, table.names("allocator")), frame)
+
+
+def _outputs(table: Columns) -> _PerRun:
+    held = table.array("has_allocation")
+    buffers = _descriptions(table, np.flatnonzero(held), 4)
+    described = table.array("has_description")
+    tensors = tensor_descriptions(
+        table.names("data_type").take(described),
+        table.names("shape").take(described),
+        buffers.at(_places(held)[described]),
+        3,
+    )
+    fields: list[Field] = [Number(1, table.array("slot")), tensors.at(_places(described))]
+    return _PerRun(table.array("op_run_id"), encode(table.rows, fields, frame=7))
+
+
+def _places(chosen: _Array) -> npt.NDArray[np.int64]:
+    """The number of each chosen row among them, -1 for the others."""
+    return np.where(chosen, np.cumsum(chosen) - 1, -1)
+
+
+def _references(table: Columns) -> _PerRun:
+    every = np.arange(table.rows)
+    return _PerRun(table.array("op_run_id"), _descriptions(table, every, 11))
+
+
+def _memory(profile: Profile) -> _PerRun:
+    table, records = profile.columns("op_memory"), profile.columns("op_allocations")
+    owner, order = _owners(table, records)
+    each = encode(
+        records.rows,
+        [
+            Number(1, _micros(profile, records.array("time_ps"))[order]),
+            Number(2, records.array("bytes")[order]),
+        ],
+        frame=6,
+    )
+    first = np.searchsorted(owner, np.arange(table.rows + 1))
+    sizes = {"total_bytes": 2, "peak_bytes": 3, "live_bytes": 4, "allocator_bytes_in_use": 5}
+    fields: list[Field] = [_text(1, table.names("allocator")), each.of(first)]
+    fields += [Number(number, table.array(name)) for name, number in sizes.items()]
+    return _PerRun(table.array("op_run_id"), encode(table.rows, fields, frame=6))
+
+
+def _owners(table: Columns, records: Columns) -> tuple[_Array, _Array]:
+    """The row of ``table`` of each record, ascending, and the records in that order.
+
+    Of two entries of one execution for one allocator the first has all records.
+    """
+    codes = {name: code for code, name in enumerate(table.names("allocator").values)}
+    names = records.names("allocator")
+    code = np.array([codes.get(name, -1) for name in (*names.values, "")], np.int64)[names.codes]
+    width = len(codes) + 1
+    keys = table.array("op_run_id") * width + table.names("allocator").codes
+    by_key = np.argsort(keys, kind="stable")
+    wanted = records.array("op_run_id") * width + code
+    owner = by_key[np.searchsorted(keys[by_key], wanted)] if records.rows else wanted
+    order = np.argsort(owner, kind="stable")
+    return owner[order], order
+
+
+def _micros(profile: Profile, time_ps: _Array) -> npt.NDArray[np.int64]:
+    """Microseconds since the epoch, as written: the profile's clock begins at the earliest start.
+
+    What stands at 0 where that is no whole microsecond had no time.
+    """
+    times = profile.columns("op_times")
+    nanos, micros = times.array("all_start_nanos"), times.array("all_start_micros")
+    when = np.where(nanos != 0, nanos, micros * 1000)
+    zero = int(when[when != 0].min(initial=np.iinfo(np.int64).max)) if when.any() else 0
+    since = time_ps // 1000 + zero
+    found: npt.NDArray[np.int64] = np.where((time_ps == 0) & (zero % 1000 != 0), 0, since // 1000)
+    return found
+
+
+def _memory_stats(profile: Profile) -> _PerRun:
+    table, kept = profile.columns("op_memory_stats"), profile.columns("op_persistent")
+    owner = table.array("op_run_id")
+    fields: list[Field] = []
+    sizes = {
+        "temp_bytes": 1, "device_temp_bytes": 2,
+        "persistent_bytes": 3, "device_persistent_bytes": 4,
+    }  # fmt: skip
+    fields += [Number(number, table.array(name)) for name, number in sizes.items()]
+    on_device = kept.array("is_device")
+    for number, mine in ((5, ~on_device), (6, on_device)):
+        some = kept.take(mine)
+        first = np.append(np.searchsorted(some.array("op_run_id"), owner), some.rows)
+        fields.append(Numbers(number, some.array("allocation_id"), first))
+    return _PerRun(owner, encode(table.rows, fields, frame=12))

@@ -1,0 +1,173 @@
+"""StepStats of a profile of events: executions of ops, and what the allocators did for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.errors import NotFoundError
+from peakline.export.encode import Field, Messages, Number, Pool, encode
+from peakline.export.node_memory import node_memory
+from peakline.profile.columns import Columns, Names
+from peakline.profile.tables import empty_columns
+
+if TYPE_CHECKING:
+    from peakline.profile import Profile
+
+__all__ = ["START_NS", "executions_of_events"]
+
+_Array = npt.NDArray[Any]
+START_NS = 1_000_000_000
+"""Where the profile's clock begins: the tables do not tell when that was, and 0 is no time."""
+_TASK = "/job:localhost/replica:0/task:0"
+_OP = re.compile(r"([^\s:()]+):([A-Za-z_]\w*)")
+"""How TensorFlow's executors name what they run: ``scope/name:Type``."""
+_DERIVED = re.compile(
+    r"(?i)steps|xla modules|xla traceme|framework ops|framework name scope|source code|"
+    r"async xla ops|launch stats|overheads?|.*derived.*"
+)
+"""Lines of a device that repeat what others tell."""
+_STREAM = re.compile(r"(?i)stream\s*#?\s*(\w+)")
+
+
+def executions_of_events(profile: Profile) -> tuple[Names, _Array, Messages, Messages, _Array]:
+    """What `peakline.export.step_stats.executions` gives, of events.
+
+    Host threads: events that are named as executors name ops, or all of them where none is.
+    Devices: all events but those of derived lines, an entry for each of their streams. Memory of
+    an allocator's record goes to the execution that its op names and that was running, or last
+    ran; what belongs to none stands in executions of its own without length.
+    """
+    wanted = frozenset(("line_id", "name", "start_ps", "duration_ps"))
+    events = profile.columns("events", wanted)
+    lines, planes = profile.columns("lines"), profile.columns("planes")
+    device_of_line, thread_of_line = _devices(planes, lines)
+    named = [_OP.fullmatch(name) for name in events.names("name").values]
+    is_op = np.array([found is not None for found in named] + [False], np.bool_)
+    kinds = dict(
+        zip(planes.array("plane_id").tolist(), planes.names("kind").to_list(), strict=True)
+    )
+    on_host = np.array([kinds[plane] == "host" for plane in lines.array("plane_id").tolist()])
+    told = np.array([name is not None for name in device_of_line], np.bool_)
+    line, codes = events.array("line_id"), events.names("name").codes
+    host = on_host[line]
+    ops = is_op[codes]
+    chosen = told[line] & (~host | ops) if (ops & host).any() else told[line]
+    chosen &= events.is_valid("start_ps")
+    rows = np.flatnonzero(chosen)
+    if not rows.size:
+        raise NotFoundError(f"{profile.path}: no executions of ops on host or device lines")
+    devices = list(dict.fromkeys(name for name in device_of_line if name is not None))
+    entry_of_line = np.array([devices.index(n) if n is not None else -1 for n in device_of_line])
+    start = events.array("start_ps")[rows]
+    order = np.lexsort((start, entry_of_line[line[rows]]))
+    rows, start = rows[order], start[order]
+    entry, thread = entry_of_line[line[rows]], thread_of_line[line[rows]]
+    end = start + np.maximum(events.array("duration_ps")[rows], 0)
+    node, label = _texts(events.names("name").values, named)
+    codes = codes[rows]
+    memory = node_memory(_records(profile), Names(codes, node), start, end)
+    more = memory.others
+    # Memory of no execution stands in an entry of its own, behind all others.
+    codes = np.append(codes, len(node) + np.arange(len(more))).astype(np.int32)
+    start = np.append(start, memory.start_of_others)
+    length = np.append(end - start[: end.size], np.zeros(len(more), np.int64))
+    entry = np.append(entry, np.full(len(more), len(devices)))
+    thread = np.append(thread, np.zeros(len(more), np.int64))
+    fields: list[Field] = [
+        Pool(1, [*node, *more]).of(codes),
+        *_times(start, length),
+        Number(10, thread),
+        Pool(8, [*label, *(f"{name} = unknown()" for name in more)]).of(codes),
+        *memory.fields(START_NS),
+    ]
+    nodes = encode(entry.size, fields, frame=2)
+    threads, first_thread = _threads(lines, entry_of_line, thread_of_line, len(devices))
+    if more:
+        devices.append(next((name for name in devices if "CPU" in name), devices[0]))
+        first_thread = np.append(first_thread, first_thread[-1])
+    first = np.searchsorted(entry, np.arange(len(devices) + 1))
+    # Two entries may have one device.
+    names = Names(np.arange(len(devices), dtype=np.int32), devices)
+    return names, first, nodes, threads, first_thread
+
+
+def _records(profile: Profile) -> Columns:
+    """What allocators did over time; nothing where the profile is one moment."""
+    if profile.is_derived("allocator_events") or "allocator_events" not in profile.tables:
+        return empty_columns("allocator_events")
+    return profile.columns("allocator_events")
+
+
+def _devices(planes: Columns, lines: Columns) -> tuple[list[str | None], npt.NDArray[np.int64]]:
+    """The device and thread number of every line; None for a line that is no device's own."""
+    kinds = dict(
+        zip(
+            planes.array("plane_id").tolist(),
+            zip(planes.names("kind").to_list(), planes.names("name").to_list(), strict=True),
+            strict=True,
+        )
+    )
+    found: list[str | None] = []
+    for plane, name in zip(
+        lines.array("plane_id").tolist(), lines.names("name").to_list(), strict=True
+    ):
+        kind, device = kinds[plane]
+        if kind == "host":
+            found.append(f"{_TASK}/device:CPU:0")
+        elif kind != "device" or _DERIVED.fullmatch(name or ""):
+            found.append(None)
+        else:
+            stream = _STREAM.match(name or "")
+            where = device if (device or "").startswith("/") else f"/device:{device}"
+            found.append(f"{where}/stream:{stream[1]}" if stream else f"{_TASK}{where}")
+    # Threads of step_stats.proto have 32 bits.
+    own = lines.array("native_id") & 0xFFFFFFFF
+    threads = np.where(lines.is_valid("native_id"), own, lines.array("line_id"))
+    if np.unique(threads).size < threads.size:
+        threads = lines.array("line_id")
+    return found, threads.astype(np.int64)
+
+
+def _texts(
+    names: Sequence[str], named: Sequence[re.Match[str] | None]
+) -> tuple[list[str], list[str]]:
+    """Node name and label of every name of an event."""
+    nodes, labels = [], []
+    for name, found in zip(names, named, strict=True):
+        node, op = (found[1], found[2]) if found else (name, "unknown")
+        nodes.append(node)
+        labels.append(f"{node} = {op}()")
+    return nodes, labels
+
+
+def _times(start_ps: _Array, length_ps: _Array) -> list[Field]:
+    """When each execution began and how long it took, in micros and nanos."""
+    start = start_ps // 1000 + START_NS
+    length = (start_ps + length_ps) // 1000 - start_ps // 1000
+    return [
+        Number(2, start // 1000),
+        Number(4, length // 1000),
+        Number(5, length // 1000),
+        Number(9, start // 1000),
+        Number(13, start),
+        Number(15, length),
+        Number(16, length),
+        Number(17, start),
+    ]
+
+
+def _threads(
+    lines: Columns, entry_of_line: _Array, thread_of_line: _Array, devices: int
+) -> tuple[Messages, _Array]:
+    """The names of the threads, and the first of each device."""
+    own = np.flatnonzero(entry_of_line >= 0)
+    own = own[np.argsort(entry_of_line[own], kind="stable")]
+    names = lines.names("name").take(own)
+    fields: list[Field] = [Number(1, thread_of_line[own]), Pool(2, names.values).of(names.codes)]
+    first = np.searchsorted(entry_of_line[own], np.arange(devices + 1))
+    return encode(own.size, fields, frame=3), first

@@ -1,0 +1,67 @@
+"""Element types and shapes of tensors, back from how the runtime spells them to their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline import schema
+from peakline.export.encode import Field, Messages, Number, Spans, encode
+from peakline.profile.columns import Names
+
+__all__ = ["allocation_descriptions", "data_types", "shapes", "tensor_descriptions"]
+
+_Array = npt.NDArray[Any]
+
+
+def data_types(names: Names) -> npt.NDArray[np.int64]:
+    """Numbers of ``tensorflow.DataType``; 0 for null and for what is no type."""
+    known = schema.POOL.FindEnumTypeByName("tensorflow.DataType").values_by_name
+    numbers = []
+    for name in names.values:
+        entry = known.get(f"DT_{name.upper()}")
+        plain = int(name) if entry is None and name.isdecimal() else 0
+        numbers.append(entry.number if entry is not None else plain)
+    found: npt.NDArray[np.int64] = np.array([*numbers, 0], np.int64)[names.codes]
+    return found
+
+
+def shapes(names: Names, number: int) -> Spans:
+    """Shapes such as ``[3, ?]`` as field ``number``; none where the text is null or no shape."""
+    messages = [_shape(text, number) for text in names.values]
+    bounds = np.cumsum([0, *map(len, messages)])
+    data = np.frombuffer(bytearray().join(messages), np.uint8)
+    return Messages(data, bounds).at(names.codes.astype(np.int64))
+
+
+def _shape(text: str, number: int) -> bytes:
+    shape: Any = schema.message("tensorflow.TensorShapeProto")()
+    if text == "<unknown>":
+        shape.unknown_rank = True
+    else:
+        inside = text.strip()[1:-1].strip()
+        sizes = [part.strip() for part in inside.split(",") if part.strip()] if inside else []
+        if not all(size == "?" or size.removeprefix("-").isdecimal() for size in sizes):
+            return b""
+        for size in sizes:
+            shape.dim.add(size=-1 if size == "?" else int(size))
+    content = shape.SerializeToString()
+    field = encode(1, [Spans.same(content, 1)], frame=number)
+    return field.data.tobytes()
+
+
+def allocation_descriptions(
+    numbers: Sequence[tuple[int, _Array]], allocator: Spans, frame: int
+) -> Messages:
+    """AllocationDescription messages as field ``frame``: the fields by their numbers."""
+    fields: list[Field] = [Number(number, values) for number, values in numbers]
+    return encode(numbers[0][1].size, [*fields, allocator], frame=frame)
+
+
+def tensor_descriptions(data_type: Names, shape: Names, allocation: Spans, frame: int) -> Messages:
+    """TensorDescription messages as field ``frame``."""
+    fields: list[Field] = [Number(1, data_types(data_type)), shapes(shape, 2), allocation]
+    return encode(len(data_type), fields, frame=frame)

@@ -1,0 +1,49 @@
+"""Exported RunMetadata is read by TensorFlow's own timeline and tfprof."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from peakline.schema import RunMetadata
+from tests.export.written import DATA, SESSION, written_file
+
+pytestmark = pytest.mark.conformance
+
+SOURCES = [SESSION, DATA / "sessions" / "jax_captured", DATA / "run_metadata" / "tf1_cnn_2.pb.gz"]
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """Per source: what was written, and what TensorFlow made of it."""
+    folder = tmp_path_factory.mktemp("export")
+    files = []
+    for number, source in enumerate(SOURCES):
+        files.append(folder / f"{number}.pb")
+        files[-1].write_bytes(written_file(source, "run-metadata"))
+    script = Path(__file__).parent / "peers" / "read_export.py"
+    python = os.environ["PEAKLINE_PEERS_PYTHON"]
+    subprocess.run([python, script, folder / "results", *files], check=True, capture_output=True)
+    read = json.loads((folder / "results").read_text())
+    return [
+        (RunMetadata.FromString(file.read_bytes()), answer)
+        for file, answer in zip(files, read, strict=True)
+    ]
+
+
+def test_the_timeline_shows_every_execution_on_its_device(answers):
+    for metadata, answer in answers:
+        devices = metadata.step_stats.dev_stats
+        assert answer["executions"] == sum(len(device.node_stats) for device in devices) > 0
+        assert {f"{device.device} Compute" for device in devices} <= set(answer["processes"])
+
+
+def test_tfprof_counts_time_and_memory(answers):
+    for _, answer in answers[::2]:
+        assert answer["counted"] > 0
+        assert answer["micros"] > 0
+        assert answer["bytes"] > 0

@@ -1,0 +1,119 @@
+"""Slow, obvious readers of the two trace formats: every event as a tuple, times in picoseconds or
+nanoseconds after the earliest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from fractions import Fraction
+
+from peakline import schema
+
+__all__ = ["ChromeEvents", "PerfettoEvents"]
+
+
+class _Pairs(dict):
+    """An object of JSON that keeps keys that occur twice."""
+
+    def __init__(self, pairs) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+
+def _ps(microseconds):
+    return int(Fraction(microseconds) * 1_000_000)
+
+
+class ChromeEvents:
+    """What a Chrome trace says; numbers are read exactly."""
+
+    def __init__(self, content: bytes) -> None:
+        document = json.loads(content, parse_float=str, object_pairs_hook=_Pairs)
+        self.rows = document["traceEvents"]
+        self.zero = min(_ps(row["ts"]) for row in self.rows if "ts" in row)
+        self.owners = {
+            (row["pid"], row.get("tid"), row["name"]): row["args"].get("name")
+            for row in self.rows
+            if row["ph"] == "M"
+        }
+
+    def of(self, *phases):
+        return [row for row in self.rows if row["ph"] in phases]
+
+    def line(self, row):
+        return self.owners[row["pid"], row["tid"], "thread_name"] or f"line {row['tid']}"
+
+    def slices(self):
+        """Line, name, start, end (ns), category, arguments."""
+        found = Counter()
+        for row in self.of("X", "i"):
+            start = _ps(row["ts"]) - self.zero
+            end = start + _ps(row.get("dur", 0))
+            args = tuple((k, v) for k, v in row["args"].pairs if k != "group_id")
+            found[
+                self.line(row), row["name"], start // 1000, end // 1000, row.get("cat", ""), args
+            ] += 1
+        return found
+
+    def counters(self):
+        found = defaultdict(list)
+        for row in self.of("C"):
+            for series, value in row["args"].items():
+                when = (_ps(row["ts"]) - self.zero) // 1000
+                found[row["name"], series].append((when, float(value)))
+        return dict(found)
+
+
+class PerfettoEvents:
+    """What a Perfetto trace says, read packet by packet; asserts that slices nest."""
+
+    def __init__(self, content: bytes) -> None:
+        self.tracks = {}
+        self.slices = Counter()
+        self.counters = defaultdict(list)
+        self.flows = defaultdict(list)
+        texts = defaultdict(dict)
+        open_slices = defaultdict(list)
+        last = Counter()
+        for packet in schema.Trace.FromString(content).packet:
+            assert packet.trusted_packet_sequence_id == 1
+            for kind in ("event_names", "event_categories", "debug_annotation_names"):
+                texts[kind].update((e.iid, e.name) for e in getattr(packet.interned_data, kind))
+            texts["values"].update(
+                (e.iid, e.str.decode()) for e in packet.interned_data.debug_annotation_string_values
+            )
+            if packet.HasField("track_descriptor"):
+                self.tracks[packet.track_descriptor.uuid] = packet.track_descriptor
+            if not packet.HasField("track_event"):
+                continue
+            event = packet.track_event
+            track = self.tracks[event.track_uuid]
+            if event.type in {event.TYPE_SLICE_BEGIN, event.TYPE_SLICE_END}:
+                assert last[event.track_uuid] <= packet.timestamp
+                last[event.track_uuid] = packet.timestamp
+            if event.type == event.TYPE_COUNTER:
+                value = getattr(event, event.WhichOneof("counter_value_field"))
+                self.counters[track.name].append((packet.timestamp, value))
+                continue
+            for flow in event.flow_ids:
+                name = texts["event_names"].get(event.name_iid)
+                self.flows[flow].append((track.name, packet.timestamp, name))
+            if event.type == event.TYPE_SLICE_END:
+                start, begun = open_slices[event.track_uuid].pop()
+            else:
+                begun, start = event, packet.timestamp
+            if event.type == event.TYPE_SLICE_BEGIN:
+                open_slices[event.track_uuid].append((packet.timestamp, event))
+            else:
+                args = tuple(
+                    (
+                        texts["debug_annotation_names"][a.name_iid],
+                        texts["values"][a.string_value_iid],
+                    )
+                    for a in begun.debug_annotations
+                )
+                category = ",".join(texts["event_categories"][c] for c in begun.category_iids)
+                name = texts["event_names"][begun.name_iid]
+                self.slices[track.name, name, start, packet.timestamp, category, args] += 1
+        assert not any(open_slices.values())

@@ -1,0 +1,27 @@
+"""What an export wrote, and the samples that are exported."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import peakline
+from peakline.export import Options, export
+
+__all__ = ["DATA", "KINETO", "SESSION", "written", "written_file"]
+
+DATA = Path(__file__).parent.parent / "data"
+SESSION = DATA / "sessions" / "tf2_cnn"
+KINETO = DATA / "chrome_trace" / "noleak.pt.trace.json.gz"
+
+
+def written(profile, target, **options):
+    """The bytes of a target of one file."""
+    stream = io.BytesIO()
+    export(profile, target, lambda write, _name="": write(stream), Options(**options))
+    return stream.getvalue()
+
+
+def written_file(path, target, **options):
+    with peakline.open(str(path)) as profile:
+        return written(profile, target, **options)
