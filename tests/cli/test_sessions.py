@@ -14,7 +14,7 @@ def test_every_session_and_run_newest_first(peakline, sessions):
     assert rows["tf2_multihost/2026_11_20_17_33_46"] == {
         "session_id": "tf2_multihost/2026_11_20_17_33_46",
         "hosts": ["localhost_47507", "localhost_56665"],
-        "tools": ["memory_profile", "trace_viewer"],
+        "tools": ["memory_findings", "memory_profile", "trace_viewer"],
     }
     assert rows["jax_cpu/2026_11_20_17_20_28"]["tools"] == ["trace_viewer"]
 
@@ -24,7 +24,13 @@ def test_a_table_for_people(peakline, sessions):
     assert run.code == 0
     head, row = run.out.splitlines()
     assert head.split() == ["session", "hosts", "tools"]
-    assert row.split() == ["2026_11_20_16_57_05", "vm", "memory_profile,", "trace_viewer"]
+    assert row.split() == [
+        "2026_11_20_16_57_05",
+        "vm",
+        "memory_findings,",
+        "memory_profile,",
+        "trace_viewer",
+    ]
 
 
 def test_many_hosts_are_cut_in_the_table_only(peakline, tmp_path):

@@ -76,7 +76,7 @@ def _show(profile: Profile, consumer: int, *, check: bool, as_json: bool) -> lis
     if as_json:
         print_json(_document(profile, summary, broken))
     elif not summary.graphs:
-        from peakline.cli.text import one_line
+        from peakline.text import one_line
 
         print(one_line(f"{profile.path}: no graph in this profile"))
     else:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from peakline.analysis.graph.rules import RULES
 from peakline.cli.screen import indented, plain_table, show
-from peakline.cli.text import one_line
+from peakline.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

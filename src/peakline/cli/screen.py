@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from peakline.cli.text import one_line
+from peakline.text import one_line
 
 __all__ = ["indented", "plain_table", "show"]
 

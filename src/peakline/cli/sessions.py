@@ -9,8 +9,8 @@ import typer
 
 from peakline.cli.options import Json, Strict
 from peakline.cli.output import print_json
-from peakline.cli.text import one_line
 from peakline.errors import NotFoundError, StrictError, UsageError
+from peakline.text import one_line
 
 if TYPE_CHECKING:
     from peakline.repository import Repository

@@ -18,12 +18,12 @@ from peakline.cli.options import (
     PathArgument,
     SessionId,
     Strict,
-    parse_size,
     print_warnings,
 )
 from peakline.cli.output import deliver
 from peakline.errors import UsageError
 from peakline.profile.rows import cell_text, row_batches, write_csv, write_json
+from peakline.text import parse_size
 
 if TYPE_CHECKING:
     import pyarrow as pa

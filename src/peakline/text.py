@@ -1,0 +1,63 @@
+"""Sizes and times as people write and read them, and foreign text made fit to be shown."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from peakline.errors import UsageError
+
+__all__ = ["one_line", "parse_duration", "parse_size", "size_text", "time_text"]
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTPE]?)(i?)B?", re.IGNORECASE | re.ASCII)
+_DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(ms|s|min|m|h)", re.IGNORECASE | re.ASCII)
+_UNIT_MS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000}
+
+
+def parse_size(text: str) -> int:
+    """A size such as 10MB, 64KiB, 1.5GiB or 4096 in bytes; UsageError for anything else."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is no size; write 10MB, 64KiB, 1.5GiB or a number of bytes")
+    number, prefix, binary = match.groups()
+    power = " KMGTPE".index((prefix or " ").upper())
+    size: Decimal = Decimal(number) * (1024 if binary else 1000) ** power
+    return int(size)
+
+
+def parse_duration(text: str) -> int:
+    """A time such as 500ms, 2s, 1.5min or 1h in milliseconds; UsageError for anything else."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is no time; write 500ms, 2s, 5min or 1h")
+    return int(Decimal(match[1]) * _UNIT_MS[match[2].lower()])
+
+
+def size_text(size: float) -> str:
+    """A size with a binary unit and one decimal: ``73.0 MiB``; bytes below 1 KiB."""
+    if abs(size) < 1024:
+        return f"{size:.0f} B"
+    value, unit = size / 1024, "KiB"
+    for larger in ("MiB", "GiB", "TiB", "PiB", "EiB"):
+        if round(abs(value), 1) < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.1f} {unit}"
+
+
+def time_text(picoseconds: int) -> str:
+    """A time in milliseconds, from one second on in seconds: ``32.773 ms``, ``1.204 s``."""
+    if abs(picoseconds) < 10**12:
+        return f"{picoseconds / 10**9:.3f} ms"
+    return f"{picoseconds / 10**12:.3f} s"
+
+
+def one_line(text: str) -> str:
+    """``text`` without line breaks or control characters, which are spelled as escapes.
+
+    Names come from files that anyone may have written; a terminal must not obey them.
+    """
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )

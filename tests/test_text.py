@@ -1,0 +1,76 @@
+"""Sizes and times as people read and write them, and foreign text."""
+
+import pytest
+
+from peakline.errors import UsageError
+from peakline.text import one_line, parse_duration, parse_size, size_text, time_text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (-1536, "-1.5 KiB"),
+        (1024**2 - 1, "1.0 MiB"),  # not 1024.0 KiB
+        (76_584_448, "73.0 MiB"),
+        (2**63 - 1, "8.0 EiB"),
+    ],
+)
+def test_a_size_is_told_in_the_unit_that_fits(size, text):
+    assert size_text(size) == text
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [(0, "0.000 ms"), (32_773_136_000, "32.773 ms"), (1_204_000_000_000, "1.204 s")],
+)
+def test_a_time_is_told_in_milliseconds_or_seconds(time, text):
+    assert time_text(time) == text
+
+
+def test_foreign_text_cannot_steer_a_terminal():
+    assert one_line("a\nb\x1b[31m\u202e") == "a\\nb\\x1b[31m\\u202e"
+    assert one_line("größe ≤ 3") == "größe ≤ 3"
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("500ms", 500),
+        ("2s", 2000),
+        ("1.5s", 1500),
+        ("1m", 60_000),
+        ("5 min", 300_000),
+        ("2S", 2000),
+        ("1h", 3_600_000),
+        ("0s", 0),
+        ("0.0001s", 0),
+    ],
+)
+def test_times_have_units(text, milliseconds):
+    assert parse_duration(text) == milliseconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "2", "s", "-1s", "1d", "2 days", "1e3s", "inf", "1 2s", "0x1s", "9" * 40 + "s", "\u0661s"],
+)
+def test_anything_else_is_no_time(text):
+    with pytest.raises(UsageError, match="is no time"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4096", 4096), ("10MB", 10**7), ("64KiB", 65536), ("1.5 GiB", 3 << 29), ("1k", 1000)],
+)
+def test_sizes_have_binary_and_decimal_units(text, size):
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1", "1e3", "10 bytes", "1.5.5MB", "\u0661GB"])
+def test_anything_else_is_no_size(text):
+    with pytest.raises(UsageError, match="is no size"):
+        parse_size(text)
