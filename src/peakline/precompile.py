@@ -11,8 +11,14 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from peakline.api import Profile
 
 __all__ = ["main"]
 
@@ -29,15 +35,30 @@ _STATS = (
     "tf_op",
     "allocator_name",
 )
+_NAMES = (
+    "train",
+    "MemoryAllocation",
+    "MemoryDeallocation",
+    "work",
+    "ThreadpoolListener::StartRegion",
+    "ThreadpoolListener::StopRegion",
+)
 
 
 def _tiny_profile() -> bytes:
-    """Two steps with an allocation and its end each, handed from one thread to another."""
+    """Two steps with allocations and their ends, some handed from one thread to another."""
     from peakline.schema import XSpace
+
+    def record(line: Any, metadata: int, offset: int) -> None:
+        event = line.events.add(metadata_id=metadata, offset_ps=offset)
+        for number in (6, 7, 8):
+            event.stats.add(metadata_id=number, int64_value=64)
+        event.stats.add(metadata_id=9, str_value="op")
+        event.stats.add(metadata_id=10, ref_value=10)
 
     space = XSpace()
     plane = space.planes.add(name="/host:CPU")
-    for number, name in enumerate(("train", "MemoryAllocation", "MemoryDeallocation", "work")):
+    for number, name in enumerate(_NAMES):
         plane.event_metadata[number].name = name
     for number, name in enumerate(_STATS):
         plane.stat_metadata[number].name = name
@@ -46,15 +67,15 @@ def _tiny_profile() -> bytes:
         step = line.events.add(metadata_id=0, offset_ps=start, duration_ps=100)
         for number in range(4):
             step.stats.add(metadata_id=number, int64_value=1)
+        record(line, 1, start + 50)
+        record(line, 2, start + 60)
         other = line.events.add(metadata_id=3, offset_ps=start + 200, duration_ps=100)
         for number in (4, 5):
             other.stats.add(metadata_id=number, int64_value=1)
-        for metadata, offset in ((1, start + 210), (2, start + 220)):
-            event = line.events.add(metadata_id=metadata, offset_ps=offset)
-            for number in (6, 7, 8):
-                event.stats.add(metadata_id=number, int64_value=64)
-            event.stats.add(metadata_id=9, str_value="op")
-            event.stats.add(metadata_id=10, ref_value=10)
+        record(line, 1, start + 210)
+        record(line, 2, start + 220)
+        for metadata, offset in ((4, start + 230), (5, start + 240)):
+            line.events.add(metadata_id=metadata, offset_ps=offset)
     return space.SerializeToString()
 
 
@@ -107,12 +128,48 @@ _SCANNED_FIRST = frozenset(("log", "chrome_trace"))
 """Formats whose own scanner is what the other process compiles first."""
 
 
+@contextmanager
+def _interpreted(*kernels: tuple[ModuleType, str]) -> Iterator[None]:
+    """Run the block with ``kernels``, each a module and its name there, interpreted."""
+    compiled = [vars(module)[name] for module, name in kernels]
+    for (module, name), kernel in zip(kernels, compiled, strict=True):
+        vars(module)[name] = kernel.py_func
+    try:
+        yield
+    finally:
+        for (module, name), kernel in zip(kernels, compiled, strict=True):
+            vars(module)[name] = kernel
+
+
+def _compile_answers(profile: Profile) -> None:
+    """Have compiled what the memory answer and the memory tool need, the last of it first.
+
+    The other process begins with the first of it at about the time when this one gets here; so
+    they meet in the middle, and neither compiles what the other is compiling.
+    """
+    from peakline.analysis import churn, lifetimes, signature_kernels, usage
+    from peakline.analysis.memory import explain_memory
+
+    events, steps = profile.columns("allocator_events"), profile.columns("steps")
+    with _interpreted(
+        (lifetimes, "_match"),
+        (lifetimes, "_hash"),
+        (usage, "_measure"),
+        (signature_kernels, "_number"),
+        (signature_kernels, "_mix"),
+        (churn, "count_churn"),
+    ):
+        explain_memory(events, steps)
+    explain_memory(events, steps)
+    if profile.format == "xplane":
+        profile.tool("memory_profile")
+
+
 def main() -> None:
     """Read a tiny profile whole, and answer what `peakline memory` and the tools answer."""
     import numpy as np
 
     import peakline
-    from peakline.analysis.memory import explain_memory
     from peakline.wire import walker
 
     form = sys.argv[1] if len(sys.argv) > 1 else "xplane"
@@ -123,15 +180,10 @@ def main() -> None:
         path = Path(folder) / "tiny"
         path.write_bytes(_TINY.get(form, _tiny_profile)())
         with peakline.open(str(path)) as profile:
-            events = profile.columns("allocator_events")
-            if profile.format == "xplane":
-                # What the first question is most likely to need comes first.
-                profile.tool("memory_profile")
-                explain_memory(events, profile.columns("steps"))
-                return
-            explain_memory(events, profile.columns("steps"))
-            for table in profile.tables:
-                profile.columns(table)
+            _compile_answers(profile)
+            if profile.format != "xplane":
+                for table in profile.tables:
+                    profile.columns(table)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,13 @@ def test_what_a_step_frees_of_its_own_and_what_lives_on():
     ]
 
 
+def test_memory_from_before_the_profile_was_not_handed_out_in_it():
+    rows = [alloc(1, 10, op="a", is_before=True), free(1), alloc(1, 30, op="b"), free(1)]
+    found = find(rows, steps_at(0, 4))
+    assert (found.allocations, found.bytes, found.same_step, found.short) == (1, 30, 1, 1)
+    assert [(one.signature.op, one.allocations) for one in found.signatures] == [("b", 1), ("a", 0)]
+
+
 def test_short_lived_is_counted_in_records():
     filler = [alloc(100 + n, 1, op="x") for n in range(SHORT)]
     soon = find([alloc(1, 10, op="a"), *filler[1:], free(1)], steps_at(0, 200))
@@ -71,6 +78,8 @@ def test_few_turns_or_few_bytes_are_not_told():
 @settings(max_examples=150, deadline=None)
 @given(records, st.lists(st.integers(0, 45), min_size=2, max_size=5, unique=True))
 def test_the_counts_equal_the_slow_ones(rows, bounds):
+    # Some of the buffers were there before.
+    rows = [row | ({"is_before": True} if n % 5 == 2 else {}) for n, row in enumerate(rows)]
     made = history(rows)
     steps = steps_at(*sorted(bounds))
     marks = tuple(find_marks(made, n, steps) for n in range(len(made.lifetimes.allocators)))

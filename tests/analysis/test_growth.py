@@ -6,7 +6,7 @@ from tests.analysis.histories import history, records, steps_at
 from tests.analysis.records import alloc, free
 
 from peakline.analysis.growth import find_growth
-from peakline.analysis.growth_findings import growth_findings
+from peakline.analysis.growth_findings import growth_findings, signatures_told
 from peakline.analysis.marks import find_marks
 from peakline.profile.tables import empty_columns
 from reference.memory_history import buffers, in_use, live_bytes
@@ -77,6 +77,54 @@ def test_a_leak_is_named_with_its_rate_its_first_step_and_what_is_left():
     (row,) = evidence["rows"]
     assert (row["op"], row["bytes_per_step"], row["rises"]) == ("hidden", 8 * KIB, 12)
     assert "hidden float [4, 4]" in finding.title
+    left = (1000 * KIB - peak) // (8 * KIB)
+    assert finding.title.endswith(f"; the capacity is reached in about {left} more steps")
+
+
+@pytest.mark.parametrize(
+    ("room", "said"), [(7, "; the capacity is reached now"), (9, "in about 1 more step")]
+)
+def test_a_leak_that_has_no_room_left_says_so(room, said):
+    peak = (10 + 100 + 12 * 8) * KIB
+    rows, steps = training(12, lambda _: [keep(8 * KIB)], capacity=peak + room * KIB)
+    (finding,) = findings(rows, steps)
+    assert finding.title.endswith(said)
+    assert finding.evidence["steps_left"] == room // 8
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [(84_499, "in about 84,000 more steps"), (100_000, "in about 100,000 more steps"),
+     (100_001, "[4, 4]")],
+)  # fmt: skip
+def test_a_forecast_has_two_digits_and_does_not_reach_far(left, said):
+    peak = (10 + 100 + 12 * 8) * KIB
+    rows, steps = training(12, lambda _: [keep(8 * KIB)], capacity=peak + left * 8 * KIB)
+    (finding,) = findings(rows, steps)
+    assert finding.title.endswith(said)
+    assert finding.evidence["steps_left"] == left
+
+
+def test_a_leak_of_every_tenth_step_is_told_with_its_mean():
+    kept = [keep(2000 * KIB), keep(256, "handle", "[]")]
+    rows, steps = training(50, lambda step: kept if step % 10 == 0 else [])
+    (finding,) = findings(rows, steps)
+    assert finding.title.endswith(
+        ": about 200.0 KiB per step (2.0 MiB in 5 of 50 steps) more stay in memory since "
+        "step 0 (train 0): hidden float [4, 4]"
+    )
+    # What is nothing beside it is neither counted nor a row.
+    assert [row["op"] for row in finding.rows] == ["hidden"]
+    assert finding.evidence["bytes_per_step"] == round(200.025 * KIB)
+
+
+def test_constants_of_functions_that_are_traced_anew_are_told_as_such():
+    made = keep(8 * KIB, "truediv/_0__cf__12", "") | {"data_type": ""}
+    rows, steps = training(12, lambda step: [made | {"allocated_bytes": 8 * KIB + step}])
+    (finding,) = findings(rows, steps)
+    assert finding.title.endswith("since step 0 (train 0): truediv/_0__cf__12")
+    assert "traced anew in each step" in finding.suggestion
+    assert "`input_signature`" in finding.suggestion
 
 
 def test_related_leaks_are_one_finding_the_largest_first():
@@ -178,6 +226,56 @@ def test_memory_that_rose_once_and_stayed():
     assert [row["op"] for row in finding.rows] == ["slot", "v"]
 
 
+def renewed(rows, step, freed):
+    """``rows`` where step ``step`` also frees buffers of the sizes ``freed`` from before."""
+    at = 100 * step + 50
+    old = [free(900 + n, size, time_ps=at + n) for n, size in enumerate(freed)]
+    return sorted(rows + old, key=lambda row: row["time_ps"])
+
+
+def test_what_takes_the_place_of_memory_from_before_the_profile_is_no_rise():
+    made = [keep(30 * KIB, "slot"), keep(12 * KIB, "constant", "[9]")]
+    rows, steps = training(14, lambda step: made if step == 6 else [])
+    (finding,) = findings(renewed(rows, 6, [12 * KIB]), steps)
+    assert finding.evidence["kept_bytes"] == 30 * KIB
+    assert [row["op"] for row in finding.rows] == ["slot"]
+    assert "30.0 KiB" in finding.title
+    # Freed in another step, or of another size, it made no room for this one.
+    for at, size in ((9, 12 * KIB), (6, 11 * KIB)):
+        (finding,) = findings(renewed(rows, at, [size]), steps)
+        assert finding.evidence["kept_bytes"] == 42 * KIB
+    assert findings(renewed(rows, 6, [12 * KIB, 30 * KIB]), steps) == []
+
+
+def test_each_old_buffer_makes_room_for_one_new_one():
+    rows, steps = training(14, lambda step: [keep(15 * KIB, "slot")] * 3 if step == 6 else [])
+    (finding,) = findings(renewed(rows, 6, [15 * KIB]), steps)
+    assert finding.rows[0]["kept_bytes"] == finding.evidence["kept_bytes"] == 30 * KIB
+
+
+def test_of_several_that_may_have_taken_the_place_it_is_the_smallest_that_did():
+    made = [keep(10 * KIB, "slot"), keep(10 * KIB, "slot"), keep(10 * KIB, "weight", "[9]")]
+    rows, steps = training(14, lambda step: made if step == 6 else [])
+    (finding,) = findings(renewed(rows, 6, [10 * KIB]), steps)
+    assert [(row["op"], row["kept_bytes"]) for row in finding.rows] == [("slot", 20 * KIB)]
+
+
+def test_what_a_source_says_was_there_before_makes_room_as_well():
+    made = [keep(30 * KIB, "slot"), keep(12 * KIB, "constant", "[9]")]
+    rows, steps = training(14, lambda step: made if step == 6 else [])
+    old = alloc(900, 12 * KIB, op="(before profile)", is_before=True, time_ps=0)
+    (finding,) = findings([old, *renewed(rows, 6, [12 * KIB])], steps)
+    assert finding.evidence["kept_bytes"] == 30 * KIB
+
+
+def test_a_trifle_beside_the_rise_is_not_told():
+    made = [keep(30 * KIB, "slot"), keep(8, "number", "[9]")]
+    rows, steps = training(14, lambda step: made if step == 6 else [])
+    (finding,) = findings(rows, steps)
+    assert finding.evidence["kept_bytes"] == 30 * KIB
+    assert len(finding.rows) == 1
+
+
 @pytest.mark.parametrize("step", [0, 1, 12, 13])
 def test_memory_that_rises_in_warm_up_or_at_the_very_end_is_not_told(step):
     rows, steps = training(14, lambda at: [keep(8 * KIB)] if at == step else [])
@@ -199,6 +297,55 @@ def test_a_sawtooth():
     assert finding.evidence["height_bytes"] == 4 * 16 * KIB
 
 
+def test_sawteeth_that_are_released_together_are_one_finding_and_no_saving():
+    rows, steps = training(
+        23,
+        lambda _: [keep(32 * KIB, "grad/a"), keep(16 * KIB, "grad/b", "[8]")],
+        release=lambda step: step % 5 == 0,
+    )
+    made, growth = grow(rows, steps)
+    (finding,) = growth_findings(made, growth)
+    assert [row["op"] for row in finding.rows] == ["grad/a", "grad/b"]
+    assert finding.evidence["bytes_per_step"] == 48 * KIB
+    assert finding.evidence["height_bytes"] == 4 * 48 * KIB
+    assert finding.title.endswith(
+        ": grad/a float [4, 4] and 1 more gather 48.0 KiB per step and are released about every "
+        "5 steps: that adds up to 192.0 KiB to the peak"
+    )
+    told = signatures_told(made, 0, [finding])
+    ops = [made.signatures[int(code)].op for code in np.flatnonzero(told)]
+    assert sorted(ops) == ["grad/a", "grad/b"]
+
+
+def test_sawteeth_of_other_phases_are_findings_of_their_own():
+    rows, address = [], 1000
+    held = {"a": [], "b": []}
+    for step in range(40):
+        here = []
+        for op, at in (("a", 0), ("b", 3)):
+            if step % 6 == at:
+                here += [free(place) for place in held[op]]
+                held[op] = []
+            address += 1
+            held[op].append(address)
+            here.append(alloc(address, 16 * KIB, op=op, shape="[4]"))
+        rows += [row | {"time_ps": 100 * step + n} for n, row in enumerate(here)]
+    found = findings(rows, steps_at(*range(0, 4001, 100)))
+    assert sorted((one.kind, one.evidence["op"]) for one in found) == [
+        ("sawtooth", "a"),
+        ("sawtooth", "b"),
+    ]
+
+
+def test_irregular_teeth_have_no_period():
+    cleared = {4, 6, 14, 17, 20, 31, 33, 42}
+    rows, steps = training(45, lambda _: [keep(16 * KIB)], release=lambda step: step in cleared)
+    (finding,) = findings(rows, steps)
+    assert finding.evidence["period_steps"] is None
+    assert finding.evidence["bytes_per_step"] == 16 * KIB
+    assert "gathers 16.0 KiB per step and is released at irregular intervals" in finding.title
+
+
 def test_a_steady_run_has_no_findings_with_or_without_figures_and_steps():
     for capacity in (None, 10**9):
         rows, steps = training(
@@ -216,6 +363,24 @@ def test_more_steps_than_are_kept_are_thinned():
     assert (growth.stride, len(growth.marks)) == (3, 1000)
     (leak,) = growth.leaks
     assert leak.pattern.bytes_per_step == 8 * KIB
+    (finding,) = findings(rows, steps)
+    assert finding.evidence["steps"] == 3000
+
+
+def test_a_repetition_of_a_thinned_period_keeps_its_number():
+    rows = []
+    for step in range(3000):
+        rows += [alloc(1, 100 * KIB, op="a", shape="[1]"), alloc(2, KIB, op="b", shape="[1]")]
+        rows += [free(1), free(2)]
+        rows += [alloc(10 + step, 8 * KIB, op="hidden", shape="[4]")] if step >= 1500 else []
+    (finding,) = findings(rows, empty_columns("steps"))
+    evidence = finding.evidence
+    assert evidence["steps_found_by"] == "period"
+    assert evidence["steps"] == pytest.approx(3000, abs=2)
+    assert evidence["since_step"] == pytest.approx(1500, abs=6)
+    assert evidence["since_step_name"] == str(evidence["since_step"])
+    assert "stay in memory with every repetition since repetition 15" in finding.title
+    assert "step" not in finding.title
 
 
 def test_one_step_tells_nothing():

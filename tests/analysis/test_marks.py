@@ -46,7 +46,7 @@ def test_the_period_is_found_where_there_are_no_steps():
     assert marks.found_by == "period"
     assert marks.rows.tolist() == [12 * turn for turn in range(1, 8)]
     assert marks.start == 0
-    assert marks.detail == "8 repetitions of about 6 allocations; each begins with a [1]"
+    assert marks.detail == "7 repetitions of about 6 allocations; each begins with a [1]"
     assert marks.label(3) == "3"
 
 
@@ -57,7 +57,7 @@ def test_a_turn_begins_where_the_least_is_in_memory():
         rows += [free(2), free(3)]
     # The first record of a turn cut off: now c, with b in memory, comes first.
     marks = find_marks(history(rows[3:]), 0, NONE)
-    assert marks.detail.endswith("each begins with a of 10 bytes")
+    assert marks.detail.endswith("each begins with a of 10 B")
 
 
 def test_setup_before_the_loop_and_odd_allocations_in_it_do_not_matter():
@@ -117,3 +117,4 @@ def test_thinned_marks_keep_the_last_one(stride):
     assert len(thin) == -(-21 // stride)
     assert (thin.rows[-1], thin.names[-1]) == (marks.rows[-1], "train 20")
     assert set(np.diff(thin.ids)) <= {stride}
+    assert [thin.number(place) for place in range(len(thin))] == list(thin.ids)

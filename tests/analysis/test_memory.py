@@ -1,10 +1,11 @@
 import pytest
 from tests.analysis.records import alloc, events, free
-from tests.profile.fake import columns_of
+from tests.profile.fake import FakeReader, columns_of
 
-from peakline.analysis.answer import Notice
+from peakline.analysis.answer import Notice, answer_memory
 from peakline.analysis.memory import explain_memory
 from peakline.errors import NotFoundError
+from peakline.profile import Profile
 
 STEPS = columns_of(
     "steps",
@@ -75,3 +76,30 @@ def test_notices_count_what_could_not_be_followed():
 def test_freeing_memory_from_before_the_profile_is_no_notice():
     rows = [alloc(1, 10, in_use_bytes=100), free(9, 50, in_use_bytes=50)]
     assert explain_memory(events(rows), STEPS).notices == ()
+
+
+def test_what_was_guessed_is_counted_once_however_often_it_is_asked():
+    rows = [row | {"allocator": name} for name in "ab" for row in (alloc(1, 5), alloc(1, 7))]
+    profile = Profile(FakeReader({"allocator_events": events(rows)}))
+    answer_memory(profile, allocator="a")
+    assert [(w.kind, w.count) for w in profile.warnings] == [("double_allocation", 1)]
+    # The other allocator's is another one.
+    for _ in range(2):
+        answer_memory(profile)
+        assert [(w.kind, w.count) for w in profile.warnings] == [("double_allocation", 2)]
+    # Each question has its own, and what it was told is not taken from those that follow.
+    shared = Profile(FakeReader({"allocator_events": events(rows)}))
+    for _ in range(2):
+        with shared.question() as warnings:
+            answer_memory(shared)
+            assert [(w.kind, w.count) for w in warnings()] == [("double_allocation", 2)]
+    answer_memory(shared)
+    assert [(w.kind, w.count) for w in shared.warnings] == [("double_allocation", 2)]
+
+
+@pytest.mark.parametrize("size", [-5, 2**48 + 1, 2**63 - 1])
+def test_a_size_that_no_memory_has_is_unknown_and_told(size):
+    answer = explain_memory(events([alloc(1, size, op="a"), alloc(2, 100, op="b")]), STEPS)
+    (peak,) = answer.allocators
+    assert (peak.peak_bytes, peak.live_at_end_bytes) == (100, 100)
+    assert [(notice.kind, notice.count) for notice in answer.notices] == [("implausible_size", 1)]

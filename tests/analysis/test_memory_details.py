@@ -1,8 +1,6 @@
 """All analyses together, as `explain_memory` gives them."""
 
 import json
-import math
-import time
 
 import numpy as np
 import pytest
@@ -11,11 +9,18 @@ from tests.analysis.histories import history, records, steps_at
 from tests.analysis.records import alloc, events, free
 
 import peakline
-from peakline.analysis.findings import Finding, size_text
+from peakline.analysis.churn import find_churn
+from peakline.analysis.findings import Finding
+from peakline.analysis.fragmentation import find_fragmentation
+from peakline.analysis.growth import find_growth
+from peakline.analysis.marks import find_marks
 from peakline.analysis.memory import explain_memory
 from peakline.analysis.op_use import read_op_use
-from peakline.analysis.peak import find_peaks
+from peakline.analysis.savings import find_savings
+from peakline.deadline import Deadline, within
+from peakline.errors import DeadlineError
 from peakline.profile.tables import empty_columns
+from peakline.text import size_text
 
 
 def test_rows_are_part_of_the_evidence_in_json_and_of_the_table():
@@ -111,24 +116,20 @@ def test_no_records_break_the_answer_and_its_json(rows):
                 assert saving.rows
 
 
-def test_all_findings_take_little_more_than_the_peak_alone():
+@pytest.mark.parametrize("analysis", ["all", "growth", "fragmentation", "savings", "churn"])
+def test_no_analysis_goes_on_when_nobody_waits_any_more(analysis):
     rows = []
-    for step in range(10):
-        for op in range(100):
-            rows.append(alloc(op % 30, 64, op=f"op{op}", shape=f"[{op}]", in_use_bytes=64))
-            rows.append(free(op % 30, 64, in_use_bytes=0))
-        del step
-    made = events(rows).take(np.tile(np.arange(2000), 500))
-    made.data["time_ps"] = np.arange(made.rows, dtype=np.int64)
-    steps = steps_at(*range(0, made.rows + 1, 2000))
-    explain_memory(events(rows), steps_at(0, 1000, 2000))  # compiled before the clock starts
-    # Wall time of a shared machine is noisy, so the best of three decides.
-    peak = whole = math.inf
-    for _ in range(3):
-        start = time.perf_counter()
-        find_peaks(made)
-        peak = min(peak, time.perf_counter() - start)
-        start = time.perf_counter()
-        explain_memory(made, steps)
-        whole = min(whole, time.perf_counter() - start)
-    assert whole < max(6 * peak, 0.8)
+    for step in range(12):
+        rows += [alloc(1, 100, op="work"), alloc(100 + step, 10, op="kept"), free(1)]
+    made, steps = history(rows), steps_at(*range(0, 37, 3))
+    marks = find_marks(made, 0, steps)
+    asked = {
+        "all": lambda: explain_memory(made.events, steps),
+        "growth": lambda: find_growth(made, 0, marks),
+        "fragmentation": lambda: find_fragmentation(made, 0),
+        "savings": lambda: find_savings(made, 0, marks),
+        "churn": lambda: find_churn(made, (marks,)),
+    }[analysis]
+    asked()
+    with within(Deadline(0)), pytest.raises(DeadlineError):
+        asked()

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from tests.analysis.histories import history, records
 from tests.analysis.records import alloc, free
 
+from peakline.analysis import moments
 from peakline.analysis.moments import find_high_moments, memory_at
 from peakline.analysis.peak import find_peaks
 from peakline.errors import NotFoundError
@@ -82,6 +83,28 @@ def test_no_more_than_asked_for_are_explained():
 def test_a_thousand_equal_moments_are_one():
     (only,) = find_high_moments(history(hill(("a", 9)) * 1000), 0)
     assert len(only.times_ps) == 256
+
+
+def test_one_late_moment_of_something_else_is_found_among_thousands():
+    usual = hill(("a", 50), ("b", 50))
+    rows = [*usual * 2000, *hill(("c", 49), ("d", 49)), *usual * 500]
+    first, other = find_high_moments(history(rows), 0)
+    assert (sizes(first.memory), len(first.times_ps)) == ({"a": 50, "b": 50}, 255)
+    # The moments that are compared are from the whole of the time.
+    assert first.times_ps[-1] > 9900
+    assert (sizes(other.memory), len(other.times_ps)) == ({"c": 49, "d": 49}, 1)
+
+
+def test_comparing_by_blocks_of_signatures_changes_nothing(monkeypatch):
+    rows = [
+        row
+        for n in range(6)
+        for row in hill(*((f"op{k}", 10) for k in range(10)), (f"own{n // 2}", 40))
+    ]
+    whole = find_high_moments(history(rows), 0)
+    assert [len(moment.times_ps) for moment in whole] == [2, 2, 2]
+    monkeypatch.setattr(moments, "_BLOCK", 3)
+    assert find_high_moments(history(rows), 0) == whole
 
 
 @settings(max_examples=150, deadline=None)

@@ -1,4 +1,8 @@
+from statistics import median
+
 import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.profile.fake import columns_of
 
 from peakline.analysis.op_use import read_op_use
@@ -52,3 +56,45 @@ def test_a_second_row_of_the_same_work_is_left_out():
     made = runs(("a", "Add", 0, 5), ("a", "Add", 0, 50))
     made.data["is_duplicate"] = np.array([False, True])
     assert read_op_use(made).costs == {"a": 5}
+
+
+def test_an_op_that_was_not_told_of_has_no_uses():
+    made = runs(("b", "Mul", 30, 1))
+    found = read_op_use(made, edges(("elsewhere", "b")))
+    assert "elsewhere" not in found.uses
+    assert "nowhere" not in found.uses
+    assert len(found.uses) == 0
+
+
+def reached(name, pairs, hands_on, found):
+    for source, target in pairs:
+        if source == name and target not in found:
+            found.add(target)
+            if target in hands_on:
+                reached(target, pairs, hands_on, found)
+    return found
+
+
+names = st.sampled_from("abcdef")
+made_runs = st.lists(
+    st.tuples(names, st.sampled_from(["Add", "Identity"]), st.integers(0, 50), st.integers(0, 9)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(made_runs, st.lists(st.tuples(names, names), min_size=1, max_size=12))
+def test_costs_and_uses_equal_the_slow_ones(rows, pairs):
+    found = read_op_use(runs(*rows), edges(*pairs))
+    ran = {name for name, *_ in rows}
+    hands_on = {name for name, kind, *_ in rows if kind == "Identity"}
+    assert found.costs == {
+        name: int(median([took for other, _, _, took in rows if other == name])) for name in ran
+    }
+    slow = {name: reached(name, pairs, hands_on, set()) for name in ran}
+    assert {name: times.tolist() for name, times in found.uses.items()} == {
+        name: sorted(start for other, _, start, _ in rows if other in readers)
+        for name, readers in slow.items()
+        if readers and readers <= ran
+    }

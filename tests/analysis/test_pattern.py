@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peakline.analysis import growth_kernels
+from peakline.analysis import trend
 from peakline.analysis.pattern import (
     CACHE,
     LEAK,
@@ -82,6 +82,31 @@ def test_a_sawtooth_that_ends_in_a_rise_is_no_leak():
     assert found.confidence == 1.0
 
 
+def test_a_sawtooth_with_irregular_teeth_has_its_rate_and_no_period():
+    # The short teeth count, and so do the steps that release what the one before left.
+    kept = [1, 1, 1, 1, 1, 1, 2, 3, 1, 1, 2, 3, 4, 1, 1, 1, 2, 3, 1, 1, 2, 1, 1, 2, 3]
+    kept += [4, 5, 6, 1, 1, 2, 1, 1, 1, 2, 3, 4, 5, 6, 1, 1, 2, 3, 1, 1, 1, 1, 2, 3, 1]
+    found = of(*(768 * count for count in kept))
+    assert (found.kind, found.bytes_per_step, found.bytes) == (SAWTOOTH, 768.0, 5 * 768)
+    assert found.period == 0
+    assert found.confidence == 0.9  # all but the first five steps
+
+
+def test_a_sawtooth_that_is_now_and_then_released_a_step_late_keeps_its_period():
+    lengths = [5, 5, 6, 5, 4, 5, 5, 5]
+    found = of(*(10 * step for length in lengths for step in range(length)))
+    assert (found.kind, found.bytes_per_step, found.period) == (SAWTOOTH, 10.0, 5)
+
+
+def test_a_leak_of_every_tenth_step_has_its_mean_rate():
+    found = of(*(200 * (1 + step // 10) for step in range(44)))
+    assert (found.kind, found.bytes_per_step, found.rises, found.sparse) == (LEAK, 20.0, 5, True)
+    assert not of(*(200 * (1 + step // 2) for step in range(44))).sparse
+    # Where every step changes something, the floor's few rises do not tell how many bring it.
+    noisy = of(*(10 * step + 35 * (step % 4 == 3) for step in range(40)))
+    assert (noisy.kind, noisy.sparse) == (LEAK, False)
+
+
 def test_a_sawtooth_on_a_leak_is_a_leak():
     found = of(*(10 * step + 8 * (step % 4) for step in range(32)))
     assert found.kind == LEAK
@@ -123,8 +148,8 @@ def test_ten_thousand_steps_take_little_time_and_give_the_slope_per_step():
 @given(st.lists(st.integers(-50, 50), max_size=25))
 def test_slope_and_concordance_equal_the_slow_ones(values):
     array = np.array(values, np.int64)
-    assert growth_kernels.median_slope(array) == pytest.approx(slope(values))
-    assert growth_kernels.concordance(array) == pytest.approx(concordance(values))
+    assert trend.median_slope(array) == pytest.approx(slope(values))
+    assert trend.concordance(array) == pytest.approx(concordance(values))
 
 
 @settings(max_examples=300, deadline=None)

@@ -6,11 +6,19 @@ from tests.analysis.histories import history, records, steps_at
 from tests.analysis.records import alloc, free
 
 from peakline.analysis.fragmentation import find_fragmentation
+from peakline.analysis.growth import find_growth
+from peakline.analysis.growth_findings import growth_findings, signatures_told
 from peakline.analysis.layout_findings import temporary_findings
 from peakline.analysis.marks import find_marks
 from peakline.analysis.op_use import OpUse
 from peakline.analysis.savings import find_savings
-from peakline.analysis.savings_kernels import peaks_without
+from peakline.analysis.savings_kernels import (
+    ALL,
+    ALL_BUT_ONE,
+    FROM_BEFORE,
+    OF_THE_STEP,
+    peaks_without,
+)
 from reference.memory_history import buffers, peak_without
 
 MIB = 1 << 20
@@ -114,15 +122,93 @@ def test_what_an_earlier_step_made_can_be_moved_away():
     rows = step(0, [alloc(1, 40, op="slot", shape="[4]")])
     rows += step(1, [alloc(2, 60, op="peak", shape="[6]"), free(2)])
     (saving,) = of(savings(rows, steps_at(0, 100, 200)), "offload")
-    assert (saving.title, saving.bytes) == ("slot [4]", 40)
+    assert saving.bytes == 40
+    assert saving.title == "slot [4] (when it is used is not recorded)"
+
+
+def kept_and_new():
+    """A signature of which every step keeps one buffer to the end, and makes a second one."""
+    filler = [alloc(7, 1, op="tick", shape="[1]"), free(7)] * 20
+    rows = []
+    for number in range(3):
+        rows += [
+            alloc(10 + number, 10, op="out", shape="[4]"),
+            alloc(20, 30, op="out", shape="[4]"),
+            *filler,
+            alloc(2, 60, op="peak", shape="[6]"),
+            free(2),
+            *filler,
+            free(20),
+        ]
+    timed = [row | {"time_ps": n} for n, row in enumerate(rows)]
+    length = len(timed) // 3
+    return timed, steps_at(0, length, 2 * length, 3 * length)
+
+
+def test_only_what_the_step_of_the_peak_made_can_be_made_again():
+    found = savings(*kept_and_new())
+    (again,), (away,) = of(found, "recompute"), of(found, "offload")
+    # At the peak there are two from earlier steps, and two of its own, one of which is kept.
+    assert (again.bytes, again.rows[0]["bytes"], again.rows[0]["count"]) == (40, 40, 2)
+    assert (away.bytes, away.rows[0]["bytes"], away.rows[0]["count"]) == (20, 20, 2)
+
+
+def test_what_has_a_finding_of_growth_is_no_saving():
+    rows = []
+    for number in range(12):
+        rows += [
+            alloc(100 + number, 4096, op="out", shape="[4]", data_type="float"),
+            alloc(50, 8192, op="out", shape="[8]"),
+            *[alloc(7, 1, op="tick", shape="[1]"), free(7)] * 10,
+            alloc(2, 60_000, op="peak", shape="[6]"),
+            free(2),
+            *[alloc(7, 1, op="tick", shape="[1]"), free(7)] * 10,
+            free(50),
+        ]
+    rows = [row | {"time_ps": n} for n, row in enumerate(rows)]
+    length = len(rows) // 12
+    made = history(rows)
+    marks = find_marks(made, 0, steps_at(*range(0, 13 * length, length)))
+    findings = growth_findings(made, find_growth(made, 0, marks))
+    assert [finding.kind for finding in findings] == ["leak"]
+    told = signatures_told(made, 0, findings)
+    assert [made.signatures[k].shape for k in np.flatnonzero(told)] == ["[4]"]
+    before, after = find_savings(made, 0, marks), find_savings(made, 0, marks, told=told)
+    assert {saving.kind for saving in before if "[4]" in saving.title} == {"offload", "older_copy"}
+    assert [saving for saving in before if "[4]" not in saving.title] == list(after)
+    assert {saving.kind for saving in after} == {"temporary", "recompute"}
+
+
+def copies(op):
+    """Three steps that each make a buffer of ``op`` and then free the last step's."""
+    rows = step(0, [alloc(1, 40, op=op, shape="[4]")])
+    rows += step(1, [alloc(2, 40, op=op, shape="[4]"), free(1)])
+    rows += step(2, [alloc(3, 40, op=op, shape="[4]"), free(2)])
+    return savings(rows, steps_at(0, 100, 200, 300))
 
 
 def test_older_copies_of_one_producer():
     rows = step(0, [alloc(1, 40, op="out", shape="[4]")])
-    rows += step(1, [alloc(2, 40, op="out", shape="[4]"), free(1)])
+    rows += step(1, [alloc(2, 40, op="out", shape="[4]"), free(1), free(2)])
     (saving,) = of(savings(rows, steps_at(0, 100, 200)), "older_copy")
     assert (saving.title, saving.bytes) == ("2 x out [4]", 39)
     assert saving.rows[0]["count"] == 2
+
+
+@pytest.mark.parametrize("op", ["out", "optimizer/ResourceApplyAdam_1"])
+def test_a_variables_old_content_cannot_be_dropped_or_moved_before_it_is_replaced(op):
+    found = copies(op)
+    assert of(found, "older_copy") == of(found, "offload") == []
+
+
+def test_slots_are_not_moved_away_while_the_optimizer_reads_them():
+    def at_the_peak(op):
+        rows = step(0, [alloc(1, 40, op="zeros", shape="[4]")])
+        rows += step(1, [alloc(2, 60, op=op, shape="[6]"), free(2)])
+        return of(savings(rows, steps_at(0, 100, 200)), "offload")
+
+    assert at_the_peak("optimizer/ResourceApplyAdam_1") == []
+    assert [saving.bytes for saving in at_the_peak("model/MatMul")] == [40]
 
 
 def test_half_the_batch():
@@ -170,7 +256,7 @@ def test_only_eligible_records_can_be_the_peak():
     rows = [alloc(1, 100, op="a"), free(1), alloc(2, 20, op="b"), free(2)] * 10
     eligible = np.array([False, False, True, True] * 10)
     (saving,) = of(savings(rows, eligible=eligible), "temporary")
-    assert saving.title == "b of 20 bytes"
+    assert saving.title == "b of 20 B"
 
 
 def test_memory_lost_in_pieces_is_a_saving_with_the_pins_behind_it():
@@ -186,6 +272,17 @@ def test_memory_lost_in_pieces_is_a_saving_with_the_pins_behind_it():
     (saving,) = of(found, "fragmentation")
     assert saving.rows[0]["op"] == "pin"
     assert saving.bytes > 0
+
+
+def test_pieces_that_did_little_harm_are_no_saving():
+    # Three holes: too few for a finding of fragmentation.
+    rows = [row for n in range(3) for row in (alloc(65 * n, 64), alloc(65 * n + 64, 1, op="pin"))]
+    rows += [*(free(65 * n) for n in range(3)), alloc(195, 150, op="train")]
+    made = history(rows)
+    found = find_fragmentation(made, 0)
+    assert found.pins.holes == 3
+    assert found.recoverable_bytes > 0.1 * found.peak_bytes
+    assert of(find_savings(made, 0, None, found), "fragmentation") == []
 
 
 def huge(size):
@@ -209,9 +306,19 @@ def test_a_small_one_is_not_told():
     assert temporary_findings(savings(step(0, body), steps_at(0, 99))) == []
 
 
+WHICH = {
+    "all": ALL,
+    "all but one": ALL_BUT_ONE,
+    "of the step": OF_THE_STEP,
+    "from before": FROM_BEFORE,
+}
+
+
 @settings(max_examples=200, deadline=None)
-@given(records, st.data())
-def test_what_would_be_left_equals_the_slow_answer(rows, data):
+@given(records, st.sets(st.integers(0, 45), max_size=4).map(sorted), st.data())
+def test_what_would_be_left_equals_the_slow_answer(rows, starts, data):
+    there = data.draw(st.sets(st.integers(0, len(rows) - 1), max_size=4))
+    rows = [row | ({"is_before": True} if n in there else {}) for n, row in enumerate(rows)]
     made = history(rows)
     keys = sorted({one.signature for one in buffers(rows)}, key=str)
     if not keys:
@@ -222,7 +329,11 @@ def test_what_would_be_left_equals_the_slow_answer(rows, data):
     number = data.draw(st.integers(0, len(made.lifetimes.allocators) - 1))
     groups = data.draw(
         st.lists(
-            st.tuples(st.sets(st.sampled_from(keys), min_size=1), st.integers(0, 3), st.booleans()),
+            st.tuples(
+                st.sets(st.sampled_from(keys), min_size=1),
+                st.integers(0, 3),
+                st.sampled_from(sorted(WHICH)),
+            ),
             min_size=1,
             max_size=4,
         )
@@ -238,16 +349,24 @@ def test_what_would_be_left_equals_the_slow_answer(rows, data):
         made.signatures.codes,
         made.allocated,
         made.used,
+        made.was_there,
+        np.array(starts, np.int64),
         made.measured,
         in_group,
         np.array([numerator for _, numerator, _ in groups], np.int64),
         np.full(len(groups), 3, np.int64),
-        np.array([older for _, _, older in groups], np.bool_),
+        np.array([WHICH[which] for _, _, which in groups], np.int8),
         peaks,
     )
     allocator = made.lifetimes.allocators[number]
-    for place, (chosen, numerator, older) in enumerate(groups):
+    for place, (chosen, numerator, which) in enumerate(groups):
         slow = peak_without(
-            rows, allocator, chosen, numerator=numerator, denominator=3, only_older=older
+            rows,
+            allocator,
+            chosen,
+            numerator=numerator,
+            denominator=3,
+            which=which,
+            starts=starts,
         )
         assert peaks[place] == slow

@@ -4,7 +4,14 @@ from hypothesis import given, settings
 from tests.analysis.histories import history, records
 from tests.analysis.records import alloc, events, free
 
-from peakline.analysis.signatures import dimensions, normal_shape, read_history, scope_of
+from peakline.analysis.signature_kernels import number_keys
+from peakline.analysis.signatures import (
+    dimensions,
+    normal_shape,
+    read_history,
+    scope_of,
+    split_by,
+)
 from peakline.profile.columns import Columns, Names
 from reference.memory_history import buffers, in_use, requested_of, size_of
 
@@ -55,7 +62,7 @@ def test_buffers_without_a_shape_are_told_apart_by_what_was_asked_for():
     found = history(rows)
     assert found.signatures.codes.tolist() == [0, 0, 1]
     assert [found.signatures[n].bytes for n in range(2)] == [8, 12]
-    assert found.signatures[1].title == "(no op) of 12 bytes"
+    assert found.signatures[1].title == "(no op) of 12 B"
 
 
 def test_equal_names_with_two_codes_are_one_signature_and_null_is_the_empty_name():
@@ -103,3 +110,38 @@ def test_the_history_equals_the_slow_one(rows):
         expected = np.array(in_use(rows, allocator))[own]
         assert found.used[own].tolist() == expected.tolist()
         assert all((rows[row].get("allocator") or "") == allocator for row in own)
+
+
+@pytest.mark.parametrize("distinct", [0, 1, 511, 512, 513, 2049, 9000])
+def test_keys_are_numbered_in_order_of_first_appearance(distinct):
+    chosen = np.random.default_rng(0).integers(0, max(distinct, 1), 3 * distinct)
+    chosen = np.concatenate([chosen, np.arange(distinct)])
+    keys = np.stack([chosen % 7, chosen // 7, -chosen], axis=1)
+    seen = {}
+    slow = [seen.setdefault(key, len(seen)) for key in map(tuple, keys.tolist())]
+    numbers, first = number_keys(keys)
+    assert numbers.tolist() == slow
+    assert [tuple(keys[row]) for row in first] == list(seen)
+    assert [slow.index(number) for number in range(min(len(seen), 50))] == first[:50].tolist()
+
+
+@pytest.mark.parametrize("count", [1, 3, 2**16 + 1])
+def test_places_by_number(count):
+    numbers = np.array([0, 2, 0, 2, 2], np.int32) % count
+    parts = split_by(numbers, count)
+    assert len(parts) == count
+    for number, part in enumerate(parts[:3]):
+        assert part.tolist() == np.flatnonzero(numbers == number).tolist()
+
+
+def test_the_last_record_with_all_figures_tells_the_capacity():
+    told = {"in_use_bytes": 5, "free_bytes": 7, "reserved_bytes": 1}
+    rows = [
+        alloc(1, 1, **told),
+        alloc(2, 1, in_use_bytes=6, free_bytes=14),
+        alloc(3, 1, in_use_bytes=9),
+        alloc(4, 1, allocator="z"),
+        alloc(5, 1, allocator="y", **told),
+    ]
+    found = read_history(events(rows))
+    assert found.capacities == (20, 13, None)

@@ -181,6 +181,9 @@ def churn(rows, starts, short):
 
     everything = buffers(rows)
     for one in everything:
+        found[one.signature]  # one from before the profile is told of, but not counted
+    everything = [one for one in everything if not rows[one.begin].get("is_before")]
+    for one in everything:
         row = found[one.signature]
         row[0] += 1
         row[1] += one.allocated
@@ -196,13 +199,22 @@ def churn(rows, starts, short):
             shape = spelled(row.get("shape") or "")
             names = tuple(row.get(name) or "" for name in ("op", "region_type", "data_type"))
             key = (row.get("allocator") or "", *names, shape, None if shape else requested_of(row))
-            found[key][0] += 1
-            found[key][1] += size_of(row)
+            found[key][0] += not row.get("is_before")
+            found[key][1] += 0 if row.get("is_before") else size_of(row)
     return {key: tuple(row) for key, row in found.items()}
 
 
-def peak_without(rows, allocator, shrunk, *, numerator=1, denominator=1, only_older=False):
-    """The largest memory in use if the buffers of the signatures ``shrunk`` were smaller."""
+def peak_without(rows, allocator, shrunk, *, numerator=1, denominator=1, which="all", starts=()):
+    """The largest memory in use if the buffers of the signatures ``shrunk`` were smaller.
+
+    ``which`` of them: ``all``, ``all but one``, ``of the step`` or ``from before`` it; the steps
+    begin at the records ``starts``.
+    """
+
+    def is_new(one, number):
+        is_before = rows[one.begin].get("is_before")
+        return not is_before and not any(one.begin < start <= number for start in starts)
+
     used = in_use(rows, allocator)
     reports = any(
         row.get("in_use_bytes") is not None and (row.get("allocator") or "") == allocator
@@ -216,9 +228,14 @@ def peak_without(rows, allocator, shrunk, *, numerator=1, denominator=1, only_ol
         if reports and row.get("in_use_bytes") is None:
             continue
         live = [
-            one.allocated for one in found if one.signature in shrunk and lives_at(one, number + 1)
+            one.allocated
+            for one in found
+            if one.signature in shrunk
+            and lives_at(one, number + 1)
+            and (which != "of the step" or is_new(one, number))
+            and (which != "from before" or not is_new(one, number))
         ]
-        if only_older:
+        if which == "all but one":
             saved = sum(live) - sum(live) // len(live) if len(live) > 1 else 0
         else:
             saved = sum(live) * numerator // denominator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from peakline.analysis.findings import Finding
@@ -18,6 +19,10 @@ __all__ = ["NOTHING", "MemoryAnswer", "Notice", "answer_memory", "steps_of"]
 
 NOTHING = "no_memory_events"
 """The kind of the warning of a profile that holds nothing about memory."""
+
+
+_told: WeakKeyDictionary[Profile, set[tuple[str, str]]] = WeakKeyDictionary()
+"""The kinds and details that answers have counted in each profile's own warnings."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +58,9 @@ def answer_memory(
     """Why allocations failed, every allocator's peak, and what stands out.
 
     ``allocator`` keeps one allocator; ``step``, an id or a name, asks for the largest use while
-    that step ran. What had to be guessed is counted in ``profile.warnings``; so is, as `NOTHING`,
-    a profile without anything about memory, whose answer is empty and says so in ``nothing``.
+    that step ran. What had to be guessed is counted in ``profile.warnings``, once however often it
+    is asked; so is, as `NOTHING`, a profile without anything about memory, whose answer is empty
+    and says so in ``nothing``.
     Raises NotFoundError for an unknown allocator or step, InputError when the profile cannot be
     read.
     """
@@ -62,14 +68,28 @@ def answer_memory(
     if not (answer.allocators or answer.findings):
         where = "this profile" if answer.step is None else f"step {step}"
         nothing = f"no memory events in {where}"
-        profile.warn(NOTHING, nothing)
+        _warn(profile, NOTHING, nothing)
         return replace(answer, nothing=nothing)
     told = {warning.kind for warning in profile.warnings}
     for notice in answer.notices:
         # A log's reader has told of its untracked records, and their bytes, already.
         if not (notice.kind == "untracked_allocation" and "untracked" in told):
-            profile.warn(notice.kind, notice.detail, notice.count)
+            _warn(profile, notice.kind, notice.detail, notice.count)
     return answer
+
+
+def _warn(profile: Profile, kind: str, detail: str, count: int = 1) -> None:
+    """Count a warning, unless an earlier answer has counted it in this profile.
+
+    What a question (`Profile.question`) was told is seen by nobody else, and told again.
+    """
+    told = _told.setdefault(profile, set())
+    if (kind, detail) in told:
+        return
+    before = profile.warnings
+    profile.warn(kind, detail, count)
+    if profile.warnings != before:
+        told.add((kind, detail))
 
 
 def steps_of(profile: Profile) -> Columns:

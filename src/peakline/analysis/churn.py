@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
+import numpy.typing as npt
 
 from peakline.analysis.churn_kernels import CHURN_FIELDS, count_churn
 from peakline.analysis.marks import Marks
-from peakline.analysis.signatures import History, Signature
+from peakline.analysis.signatures import History, Signature, Signatures, split_by
+from peakline.deadline import check_deadline
 
-__all__ = ["SHORT", "AllocatorChurn", "SignatureChurn", "find_churn"]
+__all__ = ["SHORT", "AllocatorChurn", "ChurnRows", "SignatureChurn", "find_churn"]
 
 SHORT = 64
 """A buffer that is freed within this many records after its own is short-lived."""
@@ -32,12 +36,55 @@ class SignatureChurn:
     most_live: int
 
 
+class ChurnRows(Sequence[SignatureChurn]):
+    """The churn of many signatures, each row of it made when it is asked for.
+
+    ``codes`` are the signatures' numbers among ``signatures`` and ``counts`` their figures, in the
+    order of the rows, per row those of `SignatureChurn`.
+    """
+
+    def __init__(
+        self,
+        signatures: Signatures,
+        codes: npt.NDArray[np.intp],
+        counts: npt.NDArray[np.int64],
+    ) -> None:
+        self.signatures = signatures
+        self.codes = codes
+        self.counts = counts
+
+    def __len__(self) -> int:
+        return int(self.codes.size)
+
+    @overload
+    def __getitem__(self, place: int) -> SignatureChurn: ...
+    @overload
+    def __getitem__(self, place: slice) -> ChurnRows: ...
+    def __getitem__(self, place: int | slice) -> SignatureChurn | ChurnRows:
+        if isinstance(place, slice):
+            return ChurnRows(self.signatures, self.codes[place], self.counts[place])
+        signature = self.signatures[int(self.codes[place])]
+        return SignatureChurn(signature, *self.counts[place].tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ChurnRows) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def at_least(self, *, allocations: float = 0, size: float = 0) -> ChurnRows:
+        """The rows with so many allocations, of so many bytes together."""
+        chosen = np.flatnonzero((self.counts[:, 0] >= allocations) & (self.counts[:, 1] >= size))
+        return ChurnRows(self.signatures, self.codes[chosen], self.counts[chosen])
+
+
 @dataclass(frozen=True)
 class AllocatorChurn:
     """What one allocator handed out. Sizes are bytes.
 
     ``steps`` is how many steps the profile has (None where nothing tells them; then ``same_step``
-    is 0), ``signatures`` all of them, the one with most bytes first.
+    is 0), ``signatures`` all of them, the one with most bytes first. Memory from before the profile
+    was not handed out in it: it counts nowhere, and a signature of which there is no other has 0
+    allocations.
     """
 
     allocator: str
@@ -47,7 +94,7 @@ class AllocatorChurn:
     same_step: int
     short: int
     peak_bytes: int
-    signatures: tuple[SignatureChurn, ...]
+    signatures: ChurnRows
 
     @property
     def bytes_per_step(self) -> float | None:
@@ -69,7 +116,9 @@ def find_churn(history: History, marks: tuple[Marks | None, ...]) -> tuple[Alloc
     signatures, lifetimes = history.signatures, history.lifetimes
     tables: dict[bytes, np.ndarray] = {}
     found = []
+    codes_of = split_by(signatures.allocator, len(lifetimes.allocators))
     for number, name in enumerate(lifetimes.allocators):
+        check_deadline()
         own = marks[number]
         starts = np.zeros(0, np.int64) if own is None else np.append(own.start, own.rows)
         key = starts.tobytes()
@@ -81,17 +130,15 @@ def find_churn(history: History, marks: tuple[Marks | None, ...]) -> tuple[Alloc
                 lifetimes.begin,
                 signatures.codes,
                 history.allocated,
+                history.was_there,
                 starts,
                 SHORT,
                 tables[key],
                 np.zeros(len(signatures), np.int64),
             )
         counts = tables[key]
-        codes = np.flatnonzero(signatures.allocator == number)
+        codes = codes_of[number]
         codes = codes[np.argsort(-counts[codes, 1], kind="stable")]
-        rows = tuple(
-            SignatureChurn(signatures[code], *counts[code].tolist()) for code in codes.tolist()
-        )
         totals = counts[codes].sum(axis=0).tolist()
         used = history.used[history.rows_of(number)]
         found.append(
@@ -103,7 +150,7 @@ def find_churn(history: History, marks: tuple[Marks | None, ...]) -> tuple[Alloc
                 same_step=totals[2],
                 short=totals[3],
                 peak_bytes=int(used.max(initial=0)),
-                signatures=rows,
+                signatures=ChurnRows(signatures, codes, counts[codes]),
             )
         )
     return tuple(found)

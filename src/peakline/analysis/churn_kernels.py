@@ -15,12 +15,13 @@ and how many after few records, and the most that lived at a time."""
 
 @nb.njit(cache=True, nogil=True)
 def count_churn(  # type: ignore[no-untyped-def]
-    kind, begin, codes, allocated, starts, short, counts, live
+    kind, begin, codes, allocated, was_there, starts, short, counts, live
 ):
     """Add up ``counts[code]``, with the columns of `CHURN_FIELDS`.
 
     ``starts`` are the first records of the steps, ascending; a buffer that ends ``short`` records
-    or fewer after it began is short. ``live`` (given as 0) is room for a count per code.
+    or fewer after it began is short. ``was_there`` marks the records whose buffer is from before
+    the profile: it was not allocated in it. ``live`` (given as 0) is room for a count per code.
     """
     step_start = 0
     passed = 0
@@ -29,11 +30,13 @@ def count_churn(  # type: ignore[no-untyped-def]
             step_start = starts[passed]
             passed += 1
         first = begin[row]
-        if first >= 0:
+        if first >= 0 and not was_there[first]:
             code = codes[first]
             live[code] -= 1
             counts[code, 2] += passed > 0 and first >= step_start
             counts[code, 3] += row - first <= short
+        if was_there[row]:
+            continue
         if kind[row] == ALLOCATION or kind[row] == UNTRACKED_ALLOCATION:
             code = codes[row]
             counts[code, 0] += 1

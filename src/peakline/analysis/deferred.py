@@ -24,18 +24,21 @@ def deferred_findings(
     events: Columns,
     peaks: tuple[AllocatorPeak, ...],
     eligible: npt.NDArray[np.bool_] | None = None,
+    lifetimes: Lifetimes | None = None,
 ) -> list[Finding]:
-    """A finding per allocator whose deferred deallocations ended buffers.
+    """A finding per allocator whose peak is not certain for deferred deallocations.
 
-    ``events`` in time order, ``peaks`` what `find_peaks` made of them with ``eligible``. The
+    ``events`` in time order, ``peaks`` what `find_peaks` made of them with ``eligible``;
+    ``lifetimes`` are those of `match_lifetimes` where they are known already. The
     upper bound is the largest sum of buffers when each deferred one is held until the record
     that completes it, or to the end where none does. An allocator that reports its bytes in use
-    has no bounds.
+    has no bounds, and nothing is told where both are the same.
     """
     deferred = events.array("deferred").astype(np.bool_) & events.is_valid("deferred")
     if not deferred.any():
         return []
-    lifetimes = match_lifetimes(events)
+    if lifetimes is None:
+        lifetimes = match_lifetimes(events)
     late = np.flatnonzero(deferred & (lifetimes.begin >= 0))
     findings = []
     for peak in peaks:
@@ -43,7 +46,8 @@ def deferred_findings(
         own = late[lifetimes.allocator[late] == number]
         if own.size and not peak.reported:
             upper = _upper_bound(events, lifetimes, number, own, eligible)
-            findings.append(_finding(peak, events, own, max(upper, peak.peak_bytes)))
+            if upper > peak.peak_bytes:
+                findings.append(_finding(peak, events, own, upper))
     return findings
 
 
@@ -80,16 +84,11 @@ def _finding(
     peak: AllocatorPeak, events: Columns, late: npt.NDArray[np.intp], upper: int
 ) -> Finding:
     name = peak.allocator or "(unnamed allocator)"
-    title = (
-        f"{name}: {late.size} deallocations were deferred; the peak lies between "
-        f"{peak.peak_bytes} and {upper} bytes"
-        if upper > peak.peak_bytes
-        else f"{name}: {late.size} deallocations were deferred, which leaves the peak as it is"
-    )
     return Finding(
         "deferred_frees",
         "info",
-        title,
+        f"{name}: {late.size} deallocations were deferred; the peak lies between "
+        f"{peak.peak_bytes} and {upper} bytes",
         {
             "allocator": peak.allocator,
             "deferred": int(late.size),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from peakline.analysis.peak import UNATTRIBUTED, AllocatorPeak
 
-__all__ = ["Finding", "peak_findings", "size_text"]
+__all__ = ["Finding", "peak_findings"]
 
 
 @dataclass(frozen=True)
@@ -132,15 +132,3 @@ def _fragmentation(peak: AllocatorPeak) -> Finding | None:
 
 def _named(peak: AllocatorPeak) -> str:
     return peak.allocator or "(unnamed allocator)"
-
-
-def size_text(size: float) -> str:
-    """A size as a person reads it: ``8.6 MiB``."""
-    if abs(size) < 1024:
-        return f"{size:.0f} B"
-    value, unit = size / 1024, "KiB"
-    for larger in ("MiB", "GiB", "TiB"):
-        if round(abs(value), 1) < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.1f} {unit}"

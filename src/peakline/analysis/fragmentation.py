@@ -13,7 +13,6 @@ have had to grow.
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +26,8 @@ from peakline.analysis.fragmentation_kernels import (
 )
 from peakline.analysis.lifetimes import ALLOCATION
 from peakline.analysis.signature_kernels import number_keys
-from peakline.analysis.signatures import History, Signature
+from peakline.analysis.signatures import History, Signature, split_by
+from peakline.deadline import check_deadline, checked
 
 __all__ = ["Fragmentation", "Hole", "Pin", "Pins", "find_fragmentation"]
 
@@ -43,6 +43,13 @@ PIN = 1 / 8
 """A buffer with a hole on either side is a pin when it takes this share of them or less."""
 LASTING = 0.1
 """... and lives for this share of the allocator's records or more."""
+
+PINNED_HOLES = 4
+"""Fragmentation is harmful when so many holes or more lie in a row, small buffers between, ..."""
+PINNED_SHARE = 0.1
+"""... which would be a hole of this share of the peak, large enough for what found none, ..."""
+WASTED_SHARE = 0.1
+"""... and when memory of this share of the peak was touched only for lack of it."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +139,30 @@ class Fragmentation:
         """Of those, what exceeds the most that buffers ever took at a time."""
         return min(self.forced_bytes, max(self.touched_bytes - self.peak_bytes, 0))
 
+    @property
+    def is_harmful(self) -> bool:
+        """Whether pins kept so much free memory in pieces that it is worth a word."""
+        worst, pins, peak = self.worst, self.pins, self.peak_bytes
+        return (
+            worst is not None
+            and pins is not None
+            and pins.holes >= PINNED_HOLES
+            and pins.bytes >= max(PINNED_SHARE * peak, worst.bytes)
+            and self.recoverable_bytes >= WASTED_SHARE * peak
+        )
+
+    def at(self, time_ps: int) -> float | None:
+        """(free - largest hole) / free at ``time_ps``, made from addresses.
+
+        That is at the last point of the course until then; None before the first, and where nothing
+        was free. What is free is a lower bound: memory that no buffer of the profile lay on is not
+        known.
+        """
+        place = int(np.searchsorted(self.time_ps, time_ps, "right")) - 1
+        if place < 0 or not self.free[place]:
+            return None
+        return float(1 - self.largest[place] / self.free[place])
+
 
 @dataclass(frozen=True, eq=False)
 class _Space:
@@ -160,6 +191,7 @@ def find_fragmentation(history: History, allocator: int) -> Fragmentation | None
     extensions = np.zeros((min(_EXTENSIONS, count), len(EXTENSION_FIELDS)), np.int64)
     first_seen = np.full(space.start.size, -1, np.int64)
     touched_bytes = _covered(space, np.arange(space.start.size))
+    check_deadline()
     found, most = sweep(
         space.rows,
         history.lifetimes.begin,
@@ -175,6 +207,7 @@ def find_fragmentation(history: History, allocator: int) -> Fragmentation | None
         extensions,
         first_seen,
     )
+    check_deadline()
     forced = _forced(history, extensions[:found])
     worst = max(forced, key=lambda one: (one.new_bytes, one.free), default=None)
     at_worst, pins = ((), None) if worst is None else _pieces(history, space, first_seen, worst)
@@ -203,11 +236,9 @@ def _space(history: History, allocator: int) -> _Space:
     rows = history.rows_of(allocator)
     lies = (lifetimes.kind[rows] == ALLOCATION) & events.is_valid("address")[rows]
     places = np.flatnonzero(lies & (history.allocated[rows] > 0))
-    numbers = np.empty(places.size, np.int32)
-    address = np.ascontiguousarray(events.array("address")[rows[places]], np.uint64)
+    address = events.array("address")[rows[places]].astype(np.uint64, copy=False)
     size = history.allocated[rows[places]]
-    seed = np.uint64(secrets.randbits(64))
-    first = number_keys(address.view(np.int64), size, size, numbers, seed)
+    numbers, first = number_keys(np.stack([address.view(np.int64), size, size], axis=1))
     span_of = np.full(rows.size, -1, np.int32)
     span_of[places] = numbers
     start, size = address[first], size[first]
@@ -302,7 +333,7 @@ def _pins(
     best: tuple[int, int, int] | None = None
     start = 0
     bytes_here = int(sizes[0]) if sizes.size else 0
-    for hole in range(1, sizes.size + 1):
+    for hole in checked(range(1, sizes.size + 1)):
         if hole < sizes.size:
             gap = space.cell_start[opens[hole]] - space.cell_start[closes[hole - 1]]
             between = slice(*np.searchsorted(first, (closes[hole - 1], opens[hole])))
@@ -326,11 +357,11 @@ def _pins(
 
 
 def _by_signature(history: History, rows: npt.NDArray[np.int64]) -> tuple[Pin, ...]:
-    codes = history.signatures.codes[rows]
+    codes, place_of = np.unique(history.signatures.codes[rows], return_inverse=True)
     times = history.events.array("time_ps")
     found = []
-    for code in np.unique(codes).tolist():
-        own = rows[codes == code]
+    for code, places in zip(codes.tolist(), checked(split_by(place_of, codes.size)), strict=True):
+        own = rows[places]
         size = int(history.allocated[own].sum())
         found.append(Pin(history.signatures[code], own.size, size, int(times[own].min())))
     return tuple(sorted(found, key=lambda pin: (-pin.bytes, pin.signature.title)))

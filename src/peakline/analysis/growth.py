@@ -8,16 +8,17 @@ whose shapes change from step to step is looked at as a whole as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.growth_kernels import crossing_bytes, live_at_marks
+from peakline.analysis.crossings import find_crossing
 from peakline.analysis.marks import Marks
 from peakline.analysis.pattern import LEAK, STEADY, Pattern, classify
 from peakline.analysis.peak import UNATTRIBUTED
 from peakline.analysis.signatures import History, Signature
+from peakline.deadline import checked
 
 __all__ = ["AllocatorGrowth", "GroupGrowth", "find_growth"]
 
@@ -53,12 +54,13 @@ class AllocatorGrowth:
     ``total`` is the memory in use at each step's end. ``groups`` hold what is left of each
     signature, the one that leaves most at the end first. ``bytes_per_step`` is what the leaks among
     them ask for together in a step (0 without one), ``steps_left`` how many more steps fit into the
-    capacity above the peak at that rate (None without a leak or a known capacity). ``stride`` is
-    how many steps lie between two entries of the series.
+    capacity above the peak at that rate (None without a leak or a known capacity). ``steps`` is how
+    many steps there are; ``marks`` are every ``stride``-th of them, one per entry of the series.
     """
 
     allocator: str
     marks: Marks
+    steps: int
     stride: int
     total: npt.NDArray[np.int64]
     groups: tuple[GroupGrowth, ...]
@@ -102,6 +104,7 @@ def find_growth(history: History, allocator: int, found: Marks | None) -> Alloca
     return AllocatorGrowth(
         allocator=history.lifetimes.allocators[allocator],
         marks=marks,
+        steps=len(found),
         stride=stride,
         total=total,
         groups=tuple(groups),
@@ -117,27 +120,23 @@ def _matrix(
     history: History, allocator: int, marks: Marks
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The signatures that steps leave, their bytes at each step's end, and the bytes held last."""
-    lifetimes, signatures = history.lifetimes, history.signatures
-    crossing = np.zeros(len(signatures), np.int64)
-    crossing_bytes(
-        lifetimes.kind, lifetimes.end, signatures.codes, history.requested, marks.rows, crossing
-    )
-    crossing[signatures.allocator != allocator] = 0
-    places = np.flatnonzero(crossing)
+    signatures = history.signatures
+    crossing = find_crossing(history, allocator, marks.rows)
+    codes = signatures.codes[crossing.rows]
+    requested, allocated = history.requested[crossing.rows], history.allocated[crossing.rows]
+    left = np.zeros(len(signatures), np.int64)
+    np.add.at(left, codes, requested)
+    places = np.flatnonzero(left)
     if places.size > _GROUPS:
-        places = np.sort(places[np.argsort(-crossing[places], kind="stable")[:_GROUPS]])
+        places = np.sort(places[np.argsort(-left[places], kind="stable")[:_GROUPS]])
     place_of = np.full(len(signatures), -1, np.int32)
     place_of[places] = np.arange(places.size, dtype=np.int32)
-    series = np.zeros((places.size, len(marks)), np.int64)
-    held = np.zeros((places.size, 1), np.int64)
-    for out, weight, rows in (
-        (series, history.requested, marks.rows),
-        (held, history.allocated, marks.rows[-1:]),
-    ):
-        live_at_marks(
-            lifetimes.kind, lifetimes.begin, signatures.codes, weight, rows, place_of, out
-        )
-    return places, series, held[:, 0]
+    place = place_of[codes]
+    series = crossing.live_at_marks(place, places.size, requested)
+    at_the_end = (crossing.until == crossing.marks) & (place >= 0)
+    held = np.zeros(places.size, np.int64)
+    np.add.at(held, place[at_the_end], allocated[at_the_end])
+    return places, series, held
 
 
 def _groups(
@@ -152,13 +151,13 @@ def _groups(
         GroupGrowth(
             signatures[number], 1, series[k], int(held[k]), _per_step(classify(series[k]), stride)
         )
-        for k, number in enumerate(places.tolist())
+        for k, number in enumerate(checked(places.tolist(), 16))
     ]
     by_op: dict[int, list[int]] = {}
     for k, number in enumerate(places.tolist()):
         by_op.setdefault(int(signatures.op[number]), []).append(k)
     merged: list[GroupGrowth] = []
-    for members in by_op.values():
+    for members in checked(by_op.values(), 16):
         together = _together(groups, members, stride) if len(members) > 1 else None
         merged += [groups[k] for k in members] if together is None else [together]
     return sorted(merged, key=lambda group: (-int(group.series[-1]), group.signature.title))
@@ -208,13 +207,8 @@ def _per_step(pattern: Pattern, stride: int) -> Pattern:
     """The pattern of a thinned series with its slope per step."""
     if stride == 1:
         return pattern
-    return Pattern(
-        pattern.kind,
-        pattern.since,
-        pattern.until,
-        pattern.bytes_per_step / stride,
-        pattern.bytes,
-        pattern.rises,
-        pattern.confidence,
-        pattern.period * stride,
+    return replace(
+        pattern,
+        bytes_per_step=pattern.bytes_per_step / stride,
+        period=pattern.period * stride,
     )

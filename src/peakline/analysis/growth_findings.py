@@ -6,19 +6,22 @@ down by as much (a new buffer of a variable for one from before the profile), no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.findings import Finding, size_text
+from peakline.analysis.findings import Finding
 from peakline.analysis.growth import AllocatorGrowth, GroupGrowth
-from peakline.analysis.growth_kernels import median_slope
 from peakline.analysis.lifetimes import DEALLOCATION, UNTRACKED_DEALLOCATION
 from peakline.analysis.pattern import CACHE, LEAK, SAWTOOTH, STEADY, STEP_UP, WARM_UP
+from peakline.analysis.replaced import without_replaced
 from peakline.analysis.signatures import History
+from peakline.analysis.trend import median_slope
+from peakline.text import size_text
 
-__all__ = ["growth_findings"]
+__all__ = ["growth_findings", "signatures_told"]
 
 LEAK_BYTES = 1024
 """A leak of fewer bytes per step is not told: a number kept per step (a loss) takes 256 or 512."""
@@ -40,9 +43,24 @@ SAME_WORK = 0.5
 """... and when at least `WORKED` steps before it allocated this share of what later ones do: what
 a program makes before it begins to train is no surprise."""
 WORKED = 3
+SMALL = 1e-3
+"""Of memory that rose once, a signature with less than this share of the rise is not told."""
 UNTRACKED = 0.1
 """Growth is not told where so large a share of the deallocations cannot be followed."""
+_HOLDS = frozenset((LEAK, CACHE, SAWTOOTH))
+WORTH = 0.01
+"""What has this share of all that a leak or a sawtooth brings per step is a row of its finding."""
+IN_PHASE = 0.8
+"""Teeth belong together when this share of the steps in which any of them falls are the same."""
+FORECAST_STEPS = 100_000
+"""A capacity that is further away than this is not spoken of in the title."""
 _ROWS = 10
+_FOLDED = re.compile(r"__cf__\d+$")
+_RETRACED = (
+    "These are constants that were folded into newly compiled functions: a function is traced anew "
+    "in each {unit}. Give it fixed shapes or an `input_signature`, pass tensors and no Python "
+    "numbers as arguments, and make it once, outside the loop."
+)
 
 
 def growth_findings(history: History, growth: AllocatorGrowth) -> list[Finding]:
@@ -60,9 +78,32 @@ def growth_findings(history: History, growth: AllocatorGrowth) -> list[Finding]:
         _leak(growth, groups),
         _cache(growth, groups),
         _step_up(history, number, growth, groups),
-        *(_sawtooth(growth, group) for group in _toothed(growth, groups)[:1]),
+        *(_sawtooth(growth, teeth) for teeth in _toothed(growth, groups)),
     ]
     return [finding for finding in found if finding is not None]
+
+
+def signatures_told(
+    history: History, number: int, findings: Sequence[Finding]
+) -> npt.NDArray[np.bool_]:
+    """Which signatures of allocator ``number`` a leak, a cache or a sawtooth among them holds."""
+    signatures = history.signatures
+    told = np.zeros(len(signatures), np.bool_)
+    for row in (row for one in findings if one.kind in _HOLDS for row in one.rows):
+        if row["op"] not in signatures.ops:  # what no signature explains
+            continue
+        mine = (signatures.allocator == number) & (
+            signatures.op == signatures.ops.index(str(row["op"]))
+        )
+        # An op in all its forms stands for all its signatures.
+        if row["forms"] == 1:
+            mine &= signatures.region_type == signatures.region_types.index(str(row["region_type"]))
+            mine &= signatures.data_type == signatures.data_types.index(str(row["data_type"]))
+            mine &= signatures.shape == signatures.shapes.index(str(row["shape"]))
+            size = row["buffer_bytes"]
+            mine &= signatures.size == (size if isinstance(size, int) else -1)
+        told |= mine
+    return told
 
 
 def _can_tell(history: History, number: int) -> bool:
@@ -97,11 +138,8 @@ def _leak(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> Finding | N
     if median_slope(net[-256:]) / growth.stride < REAL * rate:
         return None
     found.sort(key=lambda group: -group.pattern.bytes_per_step)
-    worst = found[0]
-    rate = sum(group.pattern.bytes_per_step for group in found)
-    others = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    left = growth.steps_left
-    room = "" if left is None else f"; the capacity is reached in about {left:,} more steps"
+    worst, worth = found[0], _worth(found)
+    unit = growth.marks.unit
     evidence = {
         **_common(growth, worst),
         "bytes_per_step": round(rate),
@@ -109,18 +147,58 @@ def _leak(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> Finding | N
         "confidence": round(worst.pattern.confidence, 3),
         "peak_bytes": growth.peak_bytes,
         "capacity_bytes": growth.capacity_bytes,
-        "steps_left": left,
+        "steps_left": growth.steps_left,
     }
     return Finding(
         "leak",
         "warning",
-        f"{_named(growth)}: {size_text(rate)} more stay in memory with every step since step "
-        f"{growth.marks.label(worst.pattern.since)}: {worst.signature.title}{others}{room}",
+        f"{_named(growth)}: {_rate(growth, worth, rate)} since "
+        f"{growth.marks.title(worst.pattern.since)}: {_titles(worth)}"
+        f"{_room(growth.steps_left, unit)}",
         evidence,
-        "Something keeps what each step makes: look for a list, a dictionary, a history or a "
-        "captured variable that holds these tensors, and keep numbers or copies of what is needed.",
-        tuple(_row(growth, group) for group in found[:_ROWS]),
+        _RETRACED.format(unit=unit)
+        if _FOLDED.search(worst.signature.op)
+        else f"Something keeps what each {unit} makes: look for a list, a dictionary, a history or "
+        "a captured variable that holds these tensors, and keep numbers or copies of what is "
+        "needed.",
+        tuple(_row(growth, group) for group in worth),
     )
+
+
+def _worth(found: Sequence[GroupGrowth]) -> list[GroupGrowth]:
+    """Those that matter beside all of them together."""
+    rate = sum(group.pattern.bytes_per_step for group in found)
+    return [group for group in found if group.pattern.bytes_per_step >= WORTH * rate]
+
+
+def _rate(growth: AllocatorGrowth, worth: Sequence[GroupGrowth], rate: float) -> str:
+    """How much stays, and in how many steps where most bring nothing."""
+    unit, steps = growth.marks.unit, len(growth.marks) - worth[0].pattern.since
+    if not all(group.pattern.sparse for group in worth):
+        return f"{size_text(rate)} more stay in memory with every {unit}"
+    told = f"about {size_text(rate)} per {unit}"
+    rises = {group.pattern.rises for group in worth}
+    if len(rises) == growth.stride == 1:
+        (number,) = rises
+        each = sum(group.pattern.bytes for group in worth) / number
+        told += f" ({size_text(each)} in {number} of {steps} {unit}s)"
+    return f"{told} more stay in memory"
+
+
+def _titles(found: Sequence[GroupGrowth]) -> str:
+    """The first by name, and how many more there are."""
+    others = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{found[0].signature.title.rstrip()}{others}"
+
+
+def _room(left: int | None, unit: str) -> str:
+    """When the capacity is reached, in two digits: a rate tells no more."""
+    if left is None or left > FORECAST_STEPS:
+        return ""
+    if left == 0:
+        return "; the capacity is reached now"
+    about = round(left, min(2 - len(str(left)), 0))
+    return f"; the capacity is reached in about {about:,} more {unit}{'' if left == 1 else 's'}"
 
 
 def _cache(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> Finding | None:
@@ -144,8 +222,8 @@ def _cache(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> Finding | 
     return Finding(
         "cache",
         "info",
-        f"{_named(growth)}: {worst.signature.title} grew to {size_text(worst.series[-1])} from "
-        f"step {growth.marks.label(since)} to step {growth.marks.label(until)}, "
+        f"{_named(growth)}: {_titles([worst])} grew to {size_text(worst.series[-1])} from "
+        f"{growth.marks.title(since)} to {growth.marks.title(until)}, "
         + ("and has stopped" if stopped else "and grows less and less"),
         {
             **_common(growth, worst),
@@ -168,24 +246,28 @@ def _step_up(
         return None
     first = max(risen, key=lambda group: group.pattern.bytes).pattern.since
     found = [group for group in risen if abs(group.pattern.since - first) <= 1]
-    found.sort(key=lambda group: -group.pattern.bytes)
-    total = sum(group.pattern.bytes for group in found)
     last = max(group.pattern.until for group in found)
-    if total < RISEN * growth.peak_bytes or len(growth.marks) - 1 - last < SETTLED_STEPS:
-        return None
     net = _without_others(growth, found)
+    begun = min(group.pattern.since for group in found)
+    found = without_replaced(history, number, growth, found, begun, last)
+    total = sum(group.pattern.bytes for group in found)
+    found = [group for group in found if group.pattern.bytes >= SMALL * total]
+    total = sum(group.pattern.bytes for group in found)
+    if not found or total < RISEN * growth.peak_bytes:
+        return None
+    if len(growth.marks) - 1 - last < SETTLED_STEPS:
+        return None
     if np.median(net[last:]) - np.median(net[:first]) < REAL * total:
         return None
     made = _allocated_per_step(history, number, growth)
     if (made[:first] >= SAME_WORK * np.median(made[last:])).sum() < WORKED:
         return None
     worst = found[0]
-    others = f" and {len(found) - 1} more" if len(found) > 1 else ""
     return Finding(
         "step_up",
         "info",
-        f"{_named(growth)}: memory rose by {size_text(total)} in step {growth.marks.label(first)} "
-        f"and stayed: {worst.signature.title}{others}",
+        f"{_named(growth)}: memory rose by {size_text(total)} in {growth.marks.title(first)} "
+        f"and stayed: {_titles(found)}",
         {
             **_common(growth, worst),
             "kept_bytes": total,
@@ -197,36 +279,53 @@ def _step_up(
     )
 
 
-def _toothed(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> list[GroupGrowth]:
+def _toothed(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> list[list[GroupGrowth]]:
+    """The sawteeth that matter: those released in the same steps together, the highest first."""
     found = [
         group
         for group in groups
-        if group.pattern.kind == SAWTOOTH
-        and group.pattern.confidence >= TOOTHED
-        and group.pattern.bytes >= TOOTH * growth.peak_bytes
+        if group.pattern.kind == SAWTOOTH and group.pattern.confidence >= TOOTHED
     ]
-    return sorted(found, key=lambda group: -group.pattern.bytes)
+    together: list[list[GroupGrowth]] = []
+    for group in sorted(found, key=lambda group: -group.pattern.bytes):
+        same = next((teeth for teeth in together if _in_phase(teeth[0], group)), None)
+        if same is None:
+            together.append([group])
+        else:
+            same.append(group)
+    least = TOOTH * growth.peak_bytes
+    return [teeth for teeth in together if sum(one.pattern.bytes for one in teeth) >= least]
 
 
-def _sawtooth(growth: AllocatorGrowth, group: GroupGrowth) -> Finding:
-    pattern = group.pattern
+def _in_phase(one: GroupGrowth, other: GroupGrowth) -> bool:
+    falls, others = np.diff(one.series) < 0, np.diff(other.series) < 0
+    return bool((falls & others).sum() >= IN_PHASE * (falls | others).sum())
+
+
+def _sawtooth(growth: AllocatorGrowth, teeth: Sequence[GroupGrowth]) -> Finding:
+    unit, worst, worth = growth.marks.unit, teeth[0], _worth(teeth)
+    pattern = worst.pattern
+    rate = sum(group.pattern.bytes_per_step for group in teeth)
+    height = sum(group.pattern.bytes for group in teeth)
+    every = f"about every {pattern.period} {unit}s"
+    when = every if pattern.period else "at irregular intervals"
+    verbs = "gathers {} per {} and is" if len(worth) == 1 else "gather {} per {} and are"
     return Finding(
         "sawtooth",
         "info",
-        f"{_named(growth)}: {group.signature.title} gathers {size_text(pattern.bytes_per_step)} "
-        f"per step and is released about every {pattern.period} steps: the peak has up to "
-        f"{size_text(pattern.bytes)} of it",
+        f"{_named(growth)}: {_titles(worth)} {verbs.format(size_text(rate), unit)} released "
+        f"{when}: that adds up to {size_text(height)} to the peak",
         {
-            **_common(growth, group),
-            "bytes_per_step": round(pattern.bytes_per_step),
-            "height_bytes": pattern.bytes,
-            "period_steps": pattern.period,
+            **_common(growth, worst),
+            "bytes_per_step": round(rate),
+            "height_bytes": height,
+            "period_steps": pattern.period or None,
             "confidence": round(pattern.confidence, 3),
             "peak_bytes": growth.peak_bytes,
         },
         "Release it more often (flush the buffer, log more often, break the reference cycle that "
         "waits for Python's garbage collector): the peak falls by what is gathered.",
-        (_row(growth, group),),
+        tuple(_row(growth, group) for group in worth),
     )
 
 
@@ -261,7 +360,7 @@ def _common(growth: AllocatorGrowth, group: GroupGrowth) -> dict[str, object]:
         "buffer_bytes": signature.bytes,
         "since_step": _step(growth, group.pattern.since),
         "since_step_name": growth.marks.label(group.pattern.since),
-        "steps": len(growth.marks),
+        "steps": growth.steps,
         "steps_found_by": growth.marks.found_by,
         "steps_detail": growth.marks.detail,
     }
@@ -285,7 +384,7 @@ def _row(growth: AllocatorGrowth, group: GroupGrowth) -> dict[str, object]:
 def _step(growth: AllocatorGrowth, place: int) -> int:
     """The id of a step; its place among the repetitions where the profile has no steps."""
     number = growth.marks.ids[place]
-    return place if number is None else number
+    return growth.marks.number(place) if number is None else number
 
 
 def _named(growth: AllocatorGrowth) -> str:

@@ -9,18 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from peakline.analysis.churn import AllocatorChurn
-from peakline.analysis.findings import Finding, size_text
+from peakline.analysis.findings import Finding
 from peakline.analysis.fragmentation import Fragmentation
 from peakline.analysis.savings import Saving
+from peakline.text import size_text
 
 __all__ = ["churn_findings", "fragmentation_findings", "temporary_findings"]
-
-PINNED_HOLES = 4
-"""Fragmentation is told when so many holes or more lie in a row, small buffers between them, ..."""
-PINNED_SHARE = 0.1
-"""... which would be a hole of this share of the peak, large enough for what found none, ..."""
-WASTED_SHARE = 0.1
-"""... and when memory of this share of the peak was touched only for lack of it."""
 
 HUGE = 0.5
 """One kind of temporary makes the peak when the peak would be lower by this share without it."""
@@ -38,11 +32,7 @@ _ROWS = 10
 def fragmentation_findings(found: Fragmentation) -> list[Finding]:
     """Small long-lived buffers that kept free memory in pieces when it was needed in one."""
     worst, pins, peak = found.worst, found.pins, found.peak_bytes
-    if worst is None or pins is None or pins.holes < PINNED_HOLES:
-        return []
-    if pins.bytes < max(PINNED_SHARE * peak, worst.bytes):
-        return []
-    if found.recoverable_bytes < WASTED_SHARE * peak:
+    if worst is None or pins is None or not found.is_harmful:
         return []
     first = pins.pins[0]
     count = sum(pin.count for pin in pins.pins)
@@ -93,13 +83,14 @@ def temporary_findings(savings: Sequence[Saving]) -> list[Finding]:
             continue
         # The op that made the first and largest of them is the one to change.
         row = saving.rows[0]
+        are = "are" if len(saving.rows) > 1 else "is"
         return [
             Finding(
                 "huge_temporary",
                 "warning",
-                f"{saving.allocator or '(unnamed allocator)'}: without {saving.title}, which is "
-                f"freed at once, the peak would be {size_text(saving.peak_after)} instead of "
-                f"{size_text(before)}",
+                f"{saving.allocator or '(unnamed allocator)'}: without {saving.title}, which "
+                f"{are} freed at once, the peak would be {size_text(saving.peak_after)} instead "
+                f"of {size_text(before)}",
                 {
                     "allocator": saving.allocator,
                     **{name: row[name] for name in ("op", "region_type", "data_type", "shape")},
@@ -121,10 +112,11 @@ def churn_findings(found: AllocatorChurn) -> list[Finding]:
         return []
     repeated = [
         one
-        for one in found.signatures
+        for one in found.signatures.at_least(
+            allocations=REPEATED * found.steps,
+            size=REPEATED_SHARE * found.peak_bytes * found.steps,
+        )
         if one.most_live <= 2
-        and one.allocations >= REPEATED * found.steps
-        and one.bytes >= REPEATED_SHARE * found.peak_bytes * found.steps
     ]
     if not repeated:
         return []

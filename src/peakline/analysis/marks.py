@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from peakline.analysis.lifetimes import ALLOCATION, UNTRACKED_ALLOCATION
 from peakline.analysis.signatures import History
+from peakline.deadline import checked
 from peakline.profile.columns import Columns
 
 __all__ = ["Marks", "find_marks"]
@@ -39,6 +40,8 @@ RUNS = 1.5
 """Nameless steps give way to a period that is this many times as long."""
 
 _COUNTED = 10**6
+_NAME = 28
+"""Characters of a step's name that a title shows; sessions' handles can be hundreds long."""
 
 STEPPED = 0.5
 """The profile's steps count where this share of the records lie between their first and last."""
@@ -51,7 +54,8 @@ class Marks:
     ``rows[k]`` is the first record after step k: what was allocated before it and not freed
     before it is what step k left. ``ids`` and ``names`` are the steps' own (None, ``""`` where the
     period was found); ``start`` the first record of the first step. ``found_by`` is ``steps`` or
-    ``period``, and ``detail`` says it for a person.
+    ``period``, and ``detail`` says it for a person. ``last`` is the number of the last step and
+    ``stride`` how many lie between two of them, where not every one is kept (`every`).
     """
 
     rows: npt.NDArray[np.int64]
@@ -60,6 +64,14 @@ class Marks:
     names: tuple[str, ...]
     found_by: str
     detail: str
+    stride: int = 1
+    last: int | None = None
+
+    def number(self, step: int) -> int:
+        """The number of step ``step`` (a place in ``rows``) among all steps, from 0 on."""
+        if self.last is None:
+            return step
+        return self.last - (len(self) - 1 - step) * self.stride
 
     def __len__(self) -> int:
         return int(self.rows.size)
@@ -72,7 +84,21 @@ class Marks:
         number, name = self.ids[step], self.names[step]
         if name and name != str(number):
             return name
-        return str(number if number in range(_COUNTED) else step)
+        return str(number if number in range(_COUNTED) else self.number(step))
+
+    @property
+    def unit(self) -> str:
+        """What one of them is called: ``step``, or ``repetition`` where the period was found."""
+        return "repetition" if self.found_by == "period" else "step"
+
+    def title(self, step: int) -> str:
+        """Step ``step`` by its number, and its name where it says more: ``step 3 (train 3)``."""
+        number, name = self.ids[step], self.names[step]
+        if not name or name == str(number):
+            return f"{self.unit} {self.label(step)}"
+        shown = number if number in range(_COUNTED) else self.number(step)
+        name = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+        return f"{self.unit} {shown} ({name})"
 
     def every(self, stride: int) -> Marks:
         """Every so-manieth mark, the last one always among them."""
@@ -86,6 +112,8 @@ class Marks:
             tuple(self.names[k] for k in kept),
             self.found_by,
             self.detail,
+            stride,
+            len(self) - 1,
         )
 
 
@@ -146,9 +174,8 @@ def _from_period(history: History, own: npt.NDArray[np.intp]) -> Marks | None:
     order = np.argsort(codes, kind="stable")
     bounds = np.flatnonzero(np.diff(codes[order], prepend=-1, append=-1))
     evenly: dict[int, list[npt.NDArray[np.intp]]] = {}
-    for first, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        if end - first < MIN_TURNS:
-            continue
+    often = np.flatnonzero(np.diff(bounds) >= MIN_TURNS)
+    for first, end in checked(zip(bounds[often].tolist(), bounds[often + 1].tolist(), strict=True)):
         places = order[first:end]
         if _is_even(places, begins.size):
             evenly.setdefault(end - first, []).append(places)
@@ -177,7 +204,7 @@ def _from_period(history: History, own: npt.NDArray[np.intp]) -> Marks | None:
         (None,) * (rows.size - 1),
         ("",) * (rows.size - 1),
         "period",
-        f"{rows.size} repetitions of about {length} allocations; each begins with "
+        f"{rows.size - 1} repetitions of about {length} allocations; each begins with "
         f"{signature.title}",
     )
 

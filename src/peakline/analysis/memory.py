@@ -16,7 +16,7 @@ from peakline.analysis.deferred import deferred_findings
 from peakline.analysis.findings import Finding, peak_findings
 from peakline.analysis.fragmentation import Fragmentation, find_fragmentation
 from peakline.analysis.growth import AllocatorGrowth, find_growth
-from peakline.analysis.growth_findings import growth_findings
+from peakline.analysis.growth_findings import growth_findings, signatures_told
 from peakline.analysis.layout_findings import (
     churn_findings,
     fragmentation_findings,
@@ -26,8 +26,10 @@ from peakline.analysis.lifetimes import match_lifetimes
 from peakline.analysis.marks import Marks, find_marks
 from peakline.analysis.op_use import OpUse
 from peakline.analysis.peak import AllocatorPeak, find_peaks
+from peakline.analysis.plausible import without_implausible
 from peakline.analysis.savings import Saving, find_savings
 from peakline.analysis.signatures import History, read_history
+from peakline.deadline import check_deadline
 from peakline.errors import NotFoundError
 from peakline.profile.columns import Columns
 
@@ -44,7 +46,8 @@ class MemoryDetails:
     """What the analyses found in one allocator.
 
     ``growth`` is None where nothing tells steps, ``fragmentation`` where no buffer has an address.
-    ``savings`` are those at the peak that the answer is about, most bytes first.
+    ``growth_findings`` are what deserves attention of the former. ``savings`` are those at the peak
+    that the answer is about, most bytes first.
     """
 
     allocator: str
@@ -52,11 +55,14 @@ class MemoryDetails:
     fragmentation: Fragmentation | None
     churn: AllocatorChurn
     savings: tuple[Saving, ...]
+    growth_findings: tuple[Finding, ...] = ()
 
     @property
     def findings(self) -> list[Finding]:
-        """What deserves attention, but for growth, which needs the records as well."""
-        found = [] if self.fragmentation is None else fragmentation_findings(self.fragmentation)
+        """What deserves attention."""
+        found = list(self.growth_findings)
+        if self.fragmentation is not None:
+            found += fragmentation_findings(self.fragmentation)
         return [*found, *temporary_findings(self.savings), *churn_findings(self.churn)]
 
 
@@ -79,17 +85,27 @@ def explain_memory(
     number = None if step is None else find_step(step, steps)
     if events.rows == 0:
         return MemoryAnswer((), (), (), number)
+    events, implausible = without_implausible(events)
     eligible = None if number is None else records_of_step(number, events, steps)
     lifetimes = match_lifetimes(events)
+    check_deadline()
     peaks = find_peaks(events, allocator=allocator, eligible=eligible, lifetimes=lifetimes)
     findings = [finding for peak in peaks for finding in peak_findings(peak)]
-    findings += deferred_findings(events, peaks, eligible)
+    findings += deferred_findings(events, peaks, eligible, lifetimes)
+    check_deadline()
     history = read_history(events, lifetimes)
     details = _details(history, steps, peaks, ops, eligible)
     for detail in details:
-        findings += [] if detail.growth is None else growth_findings(history, detail.growth)
         findings += detail.findings
     notices = [notice for peak in peaks for notice in _notices(peak)]
+    if implausible:
+        notices.append(
+            Notice(
+                "implausible_size",
+                implausible,
+                "records with a size below 0 or above 2^48 bytes, which is taken as unknown",
+            )
+        )
     return MemoryAnswer(peaks, tuple(findings), tuple(notices), number, details, history)
 
 
@@ -108,12 +124,26 @@ def _details(
     churn = find_churn(history, tuple(marks))
     found = []
     for number in wanted:
+        check_deadline()
         fragmentation = find_fragmentation(history, number)
-        savings = find_savings(
-            history, number, marks[number], fragmentation, ops=ops, eligible=eligible
-        )
+        check_deadline()
         growth = find_growth(history, number, marks[number])
-        found.append(MemoryDetails(names[number], growth, fragmentation, churn[number], savings))
+        grown = [] if growth is None else growth_findings(history, growth)
+        check_deadline()
+        savings = find_savings(
+            history,
+            number,
+            marks[number],
+            fragmentation,
+            ops=ops,
+            eligible=eligible,
+            told=signatures_told(history, number, grown),
+        )
+        found.append(
+            MemoryDetails(
+                names[number], growth, fragmentation, churn[number], savings, tuple(grown)
+            )
+        )
     return tuple(found)
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.growth_kernels import live_at_marks
+from peakline.analysis.crossings import find_crossing
 from peakline.analysis.peak import AllocatorPeak, find_peaks
-from peakline.analysis.savings_kernels import high_moments
 from peakline.analysis.signatures import History
+from peakline.deadline import checked
 
 __all__ = ["HighMoment", "find_high_moments", "memory_at"]
 
@@ -21,7 +21,10 @@ APART = 0.85
 ALIKE = 0.9
 """Moments are alike when they have this share of their live bytes in common, by signature."""
 _MOMENTS = 256
-"""So many moments are compared."""
+"""So many moments are compared: up to `_DISTINCT` that differ at a glance, the others evenly."""
+_DISTINCT = 192
+_BLOCK = 8192
+"""So many signatures are compared at a time, which bounds the memory it takes."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ def find_high_moments(history: History, allocator: int, *, most: int = 5) -> tup
     """The moments of one allocator that come near its peak, those made of the same put together.
 
     ``allocator`` is its number in ``history.lifetimes.allocators``; at most ``most`` different
-    ones are explained, the fullest first.
+    ones are explained, the fullest first. Of more than 256 moments, 256 are compared, from the
+    whole of the time, those before all that differ in their bytes or in what was allocated last.
     """
     own = history.rows_of(allocator)
     mine = own[history.measured[own]]
@@ -68,25 +72,38 @@ def find_high_moments(history: History, allocator: int, *, most: int = 5) -> tup
         return ()
     used = history.used
     peak = int(used[mine].max())
-    rows = np.zeros(_MOMENTS, np.int64)
-    found = high_moments(
-        own,
-        used,
-        history.measured,
-        int(np.ceil(NEAR * peak)),
-        int(np.ceil(APART * peak)),
-        rows,
-    )
-    rows = rows[: min(found, _MOMENTS)]
-    live = _composition(history, allocator, rows)
+    rows = _high(mine, used[mine], int(np.ceil(NEAR * peak)), int(np.ceil(APART * peak)))
+    rows = rows[_compared(used[rows], history.signatures.codes[rows])]
+    live = _Composition(history, allocator, rows)
     left = sorted(range(rows.size), key=lambda k: (-int(used[rows[k]]), k))
     groups: list[list[int]] = []
     while left and len(groups) < most:
         first = left[0]
-        alike = [k for k in left if _in_common(live[:, first], live[:, k]) >= ALIKE]
+        common = live.in_common(first)
+        alike = [k for k in left if common[k] >= ALIKE]
         groups.append([first, *(k for k in alike if k != first)])
         left = [k for k in left if k not in groups[-1]]
     return tuple(_explain(history, allocator, rows, group) for group in groups)
+
+
+def _high(
+    rows: npt.NDArray[np.intp], used: npt.NDArray[np.int64], near: int, apart: int
+) -> npt.NDArray[np.intp]:
+    """Those of ``rows`` that are separate high moments, in time order.
+
+    That is the first fullest record of a stretch that reaches ``near`` bytes and ends where less
+    than ``apart`` bytes are in use.
+    """
+    high = np.flatnonzero(used >= near)
+    if not high.size:
+        return rows[:0]
+    stretch = np.cumsum(used < apart)[high]
+    starts = np.flatnonzero(np.diff(stretch, prepend=-1))
+    fullest = np.maximum.reduceat(used[high], starts)
+    number = np.repeat(np.arange(starts.size), np.diff(starts, append=high.size))
+    is_fullest = np.flatnonzero(used[high] == fullest[number])
+    first = np.flatnonzero(np.diff(number[is_fullest], prepend=-1))
+    return rows[high[is_fullest[first]]]
 
 
 def _explain(
@@ -111,28 +128,52 @@ def _explain(
     )
 
 
-def _composition(
-    history: History, allocator: int, rows: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Bytes that live after each of ``rows``, per signature of the allocator."""
-    signatures = history.signatures
-    own = np.flatnonzero(signatures.allocator == allocator)
-    place_of = np.full(len(signatures), -1, np.int32)
-    place_of[own] = np.arange(own.size, dtype=np.int32)
-    live = np.zeros((own.size, rows.size), np.int64)
-    live_at_marks(
-        history.lifetimes.kind,
-        history.lifetimes.begin,
-        signatures.codes,
-        history.allocated,
-        rows + 1,
-        place_of,
-        live,
-    )
-    return live
+def _compared(used: npt.NDArray[np.int64], codes: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
+    """The places of the moments that are compared, ascending; the first fullest among them.
+
+    A run of many steps repeats a few moments over and over: those with the same bytes in use and
+    the same signature allocated last are taken for repetitions, so that a late one of something
+    else is not lost among them.
+    """
+    if used.size <= _MOMENTS:
+        return np.arange(used.size)
+    order = np.lexsort((np.arange(used.size), codes, used))
+    differs = (np.diff(used[order], prepend=-1) != 0) | (np.diff(codes[order], prepend=-2) != 0)
+    distinct = order[differs]
+    fullest = np.lexsort((distinct, -used[distinct]))
+    chosen = distinct[fullest[:_DISTINCT]]
+    others = np.setdiff1d(np.arange(used.size), chosen)
+    evenly = np.linspace(0, others.size - 1, _MOMENTS - chosen.size).astype(np.intp)
+    return np.sort(np.concatenate([chosen, others[evenly]]))
 
 
-def _in_common(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> float:
-    """The share of the larger's bytes that both have, by signature; 1 where neither has any."""
-    larger = max(int(one.sum()), int(other.sum()))
-    return float(np.minimum(one, other).sum()) / larger if larger else 1.0
+class _Composition:
+    """What lives after each of ``rows``, in bytes per signature of the allocator."""
+
+    def __init__(self, history: History, allocator: int, rows: npt.NDArray[np.int64]) -> None:
+        self._crossing = find_crossing(history, allocator, rows + 1)
+        self._weight = history.allocated[self._crossing.rows]
+        self._codes = history.signatures.codes[self._crossing.rows]
+        self._signatures = len(history.signatures)
+        together = np.zeros(self._codes.size, np.int64)
+        self._total = self._crossing.live_at_marks(together, 1, self._weight)[0]
+
+    def in_common(self, one: int) -> npt.NDArray[np.float64]:
+        """Per moment the share of its bytes or of those of moment ``one`` that both have.
+
+        The larger of the two counts; 1 where neither has any.
+        """
+        # Only what lives at that moment can be common to both.
+        here = (self._crossing.first <= one) & (self._crossing.until > one)
+        codes = np.unique(self._codes[here])
+        place_of = np.full(self._signatures, -1, np.int64)
+        place_of[codes] = np.arange(codes.size)
+        places = place_of[self._codes]
+        common = np.zeros(self._total.size, np.int64)
+        for start in checked(range(0, codes.size, _BLOCK)):
+            count = min(_BLOCK, codes.size - start)
+            place = np.where((places >= start) & (places < start + count), places - start, -1)
+            live = self._crossing.live_at_marks(place, count, self._weight)
+            common += np.minimum(live, live[:, one : one + 1]).sum(axis=0)
+        larger = np.maximum(self._total, self._total[one])
+        return np.where(larger > 0, common / np.maximum(larger, 1), 1.0)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from peakline.analysis.findings import Finding
 from peakline.profile.columns import Columns
+from peakline.text import size_text
 
 __all__ = ["KIND", "oom_findings"]
 
@@ -189,7 +190,7 @@ def _outside(failure: _Failure) -> int | None:
 def _title(failure: _Failure) -> str:
     parts = []
     if failure.requested is not None:
-        asked = f"{_size(failure.requested)} asked for"
+        asked = f"{size_text(failure.requested)} asked for"
         parts.append(f"{asked} by {failure.op}" if failure.op else asked)
     elif failure.op:
         parts.append(f"asked by {failure.op}")
@@ -197,14 +198,14 @@ def _title(failure: _Failure) -> str:
         parts.append(f"{failure.data_type or 'tensor'} {failure.shape}")
     if failure.in_use is not None:
         most = failure.pool if failure.limit is None else failure.limit
-        of = "" if most is None else f" of {_size(most)}"
-        parts.append(f"{_size(failure.in_use)}{of} in use")
+        of = "" if most is None else f" of {size_text(most)}"
+        parts.append(f"{size_text(failure.in_use)}{of} in use")
     elif failure.limit is not None:
-        parts.append(f"{_size(failure.limit)} at most")
+        parts.append(f"{size_text(failure.limit)} at most")
     if failure.free is not None:
-        parts.append(f"{_size(failure.free)} free")
+        parts.append(f"{size_text(failure.free)} free")
     if failure.largest is not None and failure.free != 0:
-        parts.append(f"the largest piece {_size(failure.largest)}")
+        parts.append(f"the largest piece {size_text(failure.largest)}")
     name = failure.allocator or "an allocator"
     return f"{name} ran out of memory" + (f": {', '.join(parts)}" if parts else "")
 
@@ -223,32 +224,20 @@ def _suggestion(failure: _Failure, *, has_buffers: bool) -> str:
     )
     outside = _outside(failure)
     if outside is not None and failure.limit and outside >= _OUTSIDE * failure.limit:
-        text += f" {_size(outside)} of the device are held outside this pool."
+        text += f" {size_text(outside)} of the device are held outside this pool."
     return text
 
 
 def _less(failure: _Failure) -> str:
     """How much less must be live. A request needs one piece: free ones apart do not add up."""
     needed, free, largest = failure.needed or 0, failure.free or 0, failure.largest
-    short = f"at least {_size(needed - free)} more must be free"
+    short = f"at least {size_text(needed - free)} more must be free"
     if largest is None:
         return f"{short}, and in one piece" if free else short
     if largest >= free:
         return f"{short}, next to the piece that is" if free else short
     return (
-        f"the {_size(free)} free are in pieces of at most {_size(largest)}, so "
-        f"{_size(needed - largest)} next to the largest, or {_size(needed)} in one piece "
+        f"the {size_text(free)} free are in pieces of at most {size_text(largest)}, so "
+        f"{size_text(needed - largest)} next to the largest, or {size_text(needed)} in one piece "
         "elsewhere, must become free"
     )
-
-
-def _size(size: int) -> str:
-    """A size as a person reads it: ``8.6 MiB``."""
-    if size < 1024:
-        return f"{size} B"
-    value, unit = size / 1024, "KiB"
-    for larger in ("MiB", "GiB", "TiB"):
-        if round(value, 1) < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.1f} {unit}"

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.growth_kernels import concordance, median_slope
+from peakline.analysis.trend import concordance, median_slope
 
 __all__ = ["CACHE", "LEAK", "SAWTOOTH", "STEADY", "STEP_UP", "WARM_UP", "Pattern", "classify"]
 
@@ -59,6 +59,12 @@ MIN_TEETH = 2
 PAUSE = 3
 """Rises further apart than this many times the usual distance belong to different stretches."""
 
+REGULAR = 0.25
+"""A time between two releases is regular when it differs by this share of the median (or one step)
+at most, ..."""
+MOSTLY_REGULAR = 0.8
+"""... and this share of them must be, for a period to be told."""
+
 _POINTS = 256
 """The slope is taken over so many points at most: it needs every pair of them."""
 
@@ -70,15 +76,17 @@ class Pattern:
     ``kind`` is one of the constants of this module. ``since`` is the first step of the growth
     (the release before the last tooth in a sawtooth), ``until`` the last step that brought any.
     ``bytes_per_step`` is the median slope of the growth (Theil-Sen) from ``since`` to the end, or
-    to ``until`` for a cache; of a sawtooth, of its teeth. It is 0 where nothing grows. ``bytes``
-    is what the growth came to, the height of the highest tooth in a sawtooth. ``rises`` is how
-    many steps grew.
+    to ``until`` for a cache; of a sawtooth the median slope of its teeth, each from the last step
+    of its low to its top. It is 0 where nothing grows. ``bytes`` is what the growth came to, the
+    height of the highest tooth in a sawtooth. ``rises`` is how many steps grew. A leak to which
+    less than half of the steps bring anything, and the others nothing at all, is ``sparse``; its
+    ``bytes_per_step`` is the mean from the first rise to the last.
 
     ``confidence`` (0 to 1) is how consistent a growth is: the share of pairs of steps of which the
     later one holds more, less the share of which it holds less, times 1 - 2^(1 - ``rises``). It is
     1 - 2^(1 - n) for growth in every one of n steps: how unlikely it is that n - 1 changes of
     even chance all went up. Of a sawtooth it is the share of the steps that its teeth take.
-    ``period`` is the usual number of steps from one release to the next.
+    ``period`` is the usual number of steps from one release to the next, 0 where these differ.
     """
 
     kind: str
@@ -89,12 +97,16 @@ class Pattern:
     rises: int = 0
     confidence: float = 0.0
     period: int = 0
+    sparse: bool = False
 
 
 @dataclass(frozen=True)
 class _Tooth:
+    """``low`` is the last step before it rises, ``released`` the first after its fall."""
+
     low: int
     high: int
+    released: int
     height: int
     rises: int
 
@@ -111,7 +123,7 @@ def classify(series: npt.NDArray[np.int64]) -> Pattern:
     if len(real) >= MIN_TEETH:
         height = max(tooth.height for tooth in real)
         if series[last_low:].max() - series[last_low] <= 1.5 * height and grown < 1.5 * height:
-            return _sawtooth(series, real, last_low)
+            return _sawtooth(series, teeth, last_low)
     # One spike is forgiven; what comes and goes more often is the noise.
     heights = [0, *sorted(tooth.height for tooth in teeth)]
     if grown <= NOISE * heights[-2:][0]:
@@ -148,7 +160,11 @@ def _growth(series: npt.NDArray[np.int64], floor: npt.NDArray[np.int64]) -> Patt
     slope, trust = _trend(part)
     trust *= 1 - 2.0 ** (1 - len(run))
     kind = CACHE if stopped or late_share <= SLOWED else LEAK
-    return Pattern(kind, first, last, slope, grown, len(run), max(trust, 0.0))
+    changes = int(np.count_nonzero(np.diff(series[first:])))
+    sparse = kind == LEAK and 2 * max(len(run), changes) < count - first
+    if sparse:
+        slope = float(floor[last] - floor[first]) / (last - first)
+    return Pattern(kind, first, last, slope, grown, len(run), max(trust, 0.0), sparse=sparse)
 
 
 def _trend(part: npt.NDArray[np.int64]) -> tuple[float, float]:
@@ -175,16 +191,18 @@ def _last_stretch(rises: list[int]) -> list[int]:
 def _teeth(series: list[int]) -> tuple[list[_Tooth], int]:
     """The rises that were released again, and the step at which the last release ended."""
     teeth: list[_Tooth] = []
-    low = high = rises = 0
+    low = base = high = rises = 0
     for step in range(1, len(series)):
         height = series[high] - series[low]
         if height and series[high] - series[step] > RELEASED * height:
-            teeth.append(_Tooth(low, high, height, rises))
-            low = high = step
+            teeth.append(_Tooth(base, high, step, height, rises))
+            low = base = high = step
             rises = 0
         elif series[step] < series[low]:
-            low = high = step
+            low = base = high = step
             rises = 0
+        elif not rises and series[step] == series[low]:
+            base = step
         elif series[step] > series[high]:
             high = step
             rises += 1
@@ -193,8 +211,10 @@ def _teeth(series: list[int]) -> tuple[list[_Tooth], int]:
 
 def _sawtooth(series: npt.NDArray[np.int64], teeth: list[_Tooth], last_low: int) -> Pattern:
     slopes = [tooth.height / (tooth.high - tooth.low) for tooth in teeth]
-    starts = [tooth.low for tooth in teeth]
-    lengths = [after - before for before, after in pairwise([*starts, last_low])]
+    lengths = np.diff([tooth.released for tooth in teeth])
+    usual = float(np.median(lengths))
+    regular = np.abs(lengths - usual) <= max(REGULAR * usual, 1)
+    end = last_low + int(series[last_low:].argmax())
     return Pattern(
         SAWTOOTH,
         last_low,
@@ -202,6 +222,6 @@ def _sawtooth(series: npt.NDArray[np.int64], teeth: list[_Tooth], last_low: int)
         float(np.median(slopes)),
         max(tooth.height for tooth in teeth),
         sum(tooth.rises for tooth in teeth),
-        min(len(teeth) * (float(np.median(lengths)) + 1) / series.size, 1.0),
-        int(np.median(lengths)),
+        (end + 1 - teeth[0].low) / series.size,
+        round(usual) if regular.mean() >= MOSTLY_REGULAR else 0,
     )

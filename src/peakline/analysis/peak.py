@@ -18,14 +18,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from peakline.analysis.lifetimes import ALLOCATION, Lifetimes, match_lifetimes
 from peakline.analysis.usage import Usage, buffer_bytes, measure
+from peakline.deadline import checked
 from peakline.errors import NotFoundError
-from peakline.profile.columns import Columns
+from peakline.profile.columns import Columns, Names
 
 __all__ = [
     "BEFORE_PROFILE",
@@ -42,8 +45,12 @@ UNATTRIBUTED = "(unattributed)"
 
 _LABELS = ("op", "region_type", "data_type", "shape")
 
+_told: WeakKeyDictionary[Lifetimes, dict[tuple[int, int], AllocatorPeak]] = WeakKeyDictionary()
+"""The peaks of whole profiles, by the allocator's number and the peak's record: a profile of very
+many ops takes long to explain, and moments near the peak ask for the peak again."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class PeakBuffer:
     """Buffers live at the peak that share op, region, type, shape and step of allocation.
 
@@ -124,6 +131,11 @@ def find_peaks(
     moments = np.array([usage.peak_row for usage in usages], np.int64)
     if allocator is not None:
         moments[np.arange(moments.size) != lifetimes.allocators.index(allocator)] = -1
+    told = _told.get(lifetimes, {})
+    wanted = np.flatnonzero(moments >= 0).tolist()
+    keys = [(number, int(moments[number])) for number in wanted]
+    if all(key in told for key in keys):
+        return tuple(told[key] for key in keys)
     groups = _live_groups(events, lifetimes, moments)
     # Rows that stand for memory from before the profile are no records of the file.
     made_up = events.array("is_before") & events.is_valid("is_before")
@@ -133,10 +145,13 @@ def find_peaks(
         replace(usage, allocations=usage.allocations - count)
         for usage, count in zip(usages, older, strict=True)
     ]
-    return tuple(
+    peaks = tuple(
         _explain(events, lifetimes.allocators[number], usages[number], groups[number])
-        for number in np.flatnonzero(moments >= 0).tolist()
+        for number in wanted
     )
+    if eligible is None:
+        _told.setdefault(lifetimes, {}).update(zip(keys, peaks, strict=True))
+    return peaks
 
 
 def _explain(events: Columns, name: str, usage: Usage, buffers: list[PeakBuffer]) -> AllocatorPeak:
@@ -202,13 +217,20 @@ def _live_groups(
 ) -> list[list[PeakBuffer]]:
     """Per allocator, the groups of buffers live after record ``moments[allocator]``."""
     rows = lifetimes.live_after(moments)
-    labels = [events.names(name) for name in _LABELS]
-    step_known = events.is_valid("step_id")[rows]
+    # Equal strings may have several codes, and a null label is shown as an empty one.
+    labels = [_texts(events.names(name), rows) for name in _LABELS]
+    known = events.is_valid("step_id")[rows]
     steps, step_codes = np.unique(
-        np.where(step_known, events.array("step_id")[rows], -1), return_inverse=True
+        np.where(known, events.array("step_id")[rows], 0), return_inverse=True
     )
-    keys = [lifetimes.allocator[rows], *(label.codes[rows] for label in labels)]
-    keys += [step_codes.astype(np.int32), step_known.astype(np.int32)]
+    step_codes = np.where(known, step_codes, steps.size)
+    ops, (op_codes, op_texts) = np.zeros(rows.size, np.bool_), labels[0]
+    if BEFORE_PROFILE in op_texts:
+        ops = op_codes == op_texts.index(BEFORE_PROFILE)
+    # What was there before the profile is one row, whatever is told of it.
+    keys: list[npt.NDArray[Any]] = [lifetimes.allocator[rows], op_codes]
+    keys += [np.where(ops, -1, codes) for codes, _ in labels[1:]]
+    keys.append(np.where(ops, -1, step_codes))
     combined = np.zeros(rows.size, np.int64)
     bound = 1
     for key in keys:
@@ -223,22 +245,35 @@ def _live_groups(
     np.add.at(sizes, group, buffer_bytes(events, rows))
     summed = events.is_valid("count")[rows]
     np.add.at(counts, group, np.where(summed, events.array("count")[rows], 1))
+    counts[ops[first]] = 0
 
-    # Equal strings may have several codes, and a null label is shown as an empty one.
-    merged: dict[tuple[int, str, str, str, str, int | None], tuple[int, int]] = {}
-    for number, sample in enumerate(first.tolist()):
-        row = int(rows[sample])
-        op, region, data_type, shape = (label[row] or "" for label in labels)
-        step = int(steps[step_codes[sample]]) if step_known[sample] else None
-        owner = int(lifetimes.allocator[row])
-        if op == BEFORE_PROFILE:
-            region, data_type, shape, step, counts[number] = "", "", "", None, 0
-        size, count = merged.get((owner, op, region, data_type, shape, step), (0, 0))
-        merged[owner, op, region, data_type, shape, step] = (
-            size + int(sizes[number]),
-            count + int(counts[number]),
-        )
     found: list[list[PeakBuffer]] = [[] for _ in lifetimes.allocators]
-    for (owner, op, region, data_type, shape, step), (size, count) in merged.items():
-        found[owner].append(PeakBuffer(op, region, data_type, shape, size, count, step))
+    known_steps: list[int | None] = [*steps.tolist(), None]
+    op, region, data_type, shape = ([*texts, ""] for _, texts in labels)
+    columns: list[list[int]] = [key[first].tolist() for key in keys]
+    owners, *codes, numbers = columns
+    rows_told = zip(owners, *codes, numbers, sizes.tolist(), counts.tolist(), strict=True)
+    for owner, a, b, c, d, step, size, count in checked(rows_told):
+        found[owner].append(
+            PeakBuffer(
+                op[a],
+                region[b],
+                data_type[c],
+                shape[d],
+                size,
+                count,
+                known_steps[step],
+            )
+        )
     return found
+
+
+def _texts(names: Names, rows: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """The number of the text of each of ``rows``, and the texts; a null is the empty one."""
+    codes, place = np.unique(names.codes[rows], return_inverse=True)
+    numbers: dict[str, int] = {}
+    of = [
+        numbers.setdefault(names.values[code] if code >= 0 else "", len(numbers))
+        for code in codes.tolist()
+    ]
+    return np.array(of, np.int64)[place], list(numbers)

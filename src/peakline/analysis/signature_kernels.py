@@ -1,38 +1,25 @@
-"""Compiled passes that `peakline.analysis.signatures` is made of."""
+"""The compiled pass that numbers the distinct rows of a table of keys."""
 
 from __future__ import annotations
 
+import secrets
+
 import numba as nb
 import numpy as np
+import numpy.typing as npt
 
-from peakline.analysis.lifetimes import ALLOCATION, UNTRACKED_ALLOCATION
+__all__ = ["number_keys"]
 
-__all__ = ["measure_buffers", "number_keys", "running_use"]
-
-
-@nb.njit(cache=True, nogil=True)
-def measure_buffers(  # type: ignore[no-untyped-def]
-    kind,
-    allocated_bytes,
-    has_allocated,
-    requested_bytes,
-    has_requested,
-    allocated,
-    requested,
-):
-    """Fill what was handed out and what was asked for, for the rows that begin a buffer."""
-    for row in range(kind.size):
-        if kind[row] != ALLOCATION and kind[row] != UNTRACKED_ALLOCATION:
-            continue
-        asked = requested_bytes[row] if has_requested[row] else np.int64(0)
-        size = allocated_bytes[row] if has_allocated[row] else asked
-        allocated[row] = size
-        requested[row] = asked if 0 < asked <= size else size
+_ROOM = 512
+"""So many distinct keys have room at first."""
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@nb.njit(nogil=True, forceinline=True)
 def _mix(one, two, three, seed):  # type: ignore[no-untyped-def]
-    """One hash of a key of three numbers; the finishing steps are MurmurHash3's."""
+    """One hash of a key of three numbers; the finishing steps are MurmurHash3's.
+
+    The seed keeps chosen keys from making long probes.
+    """
     mixed = np.uint64(one) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= np.uint64(two) * np.uint64(0xFF51AFD7ED558CCD) ^ np.uint64(three) ^ seed
     mixed = (mixed ^ (mixed >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
@@ -40,80 +27,55 @@ def _mix(one, two, three, seed):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(cache=True, nogil=True)
-def number_keys(one, two, three, numbers, seed):  # type: ignore[no-untyped-def]
-    """Number the distinct keys ``(one, two, three)[place]`` in order of first appearance.
+def _number(keys, numbers, table, first, start, count, seed):  # type: ignore[no-untyped-def]
+    """Number the keys from place ``start`` on, as far as ``first`` has room for new ones.
 
-    ``numbers`` gets the number at every place; what returns is the first place of each.
+    ``table`` (a power of two of slots, empty ones -1) holds the ``count`` known numbers. What
+    returns is the place that found no room, else the number of keys, and the new count.
     """
-    size = 1024
-    table = np.full(size, -1, np.int64)
-    first = np.empty(512, np.int64)
-    count = 0
-    for place in range(one.size):
-        slot = _mix(one[place], two[place], three[place], seed) & np.uint64(size - 1)
+    mask = np.uint64(table.size - 1)
+    for place in range(start, numbers.size):
+        slot = _mix(keys[place, 0], keys[place, 1], keys[place, 2], seed) & mask
         group = table[slot]
         while group >= 0:
             other = first[group]
             if (
-                one[other] == one[place]
-                and two[other] == two[place]
-                and three[other] == three[place]
+                keys[other, 0] == keys[place, 0]
+                and keys[other, 1] == keys[place, 1]
+                and keys[other, 2] == keys[place, 2]
             ):
                 break
-            slot = (slot + np.uint64(1)) & np.uint64(size - 1)
+            slot = (slot + np.uint64(1)) & mask
             group = table[slot]
-        if group >= 0:
-            numbers[place] = group
-            continue
-        if count == first.size:
-            # Twice the room, and every known key in its new slot; the one at hand comes last.
-            size *= 2
-            old = first
-            first = np.empty(2 * count, np.int64)
-            table = np.full(size, -1, np.int64)
-            for known in range(count + 1):
-                other = old[known] if known < count else place
-                slot = _mix(one[other], two[other], three[other], seed) & np.uint64(size - 1)
-                while table[slot] >= 0:
-                    slot = (slot + np.uint64(1)) & np.uint64(size - 1)
-                if known < count:
-                    table[slot] = known
-                    first[known] = other
-        table[slot] = count
-        first[count] = place
-        numbers[place] = count
-        count += 1
-    return first[:count]
+        if group < 0:
+            if count == first.size:
+                return place, count
+            group = count
+            table[slot] = group
+            first[group] = place
+            count += 1
+        numbers[place] = group
+    return numbers.size, count
 
 
-@nb.njit(cache=True, nogil=True)
-def running_use(  # type: ignore[no-untyped-def]
-    allocators,
-    allocator,
-    kind,
-    begin,
-    allocated,
-    in_use,
-    has_in_use,
-    reserved,
-    has_reserved,
-    reports,
-    used,
-):
-    """Fill the memory in use after each row: as reported, else the sum of live buffers.
+def number_keys(
+    keys: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Number the distinct rows of ``keys`` (three columns) in order of first appearance.
 
-    Where an allocator reports, a row without a report repeats what was known before it; before
-    the first report that is 0.
+    Returns the number of every row, and the first row of each.
     """
-    last = np.zeros(allocators, np.int64)
-    for row in range(kind.size):
-        owner = allocator[row]
-        if reports[owner]:
-            if has_in_use[row]:
-                last[owner] = in_use[row] + (reserved[row] if has_reserved[row] else 0)
-        else:
-            if begin[row] >= 0:
-                last[owner] -= allocated[begin[row]]
-            if kind[row] == ALLOCATION:
-                last[owner] += allocated[row]
-        used[row] = last[owner]
+    seed = np.uint64(secrets.randbits(64))
+    numbers = np.empty(len(keys), np.int32)
+    first = np.empty(_ROOM, np.int64)
+    table = np.full(2 * _ROOM, -1, np.int64)
+    place = count = 0
+    while True:
+        place, count = _number(keys, numbers, table, first, place, count, seed)
+        if place == len(keys):
+            return numbers, first[:count]
+        # The memory that is allocated here would take the compiler as long as the pass itself.
+        table = np.full(8 * count, -1, np.int64)
+        known, unused = np.empty(count, np.int64), np.empty(count, np.int32)
+        _number(keys[first], unused, table, known, 0, 0, seed)
+        first = np.concatenate([first, np.empty(3 * count, np.int64)])

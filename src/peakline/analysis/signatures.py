@@ -8,10 +8,10 @@ known by the size that was asked for instead, so that the nameless buffers of a 
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,22 +22,27 @@ from peakline.analysis.lifetimes import (
     Lifetimes,
     match_lifetimes,
 )
-from peakline.analysis.signature_kernels import measure_buffers, number_keys, running_use
+from peakline.analysis.signature_kernels import number_keys
+from peakline.deadline import check_deadline, checked
 from peakline.profile.columns import Columns, Names
+from peakline.text import size_text
 
 __all__ = [
     "History",
     "Signature",
     "Signatures",
+    "buffer_sizes",
     "dimensions",
     "normal_shape",
     "read_history",
     "scope_of",
+    "split_by",
 ]
 
 _SHAPE = re.compile(r"\s*[\[(](.*)[\])]\s*", re.DOTALL)
 
 
+@lru_cache(maxsize=4096)
 def normal_shape(shape: str) -> str:
     """``shape`` with one blank after each comma: ``[32,10]`` and ``(32, 10,)`` are ``[32, 10]``.
 
@@ -90,7 +95,7 @@ class Signature:
         """``model/MatMul float [32, 10]``, in one line, as short as it is clear."""
         what = " ".join(part for part in (self.data_type, self.shape) if part)
         if self.bytes is not None:
-            what = f"{what} of {self.bytes} bytes".strip()
+            what = f"{what} of {size_text(self.bytes)}".strip()
         return f"{self.op or '(no op)'} {what}"
 
     def as_row(self) -> dict[str, object]:
@@ -159,37 +164,59 @@ class History:
     requested: npt.NDArray[np.int64]
     reports: npt.NDArray[np.bool_]
 
-    _rows: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
-
     @property
     def rows(self) -> int:
         """The number of records."""
         return int(self.allocated.size)
 
-    def rows_of(self, allocator: int) -> npt.NDArray[np.int64]:
+    def rows_of(self, allocator: int) -> npt.NDArray[np.intp]:
         """The records of an allocator, by its number in ``lifetimes.allocators``."""
-        if allocator not in self._rows:
-            self._rows[allocator] = np.flatnonzero(self.lifetimes.allocator == allocator)
         return self._rows[allocator]
 
     @cached_property
+    def _rows(self) -> list[npt.NDArray[np.intp]]:
+        """The records of every allocator."""
+        return split_by(self.lifetimes.allocator, len(self.lifetimes.allocators))
+
+    @cached_property
     def used(self) -> npt.NDArray[np.int64]:
-        """Bytes in use after each record, in its own allocator: reported, else live buffers."""
-        used = np.zeros(self.rows, np.int64)
-        running_use(
-            len(self.lifetimes.allocators),
-            self.lifetimes.allocator,
-            self.lifetimes.kind,
-            self.lifetimes.begin,
-            self.allocated,
-            np.ascontiguousarray(self.events.array("in_use_bytes"), np.int64),
-            self.events.is_valid("in_use_bytes"),
-            np.ascontiguousarray(self.events.array("reserved_bytes"), np.int64),
-            self.events.is_valid("reserved_bytes"),
-            self.reports,
-            used,
-        )
+        """Bytes in use after each record, in its own allocator: reported, else live buffers.
+
+        Where an allocator reports, a record without a report repeats what was known before it;
+        before the first report that is 0.
+        """
+        used = np.empty(self.rows, np.int64)
+        known = self.events.is_valid("in_use_bytes")
+        begin = self.lifetimes.begin
+        for reports, rows in zip(checked(self.reports.tolist()), self._rows, strict=True):
+            if reports:
+                told = np.flatnonzero(known[rows])
+                figures = np.concatenate([[0], self._reported(rows[told])])
+                used[rows] = np.repeat(figures, np.diff(told, prepend=0, append=rows.size))
+                continue
+            change = np.where(self.lifetimes.kind[rows] == ALLOCATION, self.allocated[rows], 0)
+            first = begin[rows]
+            change -= np.where(first >= 0, self.allocated[first], 0)
+            used[rows] = np.cumsum(change)
         return used
+
+    def _reported(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+        """What records with a report say is in use, reserved bytes included."""
+        reserved = np.where(
+            self.events.is_valid("reserved_bytes")[rows],
+            self.events.array("reserved_bytes")[rows],
+            0,
+        )
+        found: npt.NDArray[np.int64] = self.events.array("in_use_bytes")[rows] + reserved
+        return found
+
+    @cached_property
+    def was_there(self) -> npt.NDArray[np.bool_]:
+        """Which records begin a buffer that is from before the profile."""
+        there: npt.NDArray[np.bool_] = self.events.array("is_before") & self.events.is_valid(
+            "is_before"
+        )
+        return there
 
     @cached_property
     def measured(self) -> npt.NDArray[np.bool_]:
@@ -201,26 +228,25 @@ class History:
     def capacities(self) -> tuple[int | None, ...]:
         """Per allocator the most it may take, as its last record with all figures says."""
         told = self.events.is_valid("in_use_bytes") & self.events.is_valid("free_bytes")
-        reserved = self.events.is_valid("reserved_bytes")
-        found: list[int | None] = []
-        for number in range(len(self.lifetimes.allocators)):
-            row = _last(told & (self.lifetimes.allocator == number))
-            if row < 0:
-                found.append(None)
-                continue
-            size = int(
-                self.events.array("in_use_bytes")[row] + self.events.array("free_bytes")[row]
-            )
-            if reserved[row]:
-                size += int(self.events.array("reserved_bytes")[row])
-            found.append(size)
-        return tuple(found)
+        rows = np.flatnonzero(told)
+        last = np.full(len(self.lifetimes.allocators), -1, np.int64)
+        last[self.lifetimes.allocator[rows]] = rows  # of several, the last one stays
+        sizes = np.zeros(last.size, np.int64)
+        known = last[last >= 0]
+        sizes[last >= 0] = self._reported(known) + self.events.array("free_bytes")[known]
+        return tuple(
+            size if row >= 0 else None
+            for size, row in zip(sizes.tolist(), last.tolist(), strict=True)
+        )
 
 
-def _last(mask: npt.NDArray[np.bool_]) -> int:
-    """The last true place of ``mask``, -1 where there is none."""
-    place = int(mask[::-1].argmax()) if mask.size else 0
-    return mask.size - 1 - place if mask.size and mask[mask.size - 1 - place] else -1
+def split_by(numbers: npt.NDArray[Any], count: int) -> list[npt.NDArray[np.intp]]:
+    """Per number from 0 to ``count`` - 1 the places in ``numbers`` that hold it, ascending."""
+    if count == 1:
+        return [np.arange(numbers.size)]
+    # Sorting 16 bits is linear in time.
+    order = np.argsort(numbers.astype(np.uint16) if count <= 2**16 else numbers, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(numbers, minlength=count))[:-1])
 
 
 def read_history(events: Columns, lifetimes: Lifetimes | None = None) -> History:
@@ -229,37 +255,52 @@ def read_history(events: Columns, lifetimes: Lifetimes | None = None) -> History
     ``lifetimes`` are those of `match_lifetimes` where they are known already.
     """
     found = match_lifetimes(events) if lifetimes is None else lifetimes
-    allocated = np.zeros(events.rows, np.int64)
-    requested = np.zeros(events.rows, np.int64)
-    measure_buffers(
-        found.kind,
-        np.ascontiguousarray(events.array("allocated_bytes"), np.int64),
-        events.is_valid("allocated_bytes"),
-        np.ascontiguousarray(events.array("requested_bytes"), np.int64),
-        events.is_valid("requested_bytes"),
-        allocated,
-        requested,
-    )
+    begins = (found.kind == ALLOCATION) | (found.kind == UNTRACKED_ALLOCATION)
+    allocated, requested = buffer_sizes(events, begins)
     reports = np.zeros(len(found.allocators), np.bool_)
     reports[found.allocator[events.is_valid("in_use_bytes")]] = True
-    signatures = _name(events, found, requested)
+    check_deadline()
+    signatures = _name(events, found, np.flatnonzero(begins), requested)
     return History(events, found, signatures, allocated, requested, reports)
 
 
-def _name(events: Columns, found: Lifetimes, requested: npt.NDArray[np.int64]) -> Signatures:
+def buffer_sizes(
+    events: Columns, chosen: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """What was handed out and what was asked for, as the ``chosen`` records say; else 0.
+
+    What was asked for is never more; where it is not known it is the same.
+    """
+    known = chosen & events.is_valid("requested_bytes")
+    asked = np.where(known, events.array("requested_bytes"), 0)
+    known = chosen & events.is_valid("allocated_bytes")
+    allocated = np.where(known, events.array("allocated_bytes"), asked)
+    told = (asked > 0) & (asked <= allocated)
+    return allocated.astype(np.int64, copy=False), np.where(told, asked, allocated).astype(
+        np.int64, copy=False
+    )
+
+
+def _name(
+    events: Columns,
+    found: Lifetimes,
+    rows: npt.NDArray[np.intp],
+    requested: npt.NDArray[np.int64],
+) -> Signatures:
+    """The signatures of the buffers that begin at ``rows``."""
     op, op_of, ops = _texts(events.names("op"))
     region, region_of, regions = _texts(events.names("region_type"))
     data_type, type_of, types = _texts(events.names("data_type"))
     shape, shape_of, shapes = _texts(events.names("shape"), shapes=True)
-    rows = np.flatnonzero((found.kind == ALLOCATION) | (found.kind == UNTRACKED_ALLOCATION))
+    keys = np.empty((rows.size, 3), np.int64)
     owner = found.allocator[rows] * np.int64(len(ops)) + op_of[op[rows]]
-    owner = owner * len(regions) + region_of[region[rows]]
-    form = type_of[data_type[rows]] * np.int64(len(shapes)) + shape_of[shape[rows]]
+    keys[:, 0] = owner * len(regions) + region_of[region[rows]]
+    forms = shape_of[shape[rows]]
+    keys[:, 1] = type_of[data_type[rows]] * np.int64(len(shapes)) + forms
     # Text 0 is the empty one: the size is part of the key where there is no shape.
-    size = np.where(shape_of[shape[rows]] == 0, requested[rows], -1)
-    numbers = np.empty(rows.size, np.int32)
-    seed = np.uint64(secrets.randbits(64))
-    first = rows[number_keys(owner, form, size, numbers, seed)]
+    keys[:, 2] = np.where(forms == 0, requested[rows], -1)
+    numbers, places = number_keys(keys)
+    first = rows[places]
     codes = np.full(events.rows, -1, np.int32)
     codes[rows] = numbers
     shape_codes = shape_of[shape[first]]

@@ -1,0 +1,99 @@
+"""A limit, and what came of holding it against an allocator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from peakline.text import size_text
+
+__all__ = ["ROWS", "Check", "Limits", "held", "unmeasured"]
+
+ROWS = 10
+"""So many rows tell what is behind a broken limit."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is allowed; None is no limit. Sizes are bytes.
+
+    ``max_fragmentation`` is from 0 to 1. ``tolerance`` is by which share the figures of a baseline
+    may be exceeded.
+    """
+
+    max_peak_bytes: int | None = None
+    max_growth_per_step_bytes: int | None = None
+    max_fragmentation: float | None = None
+    tolerance: float = 0.05
+
+
+@dataclass(frozen=True)
+class Check:
+    """One limit, held against one allocator.
+
+    ``name`` is ``peak``, ``growth per step``, ``fragmentation``, ``peak against the baseline`` or
+    ``growth per step against the baseline``. ``measured`` is None where it could not be measured;
+    then the limit is broken, but for a growth that the baseline does not tell either (nothing is
+    compared, and ``reason`` says so). ``reason`` is one line for a person; ``rows`` are what is
+    behind a broken limit: what is largest at the peak, the leaks, or the groups that grew since
+    the baseline. All rows of one check have the same columns.
+    """
+
+    name: str
+    allocator: str
+    measured: float | None
+    limit: float
+    passed: bool
+    reason: str
+    rows: tuple[Mapping[str, object], ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """``kept``, ``broken`` or ``not compared``."""
+        if not self.passed:
+            return "broken"
+        return "not compared" if self.measured is None else "kept"
+
+    @property
+    def measured_text(self) -> str:
+        """What was measured, as a person reads it."""
+        return "not known" if self.measured is None else self._text(self.measured)
+
+    @property
+    def limit_text(self) -> str:
+        """What is allowed, as a person reads it."""
+        return self._text(self.limit)
+
+    def _text(self, value: float) -> str:
+        return f"{value:.1%}" if self.name == "fragmentation" else size_text(value)
+
+    def as_json(self) -> dict[str, object]:
+        """One of ``checks`` in ``peakline check --json``."""
+        return {
+            "name": self.name,
+            "allocator": self.allocator,
+            "measured": self.measured,
+            "limit": self.limit,
+            "passed": self.passed,
+            "reason": self.reason,
+            "rows": [dict(row) for row in self.rows],
+        }
+
+
+def held(
+    name: str,
+    allocator: str,
+    measured: float,
+    limit: float,
+    reason: str,
+    rows: tuple[Mapping[str, object], ...] = (),
+) -> Check:
+    """The check of what was measured; its rows only where the limit is broken."""
+    passed = measured <= limit
+    return Check(name, allocator, measured, limit, passed, reason, () if passed else rows)
+
+
+def unmeasured(name: str, allocator: str, limit: float, why: str) -> Check:
+    """A limit that is broken because nothing could be measured."""
+    reason = f"cannot be measured: {why}"
+    return Check(name, allocator, measured=None, limit=limit, passed=False, reason=reason)
