@@ -17,7 +17,7 @@ def test_a_repository_its_sessions_and_hosts():
     assert session.session_id == "2026_11_20_17_33_46"
     assert repository.session(session.session_id).path == session.path
     assert session.hosts == HOSTS
-    assert session.tools() == ["memory_profile", "trace_viewer"]
+    assert session.tools() == ["memory_findings", "memory_profile", "trace_viewer"]
     assert "tf2_multihost" in repr(repository)
     assert session.session_id in repr(session)
 

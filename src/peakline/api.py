@@ -45,6 +45,15 @@ class Profile(_profile.Profile):
 
         return answer_memory(self, allocator=allocator, step=step)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the memory answer in short, or why there is none.
+
+        Self-contained HTML without a script; never raises.
+        """
+        from peakline.figures.notebook import profile_html
+
+        return profile_html(self)
+
 
 def open(  # noqa: A001 (used as peakline.open, like gzip.open)
     path: str | os.PathLike[str],

@@ -1,0 +1,188 @@
+"""Free memory in pieces, over time: the allocator's own figure, and what the addresses tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.figures.asked import Asked, ask
+from peakline.figures.bands import band_shapes, find_bands
+from peakline.figures.course import telling_places
+from peakline.figures.look import ALARM, COLOURS, axis, figure
+from peakline.figures.text import bytes_unit, duration_text, plain, size_text, time_unit
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from peakline.analysis.answer import MemoryAnswer
+    from peakline.analysis.fragmentation import Fragmentation
+    from peakline.profile import Profile
+
+__all__ = ["fragmentation", "reported_course"]
+
+_BUCKETS = 400
+
+
+def fragmentation(
+    profile: Profile, *, allocator: str | None = None, answer: MemoryAnswer | None = None
+) -> Figure | None:
+    """How much of the free memory of one allocator lies in pieces, over time.
+
+    The upper part is the share of the free memory that is not in its largest piece: what the
+    allocator reported, and what is made from the addresses of its buffers
+    (`peakline.analysis.fragmentation`; a lower bound of what is free). The lower part is that free
+    memory and its largest piece. The allocator is the one with the highest peak, of those that
+    tell anything, where none is named.
+
+    None where nothing is reported and no buffer has an address, or all is of one time. Raises
+    NotFoundError for an unknown allocator.
+    """
+    for asked in ask(profile, allocator, answer):
+        drawn = _draw(asked)
+        if drawn is not None:
+            return drawn
+    return None
+
+
+def reported_course(
+    asked: Asked,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Times (picoseconds) and shares (0 to 1) as the allocator reported them, thinned."""
+    history = asked.history
+    rows = history.rows_of(asked.number)
+    share = np.asarray(history.events.array("fragmentation")[rows], np.float64)
+    told = history.events.is_valid("fragmentation")[rows] & np.isfinite(share)
+    time, share = history.events.array("time_ps")[rows][told], share[told]
+    places = telling_places(time, share, _BUCKETS)
+    return time[places], share[places]
+
+
+def _draw(asked: Asked) -> Figure | None:
+    time, share = reported_course(asked)
+    made = asked.details.fragmentation
+    all_times = asked.history.events.array("time_ps")[asked.history.rows_of(asked.number)]
+    start, end = int(all_times[0]), int(all_times[-1])
+    has_pieces = made is not None and bool(made.free.any())
+    if start == end or (not time.size and not has_pieces):
+        return None
+    unit, unit_name = time_unit(end - start)
+    traces: list[dict[str, Any]] = []
+    if time.size:
+        line = _line("reported by the allocator", COLOURS[0], time / unit, share * 100)
+        traces.append(line | {"hovertemplate": "%{y:.1f}%<extra>reported</extra>"})
+    layout: dict[str, Any] = {}
+    if made is not None and has_pieces:
+        size, size_name = bytes_unit(int(made.free.max()))
+        x = made.time_ps / unit
+        pieces = np.where(made.free > 0, 100 * (1 - made.largest / np.maximum(made.free, 1)), 0)
+        line = _line("made from addresses", COLOURS[1], x, pieces)
+        traces.append(line | {"hovertemplate": "%{y:.1f}%<extra>from addresses</extra>"})
+        for name, colour, value in (
+            ("known free", COLOURS[4], made.free),
+            ("largest free piece", COLOURS[2], made.largest),
+        ):
+            traces.append(
+                _line(name, colour, x, value / size)
+                | {
+                    "yaxis": "y2",
+                    "fill": "tozeroy",
+                    "hovertemplate": f"%{{y:,.6~r}} {size_name}<extra>{name}</extra>",
+                }
+            )
+        layout["yaxis2"] = axis(
+            f"Free ({size_name})", domain=[0, 0.42], rangemode="tozero", anchor="x"
+        )
+    shapes, notes = band_shapes(find_bands(asked), unit, (start, end))
+    shapes.append(
+        {
+            "type": "line",
+            "xref": "x",
+            "yref": "paper",
+            "x0": asked.peak.peak_time_ps / unit,
+            "x1": asked.peak.peak_time_ps / unit,
+            "y0": 0,
+            "y1": 1,
+            "line": {"color": ALARM, "width": 1.5, "dash": "dot"},
+        }
+    )
+    notes.append(
+        {
+            "xref": "x",
+            "yref": "paper",
+            "x": asked.peak.peak_time_ps / unit,
+            "y": 0.47 if "yaxis2" in layout else 0,
+            "yanchor": "middle" if "yaxis2" in layout else "bottom",
+            "xanchor": "left",
+            "text": "peak",
+            "showarrow": False,
+            "font": {"size": 11, "color": ALARM},
+        }
+    )
+    room = (end - start) * 0.01
+    return figure(
+        traces,
+        title="Fragmentation of the free memory",
+        subtitle=plain(_subtitle(asked, made), 400),
+        description=_description(asked, made, time, share),
+        height=500 if "yaxis2" in layout else 360,
+        hovermode="x",
+        xaxis=axis(
+            f"Time since the profile's start ({unit_name})",
+            range=[(start - room) / unit, (end + room) / unit],
+            anchor="y2" if "yaxis2" in layout else "y",
+        ),
+        yaxis=axis(
+            "In pieces (%)",
+            range=[-2, 102],
+            domain=[0.52, 1] if "yaxis2" in layout else [0, 1],
+        ),
+        shapes=shapes,
+        annotations=notes,
+        showlegend=True,
+        **layout,
+    )
+
+
+def _line(
+    name: str, colour: str, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": x,
+        "y": y,
+        "line": {"shape": "hv", "color": colour, "width": 1.5},
+    }
+
+
+def _subtitle(asked: Asked, made: Fragmentation | None) -> str:
+    told = [asked.name]
+    if asked.peak.fragmentation_at_peak is not None:
+        told.append(f"{asked.peak.fragmentation_at_peak:.1%} at the peak as reported")
+    if made is not None and made.worst is not None and made.recoverable_bytes:
+        told.append(
+            f"{size_text(made.recoverable_bytes)} of the pool needed only because of the pieces"
+        )
+    return "; ".join(told)
+
+
+def _description(
+    asked: Asked,
+    made: Fragmentation | None,
+    time: npt.NDArray[np.int64],
+    share: npt.NDArray[np.float64],
+) -> str:
+    told = f"Lines over time of how much of the free memory of {asked.name} lies in pieces."
+    if time.size:
+        worst = int(share.argmax())
+        told += f" Reported: at most {share[worst]:.0%}, at {duration_text(int(time[worst]))}."
+    if made is not None and made.free.any():
+        last = int(made.free.argmax())
+        told += (
+            f" From addresses: at most {size_text(int(made.free[last]))} free, of which "
+            f"{size_text(int(made.largest[last]))} in one piece."
+        )
+    return told

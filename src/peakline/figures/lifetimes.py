@@ -1,0 +1,184 @@
+"""The largest buffers as bars over time: which of them live together, and across the peak."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peakline.figures.asked import Asked, ask
+from peakline.figures.bands import band_shapes, find_bands, step_name
+from peakline.figures.bars import Bar, largest_bars, window_of
+from peakline.figures.look import ALARM, COLOURS, INK, axis, figure
+from peakline.figures.text import duration_text, fit, form_text, plain, size_text, time_unit
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from peakline.analysis.answer import MemoryAnswer
+    from peakline.profile import Profile
+
+__all__ = ["largest_buffers"]
+
+
+def largest_buffers(
+    profile: Profile, *, allocator: str | None = None, answer: MemoryAnswer | None = None
+) -> Figure | None:
+    """The lives of the largest buffers of one allocator as bars, and when the peak was.
+
+    The allocator is the one with the highest peak where none is named. Drawn are the 40 largest
+    buffers that are live at the peak, and the 20 largest others, at most two of them alike.
+    Triangles stand for what was there before the profile, and for what is still there at its end.
+    Where the buffers at the peak live for a small part of the profile, the figure opens on the time
+    around the peak, and the others are the largest of that time.
+
+    None where the profile has no records, no buffer can be followed, or all is of one time. Raises
+    NotFoundError for an unknown allocator.
+    """
+    found = ask(profile, allocator, answer)
+    if not found:
+        return None
+    asked = found[0]
+    times = asked.history.events.array("time_ps")[asked.history.rows_of(asked.number)]
+    start, end = int(times[0]), int(times[-1])
+    bars = largest_bars(asked) if start < end else ()
+    if not bars:
+        return None
+    window = window_of(bars, start, end)
+    if window != (start, end):
+        bars = largest_bars(asked, window)
+    span = window[1] - window[0]
+    unit, unit_name = time_unit(span)
+    shapes, notes = band_shapes(find_bands(asked, window), unit, window)
+    peak = asked.peak
+    shapes.append(
+        {
+            "type": "line",
+            "xref": "x",
+            "yref": "paper",
+            "x0": peak.peak_time_ps / unit,
+            "x1": peak.peak_time_ps / unit,
+            "y0": 0,
+            "y1": 1,
+            "line": {"color": ALARM, "width": 1.5, "dash": "dot"},
+        }
+    )
+    notes.append(
+        {
+            "xref": "x",
+            "yref": "paper",
+            "x": peak.peak_time_ps / unit,
+            "y": 0,
+            "yanchor": "bottom",
+            "xanchor": "left",
+            "text": "peak",
+            "showarrow": False,
+            "font": {"size": 11, "color": ALARM},
+        }
+    )
+    traces: list[dict[str, Any]] = [
+        _bars(asked, bars, (start, end), unit, at_peak=at_peak) for at_peak in (True, False)
+    ]
+    traces += [
+        _ends(
+            bars, "there before the profile", "triangle-left", start / unit, lambda b: b.start_ps
+        ),
+        _ends(bars, "live at the profile's end", "triangle-right", end / unit, lambda b: b.end_ps),
+    ]
+    room = span * 0.015
+    held = sum(bar.bytes for bar in bars if bar.at_peak)
+    count = sum(bar.at_peak for bar in bars)
+    subtitle = (
+        f"{asked.name}: {count} live at the peak, {size_text(held)} of "
+        f"{size_text(peak.peak_bytes)}, and {len(bars) - count} others"
+    )
+    if window != (start, end):
+        subtitle += f"; only the time around the peak, of {duration_text(end - start)}"
+    return figure(
+        [trace for trace in traces if trace["y"]],
+        title="Lives of the largest buffers",
+        subtitle=plain(subtitle, 400),
+        description=(
+            f"Bars over time, one per buffer, of the {len(bars)} largest buffers of {asked.name}. "
+            f"{count} of them live at the peak, at {duration_text(peak.peak_time_ps)}. Largest: "
+            + "; ".join(_label(bar) for bar in sorted(bars, key=lambda bar: -bar.bytes)[:5])
+            + "."
+        ),
+        height=max(180 + 15 * len(bars), 320),
+        barmode="overlay",
+        bargap=0.25,
+        xaxis=axis(
+            f"Time since the profile's start ({unit_name})",
+            range=[(window[0] - room) / unit, (window[1] + room) / unit],
+        ),
+        yaxis=axis(
+            "Buffer",
+            tickvals=list(range(len(bars))),
+            ticktext=[plain(_label(bar)) for bar in bars],
+            tickfont={"size": 10},
+            range=[len(bars) - 0.5, -0.5],
+            showgrid=False,
+        ),
+        shapes=shapes,
+        annotations=notes,
+        showlegend=True,
+    )
+
+
+def _label(bar: Bar) -> str:
+    return f"{fit(bar.signature.op or '(no op)', 36)}  {size_text(bar.bytes)}"
+
+
+def _bars(
+    asked: Asked, bars: tuple[Bar, ...], span: tuple[int, int], unit: int, *, at_peak: bool
+) -> dict[str, Any]:
+    places = [k for k, bar in enumerate(bars) if bar.at_peak == at_peak]
+    spans = [_span(bars[k], span) for k in places]
+    colour = COLOURS[0] if at_peak else COLOURS[4]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": "live at the peak" if at_peak else "not live at the peak",
+        "y": places,
+        "base": [start / unit for start, _ in spans],
+        "x": [(end - start) / unit for start, end in spans],
+        # The line keeps a short life visible.
+        "marker": {"color": colour, "line": {"color": colour, "width": 1}},
+        "customdata": [_text(bars[k], asked.step_names) for k in places],
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
+
+
+def _span(bar: Bar, whole: tuple[int, int]) -> tuple[int, int]:
+    """The part of ``whole`` in which the buffer lives."""
+    start = whole[0] if bar.start_ps is None else bar.start_ps
+    return start, whole[1] if bar.end_ps is None else bar.end_ps
+
+
+def _ends(bars: tuple[Bar, ...], name: str, symbol: str, x: float, bound: Any) -> dict[str, Any]:
+    places = [k for k, bar in enumerate(bars) if bound(bar) is None]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": [x] * len(places),
+        "y": places,
+        "marker": {"symbol": symbol, "size": 9, "color": INK},
+        "hoverinfo": "skip",
+    }
+
+
+def _text(bar: Bar, names: dict[int, str]) -> str:
+    lines = [plain(bar.signature.op or "(no op)")]
+    signature = bar.signature
+    form = form_text(signature.region_type, signature.data_type, signature.shape)
+    if form:
+        lines.append(plain(form))
+    lines.append(f"<b>{size_text(bar.bytes)}</b> ({bar.bytes:,} bytes)")
+    begun = "before the profile" if bar.start_ps is None else duration_text(bar.start_ps)
+    ended = "after its end" if bar.end_ps is None else duration_text(bar.end_ps)
+    lines.append(f"from {begun} to {ended}")
+    if bar.start_ps is not None and bar.end_ps is not None:
+        lines.append(f"lives {duration_text(bar.end_ps - bar.start_ps)}")
+    step = step_name(bar.step, names)
+    if step:
+        lines.append(plain(f"made in step {step}"))
+    return "<br>".join(lines)

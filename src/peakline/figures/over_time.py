@@ -1,0 +1,270 @@
+"""Memory in use over time: a step line per allocator over the steps of the job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.analysis.moments import find_high_moments
+from peakline.figures.asked import Asked, ask
+from peakline.figures.bands import band_shapes, find_bands, step_name
+from peakline.figures.course import course_rows, telling_places
+from peakline.figures.look import ALARM, COLOURS, INK, MUTED, axis, figure
+from peakline.figures.text import bytes_unit, duration_text, plain, share_text, size_text, time_unit
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from peakline.analysis.answer import MemoryAnswer
+    from peakline.profile import Profile
+
+__all__ = ["Course", "memory_over_time", "read_course"]
+
+_BUCKETS = 1300
+"""Buckets of all lines together: 4 points of 21 bytes each, 120 KB at most."""
+_LEAST_BUCKETS = 150
+_LINES = 8
+_CAPACITY = 0.3
+"""A capacity is drawn where the peak takes this share of it; beyond, it would flatten the line."""
+_MOMENTS = 24
+"""So many moments near the peak are marked, of all lines together."""
+_ALIKE = 12
+"""Where more moments than this are made of the same (every step peaks), only the fullest is."""
+_SEEN = 0.05
+"""Moments are marked on the lines whose peak takes this share of the highest one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """An allocator's memory in use: bytes after the records at ``time_ps`` (picoseconds)."""
+
+    time_ps: npt.NDArray[np.int64]
+    used: npt.NDArray[np.int64]
+
+
+def read_course(asked: Asked, buckets: int) -> Course | None:
+    """The course of one allocator, at most 4 points per bucket; None where all is at one time."""
+    history = asked.history
+    rows = course_rows(history, asked.number)
+    time = history.events.array("time_ps")[rows]
+    if rows.size < 2 or time[0] == time[-1]:
+        return None
+    used = history.used[rows]
+    places = telling_places(time, used, buckets)
+    return Course(time[places], used[places])
+
+
+def memory_over_time(
+    profile: Profile, *, allocator: str | None = None, answer: MemoryAnswer | None = None
+) -> Figure | None:
+    """Memory in use over time, per allocator, with the steps, the peak and the capacity.
+
+    The peak is exact, and the picture is that of all records: of every slice of time the first,
+    least, largest and last value are drawn. Moments made of something else that come near the peak
+    are marked too. At most 8 allocators are drawn, those with the highest peaks. None where the
+    profile has no records, or all of one time. Raises NotFoundError for an unknown allocator.
+    """
+    found = ask(profile, allocator, answer)
+    shown = found[:_LINES]
+    buckets = max(_BUCKETS // max(len(shown), 1), _LEAST_BUCKETS)
+    drawn = [
+        (asked, course) for asked in shown if (course := read_course(asked, buckets)) is not None
+    ]
+    if not drawn:
+        return None
+    first = drawn[0][0]
+    bands = find_bands(first)
+    start = min(int(course.time_ps[0]) for _, course in drawn)
+    end = max(int(course.time_ps[-1]) for _, course in drawn)
+    lines = [(asked, _until(course, end)) for asked, course in drawn]
+    time_size, time_name = time_unit(end - start)
+    top = max(asked.peak.peak_bytes for asked, _ in lines)
+    size, unit = bytes_unit(max(int(course.used.max()) for _, course in lines))
+    shapes, notes = band_shapes(bands, time_size, (start, end))
+    names = first.step_names
+    traces: list[dict[str, Any]] = []
+    for k, (asked, course) in enumerate(lines):
+        traces += _traces(
+            asked,
+            course,
+            COLOURS[k],
+            (size, unit),
+            time_size,
+            most=_MOMENTS // len(lines) if asked.peak.peak_bytes >= _SEEN * top else 0,
+            is_first=k == 0,
+        )
+    told = _told_capacities([asked for asked, _ in lines], top)
+    for asked, capacity in told:
+        shapes.append(
+            {
+                "type": "line",
+                "xref": "paper",
+                "x0": 0,
+                "x1": 1,
+                "y0": capacity / size,
+                "y1": capacity / size,
+                "line": {"color": INK, "width": 1.5, "dash": "dash"},
+            }
+        )
+        notes.append(
+            {
+                "xref": "paper",
+                "x": 1,
+                "xanchor": "right",
+                "y": capacity / size,
+                "yanchor": "bottom",
+                "text": f"capacity {size_text(capacity)}"
+                + (f", {plain(asked.name, 40)}" if len(told) > 1 else ""),
+                "showarrow": False,
+                "font": {"size": 11, "color": INK},
+            }
+        )
+    summary = _summary(first, names)
+    more = f"; {len(found) - len(shown)} more allocators" if len(found) > len(shown) else ""
+    return figure(
+        traces,
+        title="Memory in use over time",
+        subtitle=plain(summary, 400) + more,
+        description=(
+            f"Step line of memory in use from {duration_text(start)} to {duration_text(end)}, "
+            f"{len(lines)} allocator(s). "
+            + " ".join(f"{_summary(asked, names)}." for asked, _ in lines)
+        ),
+        height=402 + 18 * len(lines),
+        xaxis=axis(
+            f"Time since the profile's start ({time_name})", range=_range(start, end, time_size)
+        ),
+        yaxis=axis(f"Memory in use ({unit})", rangemode="tozero"),
+        shapes=shapes,
+        annotations=notes,
+        showlegend=True,
+    )
+
+
+def _range(start: int, end: int, unit: int) -> list[float]:
+    room = (end - start) * 0.01
+    return [(start - room) / unit, (end + room) / unit]
+
+
+def _until(course: Course, end: int) -> Course:
+    """The course, with its last value up to the end of the longest one."""
+    if int(course.time_ps[-1]) == end:
+        return course
+    return Course(np.append(course.time_ps, end), np.append(course.used, course.used[-1]))
+
+
+def _traces(
+    asked: Asked,
+    course: Course,
+    colour: str,
+    scale: tuple[int, str],
+    time_size: int,
+    *,
+    most: int,
+    is_first: bool,
+) -> list[dict[str, Any]]:
+    size, unit = scale
+    names = asked.step_names
+    name = plain(asked.name)
+    line = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": f"{plain(asked.name, 60)}, peak {size_text(asked.peak.peak_bytes)}",
+        "legendgroup": name,
+        "x": course.time_ps / time_size,
+        "y": course.used / size,
+        "line": {"shape": "hv", "color": colour, "width": 1.5},
+        "hovertemplate": f"%{{y:,.6~r}} {unit} at %{{x:,.9~r}}<extra>{name}</extra>",
+    }
+    peak = asked.peak
+    step = step_name(peak.peak_step, names)
+    marker = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "peak",
+        "legendgroup": name,
+        "showlegend": is_first,
+        "x": [peak.peak_time_ps / time_size],
+        "y": [peak.peak_bytes / size],
+        "marker": {"symbol": "triangle-down", "size": 12, "color": ALARM},
+        "hovertemplate": f"peak {size_text(peak.peak_bytes)} ({peak.peak_bytes:,} bytes)<br>"
+        + plain(f"at {duration_text(peak.peak_time_ps)}" + (f", step {step}" if step else ""))
+        + f"<extra>{name}</extra>",
+    }
+    return [line, marker, *_moments(asked, colour, size, time_size, most)]
+
+
+def _moments(
+    asked: Asked, colour: str, size: int, time_size: int, most: int
+) -> list[dict[str, Any]]:
+    """The moments near the peak, each with what it has most of."""
+    history = asked.history
+    rows = history.rows_of(asked.number)
+    rows = rows[history.measured[rows]]
+    times = history.events.array("time_ps")[rows]
+    names = asked.step_names
+    x: list[float] = []
+    y: list[float] = []
+    texts: list[str] = []
+    for number, moment in enumerate(find_high_moments(asked.history, asked.number) if most else ()):
+        memory = moment.memory
+        largest = memory.peak_buffers[0].op if memory.peak_buffers else ""
+        like = "as at the peak" if number == 0 else f"most of it: {largest or '(no op)'}"
+        moments = list(zip(moment.times_ps, moment.steps, strict=True))
+        if len(moments) > _ALIKE:
+            moments = [one for one in moments if one[0] == memory.peak_time_ps][:1]
+        for time, step in moments:
+            if time == asked.peak.peak_time_ps or len(x) == most:
+                continue
+            at = slice(*np.searchsorted(times, (time, time + 1)))
+            used = int(history.used[rows[at]].max())
+            x.append(time / time_size)
+            y.append(used / size)
+            where = step_name(step, names)
+            told = f"near the peak, {size_text(used)}" + (f", step {where}" if where else "")
+            texts.append(plain(f"{told}; {like}"))
+    if not x:
+        return []
+    return [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": "near the peak",
+            "legendgroup": plain(asked.name),
+            "x": x,
+            "y": y,
+            "text": texts,
+            "marker": {
+                "symbol": "diamond-open",
+                "size": 9,
+                "color": colour,
+                "line": {"width": 1.5, "color": MUTED},
+            },
+            "hovertemplate": "%{text}<extra></extra>",
+        }
+    ]
+
+
+def _told_capacities(asked: list[Asked], top: int) -> list[tuple[Asked, int]]:
+    """The capacities that are drawn, one per value."""
+    told: dict[int, Asked] = {}
+    for one in asked:
+        capacity = one.peak.capacity_bytes
+        if capacity and top >= _CAPACITY * capacity:
+            told.setdefault(capacity, one)
+    return [(one, capacity) for capacity, one in told.items()][:4]
+
+
+def _summary(asked: Asked, names: dict[int, str]) -> str:
+    peak = asked.peak
+    step = step_name(peak.peak_step, names)
+    told = f"{asked.name}: peak {size_text(peak.peak_bytes)} at {duration_text(peak.peak_time_ps)}"
+    if step:
+        told += f" in step {step}"
+    if peak.capacity_bytes:
+        share = share_text(peak.peak_bytes, peak.capacity_bytes)
+        told += f", {share} of the capacity {size_text(peak.capacity_bytes)}"
+    return told

@@ -1,0 +1,215 @@
+"""What the steps leave in memory: per leading signature, and what of it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.analysis.findings import Finding
+from peakline.analysis.growth import AllocatorGrowth, GroupGrowth
+from peakline.analysis.pattern import CACHE, LEAK, SAWTOOTH, STEP_UP
+from peakline.figures.asked import Asked, ask
+from peakline.figures.look import ALARM, COLOURS, INK, QUIET, axis, figure
+from peakline.figures.text import bytes_unit, fit, plain, size_text
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from peakline.analysis.answer import MemoryAnswer
+    from peakline.profile import Profile
+
+__all__ = ["growth_per_step"]
+
+_GROUPS = 7
+_STEPS = 256
+_TICKS = 12
+_FLAT = 0.3
+"""What grows has a part of the figure of its own where it takes less than this share of all."""
+_REDS = (ALARM, "#A63603", "#FDAE6B", "#7F2704", "#FDD0A2", "#E6550D", "#FD8D3C")
+_ORDER = (LEAK, CACHE, STEP_UP, SAWTOOTH, "")
+_WORDS = {LEAK: "leak", CACHE: "cache", STEP_UP: "rose once", SAWTOOTH: "sawtooth"}
+
+
+def growth_per_step(
+    profile: Profile, *, allocator: str | None = None, answer: MemoryAnswer | None = None
+) -> Figure | None:
+    """Bytes left at each step's end in one allocator, stacked by signature, and all in use.
+
+    The allocator is the one that leaks most, else the one with the highest peak, where none is
+    named. What the findings call a leak comes first and is drawn red; then what grows otherwise by
+    them, then what holds most. The gap up to the line is memory that no signature explains: from
+    before the profile, or handed out beyond what was asked for. At most 256 steps are drawn, the
+    last one among them.
+
+    None where the profile has fewer than two steps, or no step leaves anything. Raises
+    NotFoundError for an unknown allocator.
+    """
+    found = [
+        (asked, asked.details.growth, _leak(asked))
+        for asked in ask(profile, allocator, answer)
+        if asked.details.growth is not None
+    ]
+    if not found:
+        return None
+    asked, growth, leak = max(found, key=lambda one: _rate(one[2]))
+    steps = len(growth.marks)
+    stride = -(-steps // _STEPS)
+    kept = np.arange(steps - 1, -1, -stride)[::-1]
+    kinds = _kinds(asked)
+
+    def kind_of(group: GroupGrowth) -> str:
+        return kinds.get(_key(group.signature.as_row(), group.signature.bytes), "")
+
+    groups = sorted(
+        (group for group in growth.groups if group.series.any()),
+        key=lambda group: (
+            _ORDER.index(kind_of(group)),
+            -int(group.series.max()),
+            group.signature.title,
+        ),
+    )
+    if not groups and not growth.total.any():
+        return None
+    leading, others = groups[:_GROUPS], groups[_GROUPS:]
+    size, unit = bytes_unit(int(growth.total.max(initial=0)))
+    labels = [plain(fit(growth.marks.label(k), 24)) for k in kept.tolist()]
+    x = kept * growth.stride
+    growing = [group for group in leading if kind_of(group)]
+    own_part = bool(growing) and _most(growing) < _FLAT * int(growth.total.max())
+    areas = _areas([(group, kind_of(group)) for group in leading], others, kept)
+    traces = [_area(name, colour, x, y / size, unit) for name, colour, y in areas]
+    traces.append(
+        {
+            "type": "scatter",
+            "mode": "lines+markers" if kept.size <= 40 else "lines",
+            "name": "all in use at the step's end",
+            "x": x,
+            "y": growth.total[kept] / size,
+            "text": labels,
+            "line": {"color": INK, "width": 2},
+            "marker": {"size": 5},
+            "hovertemplate": f"%{{y:,.6~r}} {unit} in use after step %{{text}}<extra></extra>",
+        }
+    )
+    layout: dict[str, Any] = {}
+    if own_part:
+        fine, fine_unit = bytes_unit(_most(growing))
+        for name, colour, y in areas[: len(growing)]:
+            traces.append(
+                _area(name, colour, x, y / fine, fine_unit)
+                | {"yaxis": "y2", "stackgroup": "growing", "showlegend": False}
+            )
+        layout["yaxis2"] = axis(
+            f"What grows ({fine_unit})", domain=[0.62, 1], rangemode="tozero", anchor="x"
+        )
+    every = -(-kept.size // _TICKS)
+    period = growth.marks.found_by == "period"
+    return figure(
+        traces,
+        title="Left in memory at each step's end",
+        subtitle=plain(_subtitle(asked.name, growth, leak), 400),
+        description=_description(asked.name, growth, leak),
+        height=(560 if own_part else 400) + 19 * len(areas),
+        hovermode="x unified",
+        xaxis=axis(
+            "Repetition" if period else "Step",
+            tickvals=x[::every].tolist(),
+            ticktext=labels[::every],
+        ),
+        yaxis=axis(
+            f"All ({unit})" if own_part else f"Left ({unit})",
+            rangemode="tozero",
+            domain=[0, 0.52] if own_part else [0, 1],
+        ),
+        showlegend=True,
+        **layout,
+    )
+
+
+def _areas(
+    leading: list[tuple[GroupGrowth, str]],
+    others: list[GroupGrowth],
+    kept: npt.NDArray[np.int64],
+) -> list[tuple[str, str, npt.NDArray[np.int64]]]:
+    """Name, colour and bytes of every area, from the bottom up."""
+    reds, colours = iter(_REDS), iter(COLOURS)
+    areas = [
+        (_name(group, kind), next(reds if kind == LEAK else colours), group.series[kept])
+        for group, kind in leading
+    ]
+    if others:
+        series = np.sum([group.series for group in others], axis=0)[kept]
+        areas.append((f"({len(others):,} more)", QUIET, series))
+    return areas
+
+
+def _most(groups: list[GroupGrowth]) -> int:
+    """The most that the groups leave together."""
+    return int(np.sum([group.series for group in groups], axis=0).max())
+
+
+def _leak(asked: Asked) -> Finding | None:
+    return next((finding for finding in asked.findings if finding.kind == LEAK), None)
+
+
+def _rate(leak: Finding | None) -> float:
+    rate = leak.evidence["bytes_per_step"] if leak is not None else 0
+    return rate if isinstance(rate, int) else 0
+
+
+def _kinds(asked: Asked) -> dict[tuple[object, ...], str]:
+    """What the findings say about a signature: what they do not tell is not marked either."""
+    return {
+        _key(row, row["buffer_bytes"]): finding.kind
+        for finding in reversed(asked.findings)
+        if finding.kind in _WORDS
+        for row in finding.rows
+    }
+
+
+def _key(row: Mapping[str, object], size: object) -> tuple[object, ...]:
+    return (row["op"], row["region_type"], row["data_type"], row["shape"], size)
+
+
+def _name(group: GroupGrowth, kind: str) -> str:
+    title = plain(fit(group.signature.title, 56))
+    return f"<b>{_WORDS[kind]}:</b> {title}" if kind else title
+
+
+def _area(
+    name: str, colour: str, x: npt.NDArray[np.int64], y: npt.NDArray[np.float64], unit: str
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "stackgroup": "left",
+        "x": x,
+        "y": y,
+        "line": {"width": 0.5, "color": colour},
+        "fillcolor": colour,
+        "hovertemplate": f"%{{y:,.6~r}} {unit}",
+    }
+
+
+def _subtitle(name: str, growth: AllocatorGrowth, leak: Finding | None) -> str:
+    told = f"{name}, {growth.marks.detail}"
+    if leak is not None:
+        told += f"; {size_text(_rate(leak))} more with every step"
+        left = leak.evidence["steps_left"]
+        if isinstance(left, int):
+            told += f", room for about {left:,} more steps"
+    return told
+
+
+def _description(name: str, growth: AllocatorGrowth, leak: Finding | None) -> str:
+    first, last = size_text(int(growth.total[0])), size_text(int(growth.total[-1]))
+    told = (
+        f"Stacked areas of the bytes that each of {len(growth.marks)} steps leaves in {name}, by "
+        f"signature, and a line of all memory in use: {first} after the first, {last} after the "
+        "last. "
+    )
+    return told + ("No leak was found." if leak is None else f"{leak.title}.")

@@ -1,0 +1,141 @@
+"""What an allocator hands out in every step, against the most it has in use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.figures.asked import Asked, ask
+from peakline.figures.look import ALARM, COLOURS, axis, figure
+from peakline.figures.text import bytes_unit, fit, plain, size_text
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from peakline.analysis.answer import MemoryAnswer
+    from peakline.analysis.growth import AllocatorGrowth
+    from peakline.profile import Profile
+
+__all__ = ["churn", "handed_out"]
+
+_BARS = 128
+_TICKS = 12
+
+
+def churn(
+    profile: Profile, *, allocator: str | None = None, answer: MemoryAnswer | None = None
+) -> Figure | None:
+    """Bytes that one allocator handed out in each step, and how much of it the step gave back.
+
+    A bar stands for one step, or for the mean of several in a row where there are more than 128.
+    The line is the peak of memory in use. The allocator is the one with the highest peak, of those
+    with steps, where none is named.
+
+    None where the profile has fewer than two steps, or nothing is allocated in them. Raises
+    NotFoundError for an unknown allocator.
+    """
+    for asked in ask(profile, allocator, answer):
+        growth = asked.details.growth
+        if growth is None:
+            continue
+        given_back, kept = handed_out(asked, growth)
+        if not (given_back.any() or kept.any()):
+            continue
+        return _draw(asked, growth, given_back, kept)
+    return None
+
+
+def handed_out(
+    asked: Asked, growth: AllocatorGrowth
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Bytes allocated between one mark and the next: those freed before the next, and the rest."""
+    history = asked.history
+    rows = history.rows_of(asked.number)
+    bounds = np.append(growth.marks.start, growth.marks.rows)
+    size = history.allocated[rows]
+    ends = history.lifetimes.end[rows]
+    place = np.searchsorted(bounds, rows, "right")
+    next_mark = np.append(bounds, history.rows)[np.minimum(place, bounds.size)]
+    same = (ends >= 0) & (ends < next_mark)
+    cuts = np.searchsorted(rows, bounds)
+    back, kept = (
+        np.diff(np.append(0, np.cumsum(part))[cuts])
+        for part in (np.where(same, size, 0), np.where(same, 0, size))
+    )
+    return back, kept
+
+
+def _draw(
+    asked: Asked,
+    growth: AllocatorGrowth,
+    given_back: npt.NDArray[np.int64],
+    kept: npt.NDArray[np.int64],
+) -> Figure:
+    steps = given_back.size
+    together = -(-steps // _BARS)
+    firsts = np.arange(0, steps, together)
+    counts = np.diff(np.append(firsts, steps)) * growth.stride
+    back, rest = (np.add.reduceat(part, firsts) / counts for part in (given_back, kept))
+    peak = growth.peak_bytes
+    size, unit = bytes_unit(max(float((back + rest).max()), peak))
+    labels = [plain(fit(growth.marks.label(k), 24)) for k in firsts.tolist()]
+    x = list(range(firsts.size))
+    every = -(-firsts.size // _TICKS)
+    mean = float((given_back + kept).sum()) / (steps * growth.stride)
+    times = f", {mean / peak:.1f} times the peak" if mean >= 0.1 * peak > 0 else ""
+    of = "the mean of a step" if together * growth.stride > 1 else "a step"
+    traces = [
+        {
+            "type": "bar",
+            "name": name,
+            "x": x,
+            "y": value / size,
+            "text": labels,
+            "textposition": "none",
+            "marker": {"color": colour},
+            "hovertemplate": f"%{{y:,.6~r}} {unit}, from step %{{text}}<extra>{name}</extra>",
+        }
+        for name, colour, value in (
+            ("freed in the same step", COLOURS[4], back),
+            ("kept beyond the step", COLOURS[0], rest),
+        )
+    ]
+    return figure(
+        traces,
+        title="Handed out in every step",
+        subtitle=plain(f"{asked.name}: {size_text(mean)} in a step on average{times}", 400),
+        description=(
+            f"Bars of the bytes that {asked.name} hands out in each of {steps * growth.stride} "
+            f"steps, {size_text(mean)} on average; the peak of memory in use is {size_text(peak)}."
+        ),
+        barmode="stack",
+        bargap=0.15,
+        xaxis=axis(f"Step (a bar is {of})", tickvals=x[::every], ticktext=labels[::every]),
+        yaxis=axis(f"Handed out ({unit})", rangemode="tozero"),
+        shapes=[
+            {
+                "type": "line",
+                "xref": "paper",
+                "x0": 0,
+                "x1": 1,
+                "y0": peak / size,
+                "y1": peak / size,
+                "line": {"color": ALARM, "width": 1.5, "dash": "dot"},
+            }
+        ],
+        annotations=[
+            {
+                "xref": "paper",
+                "x": 1,
+                "xanchor": "right",
+                "y": peak / size,
+                "yanchor": "bottom",
+                "text": f"peak in use {size_text(peak)}",
+                "showarrow": False,
+                "font": {"size": 11, "color": ALARM},
+            }
+        ],
+        showlegend=True,
+    )
