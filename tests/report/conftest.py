@@ -1,0 +1,40 @@
+"""Reports of samples, each made once."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from tests.analysis.records import events
+from tests.profile.fake import FakeReader, columns_of
+from tests.report.document import report_of
+
+import peakline
+from peakline.analysis.derived import DERIVED
+from peakline.api import Profile
+
+
+@pytest.fixture(scope="session")
+def read(root):
+    """The report of a file under tests/data, and the profile it is about."""
+
+    @cache
+    def make(name):
+        profile = peakline.open(str(root / "tests" / "data" / name))
+        return report_of(profile), profile
+
+    return make
+
+
+@pytest.fixture
+def made():
+    """The report of a profile with these allocator records and steps."""
+
+    def make(rows, steps=None, losses=None, **options):
+        tables = {"allocator_events": events(rows)}
+        if steps is not None:
+            tables["steps"] = columns_of("steps", steps)
+        profile = Profile(FakeReader(tables, losses=losses), derived=DERIVED)
+        return report_of(profile, **options)
+
+    return make

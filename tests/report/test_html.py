@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from peakline.report.html import Markup, clip, code, data_script, join, script, tag, text
+
+
+class _Texts(HTMLParser):
+    def __init__(self, source):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.attrs, self.told = [], [], ""
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attrs.append(dict(attrs))
+
+    def handle_data(self, data):
+        self.told += data
+
+
+@given(st.text())
+def test_no_text_becomes_markup_and_none_is_lost(value):
+    found = _Texts(tag("p", value, title=value))
+    assert found.tags == ["p"]
+    shown = "".join(
+        one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode()
+        for one in value
+    )
+    assert found.told == shown
+    assert found.attrs == [{"title": shown}]
+
+
+def test_what_cannot_be_printed_is_spelled_out():
+    assert text("a\x00\x1b[2J\u202eb\udc80") == "a\\x00\\x1b[2J\\u202eb\\udc80"
+    text("\udc80").encode()
+
+
+def test_attributes_and_void_elements():
+    assert tag("p", class_="a", aria_label="b", hidden=True, id=None, open=False) == (
+        '<p class="a" aria-label="b" hidden></p>'
+    )
+    assert tag("meta", name="x", content="y") == '<meta name="x" content="y">'
+
+
+def test_markup_passes_and_other_children_are_escaped():
+    assert join([Markup("<b>"), "<b>", 3, None], ", ") == "<b>, &lt;b&gt;, 3, "
+
+
+def test_a_long_name_keeps_its_ends():
+    told = clip("a" * 300 + "b" * 300)
+    assert len(told) == 400
+    assert (told[0], told[-1]) == ("a", "b")
+    assert "…" in told
+    assert clip("short") == "short"
+
+
+def test_code_may_be_broken_after_slashes():
+    assert code("a/<b>") == "<code>a/<wbr>&lt;b&gt;</code>"
+
+
+@given(st.text())
+def test_data_in_a_script_block_cannot_end_it(value):
+    block = data_script("x", json.dumps({"name": value}, ensure_ascii=False))
+    inner = block.removeprefix('<script type="application/json" id="x">')
+    inner = inner.removesuffix("</script>")
+    assert "<" not in inner
+    assert json.loads(inner) == {"name": value}
+
+
+@pytest.mark.parametrize("source", ["x</script>", "</SCRIPT ", "<!--"])
+def test_a_script_that_would_end_early_is_refused(source):
+    with pytest.raises(ValueError, match="too early"):
+        script(source)

@@ -1,0 +1,118 @@
+"""What every report is, whatever the profile: self-contained, well formed, readable by all."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from tests.report.document import hash_of
+
+from peakline.report.drawing import MOST_BYTES
+
+SAMPLES = [
+    "programs/leak_list.xplane.pb.gz",
+    "programs/fragmentation.xplane.pb.gz",
+    "programs/leak_list_healthy.xplane.pb.gz",
+    "sessions/tf2_two_devices",
+    "sessions/jax_cpu",
+    "memory_log/tf1_control_flow.log.gz",
+    "memory_log/session_default_allocator.log.gz",
+    "oom_report/tf_bfc_oom.log.gz",
+    "pprof/device_memory.pprof.pb.gz",
+    "run_metadata/tf1_grpc.pb.gz",
+]
+
+
+@pytest.fixture(params=SAMPLES, ids=[name.split("/")[-1].split(".")[0] for name in SAMPLES])
+def page(request, read):
+    return read(request.param)[0]
+
+
+def test_nothing_is_fetched(page):
+    for tag, attrs, _ in page.elements:
+        assert tag not in {"link", "img", "iframe", "object", "embed", "audio", "video", "base"}
+        assert not {"src", "srcset", "action", "formaction", "background", "ping"} & attrs.keys()
+        assert attrs.get("href", "#").startswith("#")
+        assert not any(name.startswith("on") for name in attrs)
+    (style,) = page.texts("style")
+    assert "url(" not in style
+    assert "@import" not in style
+    assert "://" not in page.text
+
+
+def test_the_policy_allows_its_own_two_scripts_and_nothing_else(page):
+    policy = page.policy
+    assert policy["default-src"] == "'none'"
+    assert policy["style-src"] == "'unsafe-inline'"
+    assert policy["img-src"] == "data:"
+    assert policy["base-uri"] == policy["form-action"] == "'none'"
+    allowed = policy["script-src"].split()
+    if page.data:
+        assert allowed == [hash_of(script) for script in page.scripts]
+        assert len(allowed) == 2
+    else:
+        assert (page.scripts, allowed) == ([], ["'none'"])
+
+
+def test_it_has_a_language_a_title_landmarks_and_headings_in_order(page):
+    assert page.all("html")[0][0]["lang"] == "en"
+    assert page.texts("title")[0].startswith("Memory report: ")
+    assert [len(page.all(name)) for name in ("header", "main", "footer")] == [1, 1, 1]
+    levels = [level for level, _ in page.headings]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels)), page.headings
+    assert all(title for _, title in page.headings)
+
+
+def test_ids_are_unique_and_links_lead_somewhere(page):
+    ids = [attrs["id"] for _, attrs, _ in page.elements if "id" in attrs]
+    assert len(set(ids)) == len(ids)
+    named = [
+        attrs["aria-labelledby"] for _, attrs, _ in page.elements if "aria-labelledby" in attrs
+    ]
+    links = [attrs["href"][1:] for attrs, _ in page.all("a")]
+    assert {*named, *links} <= set(ids)
+
+
+def test_every_table_has_a_caption_and_headed_columns_and_rows(page):
+    tables = page.all("table")
+    assert len(page.all("caption")) == len(tables) > 0
+    assert all(page.texts("caption"))
+    heads = page.all("th")
+    assert {attrs["scope"] for attrs, _ in heads} == {"col", "row"}
+    assert all(text for _, text in heads)
+    assert len(page.all("th", scope="row")) >= len(tables)
+
+
+def test_every_figure_says_what_it_shows_and_has_data_or_a_drawing(page):
+    data = page.data
+    plots = page.all("div", role="img")
+    assert {f"{attrs['id']}-data" for attrs, _ in plots} == data.keys()
+    assert all(len(attrs["aria-label"]) > 40 for attrs, _ in plots)
+    assert len(page.all("figcaption")) == len(page.all("figure"))
+    for figure in data.values():
+        assert figure["data"]
+        assert "title" not in figure["layout"] or not figure["layout"]["title"].get("text")
+
+
+def test_it_is_small(page):
+    without = len(page.source.encode()) - sum(len(script) for script in page.scripts)
+    assert without < 400_000
+    assert len(page.source.encode()) < 6_000_000
+    assert MOST_BYTES < 1_000_000
+
+
+def test_no_sentence_has_a_hole(page):
+    assert not re.search(r"\bNone\b|\bnan\b|\binf\b|\{|\}|  |\.\.(?!/)|, ,", page.text)
+
+
+def test_the_same_profile_gives_the_same_bytes(read, root):
+    from tests.report.document import report_of
+
+    import peakline
+
+    name = "programs/leak_list.xplane.pb.gz"
+    again = report_of(peakline.open(str(root / "tests" / "data" / name)))
+    assert again.source == read(name)[0].source
