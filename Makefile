@@ -19,7 +19,8 @@ PEERS_PY := $(PEERS)/bin/python
 PIP := -m pip --disable-pip-version-check --quiet
 
 # What the comparison and the benchmark are made against.
-PEER_PACKAGES := xprof==2.24.2 tensorflow-cpu==2.21.0 jax==0.10.2 tensorboard==2.21.0
+PEER_PACKAGES := xprof==2.24.2 tensorflow-cpu==2.21.0 jax==0.10.2 tensorboard==2.21.0 \
+    pytest==9.2.0 numba==0.68.1
 
 SOURCES := $(shell find src -not -path '*__pycache__*') README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/_editable_impl_peakline.pth)

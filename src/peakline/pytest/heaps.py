@@ -1,0 +1,327 @@
+"""A profile of memory from JAX's heaps and its compiled programs, where no allocator reports.
+
+The heap tells at a moment how many buffers of which size each line of the program holds. Between
+two moments, buffers that are there at both were there all the time: their sum is the least that
+was in use. When a program ran in between, its temporaries were there on top of them, and its
+arguments and results, which may be among them, were there too. The events that are added say
+just this, so the memory they show is never more than was in use. Arrays that came and went between
+two moments are missed; what they can have come to at most is worked out from the results of all
+programs that ran in between.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from peakline.errors import InputError
+from peakline.pytest.hlo import Program, read_program
+
+__all__ = ["MOMENT", "add_heaps"]
+
+MOMENT = "peakline_moment_"
+"""The annotation around each reading of the heap, its number behind."""
+
+_ALLOCATION, _DEALLOCATION = "MemoryAllocation", "MemoryDeallocation"
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Buffers that are alike; ``data_type`` and ``shape`` as in `Piece`."""
+
+    allocator: str
+    op: str
+    region: str
+    bytes: int
+    data_type: int = 0
+    shape: str = ""
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The runs of a program on a device between two moments: when the first began, how many."""
+
+    time_ps: int
+    device: int
+    program: int
+    count: int
+
+
+def add_heaps(space: bytes, heaps: list[bytes]) -> tuple[bytes, Mapping[str, int]]:
+    """The XSpace ``space`` with allocator events made from ``heaps`` (pprof, one per moment).
+
+    What was there before the first step is that of a step of its own, ``setup``. One run of each
+    program between two moments is shown. Beside it, by allocator, the most bytes
+    that can have been in use if nothing was copied to the device and dropped again between two
+    moments. Where an allocator reported, ``space`` is unchanged, and the other empty. Raises
+    InputError where the moments cannot be found.
+    """
+    from peakline.schema import XSpace
+
+    found = XSpace.FromString(space)
+    if any(_reports(plane) for plane in found.planes):
+        return space, {}
+    plane, line, moments = _moments(found, len(heaps))
+    bounds = _step_bounds(plane, line)
+    programs = _programs(found)
+    runs = _runs(found, programs, [start for start, _ in moments])
+    writer = _Writer(plane, line)
+    if bounds:
+        writer.add_step("setup", moments[0][0] - 1, min(bounds))
+    states = _read_heaps(heaps)
+    platform = next((kind.allocator for state in states for kind in state), "cpu:0").split(":")[0]
+    at_most: Counter[str] = Counter()
+    before: Counter[_Kind] = Counter()
+    for number, (state, (start, end)) in enumerate(zip(states, moments, strict=True)):
+        for allocator, size in _most(before, runs.get(number, ()), programs, platform).items():
+            at_most[allocator] = max(at_most[allocator], size)
+        # What is gone after the test's body went with its variables.
+        gone = before - state if number + 1 < len(moments) else Counter[_Kind]()
+        for kind, count in sorted(gone.items(), key=repr):
+            writer.free(kind, count)
+        for run in runs.get(number, ()):
+            writer.run(programs[run.program], f"{platform}:{run.device}", run.time_ps)
+        writer.now = max(writer.now, start)
+        for kind, count in sorted((state - before).items(), key=repr):
+            writer.allocate(kind, count)
+        # What is freed from here on is freed after the step that ends, or in the one that begins.
+        next_start = moments[number + 1][0] if number + 1 < len(moments) else end
+        after = [bound for bound in bounds if end <= bound < next_start]
+        writer.now = max(writer.now, end, *after)
+        before = state
+    for allocator, size in _most(before, (), programs, platform).items():
+        at_most[allocator] = max(at_most[allocator], size)
+    writer.finish()
+    return bytes(found.SerializeToString()), dict(at_most)
+
+
+def _most(
+    before: Counter[_Kind], runs: Iterable[_Runs], programs: dict[int, Program], platform: str
+) -> Counter[str]:
+    """What was live, all that the programs made since, and the temporaries of each once."""
+    most: Counter[str] = Counter()
+    for kind, count in before.items():
+        most[kind.allocator] += kind.bytes * count
+    for run in runs:
+        program = programs[run.program]
+        size = program.result_bytes * run.count + sum(piece.bytes for piece in program.pieces)
+        most[f"{platform}:{run.device}"] += size
+    return most
+
+
+class _Writer:
+    """Adds events to a line, in order of time, and knows what lives."""
+
+    def __init__(self, plane: Any, line: Any) -> None:
+        self._plane, self._line = plane, line
+        self._base = line.timestamp_ns * 1000
+        self._events = {metadata.name: key for key, metadata in plane.event_metadata.items()}
+        self._stats = {metadata.name: key for key, metadata in plane.stat_metadata.items()}
+        self._live: dict[_Kind, list[int]] = {}
+        self._used: Counter[str] = Counter()
+        self._next = 0
+        self.now = 0
+
+    def allocate(self, kind: _Kind, count: int = 1) -> None:
+        """``count`` buffers begin."""
+        for _ in range(count):
+            self._next += 1
+            self._live.setdefault(kind, []).append(self._next)
+            self._used[kind.allocator] += kind.bytes
+            self._write(_ALLOCATION, kind, self._next)
+
+    def free(self, kind: _Kind, count: int = 1) -> None:
+        """The oldest ``count`` buffers of a kind end: which of them do is not known."""
+        for _ in range(count):
+            place = self._live[kind].pop(0)
+            self._used[kind.allocator] -= kind.bytes
+            self._write(_DEALLOCATION, kind, place)
+
+    def run(self, program: Program, allocator: str, time_ps: int) -> None:
+        """A program's buffers begin and end."""
+        self.now = max(self.now, time_ps)
+        held = program.held_bytes - self._used[allocator]
+        kinds = [
+            _Kind(allocator, piece.op, "temp", piece.bytes, piece.data_type, piece.shape)
+            for piece in program.pieces
+        ]
+        if held > 0:
+            op = f"{program.name} (arguments and results)"
+            kinds.append(_Kind(allocator, op, "buffer", held))
+        for kind in kinds:
+            self.allocate(kind)
+        for kind in kinds:
+            self.free(kind)
+
+    def add_step(self, name: str, start_ps: int, end_ps: int) -> None:
+        """A step, number 0."""
+        event = self._line.events.add(
+            metadata_id=self._event(name),
+            offset_ps=start_ps - self._base,
+            duration_ps=max(end_ps - start_ps - 1, 0),
+        )
+        event.stats.add(metadata_id=self._stat("_r"), int64_value=1)
+        event.stats.add(metadata_id=self._stat("step_num"), int64_value=0)
+
+    def finish(self) -> None:
+        """Put the line's events in order of time."""
+        events = sorted(self._line.events, key=lambda e: (e.offset_ps, -e.duration_ps))
+        copies = [type(event).FromString(event.SerializeToString()) for event in events]
+        del self._line.events[:]
+        self._line.events.extend(copies)
+
+    def _write(self, name: str, kind: _Kind, place: int) -> None:
+        self.now += 1
+        event = self._line.events.add(
+            metadata_id=self._event(name), offset_ps=self.now - self._base
+        )
+        texts = {"allocator_name": kind.allocator, "tf_op": kind.op, "region_type": kind.region}
+        if kind.shape:
+            texts["shape"] = kind.shape
+        for stat, text in texts.items():
+            event.stats.add(metadata_id=self._stat(stat), ref_value=self._stat(text))
+        for stat, number in (
+            ("bytes_reserved", 0),
+            ("bytes_allocated", self._used[kind.allocator]),
+            ("requested_bytes", kind.bytes),
+            ("allocation_bytes", kind.bytes),
+            # Not an address, but as good as one: each buffer has its own.
+            ("addr", place),
+            ("data_type", kind.data_type),
+        ):
+            event.stats.add(metadata_id=self._stat(stat), int64_value=number)
+
+    def _event(self, name: str) -> int:
+        return _number(self._events, name, self._plane.event_metadata)
+
+    def _stat(self, name: str) -> int:
+        return _number(self._stats, name, self._plane.stat_metadata)
+
+
+def _number(known: dict[str, int], name: str, metadata: Any) -> int:
+    """The number of a name in the plane's table, which gets it where it lacks it."""
+    if name not in known:
+        known[name] = max(known.values(), default=0) + 1
+        metadata[known[name]].id = known[name]
+        metadata[known[name]].name = name
+    return known[name]
+
+
+def _reports(plane: Any) -> bool:
+    known = {key for key, m in plane.event_metadata.items() if m.name == _ALLOCATION}
+    return any(event.metadata_id in known for line in plane.lines for event in line.events)
+
+
+def _moments(space: Any, count: int) -> tuple[Any, Any, list[tuple[int, int]]]:
+    """Where the moments are, and when each begins and ends."""
+    for plane in space.planes:
+        names = plane.event_metadata
+        for line in plane.lines:
+            times = {}
+            for event in line.events:
+                name = names[event.metadata_id].name
+                if name.startswith(MOMENT):
+                    start = line.timestamp_ns * 1000 + event.offset_ps
+                    times[int(name.removeprefix(MOMENT))] = (start, start + event.duration_ps)
+            if times:
+                if len(times) != count:
+                    raise InputError(
+                        f"the profile shows {len(times)} of {count} readings of memory"
+                    )
+                return plane, line, [times[number] for number in range(count)]
+    raise InputError("the profile shows no reading of the memory")
+
+
+def _step_bounds(plane: Any, line: Any) -> list[int]:
+    """When the steps of the line begin and end."""
+    number = next((k for k, stat in plane.stat_metadata.items() if stat.name == "step_num"), None)
+    bounds = []
+    for event in line.events:
+        if any(stat.metadata_id == number for stat in event.stats):
+            start = line.timestamp_ns * 1000 + event.offset_ps
+            bounds += [start, start + event.duration_ps]
+    return bounds
+
+
+def _programs(space: Any) -> dict[int, Program]:
+    """The compiled programs that the profile describes, by id."""
+    from google.protobuf.message import DecodeError
+
+    programs = {}
+    for plane in space.planes:
+        stats = {key: metadata.name for key, metadata in plane.stat_metadata.items()}
+        for metadata in plane.event_metadata.values():
+            told = {stats.get(stat.metadata_id): stat for stat in metadata.stats}
+            if "Hlo Proto" not in told or "program_id" not in told:
+                continue
+            try:
+                program = read_program(told["Hlo Proto"].bytes_value)
+            except DecodeError:
+                raise InputError("a compiled program in the profile cannot be read") from None
+            if program is not None:
+                programs[_whole(told["program_id"])] = program
+    return programs
+
+
+def _runs(space: Any, programs: Iterable[int], moments: list[int]) -> dict[int, list[_Runs]]:
+    """By the number of the moment that follows, the programs that ran before it."""
+    known = frozenset(programs)
+    found: dict[tuple[int, int, int], dict[int, int]] = {}
+    for plane in space.planes:
+        stats = {key: metadata.name for key, metadata in plane.stat_metadata.items()}
+        for line in plane.lines:
+            for event in line.events:
+                told = {stats.get(stat.metadata_id): stat for stat in event.stats}
+                if "program_id" not in told or _whole(told["program_id"]) not in known:
+                    continue
+                time = line.timestamp_ns * 1000 + event.offset_ps
+                ordinal = _whole(told["device_ordinal"]) if "device_ordinal" in told else 0
+                one = _whole(told["run_id"]) if "run_id" in told else time
+                key = (bisect_right(moments, time), ordinal, _whole(told["program_id"]))
+                times = found.setdefault(key, {})
+                times[one] = min(times.get(one, time), time)
+    runs: dict[int, list[_Runs]] = {}
+    for (number, device, program), times in found.items():
+        one_kind = _Runs(min(times.values()), device, program, len(times))
+        runs.setdefault(number, []).append(one_kind)
+    return {
+        number: sorted(some, key=lambda run: (run.time_ps, run.device, run.program))
+        for number, some in runs.items()
+    }
+
+
+def _whole(stat: Any) -> int:
+    return int(getattr(stat, stat.WhichOneof("value")))
+
+
+def _read_heaps(heaps: list[bytes]) -> list[Counter[_Kind]]:
+    """The buffers at each moment: how many there are of each kind."""
+    from peakline.profile.reader import Warnings
+    from peakline.sources.files import SourceFile
+    from peakline.sources.pprof.reader import PprofReader
+
+    states: list[Counter[_Kind]] = []
+    with tempfile.TemporaryDirectory(prefix="peakline-") as folder:
+        for number, heap in enumerate(heaps):
+            file = Path(folder) / str(number)
+            file.write_bytes(gzip.decompress(heap))
+            reader = PprofReader(SourceFile(str(file)))
+            buffers = reader.read("buffers", Warnings())
+            state: Counter[_Kind] = Counter()
+            columns = [buffers.names(name).to_list() for name in ("allocator", "op", "region_type")]
+            sizes, counts = buffers.array("allocated_bytes"), buffers.array("count")
+            for device, op, region, size, count in zip(
+                *columns, sizes.tolist(), counts.tolist(), strict=True
+            ):
+                # Compiled programs are in the heap too, with a size that is not the device's.
+                if region == "buffer" and count and size:
+                    state[_Kind(device or "", op or "(unknown)", region, size // count)] += count
+            reader.close()
+            states.append(state)
+    return states

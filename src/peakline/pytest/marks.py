@@ -1,0 +1,117 @@
+"""What the marks and the settings of a test ask for."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from peakline.errors import UsageError
+from peakline.text import parse_size
+
+if TYPE_CHECKING:
+    import pytest
+
+__all__ = ["FRAMEWORKS", "GROWTH", "MARKS", "PEAK", "Wanted", "choose_framework", "wanted_by"]
+
+PEAK, GROWTH = "limit_device_memory", "limit_growth_per_step"
+MARKS = {
+    f"{PEAK}(size, *, allocator=None, framework=None)": "profile the test, and fail it when more "
+    "device memory than size ('512MB', '1.5GiB', or bytes) was in use at a time.",
+    f"{GROWTH}(size, *, allocator=None, framework=None)": "profile the test, and fail it when "
+    "every step leaves more than size; the fixture peakline_profile says what a step is.",
+}
+FRAMEWORKS = ("jax", "tensorflow")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The limits of one test in bytes, None without; ``peak_of`` and ``growth_of`` are the
+    allocators they are for, None for every one. ``framework`` is the one that a mark names.
+    """
+
+    peak_bytes: int | None = None
+    growth_bytes: int | None = None
+    peak_of: str | None = None
+    growth_of: str | None = None
+    framework: str | None = None
+
+
+def wanted_by(item: pytest.Item) -> Wanted:
+    """The limits of ``item``; of several marks of a kind the closest counts.
+
+    Raises UsageError for wrong arguments.
+    """
+    peak, peak_of, one = _read(item, PEAK)
+    growth, growth_of, other = _read(item, GROWTH)
+    if one and other and one != other:
+        raise UsageError(f"the marks name two frameworks, {one} and {other}; a test has one")
+    return Wanted(peak, growth, peak_of, growth_of, one or other)
+
+
+def choose_framework(wanted: Wanted, setting: str, module: object = None) -> str:
+    """The framework to profile with: the mark's, else the setting's, else the one imported.
+
+    What the test's ``module`` itself imports goes before what others have imported: TensorFlow
+    imports JAX where that is installed. Raises UsageError where there is none, or both.
+    """
+    named = wanted.framework or setting
+    if named:
+        return _framework(named)
+    used = {_root(value) for value in getattr(module, "__dict__", {}).values()}
+    known = [name for name in FRAMEWORKS if name in used]
+    known = known or [name for name in FRAMEWORKS if name in sys.modules]
+    if len(known) == 1:
+        return known[0]
+    told = (
+        "both JAX and TensorFlow are imported"
+        if known
+        else "neither JAX nor TensorFlow is imported before the test begins"
+    )
+    raise UsageError(
+        f"{told}: name the one to profile with, framework='jax' or 'tensorflow' in the mark or "
+        "peakline_framework in pytest's settings"
+    )
+
+
+def _root(value: object) -> str:
+    """The package that a name of a module comes from."""
+    try:
+        home = getattr(value, "__name__" if isinstance(value, ModuleType) else "__module__", "")
+    except Exception:  # noqa: BLE001 (any object may be in a module, with attributes of its own)
+        return ""
+    return home.partition(".")[0] if isinstance(home, str) else ""
+
+
+def _read(item: pytest.Item, name: str) -> tuple[int | None, str | None, str | None]:
+    mark = item.get_closest_marker(name)
+    if mark is None:
+        return None, None, None
+    unknown = sorted(set(mark.kwargs) - {"size", "allocator", "framework"})
+    sizes = [*mark.args, *(mark.kwargs[key] for key in ("size",) if key in mark.kwargs)]
+    if unknown or len(sizes) != 1:
+        problem = f"no argument {unknown[0]!r}" if unknown else f"one size, not {len(sizes)}"
+        raise UsageError(f"{name} takes (size, *, allocator=None, framework=None): {problem}")
+    allocator, framework = mark.kwargs.get("allocator"), mark.kwargs.get("framework")
+    if allocator is not None and not isinstance(allocator, str):
+        raise UsageError(f"{name}: allocator is a name, not {allocator!r}")
+    if framework is not None:
+        framework = _framework(framework)
+    return _bytes(name, sizes[0]), allocator, framework
+
+
+def _framework(name: object) -> str:
+    if name not in FRAMEWORKS:
+        raise UsageError(f"no framework {name!r}; there is: {', '.join(FRAMEWORKS)}")
+    return str(name)
+
+
+def _bytes(name: str, size: object) -> int:
+    if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
+        return size
+    if isinstance(size, str):
+        with contextlib.suppress(UsageError):
+            return parse_size(size)
+    raise UsageError(f"{name}: {size!r} is no size; write '10MB', '64KiB', '1.5GiB' or bytes")

@@ -1,0 +1,111 @@
+"""What a recording says about a test's limits, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peakline.pytest.marks import GROWTH, PEAK, Wanted
+from peakline.text import one_line, size_text
+
+if TYPE_CHECKING:
+    from peakline.analysis.answer import MemoryAnswer
+    from peakline.analysis.limits import Check
+    from peakline.pytest.recorder import Recorder
+
+__all__ = ["Verdict", "verdict_of"]
+
+_ROWS = 5
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``peak_bytes`` is the largest of any allocator; ``growth_bytes`` the largest per step, None
+    where it is not known. ``broken`` is one line for each broken limit, ``failure`` the whole
+    message, empty where all limits hold.
+    """
+
+    peak_bytes: int | None
+    growth_bytes: float | None
+    broken: tuple[str, ...]
+    failure: str
+
+
+def verdict_of(recorder: Recorder, wanted: Wanted) -> Verdict:
+    """Hold the limits ``wanted`` against what was recorded.
+
+    Raises NotFoundError for an unknown allocator, InputError for a recording that cannot be read.
+    """
+    from peakline.analysis.limits import Limits, check_limits
+
+    answer = recorder.memory()
+    growths = [d.growth.bytes_per_step for d in answer.details if d.growth is not None]
+    peak = max((found.peak_bytes for found in answer.allocators), default=None)
+    growth = max(growths, default=None)
+    unknown = False
+    lines: list[str] = []
+    broken: list[str] = []
+    for mark, limits, allocator in (
+        (PEAK, Limits(max_peak_bytes=wanted.peak_bytes), wanted.peak_of),
+        (GROWTH, Limits(max_growth_per_step_bytes=wanted.growth_bytes), wanted.growth_of),
+    ):
+        if limits == Limits():
+            continue
+        part = answer if allocator is None else recorder.memory(allocator=allocator)
+        for check in check_limits(part, limits):
+            unsure = check.passed and mark == PEAK and _unsure(check, recorder)
+            if check.passed and not unsure:
+                continue
+            unknown |= mark == GROWTH and check.measured is None
+            line = unsure or _told(mark, check, recorder, answer)
+            broken.append(line)
+            lines += [line, *_rows(check)]
+    return Verdict(peak, None if unknown else growth, tuple(broken), "\n".join(lines))
+
+
+def _unsure(check: Check, recorder: Recorder) -> str:
+    """Why a peak that keeps its limit may have been higher; empty where it cannot."""
+    most = recorder.at_most.get(check.allocator, 0)
+    if most <= check.limit:
+        return ""
+    return one_line(
+        f"{PEAK}: cannot be measured: between {size_text(check.measured or 0)} and "
+        f"{size_text(most)} were in use, {size_text(check.limit)} allowed ({check.allocator}). "
+        "JAX's heap was read at the steps' ends only, and arrays made in between may have come "
+        "and gone: divide the test into smaller steps with the fixture peakline_profile, or "
+        "compile more of it together with jax.jit"
+    )
+
+
+def _told(mark: str, check: Check, recorder: Recorder, answer: MemoryAnswer) -> str:
+    where = f" ({check.allocator})" if check.allocator else ""
+    text = f"{mark}: {check.reason}{where}"
+    if check.measured is None:
+        if not answer.allocators:
+            text += f". {recorder.silence}"
+        elif mark == GROWTH and not recorder.steps_taken:
+            text += ": divide the test into steps with the fixture peakline_profile"
+    return one_line(text)
+
+
+def _rows(check: Check) -> list[str]:
+    """What is behind a broken limit, the largest first."""
+    told = []
+    for row in check.rows[:_ROWS]:
+        per_step = row.get("bytes_per_step")
+        size = row.get("bytes") if per_step is None else per_step
+        what = size_text(_number(size)) + ("" if per_step is None else " per step")
+        told.append(one_line(f"  {what:>10}  {_name(row)}"))
+    if len(check.rows) > _ROWS:
+        told.append(f"  and {len(check.rows) - _ROWS} more")
+    return told
+
+
+def _name(row: Mapping[str, object]) -> str:
+    parts = [row.get("op") or "(no op)", row.get("data_type"), row.get("shape")]
+    return "  ".join(str(part) for part in parts if part)
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
