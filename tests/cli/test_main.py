@@ -151,9 +151,8 @@ def test_a_full_disk_is_said_once():
         run = subprocess.run(
             [PROGRAM, "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert run.returncode == 70
-    assert "No space left" in run.stderr
-    assert run.stderr.count("\n") == 1
+    assert run.returncode == 3
+    assert run.stderr == ("peakline: standard output cannot be written: No space left on device\n")
 
 
 def test_names_that_the_terminal_cannot_show_do_not_end_the_program(sessions):
@@ -182,3 +181,14 @@ def test_start_up_loads_only_what_the_question_needs(sessions, words):
         check=False,
     )
     assert run.stderr == "0 []\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("memory {} >&-", 0), ("check {} --max-peak 1 >&- 2>&-", 1)]
+)
+def test_without_standard_streams_the_exit_code_is_the_same(root, words, code):
+    sample = root / "tests/data/programs/late_slot_healthy.xplane.pb.gz"
+    line = f"exec {PROGRAM} {words.format(sample)}"
+    run = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (code, "")
+    assert "unexpected" not in run.stderr

@@ -148,6 +148,8 @@ def test_the_memory_of_a_real_training_job(peakline, sessions):
     buffers = allocator.pop("peak_buffers")
     assert allocator.pop("peak_time_ps") <= document["profile"]["duration_ps"]
     allocator.pop("peak_step")
+    for name in ("savings", "growth", "fragmentation", "churn", "high_moments"):
+        assert allocator.pop(name), name
     assert allocator == {
         "allocator": "bfc_cpu_allocator_for_gpu",
         "capacity_bytes": 64 * 2**30,

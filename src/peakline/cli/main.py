@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import sys
@@ -14,15 +15,19 @@ import typer
 from typer.main import get_command
 
 from peakline.cli.capture import capture
+from peakline.cli.check import check
 from peakline.cli.demo import demo
+from peakline.cli.diff import diff
+from peakline.cli.export import export
 from peakline.cli.graph import graph
 from peakline.cli.memory import memory
+from peakline.cli.report import report
 from peakline.cli.serve import serve
 from peakline.cli.sessions import sessions
 from peakline.cli.sql import sql
-from peakline.cli.text import one_line
 from peakline.cli.tool import tool
 from peakline.errors import PeaklineError
+from peakline.text import one_line
 
 __all__ = ["app", "main"]
 
@@ -30,6 +35,8 @@ _DEBUG = "--debug"
 _BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 _INTERRUPTED = 130
 _OUR_FAULT = 70
+_UNWRITTEN = 3
+_FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 
 app = typer.Typer(
     name="peakline",
@@ -38,7 +45,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _verb in (memory, tool, sql, graph, sessions, capture, serve, demo):
+for _verb in (
+    memory,
+    diff,
+    check,
+    report,
+    export,
+    tool,
+    sql,
+    graph,
+    sessions,
+    capture,
+    serve,
+    demo,
+):
     app.command()(_verb)
 
 
@@ -54,7 +74,7 @@ def peakline_command(
     """What a machine-learning job's memory is doing, from the profiles its runtime writes.
 
     Exit codes: 0 done, 1 a check failed or a query was refused, 2 usage, 3 the input cannot be
-    read, 4 a remote host failed, 70 our own fault.
+    read or the output not written, 4 a remote host failed, 70 our own fault.
     """
     if version:
         import peakline
@@ -76,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = _DEBUG in options
     if debug:
         words.remove(_DEBUG)
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         # A name that the terminal's encoding lacks must not end the program.
         if hasattr(stream, "reconfigure"):
@@ -101,6 +122,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+def _open_streams() -> None:
+    """A process may be started without its standard streams; then what is written goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # Open as long as the process is.
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+
+
 def _run(words: list[str], *, debug: bool) -> int:
     """Parse and run. Typer's own entry point would answer a broken pipe with a failed check."""
     command = get_command(app)
@@ -123,6 +152,8 @@ def _verdict(error: Exception) -> tuple[str, int]:
         verb = context.command_path if context is not None else "peakline"
         message = " ".join(complaint().split()).rstrip(".")
         return f"{message}; see {verb} --help", 2
+    if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+        return f"standard output cannot be written: {error.strerror}", _UNWRITTEN
     if isinstance(error, MemoryError):
         return "out of memory", _OUR_FAULT
     return f"unexpected {type(error).__name__}: {error} (--debug shows where)", _OUR_FAULT

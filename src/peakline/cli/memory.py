@@ -16,9 +16,11 @@ from peakline.cli.options import (
     print_warnings,
 )
 from peakline.cli.output import print_json
+from peakline.errors import UsageError
 
 if TYPE_CHECKING:
     from peakline.analysis.answer import MemoryAnswer
+    from peakline.analysis.peak import AllocatorPeak
     from peakline.api import Profile
 
 __all__ = ["memory", "memory_document", "show_memory"]
@@ -38,6 +40,14 @@ def memory(
             help="The largest use while this step ran: a step's id, or its name.",
         ),
     ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="TIME",
+            help="What was live at this time of the profile: 12.5ms, 1.2s, 827750630000ps.",
+        ),
+    ] = None,
     session: SessionId = None,
     host: Host = None,
     *,
@@ -48,25 +58,49 @@ def memory(
     """Explain the memory peak: how much, when, and what was live."""
     import peakline
 
+    if at is not None and step is not None:
+        raise UsageError("--at and --step ask for different times; give one of them")
+    time_ps = None
+    if at is not None:
+        from peakline.cli.memory_at import parse_time
+
+        time_ps = parse_time(at)
     with peakline.open(
         path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
     ) as profile:
-        show_memory(profile, allocator=allocator, step=step, as_json=json)
+        show_memory(profile, allocator=allocator, step=step, at_ps=time_ps, as_json=json)
 
 
 def show_memory(
-    profile: Profile, *, allocator: str | None = None, step: str | None = None, as_json: bool
+    profile: Profile,
+    *,
+    allocator: str | None = None,
+    step: str | None = None,
+    at_ps: int | None = None,
+    as_json: bool,
 ) -> None:
-    """Print the memory answer for ``profile``, then what had to be guessed."""
+    """Print the memory answer for ``profile``, then what had to be guessed.
+
+    ``at_ps`` asks for what was live at that time: on the screen instead, in JSON besides.
+    """
     from peakline.analysis.answer import NOTHING, answer_memory, steps_of
 
     answer = answer_memory(profile, allocator=allocator, step=step)
     if as_json:
-        print_json(_document(profile, answer))
+        document = _document(profile, answer)
+        if at_ps is not None:
+            from peakline.tools.memory_findings_output import at_json
+
+            document["at"] = at_json(at_ps, _memory_at(answer, at_ps, allocator))
+        print_json(document)
     elif answer.nothing:
-        from peakline.cli.text import one_line
+        from peakline.text import one_line
 
         print(one_line(f"{profile.path}: {answer.nothing}"))
+    elif at_ps is not None:
+        from peakline.cli.memory_at import print_memory_at
+
+        print_memory_at(profile, at_ps, _memory_at(answer, at_ps, allocator), steps_of(profile))
     else:
         from peakline.cli.memory_screen import print_memory
 
@@ -82,6 +116,14 @@ def memory_document(profile: Profile) -> dict[str, object]:
     return _document(profile, answer_memory(profile))
 
 
+def _memory_at(
+    answer: MemoryAnswer, time_ps: int, allocator: str | None
+) -> tuple[AllocatorPeak, ...]:
+    from peakline.analysis.moments import memory_at
+
+    return () if answer.history is None else memory_at(answer.history, time_ps, allocator=allocator)
+
+
 def _document(profile: Profile, answer: MemoryAnswer) -> dict[str, object]:
     return {
         "profile": {
@@ -90,10 +132,26 @@ def _document(profile: Profile, answer: MemoryAnswer) -> dict[str, object]:
             "host": profile.host,
             "duration_ps": profile.duration_ps,
         },
-        "allocators": [peak.as_json() for peak in answer.allocators],
+        "allocators": _allocators(answer),
         "findings": [finding.as_json() for finding in answer.findings],
         "warnings": [
             {"kind": kind, "count": count, "detail": detail}
             for kind, count, detail in profile.warnings
         ],
     }
+
+
+def _allocators(answer: MemoryAnswer) -> list[dict[str, object]]:
+    """Every allocator's peak, and the analyses of what led to it."""
+    if answer.history is None:
+        return [peak.as_json() for peak in answer.allocators]
+    from peakline.analysis.moments import find_high_moments
+    from peakline.tools.memory_findings_output import details_json, moments_json
+
+    told = []
+    for peak, details in zip(answer.allocators, answer.details, strict=True):
+        number = answer.history.lifetimes.allocators.index(peak.allocator)
+        moments = find_high_moments(answer.history, number)
+        behind = details_json(details, peak) | {"high_moments": moments_json(moments)}
+        told.append(peak.as_json() | behind)
+    return told

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from peakline.cli.memory_parts import (
+    MOMENTS,
+    counted,
+    detail_facts,
+    evidence_part,
+    moments_part,
+    savings_part,
+    step_text,
+)
 from peakline.cli.screen import indented, plain_table, show
-from peakline.cli.text import bytes_text, one_line, time_text
+from peakline.text import one_line, size_text, time_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -16,15 +25,18 @@ if TYPE_CHECKING:
 
     from peakline.analysis.answer import MemoryAnswer
     from peakline.analysis.findings import Finding
+    from peakline.analysis.memory import MemoryDetails
+    from peakline.analysis.moments import HighMoment
     from peakline.analysis.peak import AllocatorPeak, PeakBuffer
+    from peakline.analysis.signatures import History
     from peakline.api import Profile
     from peakline.profile.columns import Columns
 
-__all__ = ["print_memory"]
+__all__ = ["heading", "labels_of", "live_part", "print_memory"]
 
 _ROWS = 20
-_NAME = 28
-"""Characters of a step's name that are shown; sessions' handles can be hundreds long."""
+_NAMED, _NAMELESS = 3, 2
+"""Buffers of one kind are one row when they come from so many steps with a name, or without."""
 _COLUMNS = ("SIZE", "SHARE", "COUNT", "OP", "REGION", "TYPE", "SHAPE", "STEP")
 
 
@@ -35,33 +47,58 @@ def print_memory(
 
     ``moment``: the file tells what there was at one moment, and no records of how it came about.
     """
-    ids, names = steps.array("step_id").tolist(), steps.names("name").to_list()
-    labels = {number: name or "" for number, name in zip(ids, names, strict=True)}
-    host = f", host {profile.host}" if profile.host else ""
-    length = "" if moment else f", {time_text(profile.duration_ps)}"
-    parts: list[RenderableType] = [
-        Text(one_line(f"{profile.path} ({profile.format}{host}{length})"))
-    ]
+    labels = labels_of(steps)
+    parts: list[RenderableType] = [heading(profile, moment=moment)]
     errors = [finding for finding in answer.findings if finding.severity == "error"]
-    parts += _findings(errors)
-    for peak in answer.allocators:
-        parts += ["", *_allocator(peak, answer.step, labels, moment=moment)]
-    parts += _findings([finding for finding in answer.findings if finding not in errors])
+    parts += _findings(errors, answer, labels)
+    details = answer.details or (None,) * len(answer.allocators)
+    for peak, detail in zip(answer.allocators, details, strict=True):
+        parts += ["", *_allocator(peak, detail, answer, labels, moment=moment)]
+    others = [finding for finding in answer.findings if finding not in errors]
+    parts += _findings(others, answer, labels)
     show(parts)
 
 
-def _findings(findings: list[Finding]) -> list[RenderableType]:
+def heading(profile: Profile, *, moment: bool = False) -> Text:
+    """Which profile it is, and how long: nothing of that where it tells one moment."""
+    host = f", host {profile.host}" if profile.host else ""
+    length = "" if moment else f", {time_text(profile.duration_ps)}"
+    return Text(one_line(f"{profile.path} ({profile.format}{host}{length})"))
+
+
+def labels_of(steps: Columns) -> dict[int, str]:
+    """The names of the steps by id."""
+    ids, names = steps.array("step_id").tolist(), steps.names("name").to_list()
+    return {number: name or "" for number, name in zip(ids, names, strict=True)}
+
+
+def _findings(
+    findings: list[Finding], answer: MemoryAnswer, labels: dict[int, str]
+) -> list[RenderableType]:
+    pools = {detail.allocator: detail.fragmentation for detail in answer.details}
     parts: list[RenderableType] = []
     for finding in findings:
         title = Text(one_line(f"{finding.severity}: {finding.title}"), style="bold yellow")
         parts += ["", title, indented(Text(one_line(finding.suggestion)))]
+        pool = pools.get(str(finding.evidence.get("allocator")))
+        parts += evidence_part(finding, pool, labels)
     return parts
 
 
 def _allocator(
-    peak: AllocatorPeak, step: int | None, labels: dict[int, str], *, moment: bool
+    peak: AllocatorPeak,
+    details: MemoryDetails | None,
+    answer: MemoryAnswer,
+    labels: dict[int, str],
+    *,
+    moment: bool,
 ) -> list[RenderableType]:
-    told = _moment_facts(peak) if moment else _facts(peak, step, labels)
+    told = _moment_facts(peak) if moment else _facts(peak, answer.step, labels)
+    moments: tuple[HighMoment, ...] = ()
+    if details is not None and answer.history is not None and not moment and answer.step is None:
+        # With a step, all but the savings would speak of another time.
+        moments = _high_moments(answer.history, peak)
+        told += detail_facts(peak, details, answer.history)
     facts = plain_table(("", ""), told)
     facts.show_header = False
     parts: list[RenderableType] = [
@@ -70,50 +107,61 @@ def _allocator(
     ]
     if not peak.peak_buffers:
         return parts
+    parts += live_part(peak, labels, "held by" if moment else "live at the peak")
+    if details is not None:
+        parts += savings_part(details.savings, peak)
+    return [*parts, *moments_part(moments, labels)]
+
+
+def _high_moments(history: History, peak: AllocatorPeak) -> tuple[HighMoment, ...]:
+    from peakline.analysis.moments import find_high_moments
+
+    number = history.lifetimes.allocators.index(peak.allocator)
+    return find_high_moments(history, number, most=MOMENTS)
+
+
+def live_part(peak: AllocatorPeak, labels: dict[int, str], title: str) -> list[RenderableType]:
+    """The table of what was live, cut to a page."""
     rows = _merged(peak.peak_buffers, labels)
-    parts += [
-        "",
-        indented(Text("held by" if moment else "live at the peak")),
-        indented(_live(peak, rows[:_ROWS])),
-    ]
+    parts: list[RenderableType] = ["", indented(Text(title)), indented(_live(peak, rows[:_ROWS]))]
     hidden = rows[_ROWS:]
     if hidden:
-        size = bytes_text(sum(row.bytes for row in hidden))
+        size = size_text(sum(row.bytes for row in hidden))
         parts.append(indented(Text(f"and {len(hidden)} more rows, {size} (all with --json)")))
     return parts
 
 
 def _moment_facts(peak: AllocatorPeak) -> list[tuple[str, str]]:
     count = sum(buffer.count for buffer in peak.peak_buffers)
-    size = f"{bytes_text(peak.peak_bytes)} ({peak.peak_bytes:,} bytes)"
-    return [("in use", f"{size} in {_counted(count, 'buffer')}")]
+    size = f"{size_text(peak.peak_bytes)} ({peak.peak_bytes:,} bytes)"
+    return [("in use", f"{size} in {counted(count, 'buffer')}")]
 
 
 def _facts(peak: AllocatorPeak, step: int | None, labels: dict[int, str]) -> list[tuple[str, str]]:
     when = f"at {time_text(peak.peak_time_ps)}"
     if peak.peak_step is not None:
-        when += f" in step {_step_text(peak.peak_step, labels)}"
-    title = "peak" if step is None else f"peak while step {_step_text(step, labels)} ran"
+        when += f" in step {step_text(peak.peak_step, labels)}"
+    title = "peak" if step is None else f"peak while step {step_text(step, labels)} ran"
     if peak.untracked_allocations and not peak.peak_bytes:
         facts = [(title, "not known: its records have no ids, so no buffer can be followed")]
     else:
-        facts = [(title, f"{bytes_text(peak.peak_bytes)} ({peak.peak_bytes:,} bytes) {when}")]
+        facts = [(title, f"{size_text(peak.peak_bytes)} ({peak.peak_bytes:,} bytes) {when}")]
     if peak.capacity_bytes:
         share = peak.peak_bytes / peak.capacity_bytes
-        facts.append(("capacity", f"{bytes_text(peak.capacity_bytes)}, the peak takes {share:.1%}"))
+        facts.append(("capacity", f"{size_text(peak.capacity_bytes)}, the peak takes {share:.1%}"))
     if peak.lifetime_peak_bytes is not None:
-        size = bytes_text(peak.lifetime_peak_bytes)
+        size = size_text(peak.lifetime_peak_bytes)
         facts.append(("lifetime peak", f"{size} as the allocator reported"))
     if peak.fragmentation_at_peak is not None:
         facts.append(("fragmentation", f"{peak.fragmentation_at_peak:.1%} at the peak"))
-    ends = _counted(peak.deallocations, "deallocation")
-    counts = f"{_counted(peak.allocations, 'allocation')}, {ends}"
+    ends = counted(peak.deallocations, "deallocation")
+    counts = f"{counted(peak.allocations, 'allocation')}, {ends}"
     if peak.unmatched_deallocations:
         counts += f", {peak.unmatched_deallocations:,} of them unmatched"
     if peak.untracked_allocations:
-        counts += f"; {_counted(peak.untracked_allocations, 'record')} untracked"
+        counts += f"; {counted(peak.untracked_allocations, 'record')} untracked"
     facts.append(("records", counts))
-    facts.append(("live at the end", bytes_text(peak.live_at_end_bytes)))
+    facts.append(("live at the end", size_text(peak.live_at_end_bytes)))
     return facts
 
 
@@ -125,29 +173,32 @@ class _Row:
     count: int
     what: tuple[str, str, str, str]
     step: str
-    steps: int = 1
 
 
 def _merged(buffers: tuple[PeakBuffer, ...], labels: dict[int, str]) -> list[_Row]:
-    """The rows, those of nameless steps (an eager program's, one per call) in one."""
+    """The rows; those of many steps, or of nameless ones (an eager program's calls), in one."""
+    from peakline.analysis.signatures import normal_shape
+
     rows: list[_Row] = []
-    nameless: dict[tuple[str, str, str, str], _Row] = {}
+    groups: dict[tuple[tuple[str, str, str, str], bool], list[_Row]] = {}
     for buffer in buffers:
-        what = (buffer.op or "(no op)", buffer.region_type, buffer.data_type, buffer.shape)
+        shape = normal_shape(buffer.shape)
+        what = (buffer.op or "(no op)", buffer.region_type, buffer.data_type, shape)
         step = buffer.start_step
-        told = "" if step is None else _step_text(step, labels)
-        row = _Row(buffer.bytes, buffer.count, what, told)
-        if step is None or labels.get(step, "") not in {"", str(step)}:
+        row = _Row(
+            buffer.bytes, buffer.count, what, "" if step is None else step_text(step, labels)
+        )
+        if step is None:
             rows.append(row)
-        elif what in nameless:
-            before = nameless[what]
-            before.bytes += row.bytes
-            before.count += row.count
-            before.steps += 1
-            before.step = f"{before.steps} steps"
         else:
-            nameless[what] = row
-            rows.append(row)
+            is_named = labels.get(step, "") not in {"", str(step)}
+            groups.setdefault((what, is_named), []).append(row)
+    for (what, is_named), group in groups.items():
+        if len(group) < (_NAMED if is_named else _NAMELESS):
+            rows += group
+            continue
+        size, count = sum(row.bytes for row in group), sum(row.count for row in group)
+        rows.append(_Row(size, count, what, f"{len(group)} steps"))
     return sorted(rows, key=lambda row: -row.bytes)
 
 
@@ -155,19 +206,7 @@ def _live(peak: AllocatorPeak, rows: list[_Row]) -> Table:
     def cells(row: _Row) -> tuple[str, ...]:
         share = row.bytes / peak.peak_bytes if peak.peak_bytes else 0
         count = f"{row.count:,}" if row.count else ""
-        return (bytes_text(row.bytes), f"{share:.1%}", count, *row.what, row.step)
+        return (size_text(row.bytes), f"{share:.1%}", count, *row.what, row.step)
 
     told = [cells(row) for row in rows]
     return plain_table(_COLUMNS, told, right=("SIZE", "SHARE", "COUNT"))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _step_text(step: int, labels: dict[int, str]) -> str:
-    """A step's id, and its name where it says more."""
-    name = labels.get(step, "")
-    if len(name) > _NAME:
-        name = f"{name[: _NAME - 1]}…"
-    return str(step) if name in ("", str(step)) else f"{step} ({name})"

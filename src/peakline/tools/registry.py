@@ -31,6 +31,7 @@ __all__ = [
 
 _MODULES = {
     "graph": "peakline.tools.graph",
+    "memory_findings": "peakline.tools.memory_findings",
     "memory_profile": "peakline.tools.memory_profile",
     "op_stats": "peakline.tools.op_stats",
     "trace_viewer": "peakline.tools.trace_viewer",

@@ -1,0 +1,236 @@
+"""``peakline check``: limits that a profile's memory must keep, for continuous integration."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from peakline.cli.options import (
+    Host,
+    Json,
+    MaxUnpacked,
+    PathArgument,
+    SessionId,
+    Strict,
+    print_warnings,
+)
+from peakline.cli.output import print_json
+from peakline.errors import CheckFailed, InputError, UsageError
+from peakline.text import parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peakline.analysis.diff_state import MemoryState
+    from peakline.analysis.limits import Check
+
+__all__ = ["check", "parse_share"]
+
+_SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})\s*(%?)")
+_STDIN = "-"
+_TOLERANCE = 0.05
+_HEAD = 4096
+
+
+def parse_share(text: str) -> float:
+    """A share such as 5% or 0.05; UsageError for anything else, and for 5 without a sign."""
+    match = _SHARE.fullmatch(text.strip())
+    share = 2.0 if match is None else float(match[1]) / (100 if match[2] else 1)
+    if match is None or (not match[2] and share > 1):
+        raise UsageError(f"{text!r} is no share; write 5% or 0.05")
+    return share
+
+
+def check(
+    path: PathArgument,
+    max_peak: Annotated[
+        int | None,
+        typer.Option(
+            "--max-peak",
+            metavar="SIZE",
+            parser=parse_size,
+            help="The most that may be in use: 10MB, 64KiB, 1.5GiB or bytes.",
+        ),
+    ] = None,
+    max_growth_per_step: Annotated[
+        int | None,
+        typer.Option(
+            "--max-growth-per-step",
+            metavar="SIZE",
+            parser=parse_size,
+            help="The most that every step may leave in memory for good; 0 for nothing.",
+        ),
+    ] = None,
+    max_fragmentation: Annotated[
+        float | None,
+        typer.Option(
+            "--max-fragmentation",
+            metavar="SHARE",
+            parser=parse_share,
+            help="The most of the free memory at the peak that may lie outside its largest piece: "
+            "0.3 or 30%.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline",
+            metavar="PATH",
+            help="A profile whose peak and growth per step may not be exceeded, or what "
+            "check --json or memory --json wrote about one.",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            "--tolerance",
+            metavar="SHARE",
+            parser=parse_share,
+            help="By how much the baseline may be exceeded: 5% (the default) or 0.05.",
+        ),
+    ] = None,
+    allocator: Annotated[
+        str | None,
+        typer.Option("--allocator", metavar="NAME", help="Only this allocator. Default: all."),
+    ] = None,
+    summary: Annotated[
+        str | None,
+        typer.Option(
+            "--summary",
+            metavar="FILE",
+            help="Append the outcome in Markdown to FILE, as $GITHUB_STEP_SUMMARY wants it.",
+        ),
+    ] = None,
+    session: SessionId = None,
+    host: Host = None,
+    *,
+    json: Json = False,
+    strict: Strict = False,
+    max_unpacked: MaxUnpacked = None,
+) -> None:
+    """Hold a profile's memory against limits and a baseline; exit 1 when one is broken."""
+    if (max_peak, max_growth_per_step, max_fragmentation, baseline) == (None,) * 4:
+        raise UsageError(
+            "no limit is given; see --max-peak, --max-growth-per-step, --max-fragmentation "
+            "and --baseline"
+        )
+    if max_fragmentation is not None and max_fragmentation > 1:
+        raise UsageError("--max-fragmentation is a share of the free memory: at most 100%")
+    if tolerance is not None and baseline is None:
+        raise UsageError("--tolerance needs a --baseline")
+    if summary is not None:
+        _check_summary(summary, (path, baseline))
+    import peakline
+    from peakline.analysis.answer import NOTHING
+    from peakline.analysis.diff_state import state_of
+    from peakline.analysis.limits import Limits, check_limits
+
+    limits = Limits(
+        max_peak,
+        max_growth_per_step,
+        max_fragmentation,
+        _TOLERANCE if tolerance is None else tolerance,
+    )
+    before = None if baseline is None else _baseline(baseline, max_unpacked, strict=strict)
+    with peakline.open(
+        path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+    ) as profile:
+        state = state_of(profile.memory())
+        checks = check_limits(state, limits, before, allocator=allocator)
+        if json:
+            from peakline.analysis.limits_file import write_baseline
+            from peakline.cli.diff import profile_document, warnings_document
+
+            print_json(
+                {
+                    "profile": profile_document(profile),
+                    "passed": all(one.passed for one in checks),
+                    "checks": [one.as_json() for one in checks],
+                    "allocators": write_baseline(state),
+                    "warnings": warnings_document(profile),
+                }
+            )
+        else:
+            from peakline.cli.check_screen import print_checks
+
+            print_checks(profile, checks, baseline)
+        print_warnings(profile.warnings, besides=NOTHING)
+        subject = profile.path
+    if summary is not None:
+        _append(summary, subject, checks, state, baseline)
+    _fail(path, checks)
+
+
+def _fail(path: str, checks: Sequence[Check]) -> None:
+    broken = [one for one in checks if not one.passed]
+    if not broken:
+        return
+    first = broken[0]
+    more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+    what = ": ".join(part for part in (path, first.allocator, first.name) if part)
+    raise CheckFailed(f"{what}: {first.reason}{more}")
+
+
+def _baseline(path: str, max_unpacked: int | None, *, strict: bool) -> MemoryState:
+    """The figures of the baseline: of a profile, or as this program wrote them down."""
+    import peakline
+    from peakline.analysis.diff_state import state_of
+    from peakline.analysis.limits_file import is_baseline, read_baseline
+    from peakline.repository import resolve
+    from peakline.sources.files import SourceFile
+
+    if path == _STDIN:
+        raise UsageError("--baseline cannot come from standard input; name a file")
+    place = resolve(path)
+    file = SourceFile(place, max_unpacked_bytes=max_unpacked)
+    try:
+        if is_baseline(file.head[:_HEAD]):
+            return read_baseline(bytes(file.buffer), path)
+    finally:
+        file.close()
+    with peakline.open(place, strict=strict, max_unpacked_bytes=max_unpacked) as profile:
+        return state_of(profile.memory())
+
+
+def _check_summary(summary: str, sources: tuple[str | None, ...]) -> None:
+    """UsageError where ``summary`` names what nothing may be appended to."""
+    if summary == _STDIN:
+        raise UsageError("--summary needs a file")
+    target = Path(summary)
+    for source in sources:
+        if source and target.exists() and Path(source).exists() and target.samefile(source):
+            raise UsageError(f"{summary}: is the profile itself; choose another name")
+    try:
+        head = b""
+        target.parent.stat()
+        if target.exists():
+            with target.open("rb") as file:
+                head = file.read(_HEAD)
+    except OSError as error:
+        raise _unwritable(summary, error) from None
+    if b"\0" in head:
+        raise UsageError(f"{summary}: is no text; choose another name")
+
+
+def _append(
+    summary: str,
+    subject: str,
+    checks: Sequence[Check],
+    state: MemoryState,
+    baseline: str | None,
+) -> None:
+    from peakline.analysis.summary import summary_markdown
+
+    text = summary_markdown(subject, checks, state, baseline=baseline)
+    try:
+        with Path(summary).open("a", encoding="utf-8", newline="\n") as file:
+            file.write(text if file.tell() == 0 else f"\n{text}")
+    except OSError as error:
+        raise _unwritable(summary, error) from None
+
+
+def _unwritable(summary: str, error: OSError) -> InputError:
+    return InputError(f"{summary}: cannot be written: {error.strerror or error}")
