@@ -21,7 +21,7 @@ from peakline.analysis.signatures import History
 from peakline.analysis.trend import median_slope
 from peakline.text import size_text
 
-__all__ = ["growth_findings", "signatures_told"]
+__all__ = ["growth_findings", "room_text", "signatures_told"]
 
 LEAK_BYTES = 1024
 """A leak of fewer bytes per step is not told: a number kept per step (a loss) takes 256 or 512."""
@@ -149,12 +149,13 @@ def _leak(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> Finding | N
         "capacity_bytes": growth.capacity_bytes,
         "steps_left": growth.steps_left,
     }
+    room = room_text(growth)
     return Finding(
         "leak",
         "warning",
         f"{_named(growth)}: {_rate(growth, worth, rate)} since "
         f"{growth.marks.title(worst.pattern.since)}: {_titles(worth)}"
-        f"{_room(growth.steps_left, unit)}",
+        f"{room and f'; {room}'}",
         evidence,
         _RETRACED.format(unit=unit)
         if _FOLDED.search(worst.signature.op)
@@ -191,14 +192,16 @@ def _titles(found: Sequence[GroupGrowth]) -> str:
     return f"{found[0].signature.title.rstrip()}{others}"
 
 
-def _room(left: int | None, unit: str) -> str:
-    """When the capacity is reached, in two digits: a rate tells no more."""
+def room_text(growth: AllocatorGrowth) -> str:
+    """When the capacity is reached, in two digits: a rate tells no more. Empty where it is far."""
+    left = growth.steps_left
     if left is None or left > FORECAST_STEPS:
         return ""
     if left == 0:
-        return "; the capacity is reached now"
+        return "the capacity is reached now"
     about = round(left, min(2 - len(str(left)), 0))
-    return f"; the capacity is reached in about {about:,} more {unit}{'' if left == 1 else 's'}"
+    unit = growth.marks.unit
+    return f"the capacity is reached in about {about:,} more {unit}{'' if left == 1 else 's'}"
 
 
 def _cache(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> Finding | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from peakline.analysis.growth_findings import room_text
 from peakline.report.composition import largest_op
 from peakline.report.context import Context, Part
 from peakline.report.html import Child, Markup, clip, code, join, tag
@@ -161,9 +162,8 @@ def _figures(part: Part) -> Markup:
             tiles.append(_tile("Of its largest op", share, code(op, 80)))
     growth = part.details.growth
     if growth is not None and growth.bytes_per_step and "leak" in part.has_finding:
-        left = growth.steps_left
-        told = "to the end" if left is None else f"room for about {left:,} more steps"
-        tiles.append(_tile("Growth per step", size(growth.bytes_per_step), told))
+        told = room_text(growth) or "to the end"
+        tiles.append(_tile(f"Growth per {growth.marks.unit}", size(growth.bytes_per_step), told))
     churn = part.details.churn
     if not context.is_moment and churn.bytes_per_step is not None and churn.turnover is not None:
         told = f"{times(churn.turnover)} the peak, over {count(churn.steps or 0, 'step')}"
