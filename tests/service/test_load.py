@@ -61,6 +61,7 @@ def test_two_hundred_clients_get_the_right_answers_and_cost_no_more_the_second_t
     """The queue is long enough for all, so that nobody may be refused."""
     options = ("--max-queued", 2 * CLIENTS, "--access-log", "off")
     with running_server(served_logdir, *options) as server:
+        idle = costs_of(server)
         first = run_load(server, questions, clients=CLIENTS, seconds=2)
         until(lambda: is_idle(server), "the first round ends")
         before = costs_of(server)
@@ -68,7 +69,7 @@ def test_two_hundred_clients_get_the_right_answers_and_cost_no_more_the_second_t
         until(lambda: costs_of(server).descriptors <= before.descriptors + 8, "connections close")
         until(lambda: is_idle(server), "the second round ends")
         after, counted = costs_of(server), metrics_of(server)
-        tell(first.summary(), second.summary(), before, after)
+        tell(first.summary(), second.summary(), idle, before, after)
         assert first.busy == second.busy == 0
         asked = first.asked + second.asked
         assert all(asked[number] for number in range(len(questions)))
@@ -80,8 +81,10 @@ def test_two_hundred_clients_get_the_right_answers_and_cost_no_more_the_second_t
         # Each file was decoded once, whoever asked for it.
         assert counted["peakline_cache_misses_total"] == files_of(served_logdir)
         assert counted["peakline_cache_evictions_total"] == 0
-        # The pools are as large as all who ask at once; nothing grows with the questions.
-        assert after.threads <= before.threads + 8
+        # A pool grows until it has a thread for each of those who ask at once, in whichever round
+        # the pace of the machine lets them, and the libraries have some twenty of their own;
+        # nothing grows with the questions, of which there are several hundred.
+        assert after.threads <= idle.threads + CLIENTS + 40
         assert after.memory < before.memory + 150 * MIB
         assert after.peak < 1500 * MIB
         assert server.end() == 0
