@@ -29,7 +29,7 @@ from typing import Any
 
 from formats import CASES, Case, make_file
 from measure import Run, machine, run_once, summarise
-from report import Row, write_results
+from results import Row, write_results
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "tests/data/sessions/tf2_cnn/plugins/profile/2026_11_20_16_57_05/vm.xplane.pb.gz"
