@@ -71,8 +71,9 @@ def test_every_message_of_ours_has_a_peer(results):
     known = {
         name for peer in results.values() if isinstance(peer, dict) for name in peer["messages"]
     }
-    # Our own envelope, and pprof, which none of the peers carries.
-    alone = {name for name in results["ours"] if name.startswith(("peakline.", "perftools."))}
+    # Our own envelope, and pprof's and Perfetto's messages, which none of the peers carries.
+    others = ("peakline.", "perftools.", "perfetto.")
+    alone = {name for name in results["ours"] if name.startswith(others)}
     assert set(results["ours"]) - known == alone
 
 
