@@ -110,6 +110,18 @@ class TestWarnings:
         profile.warn("odd", "second")
         assert profile.warnings == [("odd", 3, "first")]
 
+    def test_what_is_told_once_counts_in_the_profile_and_in_each_question(self, profile):
+        for _ in range(2):
+            profile.warn("guessed", "one", 3, once=True)
+            profile.warn("guessed", "another", 4, once=True)
+        assert profile.warnings == [("guessed", 7, "one")]
+        for _ in range(2):
+            with profile.question() as told:
+                profile.warn("guessed", "one", 3, once=True)
+                profile.warn("guessed", "one", 3, once=True)
+                assert told()[1:] == [("guessed", 3, "one")]
+        assert profile.warnings == [("guessed", 7, "one")]
+
 
 class TestSql:
     def test_it_answers_and_reads_only_what_is_named(self, profile, reader):

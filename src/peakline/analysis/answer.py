@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from peakline.analysis.findings import Finding
@@ -19,10 +18,6 @@ __all__ = ["NOTHING", "MemoryAnswer", "Notice", "answer_memory", "steps_of"]
 
 NOTHING = "no_memory_events"
 """The kind of the warning of a profile that holds nothing about memory."""
-
-
-_told: WeakKeyDictionary[Profile, set[tuple[str, str]]] = WeakKeyDictionary()
-"""The kinds and details that answers have counted in each profile's own warnings."""
 
 
 @dataclass(frozen=True)
@@ -68,28 +63,14 @@ def answer_memory(
     if not (answer.allocators or answer.findings):
         where = "this profile" if answer.step is None else f"step {step}"
         nothing = f"no memory events in {where}"
-        _warn(profile, NOTHING, nothing)
+        profile.warn(NOTHING, nothing, once=True)
         return replace(answer, nothing=nothing)
     told = {warning.kind for warning in profile.warnings}
     for notice in answer.notices:
         # A log's reader has told of its untracked records, and their bytes, already.
         if not (notice.kind == "untracked_allocation" and "untracked" in told):
-            _warn(profile, notice.kind, notice.detail, notice.count)
+            profile.warn(notice.kind, notice.detail, notice.count, once=True)
     return answer
-
-
-def _warn(profile: Profile, kind: str, detail: str, count: int = 1) -> None:
-    """Count a warning, unless an earlier answer has counted it in this profile.
-
-    What a question (`Profile.question`) was told is seen by nobody else, and told again.
-    """
-    told = _told.setdefault(profile, set())
-    if (kind, detail) in told:
-        return
-    before = profile.warnings
-    profile.warn(kind, detail, count)
-    if profile.warnings != before:
-        told.add((kind, detail))
 
 
 def steps_of(profile: Profile) -> Columns:

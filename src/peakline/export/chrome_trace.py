@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from peakline.export.registry import Options, Sink
-from peakline.export.timeline import MemoryCounter, Timeline, read_timeline
+from peakline.export.timeline import TIMELINE_TABLES, MemoryCounter, Timeline, read_timeline
 from peakline.sources.chrome_trace.own import EXPORTER as OWN_NAME
 from peakline.sources.chrome_trace.own import EXPORTER_KEY
 from peakline.tools.text_lines import Gap, Lines
@@ -39,12 +39,7 @@ class ChromeTrace:
     name: str = "chrome-trace"
     doc: str = "Chrome trace (JSON): events, steps, arrows, memory in use over time"
     suffix: str = ".trace.json"
-    needs: tuple[tuple[str, ...], ...] = (
-        ("events",),
-        ("op_runs",),
-        ("allocator_events",),
-        ("counters",),
-    )
+    needs: tuple[tuple[str, ...], ...] = TIMELINE_TABLES
     over_time: bool = True
 
     def write(self, profile: Profile, sink: Sink, options: Options) -> None:

@@ -31,7 +31,7 @@ from peakline.export.perfetto_events import (
     flow_ids,
 )
 from peakline.export.registry import Options, Sink
-from peakline.export.timeline import Timeline, read_timeline
+from peakline.export.timeline import TIMELINE_TABLES, Timeline, read_timeline
 from peakline.tools.trace_events import TraceRows
 from peakline.wire import threads
 
@@ -58,12 +58,7 @@ class Perfetto:
     name: str = "perfetto"
     doc: str = "Perfetto trace (protobuf): events, steps, arrows, memory in use over time"
     suffix: str = ".perfetto-trace"
-    needs: tuple[tuple[str, ...], ...] = (
-        ("events",),
-        ("op_runs",),
-        ("allocator_events",),
-        ("counters",),
-    )
+    needs: tuple[tuple[str, ...], ...] = TIMELINE_TABLES
     over_time: bool = True
 
     def write(self, profile: Profile, sink: Sink, options: Options) -> None:

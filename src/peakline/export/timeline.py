@@ -22,11 +22,20 @@ from peakline.sources.chrome_trace.own import STEP_CATEGORY
 if TYPE_CHECKING:
     from peakline.profile import Profile
 
-__all__ = ["EMPTY", "MemoryCounter", "Timeline", "memory_counters", "read_timeline"]
+__all__ = [
+    "EMPTY",
+    "TIMELINE_TABLES",
+    "MemoryCounter",
+    "Timeline",
+    "memory_counters",
+    "read_timeline",
+]
 
 _Array = npt.NDArray[Any]
 _EVENTS = frozenset(("event_id", "line_id", "name", "start_ps", "duration_ps", "category"))
 _STEPS = "Steps"
+TIMELINE_TABLES = (("events",), ("op_runs",), ("allocator_events",), ("counters",))
+"""What a timeline is made from: rows of any of these tables."""
 EMPTY = "this profile has no events, executions of ops, or records of an allocator over time"
 
 

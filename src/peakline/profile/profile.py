@@ -154,11 +154,15 @@ class Profile:
         finally:
             _question.reset(token)
 
-    def warn(self, kind: str, detail: str, count: int = 1) -> None:
-        """Count ``count`` more of a warning; raises StrictError when opened with ``strict``."""
+    def warn(self, kind: str, detail: str, count: int = 1, *, once: bool = False) -> None:
+        """Count ``count`` more of a warning; raises StrictError when opened with ``strict``.
+
+        With ``once`` the same kind and detail count only the first time, in the profile and in each
+        `question` to it: so may an answer tell what it found however often it is asked for.
+        """
         question = _question.get()
         warnings = question[1] if question and question[0] is self else self._warnings
-        warnings.add(kind, detail, count)
+        (warnings.add_once if once else warnings.add)(kind, detail, count)
         if self._strict:
             self.strict()
 

@@ -15,12 +15,19 @@ class Warnings:
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[int, str]] = {}
+        self._once: set[tuple[str, str]] = set()
 
     def add(self, kind: str, detail: str, count: int = 1) -> None:
         """Count ``count`` more of ``kind``; nothing happens for a count of 0."""
         if count > 0:
             before, first = self._entries.get(kind, (0, detail))
             self._entries[kind] = (before + count, first)
+
+    def add_once(self, kind: str, detail: str, count: int = 1) -> None:
+        """As `add`, but for what was counted so before: an answer may be asked for again."""
+        if (kind, detail) not in self._once:
+            self._once.add((kind, detail))
+            self.add(kind, detail, count)
 
     def __len__(self) -> int:
         return len(self._entries)
