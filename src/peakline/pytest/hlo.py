@@ -1,37 +1,17 @@
-"""Compiled programs as XLA describes them: what running one takes beside what is live already.
-
-Source of the field numbers: ``xla/service/hlo.proto`` and ``xla/xla_data.proto`` in openxla/xla.
-Only the fields that are needed are declared.
-"""
+"""Compiled programs as XLA describes them: what running one takes beside what is live already."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message_factory import GetMessageClass
+from peakline.schema import HloProto
+
+if TYPE_CHECKING:
+    from peakline.schema import BufferAllocationProto, HloInstructionProto, LogicalBufferProto
 
 __all__ = ["Piece", "Program", "read_program"]
 
-_FIELDS = {
-    "HloProto": "hlo_module:1:HloModuleProto buffer_assignment:3:BufferAssignmentProto",
-    "HloModuleProto": "name:1:string computations:3:HloComputationProto*",
-    "HloComputationProto": "instructions:2:HloInstructionProto*",
-    "HloInstructionProto": "name:1:string shape:3:ShapeProto metadata:7:OpMetadata id:35:int64",
-    "OpMetadata": "op_name:2:string",
-    "ShapeProto": "element_type:2:int64 dimensions:3:int64*",
-    "BufferAssignmentProto": "logical_buffers:1:LogicalBufferProto* "
-    "buffer_allocations:3:BufferAllocationProto*",
-    "LogicalBufferProto": "id:1:int64 size:2:int64 defined_at:3:Location",
-    "Location": "shape_index:3:int64* instruction_id:4:int64",
-    "BufferAllocationProto": "size:2:int64 is_thread_local:3:bool "
-    "is_entry_computation_parameter:5:bool maybe_live_out:7:bool assigned:9:Assigned* "
-    "is_tuple:11:bool is_constant:12:bool",
-    "Assigned": "logical_buffer_id:1:int64 offset:2:int64 size:3:int64",
-}
 _DATA_TYPES = {
     1: 10, 2: 6, 3: 5, 4: 3, 5: 9, 6: 4, 7: 17, 8: 22, 9: 23, 10: 19, 11: 1, 12: 2, 15: 8, 16: 14,
     18: 18,
@@ -66,35 +46,12 @@ class Program:
     pieces: tuple[Piece, ...]
 
 
-@cache
-def _message() -> Any:
-    """The class of HloProto, in a pool of its own beside the frameworks' messages."""
-    file = FileDescriptorProto(name="peakline/hlo.proto", package="xla", syntax="proto3")
-    kinds = {"int64": 3, "bool": 8, "string": 9}
-    for name, fields in _FIELDS.items():
-        message = file.message_type.add(name=name)
-        for field in fields.split():
-            label, number, kind = field.split(":")
-            message.field.add(
-                name=label,
-                number=int(number),
-                label=FieldDescriptorProto.LABEL_REPEATED
-                if kind.endswith("*")
-                else FieldDescriptorProto.LABEL_OPTIONAL,
-                type=FieldDescriptorProto.Type.ValueType(kinds.get(kind.rstrip("*"), 11)),
-                type_name=None if kind.rstrip("*") in kinds else f".xla.{kind.rstrip('*')}",
-            )
-    pool = DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
-    return GetMessageClass(pool.FindMessageTypeByName("xla.HloProto"))
-
-
 def read_program(data: bytes) -> Program | None:
     """The program of a serialized HloProto; None without an assignment of its buffers.
 
     Raises ``google.protobuf.message.DecodeError`` for other bytes.
     """
-    proto = _message().FromString(data)
+    proto = HloProto.FromString(data)
     if not proto.HasField("buffer_assignment"):
         return None
     module = proto.hlo_module
@@ -114,7 +71,10 @@ def read_program(data: bytes) -> Program | None:
 
 
 def _pieces(
-    allocation: Any, buffers: dict[int, Any], instructions: dict[int, Any], module: str
+    allocation: BufferAllocationProto,
+    buffers: dict[int, LogicalBufferProto],
+    instructions: dict[int, HloInstructionProto],
+    module: str,
 ) -> list[Piece]:
     """The pieces of one allocation: the largest buffers first, each where none lies yet."""
     taken: list[tuple[int, int]] = []

@@ -26,14 +26,26 @@ __all__ = [
     "AllocatorMemoryUsed",
     "AssetFileDef",
     "AttrValue",
+    "AxisRefProto",
     "BinSummary",
     "BoundedTensorSpecProto",
+    "BufferAllocationProto",
+    "BufferAssignmentProto",
     "CapturedTensor",
+    "CholeskyOptions",
     "CodeDef",
     "CollectionDef",
+    "CollectiveDeviceListProto",
+    "CompilationEvent",
     "ContinuousProfilingResponse",
+    "ConvolutionDimensionNumbers",
+    "ConvolutionKind",
+    "CoreDetails",
     "CostGraphDef",
     "CounterDescriptor",
+    "CrossProgramPrefetch",
+    "CustomCallApiVersion",
+    "CustomCallSchedule",
     "DataClass",
     "DataType",
     "DebugAnnotation",
@@ -42,8 +54,12 @@ __all__ = [
     "DebugTensorWatch",
     "DebuggedSourceFile",
     "DebuggedSourceFiles",
+    "DetailItem",
+    "DeviceAssignmentProto",
     "DeviceStepStats",
     "DictValue",
+    "DimLevelType",
+    "DotDimensionNumbers",
     "EnumProfileSessionsAndToolsRequest",
     "EnumProfileSessionsAndToolsResponse",
     "Event",
@@ -52,26 +68,42 @@ __all__ = [
     "ExecMemory",
     "ExecProfile",
     "ExecTime",
+    "FftType",
+    "FrontendAttributes",
     "FullTypeDef",
     "FullTypeId",
     "Function",
     "FunctionDef",
     "FunctionDefLibrary",
     "FunctionSpec",
+    "GatherDimensionNumbers",
     "GetSnapshotRequest",
     "GradientDef",
     "GraphDebugInfo",
     "GraphDef",
     "GraphNodeProto",
+    "HeapSimulatorTrace",
     "HistogramProto",
+    "HloBufferDonorProto",
+    "HloComputationProto",
+    "HloInputOutputAliasProto",
+    "HloInstructionProto",
     "HloModule",
+    "HloModuleProto",
+    "HloProto",
+    "HloScheduleProto",
     "InternedData",
     "InternedString",
+    "IotaReplicaGroupListProto",
+    "Kind",
     "Label",
+    "LayoutProto",
     "Line",
     "ListValue",
+    "LiteralProto",
     "Location",
     "LogMessage",
+    "LogicalBufferProto",
     "Mapping",
     "MemAllocatorStats",
     "MemChunk",
@@ -92,11 +124,14 @@ __all__ = [
     "MemoryProfileSnapshot",
     "MemoryProfileSummary",
     "MemoryStats",
+    "MeshAxesReplicaGroupListProto",
+    "MeshProto",
     "MetaGraphDef",
     "MonitorRequest",
     "MonitorResponse",
     "MultiGraphNodeProto",
     "NameAttrList",
+    "NamedShardingProto",
     "NamedTupleValue",
     "NewProfileSessionRequest",
     "NewProfileSessionResponse",
@@ -109,11 +144,25 @@ __all__ = [
     "OpList",
     "OpLogEntry",
     "OpLogProto",
+    "OpMetadata",
+    "OpSharding",
     "OptionsProto",
+    "OriginalArrayProto",
+    "OriginalValueElementProto",
+    "OriginalValueProto",
+    "OriginalValueRecoveryTableProto",
+    "OutputOperandAliasing",
+    "PaddingConfig",
+    "PaddingType",
     "PairValue",
+    "ParameterReplication",
     "PerAllocatorMemoryProfile",
+    "PrecisionConfig",
+    "PrimitiveType",
+    "Process",
     "ProcessDescriptor",
     "Profile",
+    "ProfileGenerationStrategy",
     "ProfileNode",
     "ProfileOptions",
     "ProfileProto",
@@ -122,13 +171,21 @@ __all__ = [
     "ProfileSessionDataRequest",
     "ProfileSessionDataResponse",
     "ProfileSessionInfo",
+    "ProfileSource",
     "ProfileToolData",
+    "ProfileType",
     "ProfilerServiceMonitorResult",
+    "ProgramShapeProto",
+    "RaggedDotDimensionNumbers",
+    "RandomAlgorithm",
+    "RandomDistribution",
     "RegisteredGradient",
     "RegisteredSaver",
     "RemoteProfilerSessionManagerOptions",
+    "ReplicaGroup",
     "RequestedExitCode",
     "ResourceHandleProto",
+    "ResultAccuracy",
     "RunMetadata",
     "RunOptions",
     "Sample",
@@ -146,12 +203,19 @@ __all__ = [
     "SavedUserObject",
     "SavedVariable",
     "SaverDef",
+    "ScatterDimensionNumbers",
     "SerializedDType",
     "SessionLog",
     "SessionMetadata",
+    "ShapeProto",
     "SignatureDef",
     "SnapShot",
     "SourceMetadata",
+    "SourceTarget",
+    "SplitConfigProto",
+    "StackFrameIndexProto",
+    "Statistic",
+    "StatisticsViz",
     "StepStats",
     "StopContinuousProfilingRequest",
     "StopContinuousProfilingResponse",
@@ -168,13 +232,22 @@ __all__ = [
     "TensorSpecProto",
     "TerminateRequest",
     "TerminateResponse",
+    "Thread",
     "ThreadDescriptor",
+    "TileProto",
     "ToolRequestOptions",
     "Trace",
+    "TraceDataResponse",
+    "TraceEventMetadata",
+    "TraceEventSeries",
+    "TraceEventSeriesMetadata",
+    "TraceMetadata",
     "TracePacket",
     "TrackDescriptor",
     "TrackEvent",
     "TrackableObjectGraph",
+    "TriState",
+    "TriangularSolveOptions",
     "Tuple",
     "TupleValue",
     "TypeSpecProto",
@@ -185,6 +258,8 @@ __all__ = [
     "VariantTensorDataProto",
     "VersionDef",
     "WatchdogConfig",
+    "Window",
+    "WindowDimension",
     "WorkerHealth",
     "WorkerHeartbeatRequest",
     "WorkerHeartbeatResponse",
@@ -428,6 +503,36 @@ class AttrValue(Message):
     def WhichOneof(self, oneof_group: Literal['value']) -> Literal['s', 'i', 'f', 'b', 'type', 'shape', 'tensor', 'list', 'func', 'placeholder'] | None: ...
 
 @final
+class AxisRefProto(Message):
+    @final
+    class SubAxis(Message):
+        PRE_SIZE_FIELD_NUMBER: Literal[1]
+        SIZE_FIELD_NUMBER: Literal[2]
+        pre_size: builtins.int
+        size: builtins.int
+        def __init__(
+            self,
+            *,
+            pre_size: builtins.int | None = ...,
+            size: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['pre_size', 'size']) -> None: ...
+    MESH_AXIS_INDEX_FIELD_NUMBER: Literal[1]
+    SUB_AXIS_INFO_FIELD_NUMBER: Literal[2]
+    mesh_axis_index: builtins.int
+    @builtins.property
+    def sub_axis_info(self) -> AxisRefProto.SubAxis: ...
+    def __init__(
+        self,
+        *,
+        mesh_axis_index: builtins.int | None = ...,
+        sub_axis_info: AxisRefProto.SubAxis | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['sub_axis_info', '_sub_axis_info']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['mesh_axis_index', 'sub_axis_info', '_sub_axis_info']) -> None: ...
+    def WhichOneof(self, oneof_group: Literal['_sub_axis_info']) -> Literal['sub_axis_info'] | None: ...
+
+@final
 class BinSummary(Message):
     BIN_FIELD_NUMBER: Literal[1]
     TOTAL_BYTES_IN_USE_FIELD_NUMBER: Literal[2]
@@ -478,6 +583,110 @@ class BoundedTensorSpecProto(Message):
     def ClearField(self, field_name: Literal['name', 'shape', 'dtype', 'minimum', 'maximum']) -> None: ...
 
 @final
+class BufferAllocationProto(Message):
+    @final
+    class Assigned(Message):
+        LOGICAL_BUFFER_ID_FIELD_NUMBER: Literal[1]
+        OFFSET_FIELD_NUMBER: Literal[2]
+        SIZE_FIELD_NUMBER: Literal[3]
+        ELEMENT_TYPE_FIELD_NUMBER: Literal[4]
+        logical_buffer_id: builtins.int
+        offset: builtins.int
+        size: builtins.int
+        element_type: builtins.int
+        def __init__(
+            self,
+            *,
+            logical_buffer_id: builtins.int | None = ...,
+            offset: builtins.int | None = ...,
+            size: builtins.int | None = ...,
+            element_type: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['logical_buffer_id', 'offset', 'size', 'element_type']) -> None: ...
+    INDEX_FIELD_NUMBER: Literal[1]
+    SIZE_FIELD_NUMBER: Literal[2]
+    IS_THREAD_LOCAL_FIELD_NUMBER: Literal[3]
+    IS_ENTRY_COMPUTATION_PARAMETER_FIELD_NUMBER: Literal[5]
+    PARAMETER_NUMBER_FIELD_NUMBER: Literal[6]
+    MAYBE_LIVE_OUT_FIELD_NUMBER: Literal[7]
+    COLOR_FIELD_NUMBER: Literal[8]
+    ASSIGNED_FIELD_NUMBER: Literal[9]
+    PARAMETER_SHAPE_INDEX_FIELD_NUMBER: Literal[10]
+    IS_TUPLE_FIELD_NUMBER: Literal[11]
+    IS_CONSTANT_FIELD_NUMBER: Literal[12]
+    IS_PARAMETER_ALIASED_WITH_OUTPUT_FIELD_NUMBER: Literal[13]
+    index: builtins.int
+    size: builtins.int
+    is_thread_local: builtins.bool
+    is_entry_computation_parameter: builtins.bool
+    parameter_number: builtins.int
+    maybe_live_out: builtins.bool
+    color: builtins.int
+    @builtins.property
+    def assigned(self) -> RepeatedCompositeFieldContainer[BufferAllocationProto.Assigned]: ...
+    @builtins.property
+    def parameter_shape_index(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    is_tuple: builtins.bool
+    is_constant: builtins.bool
+    is_parameter_aliased_with_output: builtins.bool
+    def __init__(
+        self,
+        *,
+        index: builtins.int | None = ...,
+        size: builtins.int | None = ...,
+        is_thread_local: builtins.bool | None = ...,
+        is_entry_computation_parameter: builtins.bool | None = ...,
+        parameter_number: builtins.int | None = ...,
+        maybe_live_out: builtins.bool | None = ...,
+        color: builtins.int | None = ...,
+        assigned: Iterable[BufferAllocationProto.Assigned] | None = ...,
+        parameter_shape_index: Iterable[builtins.int] | None = ...,
+        is_tuple: builtins.bool | None = ...,
+        is_constant: builtins.bool | None = ...,
+        is_parameter_aliased_with_output: builtins.bool | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['index', 'size', 'is_thread_local', 'is_entry_computation_parameter', 'parameter_number', 'maybe_live_out', 'color', 'assigned', 'parameter_shape_index', 'is_tuple', 'is_constant', 'is_parameter_aliased_with_output']) -> None: ...
+
+@final
+class BufferAssignmentProto(Message):
+    @final
+    class BufferAlias(Message):
+        SOURCE_BUFFER_ID_FIELD_NUMBER: Literal[1]
+        LOCATION_FIELD_NUMBER: Literal[2]
+        source_buffer_id: builtins.int
+        @builtins.property
+        def location(self) -> LogicalBufferProto.Location: ...
+        def __init__(
+            self,
+            *,
+            source_buffer_id: builtins.int | None = ...,
+            location: LogicalBufferProto.Location | None = ...,
+        ) -> None: ...
+        def HasField(self, field_name: Literal['location']) -> builtins.bool: ...
+        def ClearField(self, field_name: Literal['source_buffer_id', 'location']) -> None: ...
+    LOGICAL_BUFFERS_FIELD_NUMBER: Literal[1]
+    BUFFER_ALIASES_FIELD_NUMBER: Literal[2]
+    BUFFER_ALLOCATIONS_FIELD_NUMBER: Literal[3]
+    HEAP_SIMULATOR_TRACES_FIELD_NUMBER: Literal[4]
+    @builtins.property
+    def logical_buffers(self) -> RepeatedCompositeFieldContainer[LogicalBufferProto]: ...
+    @builtins.property
+    def buffer_aliases(self) -> RepeatedCompositeFieldContainer[BufferAssignmentProto.BufferAlias]: ...
+    @builtins.property
+    def buffer_allocations(self) -> RepeatedCompositeFieldContainer[BufferAllocationProto]: ...
+    @builtins.property
+    def heap_simulator_traces(self) -> RepeatedCompositeFieldContainer[HeapSimulatorTrace]: ...
+    def __init__(
+        self,
+        *,
+        logical_buffers: Iterable[LogicalBufferProto] | None = ...,
+        buffer_aliases: Iterable[BufferAssignmentProto.BufferAlias] | None = ...,
+        buffer_allocations: Iterable[BufferAllocationProto] | None = ...,
+        heap_simulator_traces: Iterable[HeapSimulatorTrace] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['logical_buffers', 'buffer_aliases', 'buffer_allocations', 'heap_simulator_traces']) -> None: ...
+
+@final
 class CapturedTensor(Message):
     NAME_FIELD_NUMBER: Literal[1]
     CONCRETE_FUNCTION_FIELD_NUMBER: Literal[2]
@@ -490,6 +699,17 @@ class CapturedTensor(Message):
         concrete_function: builtins.str | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['name', 'concrete_function']) -> None: ...
+
+@final
+class CholeskyOptions(Message):
+    LOWER_FIELD_NUMBER: Literal[1]
+    lower: builtins.bool
+    def __init__(
+        self,
+        *,
+        lower: builtins.bool | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['lower']) -> None: ...
 
 @final
 class CodeDef(Message):
@@ -611,8 +831,107 @@ class CollectionDef(Message):
     def WhichOneof(self, oneof_group: Literal['kind']) -> Literal['node_list', 'bytes_list', 'int64_list', 'float_list', 'any_list'] | None: ...
 
 @final
+class CollectiveDeviceListProto(Message):
+    REPLICA_GROUPS_FIELD_NUMBER: Literal[1]
+    IOTA_REPLICA_GROUP_LIST_FIELD_NUMBER: Literal[2]
+    @builtins.property
+    def replica_groups(self) -> RepeatedCompositeFieldContainer[ReplicaGroup]: ...
+    @builtins.property
+    def iota_replica_group_list(self) -> IotaReplicaGroupListProto: ...
+    def __init__(
+        self,
+        *,
+        replica_groups: Iterable[ReplicaGroup] | None = ...,
+        iota_replica_group_list: IotaReplicaGroupListProto | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['iota_replica_group_list']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['replica_groups', 'iota_replica_group_list']) -> None: ...
+
+@final
+class _CompilationEvent(_EnumTypeWrapper[builtins.int]):
+    COMPILATION_EVENT_UNKNOWN_EVENT: builtins.int
+    COMPILATION_EVENT_FIRST_COMPILATION: builtins.int
+    COMPILATION_EVENT_RECOMPILATION: builtins.int
+CompilationEvent: _CompilationEvent
+
+@final
 class ContinuousProfilingResponse(Message):
     def __init__(self) -> None: ...
+
+@final
+class ConvolutionDimensionNumbers(Message):
+    KERNEL_INPUT_FEATURE_DIMENSION_FIELD_NUMBER: Literal[3]
+    KERNEL_OUTPUT_FEATURE_DIMENSION_FIELD_NUMBER: Literal[4]
+    KERNEL_SPATIAL_DIMENSIONS_FIELD_NUMBER: Literal[6]
+    INPUT_BATCH_DIMENSION_FIELD_NUMBER: Literal[7]
+    INPUT_FEATURE_DIMENSION_FIELD_NUMBER: Literal[8]
+    OUTPUT_BATCH_DIMENSION_FIELD_NUMBER: Literal[9]
+    OUTPUT_FEATURE_DIMENSION_FIELD_NUMBER: Literal[10]
+    INPUT_SPATIAL_DIMENSIONS_FIELD_NUMBER: Literal[11]
+    OUTPUT_SPATIAL_DIMENSIONS_FIELD_NUMBER: Literal[12]
+    kernel_input_feature_dimension: builtins.int
+    kernel_output_feature_dimension: builtins.int
+    @builtins.property
+    def kernel_spatial_dimensions(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    input_batch_dimension: builtins.int
+    input_feature_dimension: builtins.int
+    output_batch_dimension: builtins.int
+    output_feature_dimension: builtins.int
+    @builtins.property
+    def input_spatial_dimensions(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def output_spatial_dimensions(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        kernel_input_feature_dimension: builtins.int | None = ...,
+        kernel_output_feature_dimension: builtins.int | None = ...,
+        kernel_spatial_dimensions: Iterable[builtins.int] | None = ...,
+        input_batch_dimension: builtins.int | None = ...,
+        input_feature_dimension: builtins.int | None = ...,
+        output_batch_dimension: builtins.int | None = ...,
+        output_feature_dimension: builtins.int | None = ...,
+        input_spatial_dimensions: Iterable[builtins.int] | None = ...,
+        output_spatial_dimensions: Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['kernel_input_feature_dimension', 'kernel_output_feature_dimension', 'kernel_spatial_dimensions', 'input_batch_dimension', 'input_feature_dimension', 'output_batch_dimension', 'output_feature_dimension', 'input_spatial_dimensions', 'output_spatial_dimensions']) -> None: ...
+
+@final
+class _ConvolutionKind(_EnumTypeWrapper[builtins.int]):
+    CONVOLUTION_KIND_UNSET: builtins.int
+    CONVOLUTION_KIND_FPROP: builtins.int
+    CONVOLUTION_KIND_DGRAD: builtins.int
+    CONVOLUTION_KIND_WGRAD: builtins.int
+ConvolutionKind: _ConvolutionKind
+
+@final
+class CoreDetails(Message):
+    HOSTNAME_FIELD_NUMBER: Literal[1]
+    DEVICE_ORDINAL_FIELD_NUMBER: Literal[2]
+    CORE_NUM_FIELD_NUMBER: Literal[3]
+    LOCAL_CHIP_ID_FIELD_NUMBER: Literal[4]
+    GLOBAL_CHIP_ID_FIELD_NUMBER: Literal[5]
+    GLOBAL_CORE_ID_FIELD_NUMBER: Literal[6]
+    IS_SPARSE_CORE_FIELD_NUMBER: Literal[7]
+    hostname: builtins.str
+    device_ordinal: builtins.int
+    core_num: builtins.int
+    local_chip_id: builtins.int
+    global_chip_id: builtins.int
+    global_core_id: builtins.int
+    is_sparse_core: builtins.bool
+    def __init__(
+        self,
+        *,
+        hostname: builtins.str | None = ...,
+        device_ordinal: builtins.int | None = ...,
+        core_num: builtins.int | None = ...,
+        local_chip_id: builtins.int | None = ...,
+        global_chip_id: builtins.int | None = ...,
+        global_core_id: builtins.int | None = ...,
+        is_sparse_core: builtins.bool | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['hostname', 'device_ordinal', 'core_num', 'local_chip_id', 'global_chip_id', 'global_core_id', 'is_sparse_core']) -> None: ...
 
 @final
 class CostGraphDef(Message):
@@ -760,6 +1079,40 @@ class CounterDescriptor(Message):
     ) -> None: ...
     def HasField(self, field_name: Literal['unit', 'unit_name']) -> builtins.bool: ...
     def ClearField(self, field_name: Literal['unit', 'unit_name']) -> None: ...
+
+@final
+class CrossProgramPrefetch(Message):
+    PARAMETER_FIELD_NUMBER: Literal[1]
+    INDEX_FIELD_NUMBER: Literal[2]
+    OFFSET_FIELD_NUMBER: Literal[3]
+    parameter: builtins.int
+    @builtins.property
+    def index(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    offset: builtins.int
+    def __init__(
+        self,
+        *,
+        parameter: builtins.int | None = ...,
+        index: Iterable[builtins.int] | None = ...,
+        offset: builtins.int | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['parameter', 'index', 'offset']) -> None: ...
+
+@final
+class _CustomCallApiVersion(_EnumTypeWrapper[builtins.int]):
+    API_VERSION_UNSPECIFIED: builtins.int
+    API_VERSION_ORIGINAL: builtins.int
+    API_VERSION_STATUS_RETURNING: builtins.int
+    API_VERSION_STATUS_RETURNING_UNIFIED: builtins.int
+    API_VERSION_TYPED_FFI: builtins.int
+CustomCallApiVersion: _CustomCallApiVersion
+
+@final
+class _CustomCallSchedule(_EnumTypeWrapper[builtins.int]):
+    SCHEDULE_NONE: builtins.int
+    SCHEDULE_LATEST: builtins.int
+    SCHEDULE_EARLIEST: builtins.int
+CustomCallSchedule: _CustomCallSchedule
 
 @final
 class _DataClass(_EnumTypeWrapper[builtins.int]):
@@ -972,6 +1325,49 @@ class DebuggedSourceFiles(Message):
     def ClearField(self, field_name: Literal['source_files']) -> None: ...
 
 @final
+class DetailItem(Message):
+    NAME_FIELD_NUMBER: Literal[1]
+    VALUE_FIELD_NUMBER: Literal[2]
+    name: builtins.str
+    value: builtins.bool
+    def __init__(
+        self,
+        *,
+        name: builtins.str | None = ...,
+        value: builtins.bool | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['name', 'value']) -> None: ...
+
+@final
+class DeviceAssignmentProto(Message):
+    @final
+    class ComputationDevice(Message):
+        REPLICA_DEVICE_IDS_FIELD_NUMBER: Literal[1]
+        @builtins.property
+        def replica_device_ids(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+        def __init__(
+            self,
+            *,
+            replica_device_ids: Iterable[builtins.int] | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['replica_device_ids']) -> None: ...
+    REPLICA_COUNT_FIELD_NUMBER: Literal[1]
+    COMPUTATION_COUNT_FIELD_NUMBER: Literal[2]
+    COMPUTATION_DEVICES_FIELD_NUMBER: Literal[3]
+    replica_count: builtins.int
+    computation_count: builtins.int
+    @builtins.property
+    def computation_devices(self) -> RepeatedCompositeFieldContainer[DeviceAssignmentProto.ComputationDevice]: ...
+    def __init__(
+        self,
+        *,
+        replica_count: builtins.int | None = ...,
+        computation_count: builtins.int | None = ...,
+        computation_devices: Iterable[DeviceAssignmentProto.ComputationDevice] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['replica_count', 'computation_count', 'computation_devices']) -> None: ...
+
+@final
 class DeviceStepStats(Message):
     DEVICE_FIELD_NUMBER: Literal[1]
     NODE_STATS_FIELD_NUMBER: Literal[2]
@@ -1001,6 +1397,38 @@ class DictValue(Message):
         fields: _Mapping[builtins.str, StructuredValue] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['fields']) -> None: ...
+
+@final
+class _DimLevelType(_EnumTypeWrapper[builtins.int]):
+    DIM_DENSE: builtins.int
+    DIM_COMPRESSED: builtins.int
+    DIM_SINGLETON: builtins.int
+    DIM_LOOSE_COMPRESSED: builtins.int
+DimLevelType: _DimLevelType
+
+@final
+class DotDimensionNumbers(Message):
+    LHS_CONTRACTING_DIMENSIONS_FIELD_NUMBER: Literal[1]
+    RHS_CONTRACTING_DIMENSIONS_FIELD_NUMBER: Literal[2]
+    LHS_BATCH_DIMENSIONS_FIELD_NUMBER: Literal[3]
+    RHS_BATCH_DIMENSIONS_FIELD_NUMBER: Literal[4]
+    @builtins.property
+    def lhs_contracting_dimensions(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def rhs_contracting_dimensions(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def lhs_batch_dimensions(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def rhs_batch_dimensions(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        lhs_contracting_dimensions: Iterable[builtins.int] | None = ...,
+        rhs_contracting_dimensions: Iterable[builtins.int] | None = ...,
+        lhs_batch_dimensions: Iterable[builtins.int] | None = ...,
+        rhs_batch_dimensions: Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['lhs_contracting_dimensions', 'rhs_contracting_dimensions', 'lhs_batch_dimensions', 'rhs_batch_dimensions']) -> None: ...
 
 @final
 class EnumProfileSessionsAndToolsRequest(Message):
@@ -1195,6 +1623,26 @@ class ExecTime(Message):
     def ClearField(self, field_name: Literal['times']) -> None: ...
 
 @final
+class _FftType(_EnumTypeWrapper[builtins.int]):
+    FFT: builtins.int
+    IFFT: builtins.int
+    RFFT: builtins.int
+    IRFFT: builtins.int
+FftType: _FftType
+
+@final
+class FrontendAttributes(Message):
+    MAP_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def map(self) -> ScalarMap[builtins.str, builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        map: _Mapping[builtins.str, builtins.str] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['map']) -> None: ...
+
+@final
 class FullTypeDef(Message):
     TYPE_ID_FIELD_NUMBER: Literal[1]
     ARGS_FIELD_NUMBER: Literal[2]
@@ -1377,6 +1825,37 @@ class FunctionSpec(Message):
     ) -> None: ...
     def HasField(self, field_name: Literal['fullargspec', 'input_signature']) -> builtins.bool: ...
     def ClearField(self, field_name: Literal['fullargspec', 'is_method', 'input_signature', 'jit_compile']) -> None: ...
+
+@final
+class GatherDimensionNumbers(Message):
+    OFFSET_DIMS_FIELD_NUMBER: Literal[1]
+    COLLAPSED_SLICE_DIMS_FIELD_NUMBER: Literal[2]
+    START_INDEX_MAP_FIELD_NUMBER: Literal[3]
+    INDEX_VECTOR_DIM_FIELD_NUMBER: Literal[4]
+    OPERAND_BATCHING_DIMS_FIELD_NUMBER: Literal[5]
+    START_INDICES_BATCHING_DIMS_FIELD_NUMBER: Literal[6]
+    @builtins.property
+    def offset_dims(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def collapsed_slice_dims(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def start_index_map(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    index_vector_dim: builtins.int
+    @builtins.property
+    def operand_batching_dims(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def start_indices_batching_dims(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        offset_dims: Iterable[builtins.int] | None = ...,
+        collapsed_slice_dims: Iterable[builtins.int] | None = ...,
+        start_index_map: Iterable[builtins.int] | None = ...,
+        index_vector_dim: builtins.int | None = ...,
+        operand_batching_dims: Iterable[builtins.int] | None = ...,
+        start_indices_batching_dims: Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['offset_dims', 'collapsed_slice_dims', 'start_index_map', 'index_vector_dim', 'operand_batching_dims', 'start_indices_batching_dims']) -> None: ...
 
 @final
 class GetSnapshotRequest(Message):
@@ -1593,6 +2072,55 @@ class GraphNodeProto(Message):
     def ClearField(self, field_name: Literal['name', 'exec_micros', 'requested_bytes', 'parameters', 'total_exec_micros', 'total_requested_bytes', 'total_parameters', 'devices', 'shapes', 'children', 'float_ops', 'total_float_ops', 'tensor_value', 'input_shapes', 'accelerator_exec_micros', 'cpu_exec_micros', 'total_accelerator_exec_micros', 'total_cpu_exec_micros', 'run_count', 'total_run_count', 'total_definition_count', 'peak_bytes', 'residual_bytes', 'output_bytes', 'total_peak_bytes', 'total_residual_bytes', 'total_output_bytes']) -> None: ...
 
 @final
+class HeapSimulatorTrace(Message):
+    @final
+    class Event(Message):
+        @final
+        class _Kind(_EnumTypeWrapper[builtins.int]):
+            ALLOC: builtins.int
+            FREE: builtins.int
+            SHARE_WITH: builtins.int
+        Kind: HeapSimulatorTrace.Event._Kind
+        ALLOC: builtins.int
+        FREE: builtins.int
+        SHARE_WITH: builtins.int
+        KIND_FIELD_NUMBER: Literal[1]
+        BUFFER_ID_FIELD_NUMBER: Literal[2]
+        COMPUTATION_NAME_FIELD_NUMBER: Literal[3]
+        INSTRUCTION_NAME_FIELD_NUMBER: Literal[4]
+        SHARE_WITH_CANONICAL_ID_FIELD_NUMBER: Literal[5]
+        kind: builtins.int
+        buffer_id: builtins.int
+        computation_name: builtins.str
+        instruction_name: builtins.str
+        share_with_canonical_id: builtins.int
+        def __init__(
+            self,
+            *,
+            kind: builtins.int | None = ...,
+            buffer_id: builtins.int | None = ...,
+            computation_name: builtins.str | None = ...,
+            instruction_name: builtins.str | None = ...,
+            share_with_canonical_id: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['kind', 'buffer_id', 'computation_name', 'instruction_name', 'share_with_canonical_id']) -> None: ...
+    EVENTS_FIELD_NUMBER: Literal[1]
+    WHOLE_MODULE_SIMULATION_FIELD_NUMBER: Literal[2]
+    BUFFER_ALLOCATION_INDEX_FIELD_NUMBER: Literal[3]
+    @builtins.property
+    def events(self) -> RepeatedCompositeFieldContainer[HeapSimulatorTrace.Event]: ...
+    whole_module_simulation: builtins.bool
+    buffer_allocation_index: builtins.int
+    def __init__(
+        self,
+        *,
+        events: Iterable[HeapSimulatorTrace.Event] | None = ...,
+        whole_module_simulation: builtins.bool | None = ...,
+        buffer_allocation_index: builtins.int | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['events', 'whole_module_simulation', 'buffer_allocation_index']) -> None: ...
+
+@final
 class HistogramProto(Message):
     MIN_FIELD_NUMBER: Literal[1]
     MAX_FIELD_NUMBER: Literal[2]
@@ -1624,6 +2152,406 @@ class HistogramProto(Message):
     def ClearField(self, field_name: Literal['min', 'max', 'num', 'sum', 'sum_squares', 'bucket_limit', 'bucket']) -> None: ...
 
 @final
+class HloBufferDonorProto(Message):
+    @final
+    class BufferDonorEntryProto(Message):
+        PARAMETER_NUMBER_FIELD_NUMBER: Literal[1]
+        PARAMETER_SHAPE_INDEX_FIELD_NUMBER: Literal[2]
+        parameter_number: builtins.int
+        @builtins.property
+        def parameter_shape_index(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+        def __init__(
+            self,
+            *,
+            parameter_number: builtins.int | None = ...,
+            parameter_shape_index: Iterable[builtins.int] | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['parameter_number', 'parameter_shape_index']) -> None: ...
+    ENTRIES_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def entries(self) -> RepeatedCompositeFieldContainer[HloBufferDonorProto.BufferDonorEntryProto]: ...
+    def __init__(
+        self,
+        *,
+        entries: Iterable[HloBufferDonorProto.BufferDonorEntryProto] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['entries']) -> None: ...
+
+@final
+class HloComputationProto(Message):
+    NAME_FIELD_NUMBER: Literal[1]
+    INSTRUCTIONS_FIELD_NUMBER: Literal[2]
+    PROGRAM_SHAPE_FIELD_NUMBER: Literal[4]
+    ID_FIELD_NUMBER: Literal[5]
+    ROOT_ID_FIELD_NUMBER: Literal[6]
+    IS_FUSION_COMPUTATION_FIELD_NUMBER: Literal[7]
+    EXECUTION_THREAD_FIELD_NUMBER: Literal[8]
+    name: builtins.str
+    @builtins.property
+    def instructions(self) -> RepeatedCompositeFieldContainer[HloInstructionProto]: ...
+    @builtins.property
+    def program_shape(self) -> ProgramShapeProto: ...
+    id: builtins.int
+    root_id: builtins.int
+    is_fusion_computation: builtins.bool
+    execution_thread: builtins.str
+    def __init__(
+        self,
+        *,
+        name: builtins.str | None = ...,
+        instructions: Iterable[HloInstructionProto] | None = ...,
+        program_shape: ProgramShapeProto | None = ...,
+        id: builtins.int | None = ...,
+        root_id: builtins.int | None = ...,
+        is_fusion_computation: builtins.bool | None = ...,
+        execution_thread: builtins.str | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['program_shape']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['name', 'instructions', 'program_shape', 'id', 'root_id', 'is_fusion_computation', 'execution_thread']) -> None: ...
+
+@final
+class HloInputOutputAliasProto(Message):
+    @final
+    class AliasEntryProto(Message):
+        OUTPUT_SHAPE_INDEX_FIELD_NUMBER: Literal[1]
+        PARAMETER_NUMBER_FIELD_NUMBER: Literal[2]
+        PARAMETER_SHAPE_INDEX_FIELD_NUMBER: Literal[3]
+        KIND_FIELD_NUMBER: Literal[4]
+        @builtins.property
+        def output_shape_index(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+        parameter_number: builtins.int
+        @builtins.property
+        def parameter_shape_index(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+        kind: builtins.int
+        def __init__(
+            self,
+            *,
+            output_shape_index: Iterable[builtins.int] | None = ...,
+            parameter_number: builtins.int | None = ...,
+            parameter_shape_index: Iterable[builtins.int] | None = ...,
+            kind: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['output_shape_index', 'parameter_number', 'parameter_shape_index', 'kind']) -> None: ...
+    ENTRIES_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def entries(self) -> RepeatedCompositeFieldContainer[HloInputOutputAliasProto.AliasEntryProto]: ...
+    def __init__(
+        self,
+        *,
+        entries: Iterable[HloInputOutputAliasProto.AliasEntryProto] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['entries']) -> None: ...
+
+@final
+class HloInstructionProto(Message):
+    @final
+    class SliceDimensions(Message):
+        START_FIELD_NUMBER: Literal[1]
+        LIMIT_FIELD_NUMBER: Literal[2]
+        STRIDE_FIELD_NUMBER: Literal[3]
+        start: builtins.int
+        limit: builtins.int
+        stride: builtins.int
+        def __init__(
+            self,
+            *,
+            start: builtins.int | None = ...,
+            limit: builtins.int | None = ...,
+            stride: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['start', 'limit', 'stride']) -> None: ...
+    NAME_FIELD_NUMBER: Literal[1]
+    OPCODE_FIELD_NUMBER: Literal[2]
+    SHAPE_FIELD_NUMBER: Literal[3]
+    METADATA_FIELD_NUMBER: Literal[7]
+    LITERAL_FIELD_NUMBER: Literal[8]
+    PARAMETER_NUMBER_FIELD_NUMBER: Literal[9]
+    FUSION_KIND_FIELD_NUMBER: Literal[11]
+    TUPLE_INDEX_FIELD_NUMBER: Literal[13]
+    DIMENSIONS_FIELD_NUMBER: Literal[14]
+    WINDOW_FIELD_NUMBER: Literal[15]
+    CONVOLUTION_DIMENSION_NUMBERS_FIELD_NUMBER: Literal[16]
+    SLICE_DIMENSIONS_FIELD_NUMBER: Literal[17]
+    EXPONENT_BITS_FIELD_NUMBER: Literal[18]
+    MANTISSA_BITS_FIELD_NUMBER: Literal[19]
+    DYNAMIC_SLICE_SIZES_FIELD_NUMBER: Literal[20]
+    PADDING_CONFIG_FIELD_NUMBER: Literal[21]
+    OUTFEED_CONFIG_FIELD_NUMBER: Literal[22]
+    DISTRIBUTION_FIELD_NUMBER: Literal[23]
+    EPSILON_FIELD_NUMBER: Literal[24]
+    FEATURE_INDEX_FIELD_NUMBER: Literal[25]
+    CHANNEL_ID_FIELD_NUMBER: Literal[26]
+    INFEED_CONFIG_FIELD_NUMBER: Literal[27]
+    CUSTOM_CALL_TARGET_FIELD_NUMBER: Literal[28]
+    OUTFEED_SHAPE_FIELD_NUMBER: Literal[29]
+    DOT_DIMENSION_NUMBERS_FIELD_NUMBER: Literal[30]
+    FFT_TYPE_FIELD_NUMBER: Literal[31]
+    FFT_LENGTH_FIELD_NUMBER: Literal[32]
+    GATHER_DIMENSION_NUMBERS_FIELD_NUMBER: Literal[33]
+    GATHER_SLICE_SIZES_FIELD_NUMBER: Literal[34]
+    ID_FIELD_NUMBER: Literal[35]
+    OPERAND_IDS_FIELD_NUMBER: Literal[36]
+    CONTROL_PREDECESSOR_IDS_FIELD_NUMBER: Literal[37]
+    CALLED_COMPUTATION_IDS_FIELD_NUMBER: Literal[38]
+    SHARDING_FIELD_NUMBER: Literal[40]
+    BACKEND_CONFIG_FIELD_NUMBER: Literal[43]
+    ALL_REDUCE_ID_FIELD_NUMBER: Literal[45]
+    IS_HOST_TRANSFER_FIELD_NUMBER: Literal[47]
+    SCATTER_DIMENSION_NUMBERS_FIELD_NUMBER: Literal[48]
+    REPLICA_GROUPS_FIELD_NUMBER: Literal[49]
+    FEATURE_GROUP_COUNT_FIELD_NUMBER: Literal[50]
+    PRECISION_CONFIG_FIELD_NUMBER: Literal[51]
+    SOURCE_TARGET_PAIRS_FIELD_NUMBER: Literal[52]
+    DOMAIN_ENTRY_SHARDING_FIELD_NUMBER: Literal[54]
+    DOMAIN_EXIT_SHARDING_FIELD_NUMBER: Literal[55]
+    CONSTRAIN_LAYOUT_FIELD_NUMBER: Literal[56]
+    OPERAND_SHAPES_WITH_LAYOUT_FIELD_NUMBER: Literal[57]
+    BATCH_GROUP_COUNT_FIELD_NUMBER: Literal[58]
+    TRIANGULAR_SOLVE_OPTIONS_FIELD_NUMBER: Literal[59]
+    IS_STABLE_FIELD_NUMBER: Literal[60]
+    PARAMETER_REPLICATION_FIELD_NUMBER: Literal[61]
+    CHOLESKY_OPTIONS_FIELD_NUMBER: Literal[62]
+    COMPARISON_DIRECTION_FIELD_NUMBER: Literal[63]
+    CUSTOM_CALL_HAS_SIDE_EFFECT_FIELD_NUMBER: Literal[65]
+    DELTA_FIELD_NUMBER: Literal[66]
+    INDICES_ARE_SORTED_FIELD_NUMBER: Literal[67]
+    FRONTEND_ATTRIBUTES_FIELD_NUMBER: Literal[68]
+    UNIQUE_INDICES_FIELD_NUMBER: Literal[69]
+    RNG_ALGORITHM_FIELD_NUMBER: Literal[70]
+    USE_GLOBAL_DEVICE_IDS_FIELD_NUMBER: Literal[71]
+    COMPARISON_TYPE_FIELD_NUMBER: Literal[72]
+    IS_CROSS_PROGRAM_PREFETCH_FIELD_NUMBER: Literal[73]
+    OUTPUT_OPERAND_ALIASING_FIELD_NUMBER: Literal[74]
+    PADDING_TYPE_FIELD_NUMBER: Literal[75]
+    CUSTOM_CALL_SCHEDULE_FIELD_NUMBER: Literal[76]
+    CUSTOM_CALL_API_VERSION_FIELD_NUMBER: Literal[77]
+    ASYNC_EXECUTION_THREAD_FIELD_NUMBER: Literal[79]
+    CROSS_PROGRAM_PREFETCH_INDEX_FIELD_NUMBER: Literal[80]
+    K_FIELD_NUMBER: Literal[81]
+    STATISTICS_VIZ_FIELD_NUMBER: Literal[82]
+    LARGEST_FIELD_NUMBER: Literal[85]
+    COLLECTIVE_DEVICE_LIST_FIELD_NUMBER: Literal[87]
+    ORIGINAL_VALUE_FIELD_NUMBER: Literal[88]
+    IS_COMPOSITE_FIELD_NUMBER: Literal[89]
+    RAGGED_DOT_DIMENSION_NUMBERS_FIELD_NUMBER: Literal[90]
+    RESULT_ACCURACY_FIELD_NUMBER: Literal[91]
+    IOTA_COLLECTIVE_DEVICE_LIST_FIELD_NUMBER: Literal[92]
+    MESH_AXES_REPLICA_GROUP_LIST_FIELD_NUMBER: Literal[93]
+    IS_REVERSE_FIELD_NUMBER: Literal[94]
+    NUM_CARRIES_FIELD_NUMBER: Literal[95]
+    IS_ASSOCIATIVE_FIELD_NUMBER: Literal[96]
+    CONV_KIND_FIELD_NUMBER: Literal[97]
+    name: builtins.str
+    opcode: builtins.str
+    @builtins.property
+    def shape(self) -> ShapeProto: ...
+    @builtins.property
+    def metadata(self) -> OpMetadata: ...
+    @builtins.property
+    def literal(self) -> LiteralProto: ...
+    parameter_number: builtins.int
+    fusion_kind: builtins.str
+    tuple_index: builtins.int
+    @builtins.property
+    def dimensions(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def window(self) -> Window: ...
+    @builtins.property
+    def convolution_dimension_numbers(self) -> ConvolutionDimensionNumbers: ...
+    @builtins.property
+    def slice_dimensions(self) -> RepeatedCompositeFieldContainer[HloInstructionProto.SliceDimensions]: ...
+    exponent_bits: builtins.int
+    mantissa_bits: builtins.int
+    @builtins.property
+    def dynamic_slice_sizes(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def padding_config(self) -> PaddingConfig: ...
+    outfeed_config: builtins.bytes
+    distribution: builtins.int
+    epsilon: builtins.float
+    feature_index: builtins.int
+    channel_id: builtins.int
+    infeed_config: builtins.bytes
+    custom_call_target: builtins.str
+    @builtins.property
+    def outfeed_shape(self) -> ShapeProto: ...
+    @builtins.property
+    def dot_dimension_numbers(self) -> DotDimensionNumbers: ...
+    fft_type: builtins.int
+    @builtins.property
+    def fft_length(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def gather_dimension_numbers(self) -> GatherDimensionNumbers: ...
+    @builtins.property
+    def gather_slice_sizes(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    id: builtins.int
+    @builtins.property
+    def operand_ids(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def control_predecessor_ids(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def called_computation_ids(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def sharding(self) -> OpSharding: ...
+    backend_config: builtins.bytes
+    all_reduce_id: builtins.int
+    is_host_transfer: builtins.bool
+    @builtins.property
+    def scatter_dimension_numbers(self) -> ScatterDimensionNumbers: ...
+    @builtins.property
+    def replica_groups(self) -> RepeatedCompositeFieldContainer[ReplicaGroup]: ...
+    feature_group_count: builtins.int
+    @builtins.property
+    def precision_config(self) -> PrecisionConfig: ...
+    @builtins.property
+    def source_target_pairs(self) -> RepeatedCompositeFieldContainer[SourceTarget]: ...
+    @builtins.property
+    def domain_entry_sharding(self) -> OpSharding: ...
+    @builtins.property
+    def domain_exit_sharding(self) -> OpSharding: ...
+    constrain_layout: builtins.bool
+    @builtins.property
+    def operand_shapes_with_layout(self) -> RepeatedCompositeFieldContainer[ShapeProto]: ...
+    batch_group_count: builtins.int
+    @builtins.property
+    def triangular_solve_options(self) -> TriangularSolveOptions: ...
+    is_stable: builtins.bool
+    @builtins.property
+    def parameter_replication(self) -> ParameterReplication: ...
+    @builtins.property
+    def cholesky_options(self) -> CholeskyOptions: ...
+    comparison_direction: builtins.str
+    custom_call_has_side_effect: builtins.bool
+    delta: builtins.int
+    indices_are_sorted: builtins.bool
+    @builtins.property
+    def frontend_attributes(self) -> FrontendAttributes: ...
+    unique_indices: builtins.bool
+    rng_algorithm: builtins.int
+    use_global_device_ids: builtins.bool
+    comparison_type: builtins.str
+    is_cross_program_prefetch: builtins.bool
+    @builtins.property
+    def output_operand_aliasing(self) -> RepeatedCompositeFieldContainer[OutputOperandAliasing]: ...
+    padding_type: builtins.int
+    custom_call_schedule: builtins.int
+    custom_call_api_version: builtins.int
+    async_execution_thread: builtins.str
+    cross_program_prefetch_index: builtins.int
+    k: builtins.int
+    @builtins.property
+    def statistics_viz(self) -> StatisticsViz: ...
+    largest: builtins.bool
+    @builtins.property
+    def collective_device_list(self) -> CollectiveDeviceListProto: ...
+    @builtins.property
+    def original_value(self) -> OriginalValueProto: ...
+    is_composite: builtins.bool
+    @builtins.property
+    def ragged_dot_dimension_numbers(self) -> RaggedDotDimensionNumbers: ...
+    @builtins.property
+    def result_accuracy(self) -> ResultAccuracy: ...
+    @builtins.property
+    def iota_collective_device_list(self) -> IotaReplicaGroupListProto: ...
+    @builtins.property
+    def mesh_axes_replica_group_list(self) -> MeshAxesReplicaGroupListProto: ...
+    is_reverse: builtins.bool
+    num_carries: builtins.int
+    is_associative: builtins.int
+    conv_kind: builtins.int
+    def __init__(
+        self,
+        *,
+        name: builtins.str | None = ...,
+        opcode: builtins.str | None = ...,
+        shape: ShapeProto | None = ...,
+        metadata: OpMetadata | None = ...,
+        literal: LiteralProto | None = ...,
+        parameter_number: builtins.int | None = ...,
+        fusion_kind: builtins.str | None = ...,
+        tuple_index: builtins.int | None = ...,
+        dimensions: Iterable[builtins.int] | None = ...,
+        window: Window | None = ...,
+        convolution_dimension_numbers: ConvolutionDimensionNumbers | None = ...,
+        slice_dimensions: Iterable[HloInstructionProto.SliceDimensions] | None = ...,
+        exponent_bits: builtins.int | None = ...,
+        mantissa_bits: builtins.int | None = ...,
+        dynamic_slice_sizes: Iterable[builtins.int] | None = ...,
+        padding_config: PaddingConfig | None = ...,
+        outfeed_config: builtins.bytes | None = ...,
+        distribution: builtins.int | None = ...,
+        epsilon: builtins.float | None = ...,
+        feature_index: builtins.int | None = ...,
+        channel_id: builtins.int | None = ...,
+        infeed_config: builtins.bytes | None = ...,
+        custom_call_target: builtins.str | None = ...,
+        outfeed_shape: ShapeProto | None = ...,
+        dot_dimension_numbers: DotDimensionNumbers | None = ...,
+        fft_type: builtins.int | None = ...,
+        fft_length: Iterable[builtins.int] | None = ...,
+        gather_dimension_numbers: GatherDimensionNumbers | None = ...,
+        gather_slice_sizes: Iterable[builtins.int] | None = ...,
+        id: builtins.int | None = ...,
+        operand_ids: Iterable[builtins.int] | None = ...,
+        control_predecessor_ids: Iterable[builtins.int] | None = ...,
+        called_computation_ids: Iterable[builtins.int] | None = ...,
+        sharding: OpSharding | None = ...,
+        backend_config: builtins.bytes | None = ...,
+        all_reduce_id: builtins.int | None = ...,
+        is_host_transfer: builtins.bool | None = ...,
+        scatter_dimension_numbers: ScatterDimensionNumbers | None = ...,
+        replica_groups: Iterable[ReplicaGroup] | None = ...,
+        feature_group_count: builtins.int | None = ...,
+        precision_config: PrecisionConfig | None = ...,
+        source_target_pairs: Iterable[SourceTarget] | None = ...,
+        domain_entry_sharding: OpSharding | None = ...,
+        domain_exit_sharding: OpSharding | None = ...,
+        constrain_layout: builtins.bool | None = ...,
+        operand_shapes_with_layout: Iterable[ShapeProto] | None = ...,
+        batch_group_count: builtins.int | None = ...,
+        triangular_solve_options: TriangularSolveOptions | None = ...,
+        is_stable: builtins.bool | None = ...,
+        parameter_replication: ParameterReplication | None = ...,
+        cholesky_options: CholeskyOptions | None = ...,
+        comparison_direction: builtins.str | None = ...,
+        custom_call_has_side_effect: builtins.bool | None = ...,
+        delta: builtins.int | None = ...,
+        indices_are_sorted: builtins.bool | None = ...,
+        frontend_attributes: FrontendAttributes | None = ...,
+        unique_indices: builtins.bool | None = ...,
+        rng_algorithm: builtins.int | None = ...,
+        use_global_device_ids: builtins.bool | None = ...,
+        comparison_type: builtins.str | None = ...,
+        is_cross_program_prefetch: builtins.bool | None = ...,
+        output_operand_aliasing: Iterable[OutputOperandAliasing] | None = ...,
+        padding_type: builtins.int | None = ...,
+        custom_call_schedule: builtins.int | None = ...,
+        custom_call_api_version: builtins.int | None = ...,
+        async_execution_thread: builtins.str | None = ...,
+        cross_program_prefetch_index: builtins.int | None = ...,
+        k: builtins.int | None = ...,
+        statistics_viz: StatisticsViz | None = ...,
+        largest: builtins.bool | None = ...,
+        collective_device_list: CollectiveDeviceListProto | None = ...,
+        original_value: OriginalValueProto | None = ...,
+        is_composite: builtins.bool | None = ...,
+        ragged_dot_dimension_numbers: RaggedDotDimensionNumbers | None = ...,
+        result_accuracy: ResultAccuracy | None = ...,
+        iota_collective_device_list: IotaReplicaGroupListProto | None = ...,
+        mesh_axes_replica_group_list: MeshAxesReplicaGroupListProto | None = ...,
+        is_reverse: builtins.bool | None = ...,
+        num_carries: builtins.int | None = ...,
+        is_associative: builtins.int | None = ...,
+        conv_kind: builtins.int | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['shape', 'metadata', 'literal', 'window', 'convolution_dimension_numbers', 'padding_config', 'outfeed_shape', 'dot_dimension_numbers', 'gather_dimension_numbers', 'sharding', 'scatter_dimension_numbers', 'precision_config', 'domain_entry_sharding', 'domain_exit_sharding', 'triangular_solve_options', 'parameter_replication', 'cholesky_options', 'frontend_attributes', 'cross_program_prefetch_index', 'statistics_viz', 'collective_device_list', 'original_value', 'ragged_dot_dimension_numbers', 'result_accuracy', 'iota_collective_device_list', 'mesh_axes_replica_group_list', 'optional_cross_program_prefetch_index', 'replica_group_list']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['name', 'opcode', 'shape', 'metadata', 'literal', 'parameter_number', 'fusion_kind', 'tuple_index', 'dimensions', 'window', 'convolution_dimension_numbers', 'slice_dimensions', 'exponent_bits', 'mantissa_bits', 'dynamic_slice_sizes', 'padding_config', 'outfeed_config', 'distribution', 'epsilon', 'feature_index', 'channel_id', 'infeed_config', 'custom_call_target', 'outfeed_shape', 'dot_dimension_numbers', 'fft_type', 'fft_length', 'gather_dimension_numbers', 'gather_slice_sizes', 'id', 'operand_ids', 'control_predecessor_ids', 'called_computation_ids', 'sharding', 'backend_config', 'all_reduce_id', 'is_host_transfer', 'scatter_dimension_numbers', 'replica_groups', 'feature_group_count', 'precision_config', 'source_target_pairs', 'domain_entry_sharding', 'domain_exit_sharding', 'constrain_layout', 'operand_shapes_with_layout', 'batch_group_count', 'triangular_solve_options', 'is_stable', 'parameter_replication', 'cholesky_options', 'comparison_direction', 'custom_call_has_side_effect', 'delta', 'indices_are_sorted', 'frontend_attributes', 'unique_indices', 'rng_algorithm', 'use_global_device_ids', 'comparison_type', 'is_cross_program_prefetch', 'output_operand_aliasing', 'padding_type', 'custom_call_schedule', 'custom_call_api_version', 'async_execution_thread', 'cross_program_prefetch_index', 'k', 'statistics_viz', 'largest', 'collective_device_list', 'original_value', 'is_composite', 'ragged_dot_dimension_numbers', 'result_accuracy', 'iota_collective_device_list', 'mesh_axes_replica_group_list', 'is_reverse', 'num_carries', 'is_associative', 'conv_kind', 'optional_cross_program_prefetch_index', 'replica_group_list']) -> None: ...
+    @overload
+    def WhichOneof(self, oneof_group: Literal['optional_cross_program_prefetch_index']) -> Literal['cross_program_prefetch_index'] | None: ...
+    @overload
+    def WhichOneof(self, oneof_group: Literal['replica_group_list']) -> Literal['collective_device_list', 'iota_collective_device_list', 'mesh_axes_replica_group_list'] | None: ...
+
+@final
 class HloModule(Message):
     NAME_FIELD_NUMBER: Literal[1]
     START_TIME_PS_FIELD_NUMBER: Literal[2]
@@ -1645,6 +2573,175 @@ class HloModule(Message):
         plane_name: builtins.str | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['name', 'start_time_ps', 'end_time_ps', 'id', 'plane_name']) -> None: ...
+
+@final
+class HloModuleProto(Message):
+    @final
+    class _ProfileType(_EnumTypeWrapper[builtins.int]):
+        INVALID: builtins.int
+        FLAG: builtins.int
+        FUSION: builtins.int
+        LAYOUT: builtins.int
+        DOT: builtins.int
+        FLAGNET: builtins.int
+        SHARDING: builtins.int
+        SCHEDULE: builtins.int
+    ProfileType: HloModuleProto._ProfileType
+    INVALID: builtins.int
+    FLAG: builtins.int
+    FUSION: builtins.int
+    LAYOUT: builtins.int
+    DOT: builtins.int
+    FLAGNET: builtins.int
+    SHARDING: builtins.int
+    SCHEDULE: builtins.int
+    @final
+    class ProfileInfo(Message):
+        PROFILE_TYPE_FIELD_NUMBER: Literal[1]
+        RELATIVE_SPEEDUP_FIELD_NUMBER: Literal[2]
+        PROFILE_SOURCE_FIELD_NUMBER: Literal[3]
+        COMPILATION_EVENT_FIELD_NUMBER: Literal[4]
+        FINGERPRINT_FIELD_NUMBER: Literal[5]
+        PROFILE_GENERATION_STRATEGY_FIELD_NUMBER: Literal[6]
+        ORIGINAL_CHANGELIST_FIELD_NUMBER: Literal[7]
+        CHANGELIST_FIELD_NUMBER: Literal[8]
+        profile_type: builtins.int
+        relative_speedup: builtins.float
+        profile_source: builtins.int
+        compilation_event: builtins.int
+        fingerprint: builtins.str
+        profile_generation_strategy: builtins.int
+        original_changelist: builtins.int
+        changelist: builtins.int
+        def __init__(
+            self,
+            *,
+            profile_type: builtins.int | None = ...,
+            relative_speedup: builtins.float | None = ...,
+            profile_source: builtins.int | None = ...,
+            compilation_event: builtins.int | None = ...,
+            fingerprint: builtins.str | None = ...,
+            profile_generation_strategy: builtins.int | None = ...,
+            original_changelist: builtins.int | None = ...,
+            changelist: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['profile_type', 'relative_speedup', 'profile_source', 'compilation_event', 'fingerprint', 'profile_generation_strategy', 'original_changelist', 'changelist']) -> None: ...
+    NAME_FIELD_NUMBER: Literal[1]
+    ENTRY_COMPUTATION_NAME_FIELD_NUMBER: Literal[2]
+    COMPUTATIONS_FIELD_NUMBER: Literal[3]
+    HOST_PROGRAM_SHAPE_FIELD_NUMBER: Literal[4]
+    ID_FIELD_NUMBER: Literal[5]
+    ENTRY_COMPUTATION_ID_FIELD_NUMBER: Literal[6]
+    SCHEDULE_FIELD_NUMBER: Literal[7]
+    INPUT_OUTPUT_ALIAS_FIELD_NUMBER: Literal[8]
+    CROSS_PROGRAM_PREFETCHES_FIELD_NUMBER: Literal[10]
+    IS_DYNAMIC_FIELD_NUMBER: Literal[11]
+    SPMD_OUTPUT_SHARDING_FIELD_NUMBER: Literal[12]
+    PROFILE_INFO_FIELD_NUMBER: Literal[13]
+    SPMD_PARAMETERS_SHARDINGS_FIELD_NUMBER: Literal[14]
+    DEVICE_ASSIGNMENT_FIELD_NUMBER: Literal[15]
+    USE_AUTO_SPMD_PARTITIONING_FIELD_NUMBER: Literal[16]
+    STACK_FRAME_INDEX_FIELD_NUMBER: Literal[17]
+    BUFFER_DONOR_FIELD_NUMBER: Literal[18]
+    FRONTEND_ATTRIBUTES_FIELD_NUMBER: Literal[19]
+    ORIGINAL_VALUE_RECOVERY_TABLE_FIELD_NUMBER: Literal[20]
+    name: builtins.str
+    entry_computation_name: builtins.str
+    @builtins.property
+    def computations(self) -> RepeatedCompositeFieldContainer[HloComputationProto]: ...
+    @builtins.property
+    def host_program_shape(self) -> ProgramShapeProto: ...
+    id: builtins.int
+    entry_computation_id: builtins.int
+    @builtins.property
+    def schedule(self) -> HloScheduleProto: ...
+    @builtins.property
+    def input_output_alias(self) -> HloInputOutputAliasProto: ...
+    @builtins.property
+    def cross_program_prefetches(self) -> RepeatedCompositeFieldContainer[CrossProgramPrefetch]: ...
+    is_dynamic: builtins.bool
+    @builtins.property
+    def spmd_output_sharding(self) -> OpSharding: ...
+    @builtins.property
+    def profile_info(self) -> RepeatedCompositeFieldContainer[HloModuleProto.ProfileInfo]: ...
+    @builtins.property
+    def spmd_parameters_shardings(self) -> RepeatedCompositeFieldContainer[OpSharding]: ...
+    @builtins.property
+    def device_assignment(self) -> DeviceAssignmentProto: ...
+    use_auto_spmd_partitioning: builtins.bool
+    @builtins.property
+    def stack_frame_index(self) -> StackFrameIndexProto: ...
+    @builtins.property
+    def buffer_donor(self) -> HloBufferDonorProto: ...
+    @builtins.property
+    def frontend_attributes(self) -> FrontendAttributes: ...
+    @builtins.property
+    def original_value_recovery_table(self) -> OriginalValueRecoveryTableProto: ...
+    def __init__(
+        self,
+        *,
+        name: builtins.str | None = ...,
+        entry_computation_name: builtins.str | None = ...,
+        computations: Iterable[HloComputationProto] | None = ...,
+        host_program_shape: ProgramShapeProto | None = ...,
+        id: builtins.int | None = ...,
+        entry_computation_id: builtins.int | None = ...,
+        schedule: HloScheduleProto | None = ...,
+        input_output_alias: HloInputOutputAliasProto | None = ...,
+        cross_program_prefetches: Iterable[CrossProgramPrefetch] | None = ...,
+        is_dynamic: builtins.bool | None = ...,
+        spmd_output_sharding: OpSharding | None = ...,
+        profile_info: Iterable[HloModuleProto.ProfileInfo] | None = ...,
+        spmd_parameters_shardings: Iterable[OpSharding] | None = ...,
+        device_assignment: DeviceAssignmentProto | None = ...,
+        use_auto_spmd_partitioning: builtins.bool | None = ...,
+        stack_frame_index: StackFrameIndexProto | None = ...,
+        buffer_donor: HloBufferDonorProto | None = ...,
+        frontend_attributes: FrontendAttributes | None = ...,
+        original_value_recovery_table: OriginalValueRecoveryTableProto | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['host_program_shape', 'schedule', 'input_output_alias', 'spmd_output_sharding', 'device_assignment', 'stack_frame_index', 'buffer_donor', 'frontend_attributes', 'original_value_recovery_table']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['name', 'entry_computation_name', 'computations', 'host_program_shape', 'id', 'entry_computation_id', 'schedule', 'input_output_alias', 'cross_program_prefetches', 'is_dynamic', 'spmd_output_sharding', 'profile_info', 'spmd_parameters_shardings', 'device_assignment', 'use_auto_spmd_partitioning', 'stack_frame_index', 'buffer_donor', 'frontend_attributes', 'original_value_recovery_table']) -> None: ...
+
+@final
+class HloProto(Message):
+    HLO_MODULE_FIELD_NUMBER: Literal[1]
+    BUFFER_ASSIGNMENT_FIELD_NUMBER: Literal[3]
+    @builtins.property
+    def hlo_module(self) -> HloModuleProto: ...
+    @builtins.property
+    def buffer_assignment(self) -> BufferAssignmentProto: ...
+    def __init__(
+        self,
+        *,
+        hlo_module: HloModuleProto | None = ...,
+        buffer_assignment: BufferAssignmentProto | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['hlo_module', 'buffer_assignment']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['hlo_module', 'buffer_assignment']) -> None: ...
+
+@final
+class HloScheduleProto(Message):
+    @final
+    class InstructionSequence(Message):
+        INSTRUCTION_IDS_FIELD_NUMBER: Literal[1]
+        @builtins.property
+        def instruction_ids(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+        def __init__(
+            self,
+            *,
+            instruction_ids: Iterable[builtins.int] | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['instruction_ids']) -> None: ...
+    SEQUENCES_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def sequences(self) -> MessageMap[builtins.int, HloScheduleProto.InstructionSequence]: ...
+    def __init__(
+        self,
+        *,
+        sequences: _Mapping[builtins.int, HloScheduleProto.InstructionSequence] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['sequences']) -> None: ...
 
 @final
 class InternedData(Message):
@@ -1686,6 +2783,35 @@ class InternedString(Message):
     def ClearField(self, field_name: Literal['iid', 'str']) -> None: ...
 
 @final
+class IotaReplicaGroupListProto(Message):
+    NUM_REPLICA_GROUPS_FIELD_NUMBER: Literal[1]
+    NUM_DEVICES_PER_GROUP_FIELD_NUMBER: Literal[2]
+    IOTA_RESHAPE_DIMS_FIELD_NUMBER: Literal[3]
+    IOTA_TRANSPOSE_PERM_FIELD_NUMBER: Literal[4]
+    num_replica_groups: builtins.int
+    num_devices_per_group: builtins.int
+    @builtins.property
+    def iota_reshape_dims(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def iota_transpose_perm(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        num_replica_groups: builtins.int | None = ...,
+        num_devices_per_group: builtins.int | None = ...,
+        iota_reshape_dims: Iterable[builtins.int] | None = ...,
+        iota_transpose_perm: Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['num_replica_groups', 'num_devices_per_group', 'iota_reshape_dims', 'iota_transpose_perm']) -> None: ...
+
+@final
+class _Kind(_EnumTypeWrapper[builtins.int]):
+    UNDEFINED_ALIAS: builtins.int
+    MAY_ALIAS: builtins.int
+    MUST_ALIAS: builtins.int
+Kind: _Kind
+
+@final
 class Label(Message):
     KEY_FIELD_NUMBER: Literal[1]
     STR_FIELD_NUMBER: Literal[2]
@@ -1704,6 +2830,61 @@ class Label(Message):
         num_unit: builtins.int | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['key', 'str', 'num', 'num_unit']) -> None: ...
+
+@final
+class LayoutProto(Message):
+    MINOR_TO_MAJOR_FIELD_NUMBER: Literal[1]
+    TILES_FIELD_NUMBER: Literal[6]
+    ELEMENT_SIZE_IN_BITS_FIELD_NUMBER: Literal[7]
+    MEMORY_SPACE_FIELD_NUMBER: Literal[8]
+    DIM_LEVEL_TYPES_FIELD_NUMBER: Literal[9]
+    PHYSICAL_SHAPE_FIELD_NUMBER: Literal[10]
+    INDEX_PRIMITIVE_TYPE_FIELD_NUMBER: Literal[11]
+    POINTER_PRIMITIVE_TYPE_FIELD_NUMBER: Literal[12]
+    DIM_UNIQUE_FIELD_NUMBER: Literal[13]
+    DIM_ORDERED_FIELD_NUMBER: Literal[14]
+    DYNAMIC_SHAPE_METADATA_PREFIX_BYTES_FIELD_NUMBER: Literal[15]
+    TAIL_PADDING_ALIGNMENT_IN_ELEMENTS_FIELD_NUMBER: Literal[16]
+    SPLIT_CONFIGS_FIELD_NUMBER: Literal[17]
+    @builtins.property
+    def minor_to_major(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def tiles(self) -> RepeatedCompositeFieldContainer[TileProto]: ...
+    element_size_in_bits: builtins.int
+    memory_space: builtins.int
+    @builtins.property
+    def dim_level_types(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def physical_shape(self) -> ShapeProto: ...
+    index_primitive_type: builtins.int
+    pointer_primitive_type: builtins.int
+    @builtins.property
+    def dim_unique(self) -> RepeatedScalarFieldContainer[builtins.bool]: ...
+    @builtins.property
+    def dim_ordered(self) -> RepeatedScalarFieldContainer[builtins.bool]: ...
+    dynamic_shape_metadata_prefix_bytes: builtins.int
+    tail_padding_alignment_in_elements: builtins.int
+    @builtins.property
+    def split_configs(self) -> RepeatedCompositeFieldContainer[SplitConfigProto]: ...
+    def __init__(
+        self,
+        *,
+        minor_to_major: Iterable[builtins.int] | None = ...,
+        tiles: Iterable[TileProto] | None = ...,
+        element_size_in_bits: builtins.int | None = ...,
+        memory_space: builtins.int | None = ...,
+        dim_level_types: Iterable[builtins.int] | None = ...,
+        physical_shape: ShapeProto | None = ...,
+        index_primitive_type: builtins.int | None = ...,
+        pointer_primitive_type: builtins.int | None = ...,
+        dim_unique: Iterable[builtins.bool] | None = ...,
+        dim_ordered: Iterable[builtins.bool] | None = ...,
+        dynamic_shape_metadata_prefix_bytes: builtins.int | None = ...,
+        tail_padding_alignment_in_elements: builtins.int | None = ...,
+        split_configs: Iterable[SplitConfigProto] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['physical_shape']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['minor_to_major', 'tiles', 'element_size_in_bits', 'memory_space', 'dim_level_types', 'physical_shape', 'index_primitive_type', 'pointer_primitive_type', 'dim_unique', 'dim_ordered', 'dynamic_shape_metadata_prefix_bytes', 'tail_padding_alignment_in_elements', 'split_configs']) -> None: ...
 
 @final
 class Line(Message):
@@ -1733,6 +2914,126 @@ class ListValue(Message):
         values: Iterable[StructuredValue] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['values']) -> None: ...
+
+@final
+class LiteralProto(Message):
+    SHAPE_FIELD_NUMBER: Literal[1]
+    PREDS_FIELD_NUMBER: Literal[2]
+    U8S_FIELD_NUMBER: Literal[3]
+    S32S_FIELD_NUMBER: Literal[4]
+    S64S_FIELD_NUMBER: Literal[5]
+    U32S_FIELD_NUMBER: Literal[6]
+    U64S_FIELD_NUMBER: Literal[7]
+    F32S_FIELD_NUMBER: Literal[8]
+    F64S_FIELD_NUMBER: Literal[9]
+    TUPLE_LITERALS_FIELD_NUMBER: Literal[10]
+    F16S_FIELD_NUMBER: Literal[11]
+    C64S_FIELD_NUMBER: Literal[12]
+    BF16S_FIELD_NUMBER: Literal[13]
+    SPARSE_INDICES_FIELD_NUMBER: Literal[14]
+    S8S_FIELD_NUMBER: Literal[15]
+    U16S_FIELD_NUMBER: Literal[16]
+    S16S_FIELD_NUMBER: Literal[17]
+    C128S_FIELD_NUMBER: Literal[18]
+    F8E5M2S_FIELD_NUMBER: Literal[19]
+    F8E4M3FNS_FIELD_NUMBER: Literal[20]
+    S4S_FIELD_NUMBER: Literal[21]
+    U4S_FIELD_NUMBER: Literal[22]
+    F8E4M3B11FNUZS_FIELD_NUMBER: Literal[23]
+    F8E5M2FNUZS_FIELD_NUMBER: Literal[24]
+    F8E4M3FNUZS_FIELD_NUMBER: Literal[25]
+    S2S_FIELD_NUMBER: Literal[26]
+    U2S_FIELD_NUMBER: Literal[27]
+    F8E4M3S_FIELD_NUMBER: Literal[28]
+    F8E3M4S_FIELD_NUMBER: Literal[29]
+    S1S_FIELD_NUMBER: Literal[30]
+    U1S_FIELD_NUMBER: Literal[31]
+    F4E2M1FNS_FIELD_NUMBER: Literal[32]
+    F8E8M0FNUS_FIELD_NUMBER: Literal[33]
+    @builtins.property
+    def shape(self) -> ShapeProto: ...
+    @builtins.property
+    def preds(self) -> RepeatedScalarFieldContainer[builtins.bool]: ...
+    u8s: builtins.bytes
+    @builtins.property
+    def s32s(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def s64s(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def u32s(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def u64s(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def f32s(self) -> RepeatedScalarFieldContainer[builtins.float]: ...
+    @builtins.property
+    def f64s(self) -> RepeatedScalarFieldContainer[builtins.float]: ...
+    @builtins.property
+    def tuple_literals(self) -> RepeatedCompositeFieldContainer[LiteralProto]: ...
+    f16s: builtins.bytes
+    @builtins.property
+    def c64s(self) -> RepeatedScalarFieldContainer[builtins.float]: ...
+    bf16s: builtins.bytes
+    @builtins.property
+    def sparse_indices(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    s8s: builtins.bytes
+    u16s: builtins.bytes
+    s16s: builtins.bytes
+    @builtins.property
+    def c128s(self) -> RepeatedScalarFieldContainer[builtins.float]: ...
+    f8e5m2s: builtins.bytes
+    f8e4m3fns: builtins.bytes
+    s4s: builtins.bytes
+    u4s: builtins.bytes
+    f8e4m3b11fnuzs: builtins.bytes
+    f8e5m2fnuzs: builtins.bytes
+    f8e4m3fnuzs: builtins.bytes
+    s2s: builtins.bytes
+    u2s: builtins.bytes
+    f8e4m3s: builtins.bytes
+    f8e3m4s: builtins.bytes
+    s1s: builtins.bytes
+    u1s: builtins.bytes
+    f4e2m1fns: builtins.bytes
+    f8e8m0fnus: builtins.bytes
+    def __init__(
+        self,
+        *,
+        shape: ShapeProto | None = ...,
+        preds: Iterable[builtins.bool] | None = ...,
+        u8s: builtins.bytes | None = ...,
+        s32s: Iterable[builtins.int] | None = ...,
+        s64s: Iterable[builtins.int] | None = ...,
+        u32s: Iterable[builtins.int] | None = ...,
+        u64s: Iterable[builtins.int] | None = ...,
+        f32s: Iterable[builtins.float] | None = ...,
+        f64s: Iterable[builtins.float] | None = ...,
+        tuple_literals: Iterable[LiteralProto] | None = ...,
+        f16s: builtins.bytes | None = ...,
+        c64s: Iterable[builtins.float] | None = ...,
+        bf16s: builtins.bytes | None = ...,
+        sparse_indices: Iterable[builtins.int] | None = ...,
+        s8s: builtins.bytes | None = ...,
+        u16s: builtins.bytes | None = ...,
+        s16s: builtins.bytes | None = ...,
+        c128s: Iterable[builtins.float] | None = ...,
+        f8e5m2s: builtins.bytes | None = ...,
+        f8e4m3fns: builtins.bytes | None = ...,
+        s4s: builtins.bytes | None = ...,
+        u4s: builtins.bytes | None = ...,
+        f8e4m3b11fnuzs: builtins.bytes | None = ...,
+        f8e5m2fnuzs: builtins.bytes | None = ...,
+        f8e4m3fnuzs: builtins.bytes | None = ...,
+        s2s: builtins.bytes | None = ...,
+        u2s: builtins.bytes | None = ...,
+        f8e4m3s: builtins.bytes | None = ...,
+        f8e3m4s: builtins.bytes | None = ...,
+        s1s: builtins.bytes | None = ...,
+        u1s: builtins.bytes | None = ...,
+        f4e2m1fns: builtins.bytes | None = ...,
+        f8e8m0fnus: builtins.bytes | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['shape']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['shape', 'preds', 'u8s', 's32s', 's64s', 'u32s', 'u64s', 'f32s', 'f64s', 'tuple_literals', 'f16s', 'c64s', 'bf16s', 'sparse_indices', 's8s', 'u16s', 's16s', 'c128s', 'f8e5m2s', 'f8e4m3fns', 's4s', 'u4s', 'f8e4m3b11fnuzs', 'f8e5m2fnuzs', 'f8e4m3fnuzs', 's2s', 'u2s', 'f8e4m3s', 'f8e3m4s', 's1s', 'u1s', 'f4e2m1fns', 'f8e8m0fnus']) -> None: ...
 
 @final
 class Location(Message):
@@ -1786,6 +3087,45 @@ class LogMessage(Message):
         message: builtins.str | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['level', 'message']) -> None: ...
+
+@final
+class LogicalBufferProto(Message):
+    @final
+    class Location(Message):
+        INSTRUCTION_NAME_FIELD_NUMBER: Literal[2]
+        SHAPE_INDEX_FIELD_NUMBER: Literal[3]
+        INSTRUCTION_ID_FIELD_NUMBER: Literal[4]
+        instruction_name: builtins.str
+        @builtins.property
+        def shape_index(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+        instruction_id: builtins.int
+        def __init__(
+            self,
+            *,
+            instruction_name: builtins.str | None = ...,
+            shape_index: Iterable[builtins.int] | None = ...,
+            instruction_id: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['instruction_name', 'shape_index', 'instruction_id']) -> None: ...
+    ID_FIELD_NUMBER: Literal[1]
+    SIZE_FIELD_NUMBER: Literal[2]
+    DEFINED_AT_FIELD_NUMBER: Literal[3]
+    COLOR_FIELD_NUMBER: Literal[4]
+    id: builtins.int
+    size: builtins.int
+    @builtins.property
+    def defined_at(self) -> LogicalBufferProto.Location: ...
+    color: builtins.int
+    def __init__(
+        self,
+        *,
+        id: builtins.int | None = ...,
+        size: builtins.int | None = ...,
+        defined_at: LogicalBufferProto.Location | None = ...,
+        color: builtins.int | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['defined_at']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['id', 'size', 'defined_at', 'color']) -> None: ...
 
 @final
 class Mapping(Message):
@@ -2259,6 +3599,52 @@ class MemoryStats(Message):
     def ClearField(self, field_name: Literal['temp_memory_size', 'device_temp_memory_size', 'persistent_memory_size', 'device_persistent_memory_size', 'persistent_tensor_alloc_ids', 'device_persistent_tensor_alloc_ids']) -> None: ...
 
 @final
+class MeshAxesReplicaGroupListProto(Message):
+    MESH_FIELD_NUMBER: Literal[1]
+    AXES_FIELD_NUMBER: Literal[2]
+    @builtins.property
+    def mesh(self) -> MeshProto: ...
+    @builtins.property
+    def axes(self) -> RepeatedCompositeFieldContainer[AxisRefProto]: ...
+    def __init__(
+        self,
+        *,
+        mesh: MeshProto | None = ...,
+        axes: Iterable[AxisRefProto] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['mesh']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['mesh', 'axes']) -> None: ...
+
+@final
+class MeshProto(Message):
+    @final
+    class MeshAxis(Message):
+        NAME_FIELD_NUMBER: Literal[1]
+        SIZE_FIELD_NUMBER: Literal[2]
+        name: builtins.str
+        size: builtins.int
+        def __init__(
+            self,
+            *,
+            name: builtins.str | None = ...,
+            size: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['name', 'size']) -> None: ...
+    AXES_FIELD_NUMBER: Literal[1]
+    DEVICE_IDS_FIELD_NUMBER: Literal[2]
+    @builtins.property
+    def axes(self) -> RepeatedCompositeFieldContainer[MeshProto.MeshAxis]: ...
+    @builtins.property
+    def device_ids(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        axes: Iterable[MeshProto.MeshAxis] | None = ...,
+        device_ids: Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['axes', 'device_ids']) -> None: ...
+
+@final
 class MetaGraphDef(Message):
     @final
     class MetaInfoDef(Message):
@@ -2451,6 +3837,53 @@ class NameAttrList(Message):
         attr: _Mapping[builtins.str, AttrValue] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['name', 'attr']) -> None: ...
+
+@final
+class NamedShardingProto(Message):
+    @final
+    class DimensionSharding(Message):
+        AXES_FIELD_NUMBER: Literal[1]
+        IS_CLOSED_FIELD_NUMBER: Literal[2]
+        @builtins.property
+        def axes(self) -> RepeatedCompositeFieldContainer[AxisRefProto]: ...
+        is_closed: builtins.bool
+        def __init__(
+            self,
+            *,
+            axes: Iterable[AxisRefProto] | None = ...,
+            is_closed: builtins.bool | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['axes', 'is_closed']) -> None: ...
+    MESH_FIELD_NUMBER: Literal[2]
+    DIM_SHARDINGS_FIELD_NUMBER: Literal[3]
+    REPLICATED_AXES_FIELD_NUMBER: Literal[4]
+    UNREDUCED_AXES_FIELD_NUMBER: Literal[5]
+    METADATA_FIELD_NUMBER: Literal[6]
+    MANUAL_AXES_FIELD_NUMBER: Literal[7]
+    @builtins.property
+    def mesh(self) -> MeshProto: ...
+    @builtins.property
+    def dim_shardings(self) -> RepeatedCompositeFieldContainer[NamedShardingProto.DimensionSharding]: ...
+    @builtins.property
+    def replicated_axes(self) -> RepeatedCompositeFieldContainer[AxisRefProto]: ...
+    @builtins.property
+    def unreduced_axes(self) -> RepeatedCompositeFieldContainer[AxisRefProto]: ...
+    @builtins.property
+    def metadata(self) -> RepeatedCompositeFieldContainer[OpMetadata]: ...
+    @builtins.property
+    def manual_axes(self) -> RepeatedCompositeFieldContainer[AxisRefProto]: ...
+    def __init__(
+        self,
+        *,
+        mesh: MeshProto | None = ...,
+        dim_shardings: Iterable[NamedShardingProto.DimensionSharding] | None = ...,
+        replicated_axes: Iterable[AxisRefProto] | None = ...,
+        unreduced_axes: Iterable[AxisRefProto] | None = ...,
+        metadata: Iterable[OpMetadata] | None = ...,
+        manual_axes: Iterable[AxisRefProto] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['mesh']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['mesh', 'dim_shardings', 'replicated_axes', 'unreduced_axes', 'metadata', 'manual_axes']) -> None: ...
 
 @final
 class NamedTupleValue(Message):
@@ -2824,6 +4257,167 @@ class OpLogProto(Message):
     def ClearField(self, field_name: Literal['log_entries', 'id_to_string']) -> None: ...
 
 @final
+class OpMetadata(Message):
+    @final
+    class ProfileInfo(Message):
+        PROFILE_TYPE_FIELD_NUMBER: Literal[1]
+        RELATIVE_SPEEDUP_FIELD_NUMBER: Literal[2]
+        PROFILE_SOURCE_FIELD_NUMBER: Literal[3]
+        COMPILATION_EVENT_FIELD_NUMBER: Literal[4]
+        PROFILE_GENERATION_STRATEGY_FIELD_NUMBER: Literal[5]
+        @builtins.property
+        def profile_type(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+        relative_speedup: builtins.float
+        profile_source: builtins.int
+        compilation_event: builtins.int
+        profile_generation_strategy: builtins.int
+        def __init__(
+            self,
+            *,
+            profile_type: Iterable[builtins.int] | None = ...,
+            relative_speedup: builtins.float | None = ...,
+            profile_source: builtins.int | None = ...,
+            compilation_event: builtins.int | None = ...,
+            profile_generation_strategy: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['profile_type', 'relative_speedup', 'profile_source', 'compilation_event', 'profile_generation_strategy']) -> None: ...
+    OP_TYPE_FIELD_NUMBER: Literal[1]
+    OP_NAME_FIELD_NUMBER: Literal[2]
+    SOURCE_FILE_FIELD_NUMBER: Literal[3]
+    SOURCE_LINE_FIELD_NUMBER: Literal[4]
+    PROFILE_TYPE_FIELD_NUMBER: Literal[5]
+    SIZE_OF_GENERATED_CODE_IN_BYTES_FIELD_NUMBER: Literal[8]
+    SIZE_OF_MEMORY_WORKING_SET_IN_BYTES_FIELD_NUMBER: Literal[9]
+    PROFILE_INFO_FIELD_NUMBER: Literal[10]
+    DEDUPLICATED_NAME_FIELD_NUMBER: Literal[12]
+    STACK_FRAME_ID_FIELD_NUMBER: Literal[15]
+    SCHEDULING_NAME_FIELD_NUMBER: Literal[16]
+    SOURCE_END_LINE_FIELD_NUMBER: Literal[17]
+    SOURCE_COLUMN_FIELD_NUMBER: Literal[18]
+    SOURCE_END_COLUMN_FIELD_NUMBER: Literal[19]
+    op_type: builtins.str
+    op_name: builtins.str
+    source_file: builtins.str
+    source_line: builtins.int
+    @builtins.property
+    def profile_type(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    size_of_generated_code_in_bytes: builtins.int
+    size_of_memory_working_set_in_bytes: builtins.int
+    @builtins.property
+    def profile_info(self) -> OpMetadata.ProfileInfo: ...
+    deduplicated_name: builtins.str
+    stack_frame_id: builtins.int
+    scheduling_name: builtins.str
+    source_end_line: builtins.int
+    source_column: builtins.int
+    source_end_column: builtins.int
+    def __init__(
+        self,
+        *,
+        op_type: builtins.str | None = ...,
+        op_name: builtins.str | None = ...,
+        source_file: builtins.str | None = ...,
+        source_line: builtins.int | None = ...,
+        profile_type: Iterable[builtins.int] | None = ...,
+        size_of_generated_code_in_bytes: builtins.int | None = ...,
+        size_of_memory_working_set_in_bytes: builtins.int | None = ...,
+        profile_info: OpMetadata.ProfileInfo | None = ...,
+        deduplicated_name: builtins.str | None = ...,
+        stack_frame_id: builtins.int | None = ...,
+        scheduling_name: builtins.str | None = ...,
+        source_end_line: builtins.int | None = ...,
+        source_column: builtins.int | None = ...,
+        source_end_column: builtins.int | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['profile_info']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['op_type', 'op_name', 'source_file', 'source_line', 'profile_type', 'size_of_generated_code_in_bytes', 'size_of_memory_working_set_in_bytes', 'profile_info', 'deduplicated_name', 'stack_frame_id', 'scheduling_name', 'source_end_line', 'source_column', 'source_end_column']) -> None: ...
+
+@final
+class OpSharding(Message):
+    @final
+    class _Type(_EnumTypeWrapper[builtins.int]):
+        REPLICATED: builtins.int
+        MAXIMAL: builtins.int
+        TUPLE: builtins.int
+        OTHER: builtins.int
+        MANUAL: builtins.int
+        UNKNOWN: builtins.int
+        UNREDUCED: builtins.int
+    Type: OpSharding._Type
+    REPLICATED: builtins.int
+    MAXIMAL: builtins.int
+    TUPLE: builtins.int
+    OTHER: builtins.int
+    MANUAL: builtins.int
+    UNKNOWN: builtins.int
+    UNREDUCED: builtins.int
+    @final
+    class _ShardGroupType(_EnumTypeWrapper[builtins.int]):
+        AS: builtins.int
+        LIKE: builtins.int
+    ShardGroupType: OpSharding._ShardGroupType
+    AS: builtins.int
+    LIKE: builtins.int
+    TYPE_FIELD_NUMBER: Literal[1]
+    TILE_SHAPE_FIELD_NUMBER: Literal[2]
+    TILE_ASSIGNMENT_DIMENSIONS_FIELD_NUMBER: Literal[3]
+    TILE_ASSIGNMENT_DEVICES_FIELD_NUMBER: Literal[4]
+    TUPLE_SHARDINGS_FIELD_NUMBER: Literal[5]
+    REPLICATE_ON_LAST_TILE_DIM_FIELD_NUMBER: Literal[6]
+    METADATA_FIELD_NUMBER: Literal[7]
+    LAST_TILE_DIMS_FIELD_NUMBER: Literal[8]
+    IOTA_RESHAPE_DIMS_FIELD_NUMBER: Literal[9]
+    IOTA_TRANSPOSE_PERM_FIELD_NUMBER: Literal[10]
+    IS_SHARD_GROUP_FIELD_NUMBER: Literal[11]
+    SHARD_GROUP_ID_FIELD_NUMBER: Literal[12]
+    SHARD_GROUP_TYPE_FIELD_NUMBER: Literal[13]
+    NAMED_SHARDING_FIELD_NUMBER: Literal[14]
+    type: builtins.int
+    @builtins.property
+    def tile_shape(self) -> ShapeProto: ...
+    @builtins.property
+    def tile_assignment_dimensions(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def tile_assignment_devices(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def tuple_shardings(self) -> RepeatedCompositeFieldContainer[OpSharding]: ...
+    replicate_on_last_tile_dim: builtins.bool
+    @builtins.property
+    def metadata(self) -> RepeatedCompositeFieldContainer[OpMetadata]: ...
+    @builtins.property
+    def last_tile_dims(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def iota_reshape_dims(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def iota_transpose_perm(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    is_shard_group: builtins.bool
+    shard_group_id: builtins.int
+    shard_group_type: builtins.int
+    @builtins.property
+    def named_sharding(self) -> NamedShardingProto: ...
+    def __init__(
+        self,
+        *,
+        type: builtins.int | None = ...,
+        tile_shape: ShapeProto | None = ...,
+        tile_assignment_dimensions: Iterable[builtins.int] | None = ...,
+        tile_assignment_devices: Iterable[builtins.int] | None = ...,
+        tuple_shardings: Iterable[OpSharding] | None = ...,
+        replicate_on_last_tile_dim: builtins.bool | None = ...,
+        metadata: Iterable[OpMetadata] | None = ...,
+        last_tile_dims: Iterable[builtins.int] | None = ...,
+        iota_reshape_dims: Iterable[builtins.int] | None = ...,
+        iota_transpose_perm: Iterable[builtins.int] | None = ...,
+        is_shard_group: builtins.bool | None = ...,
+        shard_group_id: builtins.int | None = ...,
+        shard_group_type: builtins.int | None = ...,
+        named_sharding: NamedShardingProto | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['tile_shape', 'named_sharding', '_named_sharding']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['type', 'tile_shape', 'tile_assignment_dimensions', 'tile_assignment_devices', 'tuple_shardings', 'replicate_on_last_tile_dim', 'metadata', 'last_tile_dims', 'iota_reshape_dims', 'iota_transpose_perm', 'is_shard_group', 'shard_group_id', 'shard_group_type', 'named_sharding', '_named_sharding']) -> None: ...
+    def WhichOneof(self, oneof_group: Literal['_named_sharding']) -> Literal['named_sharding'] | None: ...
+
+@final
 class OptionsProto(Message):
     MAX_DEPTH_FIELD_NUMBER: Literal[1]
     MIN_BYTES_FIELD_NUMBER: Literal[2]
@@ -2904,6 +4498,139 @@ class OptionsProto(Message):
     def ClearField(self, field_name: Literal['max_depth', 'min_bytes', 'min_micros', 'min_params', 'min_float_ops', 'order_by', 'account_type_regexes', 'start_name_regexes', 'trim_name_regexes', 'show_name_regexes', 'hide_name_regexes', 'account_displayed_op_only', 'select', 'output', 'dump_to_file', 'min_occurrence', 'step', 'min_peak_bytes', 'min_residual_bytes', 'min_output_bytes', 'min_accelerator_micros', 'min_cpu_micros']) -> None: ...
 
 @final
+class OriginalArrayProto(Message):
+    INSTRUCTION_NAME_FIELD_NUMBER: Literal[1]
+    SHAPE_INDEX_FIELD_NUMBER: Literal[2]
+    instruction_name: builtins.str
+    @builtins.property
+    def shape_index(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        instruction_name: builtins.str | None = ...,
+        shape_index: Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['instruction_name', 'shape_index']) -> None: ...
+
+@final
+class OriginalValueElementProto(Message):
+    SHAPE_INDEX_FIELD_NUMBER: Literal[1]
+    ORIGINAL_ARRAY_FIELD_NUMBER: Literal[2]
+    @builtins.property
+    def shape_index(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def original_array(self) -> OriginalArrayProto: ...
+    def __init__(
+        self,
+        *,
+        shape_index: Iterable[builtins.int] | None = ...,
+        original_array: OriginalArrayProto | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['original_array']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['shape_index', 'original_array']) -> None: ...
+
+@final
+class OriginalValueProto(Message):
+    ELEMENTS_FIELD_NUMBER: Literal[1]
+    IS_SYNTHETIC_CALL_FIELD_NUMBER: Literal[2]
+    @builtins.property
+    def elements(self) -> RepeatedCompositeFieldContainer[OriginalValueElementProto]: ...
+    is_synthetic_call: builtins.bool
+    def __init__(
+        self,
+        *,
+        elements: Iterable[OriginalValueElementProto] | None = ...,
+        is_synthetic_call: builtins.bool | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['elements', 'is_synthetic_call']) -> None: ...
+
+@final
+class OriginalValueRecoveryTableProto(Message):
+    @final
+    class Entry(Message):
+        OLD_ORIGINAL_ARRAY_FIELD_NUMBER: Literal[1]
+        NEW_ORIGINAL_ARRAY_FIELD_NUMBER: Literal[2]
+        RECOVERY_MODULE_FIELD_NUMBER: Literal[3]
+        @builtins.property
+        def old_original_array(self) -> OriginalArrayProto: ...
+        @builtins.property
+        def new_original_array(self) -> OriginalArrayProto: ...
+        @builtins.property
+        def recovery_module(self) -> HloModuleProto: ...
+        def __init__(
+            self,
+            *,
+            old_original_array: OriginalArrayProto | None = ...,
+            new_original_array: OriginalArrayProto | None = ...,
+            recovery_module: HloModuleProto | None = ...,
+        ) -> None: ...
+        def HasField(self, field_name: Literal['old_original_array', 'new_original_array', 'recovery_module']) -> builtins.bool: ...
+        def ClearField(self, field_name: Literal['old_original_array', 'new_original_array', 'recovery_module']) -> None: ...
+    ENTRIES_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def entries(self) -> RepeatedCompositeFieldContainer[OriginalValueRecoveryTableProto.Entry]: ...
+    def __init__(
+        self,
+        *,
+        entries: Iterable[OriginalValueRecoveryTableProto.Entry] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['entries']) -> None: ...
+
+@final
+class OutputOperandAliasing(Message):
+    OUTPUT_SHAPE_INDEX_FIELD_NUMBER: Literal[1]
+    OPERAND_INDEX_FIELD_NUMBER: Literal[2]
+    OPERAND_SHAPE_INDEX_FIELD_NUMBER: Literal[3]
+    @builtins.property
+    def output_shape_index(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    operand_index: builtins.int
+    @builtins.property
+    def operand_shape_index(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        output_shape_index: Iterable[builtins.int] | None = ...,
+        operand_index: builtins.int | None = ...,
+        operand_shape_index: Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['output_shape_index', 'operand_index', 'operand_shape_index']) -> None: ...
+
+@final
+class PaddingConfig(Message):
+    @final
+    class PaddingConfigDimension(Message):
+        EDGE_PADDING_LOW_FIELD_NUMBER: Literal[1]
+        EDGE_PADDING_HIGH_FIELD_NUMBER: Literal[2]
+        INTERIOR_PADDING_FIELD_NUMBER: Literal[3]
+        edge_padding_low: builtins.int
+        edge_padding_high: builtins.int
+        interior_padding: builtins.int
+        def __init__(
+            self,
+            *,
+            edge_padding_low: builtins.int | None = ...,
+            edge_padding_high: builtins.int | None = ...,
+            interior_padding: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['edge_padding_low', 'edge_padding_high', 'interior_padding']) -> None: ...
+    DIMENSIONS_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def dimensions(self) -> RepeatedCompositeFieldContainer[PaddingConfig.PaddingConfigDimension]: ...
+    def __init__(
+        self,
+        *,
+        dimensions: Iterable[PaddingConfig.PaddingConfigDimension] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['dimensions']) -> None: ...
+
+@final
+class _PaddingType(_EnumTypeWrapper[builtins.int]):
+    PADDING_INVALID: builtins.int
+    PADDING_VALID: builtins.int
+    PADDING_SAME: builtins.int
+PaddingType: _PaddingType
+
+@final
 class PairValue(Message):
     KEY_FIELD_NUMBER: Literal[1]
     VALUE_FIELD_NUMBER: Literal[2]
@@ -2918,6 +4645,18 @@ class PairValue(Message):
     ) -> None: ...
     def HasField(self, field_name: Literal['value']) -> builtins.bool: ...
     def ClearField(self, field_name: Literal['key', 'value']) -> None: ...
+
+@final
+class ParameterReplication(Message):
+    REPLICATED_AT_LEAF_BUFFERS_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def replicated_at_leaf_buffers(self) -> RepeatedScalarFieldContainer[builtins.bool]: ...
+    def __init__(
+        self,
+        *,
+        replicated_at_leaf_buffers: Iterable[builtins.bool] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['replicated_at_leaf_buffers']) -> None: ...
 
 @final
 class PerAllocatorMemoryProfile(Message):
@@ -2947,6 +4686,123 @@ class PerAllocatorMemoryProfile(Message):
     ) -> None: ...
     def HasField(self, field_name: Literal['profile_summary']) -> builtins.bool: ...
     def ClearField(self, field_name: Literal['memory_profile_snapshots', 'profile_summary', 'active_allocations', 'special_allocations', 'sampled_timeline_snapshots']) -> None: ...
+
+@final
+class PrecisionConfig(Message):
+    @final
+    class _Precision(_EnumTypeWrapper[builtins.int]):
+        DEFAULT: builtins.int
+        HIGH: builtins.int
+        HIGHEST: builtins.int
+    Precision: PrecisionConfig._Precision
+    DEFAULT: builtins.int
+    HIGH: builtins.int
+    HIGHEST: builtins.int
+    @final
+    class _Algorithm(_EnumTypeWrapper[builtins.int]):
+        ALG_UNSET: builtins.int
+        ALG_DOT_ANY_F8_ANY_F8_F32: builtins.int
+        ALG_DOT_ANY_F8_ANY_F8_F32_FAST_ACCUM: builtins.int
+        ALG_DOT_F16_F16_F16: builtins.int
+        ALG_DOT_F16_F16_F32: builtins.int
+        ALG_DOT_BF16_BF16_BF16: builtins.int
+        ALG_DOT_BF16_BF16_F32: builtins.int
+        ALG_DOT_BF16_BF16_F32_X3: builtins.int
+        ALG_DOT_BF16_BF16_F32_X6: builtins.int
+        ALG_DOT_TF32_TF32_F32: builtins.int
+        ALG_DOT_TF32_TF32_F32_X3: builtins.int
+        ALG_DOT_F32_F32_F32: builtins.int
+        ALG_DOT_F64_F64_F64: builtins.int
+        ALG_DOT_BF16_BF16_F32_X9: builtins.int
+    Algorithm: PrecisionConfig._Algorithm
+    ALG_UNSET: builtins.int
+    ALG_DOT_ANY_F8_ANY_F8_F32: builtins.int
+    ALG_DOT_ANY_F8_ANY_F8_F32_FAST_ACCUM: builtins.int
+    ALG_DOT_F16_F16_F16: builtins.int
+    ALG_DOT_F16_F16_F32: builtins.int
+    ALG_DOT_BF16_BF16_BF16: builtins.int
+    ALG_DOT_BF16_BF16_F32: builtins.int
+    ALG_DOT_BF16_BF16_F32_X3: builtins.int
+    ALG_DOT_BF16_BF16_F32_X6: builtins.int
+    ALG_DOT_TF32_TF32_F32: builtins.int
+    ALG_DOT_TF32_TF32_F32_X3: builtins.int
+    ALG_DOT_F32_F32_F32: builtins.int
+    ALG_DOT_F64_F64_F64: builtins.int
+    ALG_DOT_BF16_BF16_F32_X9: builtins.int
+    OPERAND_PRECISION_FIELD_NUMBER: Literal[1]
+    ALGORITHM_FIELD_NUMBER: Literal[2]
+    @builtins.property
+    def operand_precision(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    algorithm: builtins.int
+    def __init__(
+        self,
+        *,
+        operand_precision: Iterable[builtins.int] | None = ...,
+        algorithm: builtins.int | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['operand_precision', 'algorithm']) -> None: ...
+
+@final
+class _PrimitiveType(_EnumTypeWrapper[builtins.int]):
+    PRIMITIVE_TYPE_INVALID: builtins.int
+    PRED: builtins.int
+    S1: builtins.int
+    S2: builtins.int
+    S4: builtins.int
+    S8: builtins.int
+    S16: builtins.int
+    S32: builtins.int
+    S64: builtins.int
+    U1: builtins.int
+    U2: builtins.int
+    U4: builtins.int
+    U8: builtins.int
+    U16: builtins.int
+    U32: builtins.int
+    U64: builtins.int
+    F16: builtins.int
+    F32: builtins.int
+    BF16: builtins.int
+    F64: builtins.int
+    F8E5M2: builtins.int
+    F8E4M3: builtins.int
+    F8E4M3FN: builtins.int
+    F8E4M3B11FNUZ: builtins.int
+    F8E3M4: builtins.int
+    F8E5M2FNUZ: builtins.int
+    F8E4M3FNUZ: builtins.int
+    F4E2M1FN: builtins.int
+    F8E8M0FNU: builtins.int
+    C64: builtins.int
+    C128: builtins.int
+    TUPLE: builtins.int
+    OPAQUE_TYPE: builtins.int
+    TOKEN: builtins.int
+    BUFFER: builtins.int
+PrimitiveType: _PrimitiveType
+
+@final
+class Process(Message):
+    NAME_FIELD_NUMBER: Literal[1]
+    ID_FIELD_NUMBER: Literal[2]
+    SORT_INDEX_FIELD_NUMBER: Literal[3]
+    THREADS_FIELD_NUMBER: Literal[4]
+    name: builtins.str
+    id: builtins.int
+    sort_index: builtins.int
+    @builtins.property
+    def threads(self) -> RepeatedCompositeFieldContainer[Thread]: ...
+    def __init__(
+        self,
+        *,
+        name: builtins.str | None = ...,
+        id: builtins.int | None = ...,
+        sort_index: builtins.int | None = ...,
+        threads: Iterable[Thread] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['sort_index', '_sort_index']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['name', 'id', 'sort_index', 'threads', '_sort_index']) -> None: ...
+    def WhichOneof(self, oneof_group: Literal['_sort_index']) -> Literal['sort_index'] | None: ...
 
 @final
 class ProcessDescriptor(Message):
@@ -3024,6 +4880,17 @@ class Profile(Message):
     ) -> None: ...
     def HasField(self, field_name: Literal['period_type']) -> builtins.bool: ...
     def ClearField(self, field_name: Literal['sample_type', 'sample', 'mapping', 'location', 'function', 'string_table', 'drop_frames', 'keep_frames', 'time_nanos', 'duration_nanos', 'period_type', 'period', 'comment', 'default_sample_type', 'doc_url']) -> None: ...
+
+@final
+class _ProfileGenerationStrategy(_EnumTypeWrapper[builtins.int]):
+    PROFILE_GENERATION_STRATEGY_UNKNOWN: builtins.int
+    PROFILE_GENERATION_STRATEGY_GA: builtins.int
+    PROFILE_GENERATION_STRATEGY_FANTA: builtins.int
+    PROFILE_GENERATION_STRATEGY_CFO: builtins.int
+    PROFILE_GENERATION_STRATEGY_EXHAUSTIVE: builtins.int
+    PROFILE_GENERATION_STRATEGY_LCM_GNN: builtins.int
+    PROFILE_GENERATION_STRATEGY_LCM_MOE: builtins.int
+ProfileGenerationStrategy: _ProfileGenerationStrategy
 
 @final
 class ProfileNode(Message):
@@ -3334,6 +5201,13 @@ class ProfileSessionInfo(Message):
     def ClearField(self, field_name: Literal['session_id', 'available_tools']) -> None: ...
 
 @final
+class _ProfileSource(_EnumTypeWrapper[builtins.int]):
+    PROFILE_SOURCE_UNKNOWN_SOURCE: builtins.int
+    PROFILE_SOURCE_EMBEDDED: builtins.int
+    PROFILE_SOURCE_REMOTE: builtins.int
+ProfileSource: _ProfileSource
+
+@final
 class ProfileToolData(Message):
     NAME_FIELD_NUMBER: Literal[1]
     DATA_FIELD_NUMBER: Literal[2]
@@ -3346,6 +5220,14 @@ class ProfileToolData(Message):
         data: builtins.bytes | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['name', 'data']) -> None: ...
+
+@final
+class _ProfileType(_EnumTypeWrapper[builtins.int]):
+    INVALID: builtins.int
+    WINDOW: builtins.int
+    FLAG: builtins.int
+    INTEGER: builtins.int
+ProfileType: _ProfileType
 
 @final
 class ProfilerServiceMonitorResult(Message):
@@ -3392,6 +5274,62 @@ class ProfilerServiceMonitorResult(Message):
         infeed_percent_max: builtins.float | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['response_type', 'device_idle_time_percent', 'matrix_unit_utilization_percent', 'step_time_ms_avg', 'step_time_ms_min', 'step_time_ms_max', 'infeed_percent_avg', 'infeed_percent_min', 'infeed_percent_max']) -> None: ...
+
+@final
+class ProgramShapeProto(Message):
+    PARAMETERS_FIELD_NUMBER: Literal[1]
+    RESULT_FIELD_NUMBER: Literal[2]
+    PARAMETER_NAMES_FIELD_NUMBER: Literal[3]
+    @builtins.property
+    def parameters(self) -> RepeatedCompositeFieldContainer[ShapeProto]: ...
+    @builtins.property
+    def result(self) -> ShapeProto: ...
+    @builtins.property
+    def parameter_names(self) -> RepeatedScalarFieldContainer[builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        parameters: Iterable[ShapeProto] | None = ...,
+        result: ShapeProto | None = ...,
+        parameter_names: Iterable[builtins.str] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['result']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['parameters', 'result', 'parameter_names']) -> None: ...
+
+@final
+class RaggedDotDimensionNumbers(Message):
+    DOT_DIMENSION_NUMBERS_FIELD_NUMBER: Literal[1]
+    LHS_RAGGED_DIMENSIONS_FIELD_NUMBER: Literal[2]
+    RHS_GROUP_DIMENSIONS_FIELD_NUMBER: Literal[3]
+    @builtins.property
+    def dot_dimension_numbers(self) -> DotDimensionNumbers: ...
+    @builtins.property
+    def lhs_ragged_dimensions(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def rhs_group_dimensions(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        dot_dimension_numbers: DotDimensionNumbers | None = ...,
+        lhs_ragged_dimensions: Iterable[builtins.int] | None = ...,
+        rhs_group_dimensions: Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['dot_dimension_numbers']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['dot_dimension_numbers', 'lhs_ragged_dimensions', 'rhs_group_dimensions']) -> None: ...
+
+@final
+class _RandomAlgorithm(_EnumTypeWrapper[builtins.int]):
+    RNG_DEFAULT: builtins.int
+    RNG_THREE_FRY: builtins.int
+    RNG_PHILOX: builtins.int
+RandomAlgorithm: _RandomAlgorithm
+
+@final
+class _RandomDistribution(_EnumTypeWrapper[builtins.int]):
+    RNG_INVALID: builtins.int
+    RNG_UNIFORM: builtins.int
+    RNG_NORMAL: builtins.int
+RandomDistribution: _RandomDistribution
 
 @final
 class RegisteredGradient(Message):
@@ -3448,6 +5386,18 @@ class RemoteProfilerSessionManagerOptions(Message):
     def ClearField(self, field_name: Literal['profiler_options', 'service_addresses', 'session_creation_timestamp_ns', 'max_session_duration_ms', 'delay_ms']) -> None: ...
 
 @final
+class ReplicaGroup(Message):
+    REPLICA_IDS_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def replica_ids(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        replica_ids: Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['replica_ids']) -> None: ...
+
+@final
 class RequestedExitCode(Message):
     EXIT_CODE_FIELD_NUMBER: Literal[1]
     exit_code: builtins.int
@@ -3499,6 +5449,46 @@ class ResourceHandleProto(Message):
         dtypes_and_shapes: Iterable[ResourceHandleProto.DtypeAndShape] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['device', 'container', 'name', 'hash_code', 'maybe_type_name', 'dtypes_and_shapes']) -> None: ...
+
+@final
+class ResultAccuracy(Message):
+    @final
+    class _Mode(_EnumTypeWrapper[builtins.int]):
+        DEFAULT: builtins.int
+        HIGHEST: builtins.int
+    Mode: ResultAccuracy._Mode
+    DEFAULT: builtins.int
+    HIGHEST: builtins.int
+    @final
+    class Tolerance(Message):
+        ATOL_FIELD_NUMBER: Literal[1]
+        RTOL_FIELD_NUMBER: Literal[2]
+        ULPS_FIELD_NUMBER: Literal[3]
+        atol: builtins.float
+        rtol: builtins.float
+        ulps: builtins.int
+        def __init__(
+            self,
+            *,
+            atol: builtins.float | None = ...,
+            rtol: builtins.float | None = ...,
+            ulps: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['atol', 'rtol', 'ulps']) -> None: ...
+    MODE_FIELD_NUMBER: Literal[1]
+    TOLERANCE_FIELD_NUMBER: Literal[2]
+    mode: builtins.int
+    @builtins.property
+    def tolerance(self) -> ResultAccuracy.Tolerance: ...
+    def __init__(
+        self,
+        *,
+        mode: builtins.int | None = ...,
+        tolerance: ResultAccuracy.Tolerance | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['mode', 'tolerance', 'specs']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['mode', 'tolerance', 'specs']) -> None: ...
+    def WhichOneof(self, oneof_group: Literal['specs']) -> Literal['mode', 'tolerance'] | None: ...
 
 @final
 class RunMetadata(Message):
@@ -3963,6 +5953,37 @@ class SaverDef(Message):
     def ClearField(self, field_name: Literal['filename_tensor_name', 'save_tensor_name', 'restore_op_name', 'max_to_keep', 'sharded', 'keep_checkpoint_every_n_hours', 'version']) -> None: ...
 
 @final
+class ScatterDimensionNumbers(Message):
+    UPDATE_WINDOW_DIMS_FIELD_NUMBER: Literal[1]
+    INSERTED_WINDOW_DIMS_FIELD_NUMBER: Literal[2]
+    SCATTER_DIMS_TO_OPERAND_DIMS_FIELD_NUMBER: Literal[3]
+    INDEX_VECTOR_DIM_FIELD_NUMBER: Literal[4]
+    INPUT_BATCHING_DIMS_FIELD_NUMBER: Literal[5]
+    SCATTER_INDICES_BATCHING_DIMS_FIELD_NUMBER: Literal[6]
+    @builtins.property
+    def update_window_dims(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def inserted_window_dims(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def scatter_dims_to_operand_dims(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    index_vector_dim: builtins.int
+    @builtins.property
+    def input_batching_dims(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def scatter_indices_batching_dims(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        update_window_dims: Iterable[builtins.int] | None = ...,
+        inserted_window_dims: Iterable[builtins.int] | None = ...,
+        scatter_dims_to_operand_dims: Iterable[builtins.int] | None = ...,
+        index_vector_dim: builtins.int | None = ...,
+        input_batching_dims: Iterable[builtins.int] | None = ...,
+        scatter_indices_batching_dims: Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['update_window_dims', 'inserted_window_dims', 'scatter_dims_to_operand_dims', 'index_vector_dim', 'input_batching_dims', 'scatter_indices_batching_dims']) -> None: ...
+
+@final
 class SerializedDType(Message):
     DATATYPE_FIELD_NUMBER: Literal[1]
     datatype: builtins.int
@@ -4016,6 +6037,34 @@ class SessionMetadata(Message):
     def ClearField(self, field_name: Literal['name', 'version']) -> None: ...
 
 @final
+class ShapeProto(Message):
+    ELEMENT_TYPE_FIELD_NUMBER: Literal[2]
+    DIMENSIONS_FIELD_NUMBER: Literal[3]
+    TUPLE_SHAPES_FIELD_NUMBER: Literal[4]
+    LAYOUT_FIELD_NUMBER: Literal[5]
+    IS_DYNAMIC_DIMENSION_FIELD_NUMBER: Literal[6]
+    element_type: builtins.int
+    @builtins.property
+    def dimensions(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def tuple_shapes(self) -> RepeatedCompositeFieldContainer[ShapeProto]: ...
+    @builtins.property
+    def layout(self) -> LayoutProto: ...
+    @builtins.property
+    def is_dynamic_dimension(self) -> RepeatedScalarFieldContainer[builtins.bool]: ...
+    def __init__(
+        self,
+        *,
+        element_type: builtins.int | None = ...,
+        dimensions: Iterable[builtins.int] | None = ...,
+        tuple_shapes: Iterable[ShapeProto] | None = ...,
+        layout: LayoutProto | None = ...,
+        is_dynamic_dimension: Iterable[builtins.bool] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['layout']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['element_type', 'dimensions', 'tuple_shapes', 'layout', 'is_dynamic_dimension']) -> None: ...
+
+@final
 class SignatureDef(Message):
     INPUTS_FIELD_NUMBER: Literal[1]
     OUTPUTS_FIELD_NUMBER: Literal[2]
@@ -4062,6 +6111,126 @@ class SourceMetadata(Message):
         writer: builtins.str | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['writer']) -> None: ...
+
+@final
+class SourceTarget(Message):
+    SOURCE_FIELD_NUMBER: Literal[1]
+    TARGET_FIELD_NUMBER: Literal[2]
+    source: builtins.int
+    target: builtins.int
+    def __init__(
+        self,
+        *,
+        source: builtins.int | None = ...,
+        target: builtins.int | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['source', 'target']) -> None: ...
+
+@final
+class SplitConfigProto(Message):
+    DIMENSION_FIELD_NUMBER: Literal[1]
+    SPLIT_INDICES_FIELD_NUMBER: Literal[2]
+    dimension: builtins.int
+    @builtins.property
+    def split_indices(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        dimension: builtins.int | None = ...,
+        split_indices: Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['dimension', 'split_indices']) -> None: ...
+
+@final
+class StackFrameIndexProto(Message):
+    @final
+    class FileLocation(Message):
+        FILE_NAME_ID_FIELD_NUMBER: Literal[1]
+        FUNCTION_NAME_ID_FIELD_NUMBER: Literal[2]
+        LINE_FIELD_NUMBER: Literal[3]
+        COLUMN_FIELD_NUMBER: Literal[4]
+        END_LINE_FIELD_NUMBER: Literal[5]
+        END_COLUMN_FIELD_NUMBER: Literal[6]
+        file_name_id: builtins.int
+        function_name_id: builtins.int
+        line: builtins.int
+        column: builtins.int
+        end_line: builtins.int
+        end_column: builtins.int
+        def __init__(
+            self,
+            *,
+            file_name_id: builtins.int | None = ...,
+            function_name_id: builtins.int | None = ...,
+            line: builtins.int | None = ...,
+            column: builtins.int | None = ...,
+            end_line: builtins.int | None = ...,
+            end_column: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['file_name_id', 'function_name_id', 'line', 'column', 'end_line', 'end_column']) -> None: ...
+    @final
+    class StackFrame(Message):
+        FILE_LOCATION_ID_FIELD_NUMBER: Literal[1]
+        PARENT_FRAME_ID_FIELD_NUMBER: Literal[2]
+        file_location_id: builtins.int
+        parent_frame_id: builtins.int
+        def __init__(
+            self,
+            *,
+            file_location_id: builtins.int | None = ...,
+            parent_frame_id: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['file_location_id', 'parent_frame_id']) -> None: ...
+    FILE_NAMES_FIELD_NUMBER: Literal[1]
+    FUNCTION_NAMES_FIELD_NUMBER: Literal[2]
+    FILE_LOCATIONS_FIELD_NUMBER: Literal[3]
+    STACK_FRAMES_FIELD_NUMBER: Literal[4]
+    @builtins.property
+    def file_names(self) -> RepeatedScalarFieldContainer[builtins.str]: ...
+    @builtins.property
+    def function_names(self) -> RepeatedScalarFieldContainer[builtins.str]: ...
+    @builtins.property
+    def file_locations(self) -> RepeatedCompositeFieldContainer[StackFrameIndexProto.FileLocation]: ...
+    @builtins.property
+    def stack_frames(self) -> RepeatedCompositeFieldContainer[StackFrameIndexProto.StackFrame]: ...
+    def __init__(
+        self,
+        *,
+        file_names: Iterable[builtins.str] | None = ...,
+        function_names: Iterable[builtins.str] | None = ...,
+        file_locations: Iterable[StackFrameIndexProto.FileLocation] | None = ...,
+        stack_frames: Iterable[StackFrameIndexProto.StackFrame] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['file_names', 'function_names', 'file_locations', 'stack_frames']) -> None: ...
+
+@final
+class Statistic(Message):
+    STAT_NAME_FIELD_NUMBER: Literal[1]
+    STAT_VAL_FIELD_NUMBER: Literal[2]
+    stat_name: builtins.str
+    stat_val: builtins.float
+    def __init__(
+        self,
+        *,
+        stat_name: builtins.str | None = ...,
+        stat_val: builtins.float | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['stat_name', 'stat_val']) -> None: ...
+
+@final
+class StatisticsViz(Message):
+    STAT_INDEX_TO_VISUALIZE_FIELD_NUMBER: Literal[1]
+    STATISTICS_FIELD_NUMBER: Literal[2]
+    stat_index_to_visualize: builtins.int
+    @builtins.property
+    def statistics(self) -> RepeatedCompositeFieldContainer[Statistic]: ...
+    def __init__(
+        self,
+        *,
+        stat_index_to_visualize: builtins.int | None = ...,
+        statistics: Iterable[Statistic] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['stat_index_to_visualize', 'statistics']) -> None: ...
 
 @final
 class StepStats(Message):
@@ -4549,6 +6718,25 @@ class TerminateResponse(Message):
     def __init__(self) -> None: ...
 
 @final
+class Thread(Message):
+    NAME_FIELD_NUMBER: Literal[1]
+    ID_FIELD_NUMBER: Literal[2]
+    SORT_INDEX_FIELD_NUMBER: Literal[3]
+    name: builtins.str
+    id: builtins.int
+    sort_index: builtins.int
+    def __init__(
+        self,
+        *,
+        name: builtins.str | None = ...,
+        id: builtins.int | None = ...,
+        sort_index: builtins.int | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['sort_index', '_sort_index']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['name', 'id', 'sort_index', '_sort_index']) -> None: ...
+    def WhichOneof(self, oneof_group: Literal['_sort_index']) -> Literal['sort_index'] | None: ...
+
+@final
 class ThreadDescriptor(Message):
     PID_FIELD_NUMBER: Literal[1]
     TID_FIELD_NUMBER: Literal[2]
@@ -4565,6 +6753,18 @@ class ThreadDescriptor(Message):
     ) -> None: ...
     def HasField(self, field_name: Literal['pid', 'tid', 'thread_name']) -> builtins.bool: ...
     def ClearField(self, field_name: Literal['pid', 'tid', 'thread_name']) -> None: ...
+
+@final
+class TileProto(Message):
+    DIMENSIONS_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def dimensions(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        dimensions: Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['dimensions']) -> None: ...
 
 @final
 class ToolRequestOptions(Message):
@@ -4591,6 +6791,140 @@ class Trace(Message):
         packet: Iterable[TracePacket] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['packet']) -> None: ...
+
+@final
+class TraceDataResponse(Message):
+    COMPLETE_EVENTS_FIELD_NUMBER: Literal[1]
+    COUNTER_EVENTS_FIELD_NUMBER: Literal[2]
+    ASYNC_EVENTS_FIELD_NUMBER: Literal[3]
+    METADATA_FIELD_NUMBER: Literal[4]
+    INTERNED_STRINGS_FIELD_NUMBER: Literal[5]
+    DETAILS_FIELD_NUMBER: Literal[6]
+    FULL_TIMESPAN_START_PS_FIELD_NUMBER: Literal[7]
+    FULL_TIMESPAN_END_PS_FIELD_NUMBER: Literal[8]
+    @builtins.property
+    def complete_events(self) -> RepeatedCompositeFieldContainer[TraceEventSeries]: ...
+    @builtins.property
+    def counter_events(self) -> RepeatedCompositeFieldContainer[TraceEventSeries]: ...
+    @builtins.property
+    def async_events(self) -> RepeatedCompositeFieldContainer[TraceEventSeries]: ...
+    @builtins.property
+    def metadata(self) -> TraceMetadata: ...
+    @builtins.property
+    def interned_strings(self) -> RepeatedScalarFieldContainer[builtins.str]: ...
+    @builtins.property
+    def details(self) -> RepeatedCompositeFieldContainer[DetailItem]: ...
+    full_timespan_start_ps: builtins.int
+    full_timespan_end_ps: builtins.int
+    def __init__(
+        self,
+        *,
+        complete_events: Iterable[TraceEventSeries] | None = ...,
+        counter_events: Iterable[TraceEventSeries] | None = ...,
+        async_events: Iterable[TraceEventSeries] | None = ...,
+        metadata: TraceMetadata | None = ...,
+        interned_strings: Iterable[builtins.str] | None = ...,
+        details: Iterable[DetailItem] | None = ...,
+        full_timespan_start_ps: builtins.int | None = ...,
+        full_timespan_end_ps: builtins.int | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['metadata', 'full_timespan_start_ps', 'full_timespan_end_ps', '_full_timespan_start_ps', '_full_timespan_end_ps']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['complete_events', 'counter_events', 'async_events', 'metadata', 'interned_strings', 'details', 'full_timespan_start_ps', 'full_timespan_end_ps', '_full_timespan_start_ps', '_full_timespan_end_ps']) -> None: ...
+    @overload
+    def WhichOneof(self, oneof_group: Literal['_full_timespan_start_ps']) -> Literal['full_timespan_start_ps'] | None: ...
+    @overload
+    def WhichOneof(self, oneof_group: Literal['_full_timespan_end_ps']) -> Literal['full_timespan_end_ps'] | None: ...
+
+@final
+class TraceEventMetadata(Message):
+    FLOW_ID_FIELD_NUMBER: Literal[1]
+    FLOW_CATEGORY_FIELD_NUMBER: Literal[2]
+    GROUP_ID_FIELD_NUMBER: Literal[3]
+    SERIAL_FIELD_NUMBER: Literal[4]
+    COUNTER_VALUE_DOUBLE_FIELD_NUMBER: Literal[5]
+    COUNTER_VALUE_UINT64_FIELD_NUMBER: Literal[6]
+    flow_id: builtins.int
+    flow_category: builtins.int
+    group_id: builtins.int
+    serial: builtins.int
+    counter_value_double: builtins.float
+    counter_value_uint64: builtins.int
+    def __init__(
+        self,
+        *,
+        flow_id: builtins.int | None = ...,
+        flow_category: builtins.int | None = ...,
+        group_id: builtins.int | None = ...,
+        serial: builtins.int | None = ...,
+        counter_value_double: builtins.float | None = ...,
+        counter_value_uint64: builtins.int | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['counter_value_double', 'counter_value_uint64', 'counter_value']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['flow_id', 'flow_category', 'group_id', 'serial', 'counter_value_double', 'counter_value_uint64', 'counter_value']) -> None: ...
+    def WhichOneof(self, oneof_group: Literal['counter_value']) -> Literal['counter_value_double', 'counter_value_uint64'] | None: ...
+
+@final
+class TraceEventSeries(Message):
+    METADATA_FIELD_NUMBER: Literal[1]
+    DELTAS_FIELD_NUMBER: Literal[2]
+    DURATIONS_FIELD_NUMBER: Literal[3]
+    NAME_REFS_FIELD_NUMBER: Literal[4]
+    EVENT_METADATA_FIELD_NUMBER: Literal[5]
+    @builtins.property
+    def metadata(self) -> TraceEventSeriesMetadata: ...
+    @builtins.property
+    def deltas(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def durations(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def name_refs(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def event_metadata(self) -> RepeatedCompositeFieldContainer[TraceEventMetadata]: ...
+    def __init__(
+        self,
+        *,
+        metadata: TraceEventSeriesMetadata | None = ...,
+        deltas: Iterable[builtins.int] | None = ...,
+        durations: Iterable[builtins.int] | None = ...,
+        name_refs: Iterable[builtins.int] | None = ...,
+        event_metadata: Iterable[TraceEventMetadata] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['metadata']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['metadata', 'deltas', 'durations', 'name_refs', 'event_metadata']) -> None: ...
+
+@final
+class TraceEventSeriesMetadata(Message):
+    PROCESS_ID_FIELD_NUMBER: Literal[1]
+    THREAD_ID_FIELD_NUMBER: Literal[2]
+    NAME_REF_FIELD_NUMBER: Literal[3]
+    EVENT_STATS_REF_FIELD_NUMBER: Literal[4]
+    process_id: builtins.int
+    thread_id: builtins.int
+    name_ref: builtins.int
+    event_stats_ref: builtins.int
+    def __init__(
+        self,
+        *,
+        process_id: builtins.int | None = ...,
+        thread_id: builtins.int | None = ...,
+        name_ref: builtins.int | None = ...,
+        event_stats_ref: builtins.int | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['event_stats_ref', '_event_stats_ref']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['process_id', 'thread_id', 'name_ref', 'event_stats_ref', '_event_stats_ref']) -> None: ...
+    def WhichOneof(self, oneof_group: Literal['_event_stats_ref']) -> Literal['event_stats_ref'] | None: ...
+
+@final
+class TraceMetadata(Message):
+    PROCESSES_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def processes(self) -> RepeatedCompositeFieldContainer[Process]: ...
+    def __init__(
+        self,
+        *,
+        processes: Iterable[Process] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['processes']) -> None: ...
 
 @final
 class TracePacket(Message):
@@ -4819,6 +7153,44 @@ class TrackableObjectGraph(Message):
     def ClearField(self, field_name: Literal['nodes']) -> None: ...
 
 @final
+class _TriState(_EnumTypeWrapper[builtins.int]):
+    TRI_STATE_UNSPECIFIED: builtins.int
+    TRI_STATE_TRUE: builtins.int
+    TRI_STATE_FALSE: builtins.int
+TriState: _TriState
+
+@final
+class TriangularSolveOptions(Message):
+    @final
+    class _Transpose(_EnumTypeWrapper[builtins.int]):
+        TRANSPOSE_INVALID: builtins.int
+        NO_TRANSPOSE: builtins.int
+        TRANSPOSE: builtins.int
+        ADJOINT: builtins.int
+    Transpose: TriangularSolveOptions._Transpose
+    TRANSPOSE_INVALID: builtins.int
+    NO_TRANSPOSE: builtins.int
+    TRANSPOSE: builtins.int
+    ADJOINT: builtins.int
+    LEFT_SIDE_FIELD_NUMBER: Literal[1]
+    LOWER_FIELD_NUMBER: Literal[2]
+    UNIT_DIAGONAL_FIELD_NUMBER: Literal[3]
+    TRANSPOSE_A_FIELD_NUMBER: Literal[4]
+    left_side: builtins.bool
+    lower: builtins.bool
+    unit_diagonal: builtins.bool
+    transpose_a: builtins.int
+    def __init__(
+        self,
+        *,
+        left_side: builtins.bool | None = ...,
+        lower: builtins.bool | None = ...,
+        unit_diagonal: builtins.bool | None = ...,
+        transpose_a: builtins.int | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['left_side', 'lower', 'unit_diagonal', 'transpose_a']) -> None: ...
+
+@final
 class Tuple(Message):
     INT64_VALUES_FIELD_NUMBER: Literal[1]
     @builtins.property
@@ -5006,6 +7378,47 @@ class WatchdogConfig(Message):
         timeout_ms: builtins.int | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['timeout_ms']) -> None: ...
+
+@final
+class Window(Message):
+    DIMENSIONS_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def dimensions(self) -> RepeatedCompositeFieldContainer[WindowDimension]: ...
+    def __init__(
+        self,
+        *,
+        dimensions: Iterable[WindowDimension] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['dimensions']) -> None: ...
+
+@final
+class WindowDimension(Message):
+    SIZE_FIELD_NUMBER: Literal[1]
+    STRIDE_FIELD_NUMBER: Literal[2]
+    PADDING_LOW_FIELD_NUMBER: Literal[3]
+    PADDING_HIGH_FIELD_NUMBER: Literal[4]
+    WINDOW_DILATION_FIELD_NUMBER: Literal[5]
+    BASE_DILATION_FIELD_NUMBER: Literal[6]
+    WINDOW_REVERSAL_FIELD_NUMBER: Literal[7]
+    size: builtins.int
+    stride: builtins.int
+    padding_low: builtins.int
+    padding_high: builtins.int
+    window_dilation: builtins.int
+    base_dilation: builtins.int
+    window_reversal: builtins.bool
+    def __init__(
+        self,
+        *,
+        size: builtins.int | None = ...,
+        stride: builtins.int | None = ...,
+        padding_low: builtins.int | None = ...,
+        padding_high: builtins.int | None = ...,
+        window_dilation: builtins.int | None = ...,
+        base_dilation: builtins.int | None = ...,
+        window_reversal: builtins.bool | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['size', 'stride', 'padding_low', 'padding_high', 'window_dilation', 'base_dilation', 'window_reversal']) -> None: ...
 
 @final
 class _WorkerHealth(_EnumTypeWrapper[builtins.int]):

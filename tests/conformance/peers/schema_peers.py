@@ -32,7 +32,7 @@ OUR_PACKAGE = "tensorflow"
 TREES = {
     "tensorflow/core/": "tensorflow/core/",
     "tsl/": "tensorflow/tsl/",
-    "xla/tsl/": "tensorflow/compiler/xla/tsl/",
+    "xla/": "tensorflow/compiler/xla/",
 }
 EMBEDDED = [
     *(
@@ -46,6 +46,7 @@ EMBEDDED = [
         )
     ),
     "plugin/xprof/protobuf/memory_profile.proto",
+    "plugin/xprof/protobuf/trace_data_response.proto",
 ]
 
 
@@ -63,7 +64,8 @@ class Peer:
         self.round_trip_failures: list[str] = []
 
     def _theirs(self, name: str) -> str:
-        return self._package + name.removeprefix(OUR_PACKAGE)
+        inside = name.startswith(f"{OUR_PACKAGE}.")
+        return self._package + name.removeprefix(OUR_PACKAGE) if inside else name
 
     def _ours(self, name: str) -> str:
         inside = name.startswith(f"{self._package}.")
