@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from peakline.errors import CheckFailed, StrictError, UsageError
 from peakline.profile.columns import Columns, Names
 from peakline.profile.query import READING, QueryNeeds, arrow_with_nulls, connect, needs_of
 from peakline.profile.reader import Reader, Warnings
+from peakline.profile.reader_facts import ReaderFacts
 from peakline.profile.retained import retained_bytes
 from peakline.profile.sql_memory import bounded_table, give_back_memory, watching_memory
 from peakline.profile.tables import TABLES, check_columns
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Derivation", "Profile", "ProfileWarning"]
 
 _WARNINGS = "warnings"
+Kept = TypeVar("Kept")
 
 _LISTING = re.compile(r"\s*(show|describe|desc)(\s+(all\s+)?tables)?[\s;]*", re.IGNORECASE)
 
@@ -50,16 +52,17 @@ class ProfileWarning(NamedTuple):
 class Derivation:
     """A table made from others where the format does not fill it itself.
 
-    It exists when the profile has all tables of ``needs``, except for the formats ``but_of``;
-    ``make`` reads them from the profile.
+    It exists when the profile has all tables of ``needs`` and one of ``one_of``, if that is not
+    empty, except for the formats ``but_of``; ``make`` reads them from the profile.
     """
 
     needs: tuple[str, ...]
     make: Callable[[Profile], Columns]
     but_of: frozenset[str] = frozenset()
+    one_of: tuple[str, ...] = ()
 
 
-class Profile:
+class Profile(ReaderFacts):
     """The profile of one host, read lazily through a `Reader`.
 
     Tables are read at most once and shared: do not write into their arrays. Methods may be
@@ -85,6 +88,7 @@ class Profile:
             there = reader.tables | self._derived.keys()
             for name, derivation in (derived or {}).items():
                 fits = there.issuperset(derivation.needs) and reader.format not in derivation.but_of
+                fits = fits and (not derivation.one_of or not there.isdisjoint(derivation.one_of))
                 if fits and name not in there:
                     self._derived[name] = derivation
         self._strict = strict
@@ -92,6 +96,7 @@ class Profile:
         self._columns: dict[str, tuple[Columns, AbstractSet[str] | None]] = {}
         """What has been read of each table, and which columns (None: all)."""
         self._arrow: dict[str, pa.Table] = {}
+        self._kept: dict[str, Any] = {}
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._memory_limit: int | None = None
         self._registered: dict[str, Columns] = {}
@@ -119,12 +124,23 @@ class Profile:
 
     @property
     def duration_ps(self) -> int:
-        """Picoseconds from the profile's start to the end of its last event."""
+        """Picoseconds for which the profiler ran, where the file tells when it was started and
+        stopped; else from the profile's start to the end of its last event.
+
+        Events can end later than a profiler was stopped: `Trace.span` tells when the last does.
+        """
         with holding(self._lock):
             if self._duration_ps is None:
                 self._check_open()
                 self._duration_ps = self._reader.duration_ps()
             return self._duration_ps
+
+    @property
+    def zero_ps(self) -> int:
+        """The time on the file's own clock, in picoseconds, at which the profile's clock is 0."""
+        with holding(self._lock):
+            self._check_open()
+            return int(getattr(self._reader, "zero_ps", 0))
 
     @property
     def tables(self) -> list[str]:
@@ -203,7 +219,8 @@ class Profile:
                 return self._columns[name][0].rows > 0
             if name in self._derived:
                 # What is made of tables that are all empty is empty.
-                if not any(map(self.has_rows, self._derived[name].needs)):
+                made_of = (*self._derived[name].needs, *self._derived[name].one_of)
+                if not any(self.has_rows(table) for table in made_of if table in self.tables):
                     return False
             elif name not in self._reader.tables:
                 return False
@@ -220,7 +237,12 @@ class Profile:
 
         A file that is mapped from the disk does not count.
         """
-        return retained_bytes([*self._columns.values()], [*self._arrow.values()], self._reader)
+        return retained_bytes(
+            [*self._columns.values()],
+            [*self._arrow.values()],
+            [*self._kept.values()],
+            self._reader,
+        )
 
     def _read(self, name: str, needed: AbstractSet[str] | None) -> Columns:
         if name in self._derived:
@@ -230,7 +252,7 @@ class Profile:
             if needed is not None:
                 # Readers leave out what they never fill; one column that is always there tells
                 # how many rows there are.
-                needed = needed | _always_there(name)
+                needed = _with_one_that_is_there(name, needed)
             found = self._reader.read(name, self._warnings, needed)
         else:
             raise UsageError(self._no_table(name))
@@ -248,6 +270,19 @@ class Profile:
             if name not in self._arrow:
                 self._arrow[name] = self.columns(name).arrow()
             return self._arrow[name]
+
+    def keep(self, key: str, make: Callable[[], Kept]) -> Kept:
+        """What ``make`` returned the first time it was asked for as ``key``.
+
+        For what several questions need and only reading all events gives. It counts in `nbytes`
+        and is given up when the profile is closed.
+        """
+        with holding(self._lock):
+            self._check_open()
+            if key not in self._kept:
+                self._kept[key] = make()
+            kept: Kept = self._kept[key]
+            return kept
 
     def release(self, name: str) -> None:
         """Give up what has been read of a table; it is read again when somebody asks for it."""
@@ -308,6 +343,7 @@ class Profile:
             self._disconnect()
             self._columns.clear()
             self._arrow.clear()
+            self._kept.clear()
             self._reader.close()
 
     def __enter__(self) -> Self:
@@ -392,6 +428,7 @@ def _covers(have: AbstractSet[str] | None, wanted: AbstractSet[str] | None) -> b
     return have is None or (wanted is not None and wanted <= have)
 
 
-def _always_there(name: str) -> AbstractSet[str]:
-    """One column of the table that may not be null."""
-    return {next(column.name for column in TABLES[name].columns if not column.nullable)}
+def _with_one_that_is_there(name: str, needed: AbstractSet[str]) -> AbstractSet[str]:
+    """The columns ``needed``, and one that may not be null unless one of them is such."""
+    sure = [column.name for column in TABLES[name].columns if not column.nullable]
+    return needed if needed & set(sure) else needed | {sure[0]}

@@ -47,7 +47,9 @@ class Reader(Protocol):
     answered as if nothing had happened.
 
     A reader may also have ``has_rows(table) -> bool | None``: whether a table of `tables` has a
-    row, from less than reading it; None when only reading tells.
+    row, from less than reading it; None when only reading tells. And what `ReaderFacts` asks for,
+    where the format can tell it: ``start_ns``, ``typed_stats(names, warnings)``,
+    ``stats_of(rows)``, ``hlo_modules()``, ``plane_bytes(name)``, ``is_grouped()``, ``messages()``.
     """
 
     @property
@@ -76,7 +78,9 @@ class Reader(Protocol):
         """
 
     def duration_ps(self) -> int:
-        """From the profile's start to the end of its last event; 0 when nothing has a time."""
+        """How long the profiler ran, where the file tells; else from the profile's start to the
+        end of its last event, 0 when nothing has a time.
+        """
 
     def close(self) -> None:
         """Release the file."""

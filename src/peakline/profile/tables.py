@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from peakline.profile import graph_tables, memory_tables, op_tables, trace_tables
+from peakline.profile import graph_tables, memory_tables, op_tables, time_tables, trace_tables
 from peakline.profile.columns import Column, Columns, Names
 from peakline.profile.definition import ColumnDef, TableDef, table
 
@@ -33,6 +33,7 @@ TABLES: dict[str, TableDef] = {
         *memory_tables.DEFINITIONS,
         *op_tables.DEFINITIONS,
         *graph_tables.DEFINITIONS,
+        *time_tables.DEFINITIONS,
         _WARNINGS,
     )
 }

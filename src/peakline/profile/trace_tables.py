@@ -39,6 +39,36 @@ DEFINITIONS = (
         duration_ps int64 duration, 0 for an instant
         step_id int64? the step it belongs to; null when it belongs to none
         category string? the category, where the format has one
+        type_id int64? its row in event_types, where the format has them
+        """,
+    ),
+    table(
+        "event_types",
+        "One row per kind of event of a plane (XEventMetadata): what its events share.",
+        """
+        type_id int64 row number
+        plane_id int64 the plane it belongs to
+        native_id int64 the number the format itself gives it
+        name string name, which its events have
+        display_name string a shorter name to show, empty where there is none
+        """,
+    ),
+    table(
+        "event_type_stats",
+        "One row per stat that holds for every event of a kind.",
+        """
+        type_id int64 the kind of event
+        name string the stat's name
+        value string? the value as text; null when the stat holds none
+        """,
+    ),
+    table(
+        "plane_stats",
+        "One row per stat of a plane, such as what a device is able to.",
+        """
+        plane_id int64 the plane
+        name string the stat's name
+        value string? the value as text; null when the stat holds none
         """,
     ),
     table(

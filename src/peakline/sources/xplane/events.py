@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,130 +15,171 @@ from peakline.deadline import check_deadline
 from peakline.profile.columns import Columns, Names
 from peakline.sources.files import SourceFile
 from peakline.sources.xplane.grouping import GroupedPlane, Grouping
-from peakline.sources.xplane.line import LineEvents
-from peakline.sources.xplane.lines import PlanePass, read_headers
+from peakline.sources.xplane.lines import KeptLine, read_headers
 from peakline.sources.xplane.names import NO_GROUP
 from peakline.sources.xplane.outline import Outline, PlaneOutline
+from peakline.sources.xplane.places import names_of_types, type_bases
 from peakline.sources.xplane.sorting import wrap
-from peakline.sources.xplane.tpu import TimedLine, TpuPlane, overlap_groups
+from peakline.sources.xplane.stat_rows import StatRows
+from peakline.sources.xplane.tpu import overlap_groups, timed
 from peakline.wire import Damage, Plan, decode
 
-__all__ = ["EventTables", "read_module_runs"]
+__all__ = ["EventTables", "PlaneEvents", "read_module_runs"]
 
 _Array = npt.NDArray[Any]
+_OFFSET, _OCCURRENCES = 2, 5
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneEvents:
+    """The events of one plane, as the pass over it kept them."""
+
+    plane: PlaneOutline
+    lines: list[KeptLine]
+    stats: StatRows
+    """Those of their stats that are among `KEPT_STATS`."""
+    grouped: GroupedPlane | None
+    """The plane's part of the forest; None when it takes no part."""
 
 
 class EventTables:
-    """Reads every line of every plane once more, now keeping the events."""
+    """The ``events`` table, from the events that were kept while they were grouped.
+
+    Columns that not everybody wants are made when somebody does.
+    """
 
     def __init__(
-        self,
-        file: SourceFile,
-        outline: Outline,
-        grouping: Grouping,
-        planes: list[GroupedPlane],
-        *,
-        rewrite: bool,
+        self, outline: Outline, planes: list[PlaneEvents], grouping: Grouping, zero_ps: int
     ) -> None:
-        self._file, self._outline = file, outline
-        self._grouping, self._rewrite = grouping, rewrite
-        self._grouped = {grouped.plane.index: grouped for grouped in planes}
-        self.damage: dict[int, Damage] = {}
-        self._read()
+        self._outline = outline
+        self._lines = [(events.plane, line) for events in planes for line in events.lines]
+        counts = [sum(line.begin.size for line in events.lines) for events in planes]
+        firsts = np.cumsum([0, *counts]).tolist()
+        self._stats = [(first, events.stats) for first, events in zip(firsts, planes, strict=False)]
+        has_tpu = any(plane.is_tpu for plane in outline.planes)
+        # By the lines' own times: before they are moved to the profile's clock.
+        self._step_id, self._has_step = _steps(planes, grouping, has_tpu=has_tpu)
+        for _, line in self._lines:
+            check_deadline()
+            # Nobody else reads the line's own times any more: they become the column.
+            with np.errstate(over="ignore"):
+                line.begin[:] += np.int64(wrap(line.header.timestamp_ns * 1000 - zero_ps))
 
-    def _read(self) -> None:
-        lines: list[LineEvents] = []
-        steps: list[_Array] = []
-        has_tpu = any(plane.is_tpu for plane in self._outline.planes)
-        for plane in self._outline.planes:
-            here: list[LineEvents] = []
-            grouped = self._grouped.get(plane.index)
-            found = PlanePass(
-                self._file.buffer, plane,
-                want_memory=plane is self._outline.host_plane, rewrite=self._rewrite,
-                own_ends=plane.is_tpu, on_line=here.append, release=self._file.release,
-            )  # fmt: skip
-            self.damage[plane.index] = found.damage
-            lines += here
-            if grouped is not None and grouped.tpu is not None:
-                steps += self._tpu_steps(plane, grouped.tpu, grouped.first_node, here)
-                continue
-            if grouped is None:
-                own = [np.full(line.begin.size, NO_GROUP, np.int64) for line in here]
-            else:
-                nodes = slice(grouped.first_node, grouped.first_node + grouped.nodes)
-                of_node = np.append(self._grouping.group[nodes], NO_GROUP)
-                inside = np.append(self._grouping.spread[nodes], NO_GROUP)
-                own = [
-                    np.where(line.node >= 0, of_node[line.node], inside[line.owner])
-                    for line in here
-                ]
-            if has_tpu and plane.kind == "device" and self._grouping.assigned:
-                own = overlap_groups([_timed(found, plane, line) for line in here], own)
-            steps += own
-        self.lines, self.steps = lines, steps
+    @property
+    def rows(self) -> int:
+        """The number of events."""
+        return self._step_id.size
 
-    def _tpu_steps(
-        self, plane: PlaneOutline, tpu: TpuPlane, first_node: int, here: list[LineEvents]
-    ) -> list[_Array]:
-        groups = self._grouping.group[first_node : first_node + tpu.steps]
-        per_line = tpu.event_groups(groups, assigned=self._grouping.assigned)
-        return [per_line[line.line - plane.first_line] for line in here]
+    def events(self, wanted: AbstractSet[str] | None) -> Columns:
+        """The ``wanted`` columns of the ``events`` table (None: all)."""
+        lines = [line for _, line in self._lines]
+        make: dict[str, Callable[[], _Array | Names]] = {
+            "event_id": lambda: np.arange(self.rows, dtype=np.int64),
+            "line_id": self._line_ids,
+            "name": lambda: names_of_types(self._types(), self._outline),
+            "start_ps": lambda: _joined([line.begin for line in lines], np.int64),
+            "duration_ps": lambda: _joined([line.length for line in lines], np.int64),
+            "step_id": lambda: self._step_id,
+            "type_id": self._types,
+        }
+        data = {name: made() for name, made in make.items() if wanted is None or name in wanted}
+        valid: dict[str, npt.NDArray[np.bool_]] = {}
+        if "start_ps" in data:
+            valid["start_ps"] = _joined([line.case for line in lines], np.uint8) != _OCCURRENCES
+        if "step_id" in data:
+            valid["step_id"] = self._has_step
+        types = data.get("type_id")
+        if isinstance(types, np.ndarray):
+            valid["type_id"] = types >= 0
+        return Columns(data, {name: mask for name, mask in valid.items() if not mask.all()})
 
-    def last_end_ps(self, zero_ps: int) -> int:
-        """End of the last event, in ps after ``zero_ps``; 0 when there is none."""
+    def kept_stats(self, wanted: AbstractSet[str]) -> list[tuple[int, StatRows]]:
+        """The stats called ``wanted``, all of which are among `KEPT_STATS`, by plane; with the row
+        of the plane's first event.
+        """
+        return [(first, stats.named(wanted)) for first, stats in self._stats]
+
+    def last_end_ps(self) -> int:
+        """End of the last event, in ps after the profile's start; 0 when there is none."""
         last = 0
-        for line in self.lines:
-            timed = line.case == 2
-            if timed.any():
-                end = int((line.begin[timed] + np.maximum(line.length[timed], 0)).max())
-                last = max(last, line.timestamp_ns * 1000 + end - zero_ps)
+        for _, line in self._lines:
+            has_time = line.case == _OFFSET
+            if has_time.any():
+                ends = line.begin[has_time] + np.maximum(line.length[has_time], 0)
+                last = max(last, int(ends.max()))
         return last
 
-    def events(self, zero_ps: int) -> Columns:
-        """The ``events`` table."""
-        names: dict[str, int] = {}
-        codes, ids, starts, lengths, timed = [], [], [], [], []
-        planes = np.repeat(
-            np.arange(len(self._outline.planes)), [len(p.lines) for p in self._outline.planes]
-        )
-        for line in self.lines:
-            check_deadline()
-            plane = self._outline.planes[int(planes[line.line])]
-            metadata, inverse = np.unique(line.metadata, return_inverse=True)
-            code_of = np.array(
-                [
-                    names.setdefault(plane.event_names.get(i, ""), len(names))
-                    for i in metadata.tolist()
-                ],
-                np.int32,
-            )
-            codes.append(code_of[inverse])
-            ids.append(np.full(line.begin.size, line.line, np.int64))
-            with np.errstate(over="ignore"):
-                base = wrap(line.timestamp_ns * 1000 - zero_ps)
-                starts.append(line.begin + np.int64(base))
-            lengths.append(line.length)
-            timed.append(line.case != 5)
-        line_id = _all(ids)
-        step = _all(self.steps)
-        valid = {}
-        if (step == NO_GROUP).any():
-            valid["step_id"] = step != NO_GROUP
-        has_time = _all(timed).astype(np.bool_)
-        if not has_time.all():
-            valid["start_ps"] = has_time
-        return Columns(
-            {
-                "event_id": np.arange(line_id.size, dtype=np.int64),
-                "line_id": line_id,
-                "name": Names(_all(codes).astype(np.int32), list(names)),
-                "start_ps": _all(starts),
-                "duration_ps": _all(lengths),
-                "step_id": step,
-            },
-            valid,
-        )
+    def _line_ids(self) -> _Array:
+        numbers = [plane.first_line + line.number for plane, line in self._lines]
+        counts = [line.begin.size for _, line in self._lines]
+        return np.repeat(np.array(numbers, np.int32), counts)
+
+    def _types(self) -> npt.NDArray[np.int32]:
+        """The row of each event's type, -1 for one whose metadata the file does not give."""
+        types = np.empty(self.rows, np.int32)
+        bases = type_bases(self._outline)
+        first = 0
+        for plane, line in self._lines:
+            part = types[first : first + line.place.size]
+            first += part.size
+            np.add(line.place, np.int32(bases[plane.index]), out=part)
+            part[line.place < 0] = -1
+        return types
+
+
+def _steps(
+    planes: list[PlaneEvents], grouping: Grouping, *, has_tpu: bool
+) -> tuple[_Array, npt.NDArray[np.bool_]]:
+    """The group of every event, and whether it has one; narrow where the numbers are."""
+    parts: list[_Array] = []
+    for events in planes:
+        check_deadline()
+        grouped = events.grouped
+        if grouped is not None and grouped.tpu is not None:
+            groups = grouping.group[grouped.first_node : grouped.first_node + grouped.tpu.steps]
+            per_line = grouped.tpu.event_groups(groups, assigned=grouping.assigned)
+            parts += [_narrow(per_line[line.number]) for line in events.lines]
+            continue
+        # By `Found.owner_node`: inside a node, in none, a node itself.
+        table = np.full(1, NO_GROUP, np.int64)
+        if grouped is not None:
+            nodes = slice(grouped.first_node, grouped.first_node + grouped.nodes)
+            table = np.concatenate([grouping.spread[nodes][::-1], table, grouping.group[nodes]])
+        if grouped is None:
+            own = [np.full(line.begin.size, _NONE, np.int32) for line in events.lines]
+        else:
+            short, middle = _narrow(table), np.int32(grouped.nodes + 1)
+            own = [short[line.owner + middle] for line in events.lines]
+        if has_tpu and events.plane.kind == "device" and grouping.assigned:
+            wide = [_wide(part) for part in own]
+            own = overlap_groups([timed(line) for line in events.lines], wide)
+            own = [_narrow(part) for part in own]
+        parts += own
+    if any(part.dtype != np.int32 for part in parts):
+        step = np.concatenate([_wide(part) for part in parts])
+        return step, step != NO_GROUP
+    step = np.concatenate([np.zeros(0, np.int32), *parts])
+    return step, step != _NONE
+
+
+_NONE = np.int32(-(2**31))
+"""Stands for no group among groups that fit 32 bits."""
+
+
+def _wide(groups: _Array) -> _Array:
+    """The same groups in 64 bits, `NO_GROUP` for none."""
+    if groups.dtype != np.int32:
+        return groups
+    return np.where(groups == _NONE, np.int64(NO_GROUP), groups.astype(np.int64))
+
+
+def _narrow(groups: _Array) -> _Array:
+    """The same groups in 32 bits where they fit, `_NONE` for none."""
+    known = groups != NO_GROUP
+    some = groups[known]
+    if some.size and (int(some.min()) <= -(2**31) or int(some.max()) >= 2**31):
+        return groups
+    return np.where(known, groups, np.int64(_NONE)).astype(np.int32)
 
 
 def read_module_runs(file: SourceFile, outline: Outline) -> tuple[Columns, dict[int, Damage]]:
@@ -173,12 +217,22 @@ def read_module_runs(file: SourceFile, outline: Outline) -> tuple[Columns, dict[
     return columns, damage
 
 
-def _timed(found: PlanePass, plane: PlaneOutline, line: LineEvents) -> TimedLine:
-    base = np.uint64(line.timestamp_ns * 1000 % 2**64)
-    begin = line.begin.view(np.uint64) + base
-    name = found.headers[line.line - plane.first_line].name
-    end = begin + line.length.view(np.uint64)
-    return TimedLine(name, begin, end, line.metadata, line.node)
+def _joined(parts: list[_Array], dtype: Any) -> _Array:
+    """The parts as one array; the memory they already share where they follow each other in it."""
+    if not parts:
+        return np.zeros(0, dtype)
+    base, ends = parts[0].base, [_address(part) + part.nbytes for part in parts]
+    begins = [_address(part) for part in parts]
+    if base is not None and begins[1:] == ends[:-1] and all(part.base is base for part in parts):
+        first = (begins[0] - _address(base)) // base.itemsize
+        shared: _Array = base[first : first + sum(part.size for part in parts)]
+        return shared
+    return np.concatenate(parts, dtype=dtype)
+
+
+def _address(array: _Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def _all(parts: list[_Array]) -> _Array:

@@ -17,34 +17,18 @@ from peakline.sources.xplane.kernels import (
     resolve,
 )
 from peakline.sources.xplane.names import EventKind, Role, tensor_core
+from peakline.sources.xplane.places import places_of
 from peakline.sources.xplane.sorting import renumber, sort_line, unsort, wrap
 from peakline.wire import Spans, WireTable
 
 if TYPE_CHECKING:
     from peakline.sources.xplane.lines import PlanePass
 
-__all__ = ["LineEvents", "OpenLine", "OutOfOrder", "Scratch"]
+__all__ = ["OpenLine", "OutOfOrder", "Scratch"]
 
 _Array = npt.NDArray[Any]
 _HELD_PARTS = 4
 """A region open for longer than this many parts makes the pass take its line whole."""
-_NOWHERE = np.zeros(0, np.int32)
-
-
-@dataclass(frozen=True, eq=False)
-class LineEvents:
-    """All events of one line, in file order: what a pass hands to ``on_line``."""
-
-    line: int
-    timestamp_ns: int
-    begin: _Array
-    length: _Array
-    metadata: _Array
-    case: _Array
-    node: _Array
-    """The event's own node, or -1."""
-    owner: _Array
-    """The event's own node, else the nearest node around it, else -1."""
 
 
 class OutOfOrder(Exception):
@@ -72,11 +56,11 @@ class OpenLine:
         """Parts that wait for the end of a region, or of the line."""
 
     def add(
-        self, events: WireTable, stats: WireTable | None, roles: _Array,
-        lo: int, hi: int, read: float,
-    ) -> None:  # fmt: skip
+        self, events: WireTable, stats: WireTable | None, roles: _Array, lo: int, hi: int
+    ) -> None:
         """Take the events ``lo:hi`` of one part of the stream."""
         owner, found, size = self.owner, self.owner.found, hi - lo
+        free = found.free
         metadata = events.array("metadata_id")[lo:hi]
         data = events.union("data")
         kinds = owner.kinds.of(metadata)
@@ -89,18 +73,21 @@ class OpenLine:
             ("node", size), ("root", size), ("producer", size), ("consumer", size),
             ("attr", cells[0].size), ("mem", memory),
         ):  # fmt: skip
-            found.reserve(group, more, read)
+            found.reserve(group, more, owner.read)
         scratch = owner.scratch
+        if owner.keep:
+            found.reserve("event", size, owner.read)
+            begin, length = free("event_begin")[:size], free("event_length")[:size]
+        else:
+            begin, length = scratch.get("begin", size), scratch.get("length", size)
         part = _Part(
-            scratch.get("begin", size), scratch.get("length", size),
-            scratch.get("node", size, np.int32), scratch.get("marks", 2 * size), _NOWHERE, _NOWHERE,
-        )  # fmt: skip
+            begin, length, scratch.get("node", size, np.int32), scratch.get("marks", 2 * size)
+        )
         root_event = scratch.get("root_event", size, np.int32)
         mem_event = scratch.get("mem_event", memory, np.int32)
         spans = scratch.get("spans", 8 * memory).reshape(2, -1)
         at = np.zeros(10, np.int64)
         process = owner.plane.process_id
-        free = found.free
         gather(  # type: ignore[call-arg]  # the stub cannot count unpacked arguments
             kinds, data.case[lo:hi], data.bits[lo:hi], events.array("duration_ps")[lo:hi],
             *cells, lo, self.events, found.used["node"],
@@ -137,13 +124,35 @@ class OpenLine:
             ("attr", attrs), ("mem", records),
         ):  # fmt: skip
             found.used[group] += more
-        if owner.on_line is not None:
-            part.metadata = metadata.copy()
-            part.case = data.case[lo:hi].astype(np.uint8)
+        if owner.keep:
+            if stats is not None and owner.is_kept.any():
+                self._keep_stats(stats, lo, hi)
+            free("event_place")[:size] = places_of(metadata, owner.plane)
+            free("event_case")[:size] = data.case[lo:hi]
+            found.used["event"] += size
         if self.whole:
             self.waiting.append(part.copy())
         else:
             self._nest_part(part)
+
+    def _keep_stats(self, stats: WireTable, lo: int, hi: int) -> None:
+        """Keep those stats of the events ``lo:hi`` that somebody may ask for with the events."""
+        owner, found = self.owner, self.owner.found
+        first, last = np.searchsorted(stats.parent, [lo, hi]).tolist()
+        number = stats.array("metadata_id")[first:last]
+        rows = first + np.flatnonzero(owner.is_kept[number])
+        if not rows.size:
+            return
+        found.reserve("stat", rows.size, owner.read)
+        value = stats.union("value")
+        events = found.free("stat_event")[: rows.size]
+        events[:] = stats.parent[rows]
+        events += found.used["event"] - lo
+        found.free("stat_number")[: rows.size] = owner.stat_numbers[number[rows - first]]
+        found.free("stat_case")[: rows.size] = value.case[rows]
+        found.free("stat_bits")[: rows.size] = value.bits[rows]
+        found.free("stat_length")[: rows.size] = value.length[rows]
+        found.used["stat"] += rows.size
 
     def _intern(self, codes: _Array, spans: _Array) -> None:
         """Give strings that stand in the events codes after those of the references."""
@@ -195,6 +204,7 @@ class OpenLine:
         owner = self.owner.scratch.get("owner", ready, np.int32)
         self._run_nest(part.begin[:ready], part.length[:ready], part.node[:ready], found, owner)
         self._resolve(part.node[:ready], owner)
+        self._keep(part.node[:ready], owner)
 
     def _regions(self, part: _Part, marks: _Array) -> _Array:
         count, found = regions(part.begin, self.base, marks, self.start)
@@ -260,14 +270,19 @@ class OpenLine:
         if order is not None:
             owner = unsort(owner, order, part.begin.size)
         self._resolve(part.node, owner)
-        if self.owner.on_line is not None:
-            line = self.owner.plane.first_line + self.number
-            self.owner.on_line(
-                LineEvents(
-                    line, self.header.timestamp_ns, part.begin, part.length,
-                    part.metadata, part.case, part.node, owner,
-                )
-            )  # fmt: skip
+        self._keep(part.node, owner)
+
+    def _keep(self, node: _Array, owner: _Array) -> None:
+        """Keep which node each event is, or lies in."""
+        found = self.owner.found
+        if not self.owner.keep:
+            return
+        found.reserve("owner", node.size, self.owner.read)
+        kept = found.free("owner_node")[: node.size]
+        kept[:] = np.where(owner >= 0, -2 - owner, -1)
+        is_node = node >= 0
+        kept[is_node] = node[is_node]
+        found.used["owner"] += node.size
 
 
 @dataclass
@@ -278,8 +293,6 @@ class _Part:
     length: _Array
     node: _Array
     marks: _Array
-    metadata: _Array
-    case: _Array
 
     @classmethod
     def join(cls, parts: list[_Part]) -> _Part:
@@ -289,23 +302,18 @@ class _Part:
         for part in parts:
             marks.append(part.marks + 2 * first)
             first += part.begin.size
-        names = ("begin", "length", "node", "metadata", "case")
+        names = ("begin", "length", "node")
         joined = {name: np.concatenate([getattr(p, name) for p in parts]) for name in names}
         return cls(marks=np.concatenate(marks), **joined)
 
     def copy(self) -> _Part:
         """The same events in arrays of their own."""
-        return _Part(
-            self.begin.copy(), self.length.copy(), self.node.copy(), self.marks.copy(),
-            self.metadata, self.case,
-        )  # fmt: skip
+        return _Part(self.begin.copy(), self.length.copy(), self.node.copy(), self.marks.copy())
 
     def rest(self, first: int) -> _Part:
         """The events from ``first`` on."""
         marks = self.marks[self.marks >> 1 >= first] - 2 * first
-        return _Part(
-            self.begin[first:], self.length[first:], self.node[first:], marks, _NOWHERE, _NOWHERE
-        ).copy()
+        return _Part(self.begin[first:], self.length[first:], self.node[first:], marks).copy()
 
 
 class Scratch:

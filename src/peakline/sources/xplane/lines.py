@@ -2,8 +2,8 @@
 
 The pass streams: of what it has read it holds only what is found, the stack of open events, and
 the events of an unfinished thread-pool region. A line whose events are not in order of time
-while it has such regions is sorted first, as upstream does; then, and when somebody asks for the
-events themselves, lines are taken whole.
+while it has such regions is sorted first, as upstream does; then lines are taken whole. The events
+themselves are kept where somebody asks for them: the same pass finds and groups them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,30 @@ import numpy.typing as npt
 
 from peakline import schema
 from peakline.sources.xplane.kernels import FIRST_MEMORY_ROLE
-from peakline.sources.xplane.line import LineEvents, OpenLine, OutOfOrder, Scratch
-from peakline.sources.xplane.names import EVENT_KINDS, STAT_ROLES, EventKind, has_known_type
+from peakline.sources.xplane.line import OpenLine, OutOfOrder, Scratch
+from peakline.sources.xplane.names import (
+    EVENT_KINDS,
+    KEPT_STATS,
+    STAT_ROLES,
+    EventKind,
+    Role,
+    has_known_type,
+)
 from peakline.sources.xplane.outline import PlaneOutline
+from peakline.sources.xplane.stat_rows import StatRows
 from peakline.sources.xplane.store import Found
-from peakline.wire import Buffer, Damage, Interner, Plan, Spans, decode, stream
+from peakline.wire import Buffer, Damage, Interner, Plan, Spans, Union, WireTable, decode, stream
 
-__all__ = ["LineHeader", "PlanePass", "read_headers"]
+__all__ = [
+    "LINE_FACTS",
+    "KeptLine",
+    "LineFacts",
+    "LineHeader",
+    "PlanePass",
+    "line_facts",
+    "read_headers",
+    "read_line_facts",
+]
 
 _Array = npt.NDArray[Any]
 _HEADER_BYTES = 512
@@ -36,6 +53,35 @@ class LineHeader:
 
     name: str
     timestamp_ns: int
+
+
+@dataclass(frozen=True)
+class LineFacts:
+    """What a line says about itself; ``name`` is the one to display where it has such."""
+
+    native_id: int
+    name: str
+    timestamp_ns: int
+
+
+LINE_FACTS = ("id", "name", "display_name", "timestamp_ns")
+"""The fields that `LineFacts` are made of; some stand behind the events."""
+
+
+def line_facts(buffer: Buffer, table: WireTable) -> list[LineFacts]:
+    """Of the lines in ``table``, which has the fields `LINE_FACTS`."""
+    names = table.spans("name").texts(buffer)
+    shown = table.spans("display_name").texts(buffer)
+    rows = zip(
+        table.array("id").tolist(), shown, names, table.array("timestamp_ns").tolist(), strict=True
+    )
+    return [LineFacts(number, d or n, time) for number, d, n, time in rows]
+
+
+def read_line_facts(buffer: Buffer, plane: PlaneOutline) -> list[LineFacts]:
+    """What all lines of ``plane`` say about themselves; passes over their events."""
+    plan = Plan(schema.descriptor("tensorflow.profiler.XLine"), LINE_FACTS)
+    return line_facts(buffer, decode(buffer, plan, plane.lines)[""])
 
 
 def read_headers(buffer: Buffer, plane: PlaneOutline) -> list[LineHeader]:
@@ -64,11 +110,37 @@ def read_headers(buffer: Buffer, plane: PlaneOutline) -> list[LineHeader]:
     return found
 
 
+_KEPT = ("event_begin", "event_length", "event_place", "event_case", "owner_node")
+
+
+@dataclass(frozen=True, eq=False)
+class KeptLine:
+    """The events of one line, in file order; ``number`` counts the lines of the plane.
+
+    ``begin`` is relative to the line's own time; ``place``, ``case`` and ``owner`` are as in
+    `Found`.
+    """
+
+    number: int
+    header: LineHeader
+    begin: _Array
+    length: _Array
+    place: _Array
+    case: _Array
+    owner: _Array
+
+    def span(self) -> tuple[_Array, _Array]:
+        """Begin and end of every event, absolute in ps, unsigned."""
+        begin = self.begin.view(np.uint64) + np.uint64(self.header.timestamp_ns * 1000 % 2**64)
+        return begin, begin + self.length.view(np.uint64)
+
+
 class PlanePass:
     """Read every line of one plane once; `found` and `strings` hold what there was.
 
     ``prune`` leaves out what cannot pass a group on (`pruned` tells whether there was any);
-    ``own_ends`` keeps every producer of a context as a node. ``on_line`` gets each line's events.
+    ``own_ends`` keeps every producer of a context as a node. ``keep`` keeps the events themselves,
+    and those of their stats that are among `KEPT_STATS`; memory is then not wanted.
     ``release`` is told how far the buffer has been read.
     """
 
@@ -81,20 +153,20 @@ class PlanePass:
         rewrite: bool,
         prune: bool = False,
         own_ends: bool = False,
-        on_line: Callable[[LineEvents], None] | None = None,
+        keep: bool = False,
         release: Callable[[int], None] | None = None,
     ) -> None:
         self.buffer, self.plane = buffer, plane
         self.want_memory, self.rewrite = want_memory, rewrite
         self.prune, self.own_ends, self.pruned = prune, own_ends, False
-        self.on_line, self.release = on_line, release
+        self.keep, self.release = keep, release
         self.headers = read_headers(buffer, plane)
         self.ref_ids = np.array(sorted(plane.stat_names), np.int64)
         self.ref_table = _table_of(self.ref_ids)
         self.scratch = Scratch()
         self.kinds = _Lookup({n: _kind(name) for n, name in plane.event_names.items()})
         try:
-            self._run(whole=on_line is not None)
+            self._run(whole=False)
         except OutOfOrder:
             self.prune = self.pruned = False
             self._run(whole=True)
@@ -103,6 +175,28 @@ class PlanePass:
     def nodes(self) -> int:
         """How many nodes were found."""
         return self.found.used["node"]
+
+    def kept_lines(self) -> list[KeptLine]:
+        """The events of every line that has any, in the order of the file."""
+        bounds = [*(first for _, first in self._first_events), self.found.used["event"]]
+        return [
+            KeptLine(
+                number,
+                self.headers[number],
+                *(self.found.get(name)[first:last] for name in _KEPT),
+            )
+            for (number, first), last in zip(self._first_events, bounds[1:], strict=True)
+        ]
+
+    def kept_stats(self) -> StatRows:
+        """The stats that were kept, in the order of the file."""
+        case, bits, length = (self.found.get(f"stat_{name}") for name in ("case", "bits", "length"))
+        return StatRows(
+            self.plane,
+            self.found.get("stat_event"),
+            self.found.get("stat_number"),
+            Union(case, bits, length),
+        )
 
     @property
     def line_timestamps(self) -> _Array:
@@ -121,25 +215,40 @@ class PlanePass:
             for number, name in self.plane.stat_names.items()
             if name in STAT_ROLES and (self.want_memory or STAT_ROLES[name] <= FIRST_MEMORY_ROLE)
         }
+        kept = {
+            number
+            for number, name in self.plane.stat_names.items()
+            if self.keep and name in KEPT_STATS
+        }
         paths, keep = ["events.metadata_id", "events.data", "events.duration_ps"], {}
-        if wanted:
+        paths += LINE_FACTS
+        numbers = sorted(wanted.keys() | kept)
+        self.stat_numbers = np.array(numbers, np.int64)
+        """The ids of the stats that are read, and which of them are kept as they are."""
+        self.is_kept = np.array([number in kept for number in numbers], np.bool_)
+        if numbers:
             paths += ["events.stats.metadata_id", "events.stats.value"]
-            keep["events.stats.metadata_id"] = wanted.keys()
+            keep["events.stats.metadata_id"] = numbers
         plan = Plan(schema.descriptor("tensorflow.profiler.XLine"), paths, keep=keep)
-        return plan, np.array([wanted[number] for number in sorted(wanted)], np.uint8)
+        # Nobody looks for a memory stat where no memory is wanted.
+        roles = [wanted.get(number, Role.SHAPE) for number in numbers]
+        return plan, np.array(roles, np.uint8)
 
     def _run(self, *, whole: bool) -> None:
         self.found, self.damage = Found(), Damage()
+        self.read = 0.0
+        """The share of the plane's lines that has been read."""
+        self._first_events: list[tuple[int, int]] = []
+        """The lines that have events, and how many events stand before each."""
         self.strings = Interner()
         """Strings that stand in the events themselves; code = references + 1 + number."""
         plan, roles = self._plan()
         total = float(self.plane.lines.length.sum()) or 1.0
         line: OpenLine | None = None
-        read = 0.0
         first = int(self.plane.lines.start[0]) if len(self.plane.lines) else 0
         for part in stream(self.buffer, plan, self.plane.lines):
             self.damage = self.damage + part.damage
-            read = min(1.0, max(part.position - first, 1) / total)
+            self.read = min(1.0, max(part.position - first, 1) / total)
             events, stats = part.tables["events"], part.tables.get("events.stats")
             if events.rows:
                 bounds = [0, events.rows]
@@ -151,11 +260,14 @@ class PlanePass:
                         if line is not None:
                             line.finish()
                         line = OpenLine(self, number, whole=whole)
-                    line.add(events, stats, roles, lo, hi, read)
+                        self._first_events.append((number, self.found.used["event"]))
+                    line.add(events, stats, roles, lo, hi)
             if self.release is not None:
                 self.release(part.position)
         if line is not None:
             line.finish()
+        self.line_facts = line_facts(self.buffer, part.tables[""])
+        """What the lines say about themselves."""
 
 
 def _table_of(ref_ids: _Array) -> _Array:

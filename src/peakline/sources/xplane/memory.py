@@ -18,6 +18,7 @@ from peakline.profile.columns import Columns, Names
 from peakline.sources.xplane.kernels import FIRST_MEMORY_ROLE
 from peakline.sources.xplane.lines import PlanePass
 from peakline.sources.xplane.names import NO_GROUP, EventKind, Role
+from peakline.sources.xplane.sorting import wrap
 
 __all__ = ["MemoryRecords"]
 
@@ -147,7 +148,7 @@ class MemoryRecords:
     def allocator_events(self, zero_ps: int) -> Columns:
         """The ``allocator_events`` table: by time, then by place in the file."""
         with np.errstate(over="ignore"):
-            time = self._timestamps[self.line] * 1000 - np.int64(zero_ps) + self.offset
+            time = self._timestamps[self.line] * 1000 - np.int64(wrap(zero_ps)) + self.offset
         columns: dict[str, Any] = {
             "time_ps": time,
             "sequence": np.arange(self.rows, dtype=np.int64),

@@ -13,6 +13,7 @@ __all__ = [
     "EVENT_KINDS",
     "HOST_PLANE",
     "IMPLICIT_ROOTS",
+    "KEPT_STATS",
     "LOOP_OPS",
     "NO_GROUP",
     "STAT_ROLES",
@@ -132,6 +133,15 @@ STAT_ROLES: dict[str, Role] = {
     "data_type": Role.DATA_TYPE,
     "shape": Role.SHAPE,
 }
+
+KEPT_STATS = frozenset(
+    """
+    _ipl_stage_cat _ipl_stage_id _ipl_stage_name all_reduce_unique_id bytes_accessed
+    correlation_id device_duration_ps device_offset_ps equation flops group_id hlo_module hlo_op
+    is_eager kernel_details memcpy_details program_id step_name tf_op
+    """.split()
+)
+"""Stats that tell which op or step an event belongs to: kept with the events, where these are."""
 
 LOOP_OPS = {"WhileOp-EvalCond", "WhileOp-StartBody", "ForOp", "ParallelForOp", "ForeverOp"}
 """A capture that holds one of these event names is not grouped at all."""

@@ -1,12 +1,13 @@
 """The ``events`` table without the columns that need the events to be nested and grouped.
 
 Names, times and lines stand in the file as they are: one decoding of exactly the fields that the
-wanted columns are made from.
+wanted columns are made from, without looking at any stat.
 """
 
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,110 +16,121 @@ import numpy.typing as npt
 from peakline import schema
 from peakline.profile.columns import Columns, Names
 from peakline.sources.files import SourceFile
-from peakline.sources.xplane.lines import read_headers
+from peakline.sources.xplane.lines import LINE_FACTS, LineFacts, line_facts, read_headers
 from peakline.sources.xplane.outline import Outline, PlaneOutline
+from peakline.sources.xplane.places import names_of_types, places_of, type_bases
 from peakline.sources.xplane.sorting import wrap
-from peakline.wire import Damage, Plan, WireTable, decode
+from peakline.sources.xplane.store import Found
+from peakline.wire import Damage, Plan, WireTable, stream
 
 __all__ = ["PLAIN", "read_plain_events"]
 
 _Array = npt.NDArray[Any]
-PLAIN = frozenset(("event_id", "line_id", "name", "start_ps", "duration_ps", "category"))
+PLAIN = frozenset(("event_id", "line_id", "name", "start_ps", "duration_ps", "category", "type_id"))
 """Columns that this module can read."""
 _FIELDS = {
     "name": ("events.metadata_id",),
+    "type_id": ("events.metadata_id",),
     "start_ps": ("events.data",),
     "duration_ps": ("events.duration_ps",),
 }
 _OFFSET, _OCCURRENCES = 2, 5
-_MOST_IDS = 1 << 22
 
 
 def read_plain_events(
     file: SourceFile, outline: Outline, zero_ps: int, wanted: AbstractSet[str]
-) -> tuple[Columns, dict[int, Damage]]:
-    """The ``wanted`` columns of ``events`` in file order (all of `PLAIN`), and the damage by plane.
+) -> tuple[Columns, dict[int, Damage], dict[int, list[LineFacts]]]:
+    """The ``wanted`` columns of ``events`` in file order (all of `PLAIN`); by plane the damage, and
+    what its lines say about themselves.
 
-    Rows and values are those of the whole table.
+    Rows and values are those of the whole table. The file is read piece by piece into columns that
+    are made once.
     """
-    fields = [field for name in _FIELDS if name in wanted for field in _FIELDS[name]]
-    plan = Plan(schema.descriptor("tensorflow.profiler.XLine"), ("events.@", *fields))
-    names: dict[str, int] = {}
-    parts: dict[str, list[_Array]] = {name: [] for name in wanted}
-    timed: list[_Array] = []
+    fields = {field: None for name in _FIELDS if name in wanted for field in _FIELDS[name]}
+    plan = Plan(schema.descriptor("tensorflow.profiler.XLine"), (*LINE_FACTS, "events.@", *fields))
+    found, counts = Found(), [np.zeros(0, np.int64)]
     damage: dict[int, Damage] = {}
-    rows = 0
+    facts: dict[int, list[LineFacts]] = {}
+    bases = type_bases(outline)
+    all_bytes = float(sum(int(plane.lines.length.sum()) for plane in outline.planes)) or 1.0
+    before = 0.0
     for plane in outline.planes:
-        decoded = decode(file.buffer, plan, plane.lines)
-        damage[plane.index] = decoded.damage
-        events = decoded["events"]
-        rows += events.rows
-        if "line_id" in wanted:
-            parts["line_id"].append(events.parent + np.int64(plane.first_line))
-        if "name" in wanted:
-            parts["name"].append(_codes(events.array("metadata_id"), plane, names))
-        if "start_ps" in wanted:
-            start, has_time = _starts(file, plane, events, zero_ps)
-            parts["start_ps"].append(start)
-            timed.append(has_time)
-        if "duration_ps" in wanted:
-            parts["duration_ps"].append(events.array("duration_ps"))
+        bytes_here = float(plane.lines.length.sum())
+        first = int(plane.lines.start[0]) if len(plane.lines) else 0
+        counts.append(np.zeros(len(plane.lines), np.int64))
+        damage[plane.index] = Damage()
+        line_bases = _line_bases(file, plane, zero_ps) if "start_ps" in wanted else None
+        for part in stream(file.buffer, plan, plane.lines):
+            damage[plane.index] += part.damage
+            events = part.tables["events"]
+            read = min(bytes_here, float(part.position - first))
+            found.reserve("event", events.rows, min(1.0, max(before + read, 1.0) / all_bytes))
+            _add(found, events, plane, int(bases[plane.index]), line_bases, wanted)
+            if events.rows:
+                counts[-1] += np.bincount(events.parent, minlength=counts[-1].size)
+            file.release(part.position)
+        facts[plane.index] = line_facts(file.buffer, part.tables[""])
+        before += bytes_here
+    columns = _as_columns(found, outline, np.concatenate(counts), wanted)
+    return columns, damage, facts
+
+
+def _add(
+    found: Found,
+    events: WireTable,
+    plane: PlaneOutline,
+    first_type: int,
+    line_bases: _Array | None,
+    wanted: AbstractSet[str],
+) -> None:
+    """Write one piece's events behind those that are there."""
+    rows = events.rows
+    if "name" in wanted or "type_id" in wanted:
+        types = found.free("event_place")[:rows]
+        types[:] = places_of(events.array("metadata_id"), plane)
+        types[types >= 0] += np.int32(first_type)
+    if "duration_ps" in wanted:
+        found.free("event_length")[:rows] = events.array("duration_ps")
+    if line_bases is not None:
+        data = events.union("data")
+        found.free("event_case")[:rows] = data.case
+        begin = found.free("event_begin")[:rows]
+        begin[:] = data.bits
+        begin[data.case != _OFFSET] = 0
+        with np.errstate(over="ignore"):
+            # Lines are long runs: one addition per line instead of a gather.
+            changes = np.flatnonzero(np.diff(events.parent)) + 1
+            bounds = [0, *changes.tolist(), rows] if rows else [0]
+            for lo, hi in pairwise(bounds):
+                begin[lo:hi] += line_bases[int(events.parent[lo])]
+    found.used["event"] += rows
+
+
+def _line_bases(file: SourceFile, plane: PlaneOutline, zero_ps: int) -> _Array:
+    """When each line begins, on the profile's clock."""
+    headers = read_headers(file.buffer, plane)
+    return np.array([wrap(h.timestamp_ns * 1000 - zero_ps) for h in headers], np.int64)
+
+
+def _as_columns(
+    found: Found, outline: Outline, counts: _Array, wanted: AbstractSet[str]
+) -> Columns:
+    rows = found.used["event"]
     data: dict[str, _Array | Names] = {}
+    valid: dict[str, npt.NDArray[np.bool_]] = {}
     if "event_id" in wanted:
         data["event_id"] = np.arange(rows, dtype=np.int64)
-    for name in ("line_id", "name", "start_ps", "duration_ps"):
-        if name not in wanted:
-            continue
-        if name == "name":
-            data[name] = Names(_all(parts[name], np.int32), list(names))
-        else:
-            data[name] = _all(parts[name], np.int64)
-    valid = {}
+    if "line_id" in wanted:
+        data["line_id"] = np.repeat(np.arange(counts.size, dtype=np.int32), counts)
+    types = found.get("event_place")
+    if "name" in wanted:
+        data["name"] = names_of_types(types, outline)
+    if "type_id" in wanted:
+        data["type_id"] = types
+        valid["type_id"] = types >= 0
     if "start_ps" in wanted:
-        has_time = _all(timed, np.bool_)
-        if not has_time.all():
-            valid["start_ps"] = has_time
-    return Columns(data, valid), damage
-
-
-def _codes(metadata: _Array, plane: PlaneOutline, names: dict[str, int]) -> _Array:
-    """The code of each event's name; metadata that the file does not give has the empty name."""
-    ids = np.array(sorted(plane.event_names), np.int64)
-    known = np.array(
-        [names.setdefault(plane.event_names[int(i)], len(names)) for i in ids], np.int32
-    )
-    unknown = -1
-    if ids.size and ids[0] >= 0 and ids[-1] < _MOST_IDS:
-        table = np.full(int(ids[-1]) + 2, unknown, np.int32)
-        table[ids] = known
-        last = np.uint64(table.size - 1)
-        codes = table[np.minimum(metadata.astype(np.uint64, copy=False), last).view(np.int64)]
-    else:
-        at = np.minimum(np.searchsorted(ids, metadata), max(ids.size - 1, 0))
-        found = ids[at] == metadata if ids.size else np.zeros(metadata.size, np.bool_)
-        codes = np.where(found, known[at] if ids.size else unknown, unknown).astype(np.int32)
-    if codes.size and codes.min() < 0:
-        codes[codes < 0] = names.setdefault("", len(names))
-    return codes
-
-
-def _starts(
-    file: SourceFile, plane: PlaneOutline, events: WireTable, zero_ps: int
-) -> tuple[_Array, _Array]:
-    """Start on the common clock, and whether the event has a time at all."""
-    data = events.union("data")
-    bases = np.array(
-        [wrap(h.timestamp_ns * 1000 - zero_ps) for h in read_headers(file.buffer, plane)], np.int64
-    )
-    start = np.where(data.case == _OFFSET, data.bits, 0).astype(np.int64, copy=False)
-    with np.errstate(over="ignore"):
-        # Lines are long runs: one addition per line instead of a gather.
-        bounds = np.searchsorted(events.parent, np.arange(bases.size + 1))
-        for base, lo, hi in zip(bases, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            start[lo:hi] += base
-    return start, data.case != _OCCURRENCES
-
-
-def _all(parts: list[_Array], dtype: Any) -> _Array:
-    joined: _Array = np.concatenate([np.zeros(0, dtype), *parts], dtype=dtype)
-    return joined
+        data["start_ps"] = found.get("event_begin")
+        valid["start_ps"] = found.get("event_case") != _OCCURRENCES
+    if "duration_ps" in wanted:
+        data["duration_ps"] = found.get("event_length")
+    return Columns(data, {name: mask for name, mask in valid.items() if not mask.all()})

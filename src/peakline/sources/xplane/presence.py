@@ -20,7 +20,13 @@ from peakline.sources.xplane.names import EVENT_KINDS, EventKind
 from peakline.sources.xplane.outline import Outline
 from peakline.wire import Buffer, Plan, Spans, WireTable, as_buffer, decode, stream
 
-__all__ = ["MEMORY_TABLES", "has_events", "has_memory_events", "may_name_memory_events"]
+__all__ = [
+    "MEMORY_TABLES",
+    "has_events",
+    "has_memory_events",
+    "may_have_gpus",
+    "may_name_memory_events",
+]
 
 MEMORY_TABLES = frozenset(("allocator_events", "memory_snapshots"))
 """The tables that only memory events fill."""
@@ -42,6 +48,7 @@ _PLANES = 0x0A
 _PLANE_ID, _PLANE_HEAD = 0x08, b"\x12\x1a"
 """The tags of a plane's id, and of its name and lines."""
 _VARINT_BYTES = 10
+_GPU = b"/device:GPU:"
 
 _Piece = Callable[[int, int], bytes]
 """The bytes from a place on, so many at most."""
@@ -100,6 +107,20 @@ def may_name_memory_events(path: str) -> bool:
     all bytes, are passed over, and of the rest nothing is decoded. True, too, for what is
     compressed, damaged, cannot be read, or may have another format.
     """
+    return _may(
+        path, lambda piece, size: any(_names_memory(piece, *at) for at in _metadata(piece, size))
+    )
+
+
+def may_have_gpus(path: str) -> bool:
+    """False when the local file ``path`` is surely a plain XSpace without a plane of a GPU.
+
+    As cheap as `may_name_memory_events`, and true where that is.
+    """
+    return _may(path, lambda piece, size: any(_is_gpu(piece, *at) for at in _planes(piece, size)))
+
+
+def _may(path: str, look: Callable[[_Piece, int], bool]) -> bool:
     try:
         with Path(path).open("rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
@@ -112,7 +133,7 @@ def may_name_memory_events(path: str) -> bool:
 
             if not names_its_planes(as_buffer(head[:_NAME])):
                 return True
-            return any(_names_memory(piece, at, end) for at, end in _metadata(piece, size))
+            return look(piece, size)
     except (OSError, _OddError):
         return True
 
@@ -121,8 +142,8 @@ class _OddError(Exception):
     """Not the bytes of a whole XSpace."""
 
 
-def _metadata(piece: _Piece, size: int) -> Iterator[tuple[int, int]]:
-    """From where to where in each plane something else than lines stands."""
+def _planes(piece: _Piece, size: int) -> Iterator[tuple[int, int]]:
+    """From where to where each plane goes."""
     at = 0
     while at < size:
         tag, length, start = _field(piece, at)
@@ -130,10 +151,29 @@ def _metadata(piece: _Piece, size: int) -> Iterator[tuple[int, int]]:
         if end > size or tag not in _SPACE:
             raise _OddError
         if tag == _PLANES:
-            after = _after_lines(piece, start, end)
-            if after < end:
-                yield after, end
+            yield start, end
         at = end
+
+
+def _metadata(piece: _Piece, size: int) -> Iterator[tuple[int, int]]:
+    """From where to where in each plane something else than lines stands."""
+    for start, end in _planes(piece, size):
+        after = _after_lines(piece, start, end)
+        if after < end:
+            yield after, end
+
+
+def _is_gpu(piece: _Piece, at: int, end: int) -> bool:
+    """Whether a plane, whose name stands behind its id, is that of a GPU."""
+    while at < end:
+        tag, value, after = _field(piece, at)
+        if tag == _PLANE_HEAD[0]:
+            return piece(after, min(value, len(_GPU))) == _GPU
+        if tag != _PLANE_ID:
+            # No name, or at an odd place.
+            raise _OddError
+        at = after
+    return False
 
 
 def _after_lines(piece: _Piece, at: int, end: int) -> int:

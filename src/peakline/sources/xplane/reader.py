@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline import schema
 from peakline.errors import DamagedError
 from peakline.profile.columns import Columns, Names
 from peakline.profile.reader import Warnings
 from peakline.profile.tables import empty_columns
 from peakline.sources.files import SourceFile
-from peakline.sources.xplane.event_stats import read_stats
-from peakline.sources.xplane.events import EventTables, read_module_runs
+from peakline.sources.xplane.event_bytes import EventBytes
+from peakline.sources.xplane.event_stats import read_stats, read_typed_stats, typed_columns
+from peakline.sources.xplane.events import EventTables, PlaneEvents, read_module_runs
 from peakline.sources.xplane.grouping import (
     GroupedPlane,
     Grouping,
@@ -26,14 +26,15 @@ from peakline.sources.xplane.grouping import (
     group,
     needs_grouping,
 )
-from peakline.sources.xplane.lines import PlanePass, read_headers
+from peakline.sources.xplane.lines import LineFacts, PlanePass, read_headers, read_line_facts
 from peakline.sources.xplane.memory import MemoryRecords
-from peakline.sources.xplane.names import EVENT_KINDS, EventKind
+from peakline.sources.xplane.names import EVENT_KINDS, KEPT_STATS, EventKind
 from peakline.sources.xplane.outline import Outline, PlaneOutline, read_outline
 from peakline.sources.xplane.plain_events import PLAIN, read_plain_events
 from peakline.sources.xplane.presence import has_events, has_memory_events
 from peakline.sources.xplane.tpu import read_tpu_plane
-from peakline.wire import Damage, Plan, decode
+from peakline.sources.xplane.types import TypeTables
+from peakline.wire import Damage
 
 __all__ = ["TABLES", "XPlaneReader"]
 
@@ -47,11 +48,16 @@ TABLES = frozenset(
         "steps",
         "allocator_events",
         "module_runs",
+        "event_types",
+        "event_type_stats",
+        "plane_stats",
         _SNAPSHOTS,
     )
 )
 """What an XSpace can fill; memory_snapshots only with a host plane."""
 _OUTLINE = -1
+_SINCE_EPOCH_NS = 10**18
+"""A line's time from here on (September 2001) counts from 1970, not from the profiler's start."""
 _MAKES_GROUPS = frozenset(("_r", "_pt", "_p"))
 _TAKES_GROUPS = frozenset(("_ct", "_c", "correlation_id", "group_id"))
 
@@ -66,6 +72,8 @@ class XPlaneReader:
         _check(file, self._outline)
         self._memory: MemoryRecords | None = None
         self._grouping: dict[bool, tuple[Grouping, list[GroupedPlane]]] = {}
+        self._line_facts: dict[int, list[LineFacts]] = {}
+        """What is known of a plane's lines since somebody has read them whole."""
         self._damage: dict[int, Damage] = {_OUTLINE: self._outline.damage}
         """Damage by plane, as whoever read it first found it."""
         self._told: set[int | str] = set()
@@ -108,7 +116,7 @@ class XPlaneReader:
         times = self._profile_times()
         if times is not None:
             return (times[1] - times[0]) * 1000
-        return self._event_tables.last_end_ps(self.zero_ps)
+        return self._event_tables.last_end_ps()
 
     def read(
         self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
@@ -125,10 +133,54 @@ class XPlaneReader:
             "allocator_events": self._allocator_events,
             _SNAPSHOTS: self._memory_snapshots,
             "module_runs": lambda: self._noting(*read_module_runs(self._file, self._outline)),
+            "event_types": lambda: self._of_types("event_types"),
+            "event_type_stats": lambda: self._of_types("event_type_stats"),
+            "plane_stats": lambda: self._of_types("plane_stats"),
         }
         found = read[table]()
         self._warn(warnings)
         return found
+
+    def typed_stats(self, wanted: AbstractSet[str], warnings: Warnings) -> Columns:
+        """The stats of events called ``wanted``, numbers as numbers."""
+        if wanted <= KEPT_STATS and "_event_tables" in vars(self):
+            return typed_columns(self._file, self._event_tables.kept_stats(wanted))
+        found = self._noting(*read_typed_stats(self._file, self._outline, wanted))
+        self._warn(warnings)
+        return found
+
+    def stats_of(self, rows: npt.NDArray[Any]) -> Columns:
+        """The stats of a few events, without reading those of all."""
+        return self._event_bytes.stats_of(rows)
+
+    @cached_property
+    def _event_bytes(self) -> EventBytes:
+        return EventBytes(self._file, self._outline)
+
+    def hlo_modules(self) -> list[tuple[str, bytes]]:
+        """The compiled programs (HloProto) by name."""
+        buffer = self._file.buffer
+        return [(name, spans.bytes(buffer, 0)) for name, spans in self._types.hlo_modules()]
+
+    def plane_bytes(self, name: str) -> dict[int, bytes]:
+        """The bytes of the stat called ``name``, by plane."""
+        return self._types.plane_bytes(name)
+
+    def is_grouped(self) -> bool:
+        """Whether the steps of the events stand in the file."""
+        return not needs_grouping(self._outline.planes)[0]
+
+    def messages(self) -> tuple[list[str], list[str]]:
+        """What the profiler itself reported: errors, and warnings."""
+        return self._outline.errors, self._outline.notes
+
+    def _of_types(self, table: str) -> Columns:
+        read: Callable[[], Columns] = getattr(self._types, table)
+        return read()
+
+    @cached_property
+    def _types(self) -> TypeTables:
+        return TypeTables(self._file, self._outline)
 
     # Clock and outline.
 
@@ -141,6 +193,18 @@ class XPlaneReader:
             for header in read_headers(self._file.buffer, plane)
         ]
         return min(earliest, default=0) * 1000
+
+    @property
+    def start_ns(self) -> int | None:
+        """When the profile's clock is zero, in ns since 1970, where the file tells.
+
+        Profilers write times of lines either so, or counted from when they started.
+        """
+        zero = self.zero_ps // 1000
+        if zero >= _SINCE_EPOCH_NS:
+            return zero
+        times = self._profile_times()
+        return None if times is None or zero < 0 else times[0] + zero
 
     def _profile_times(self) -> tuple[int, int] | None:
         """Start and stop of the profiler in ns since the epoch, from the task's plane."""
@@ -164,26 +228,20 @@ class XPlaneReader:
         )
 
     def _lines(self) -> Columns:
-        names: list[str] = []
-        starts: list[npt.NDArray[Any]] = [np.zeros(0, np.int64)]
+        facts = [
+            self._line_facts.get(plane.index) or read_line_facts(self._file.buffer, plane)
+            for plane in self._outline.planes
+        ]
         counts = [len(plane.lines) for plane in self._outline.planes]
-        native: list[npt.NDArray[Any]] = [np.zeros(0, np.int64)]
-        buffer, plan = self._file.buffer, _line_plan("id", "name", "display_name", "timestamp_ns")
-        for plane in self._outline.planes:
-            table = decode(buffer, plan, plane.lines)[""]
-            own, shown = table.spans("name").texts(buffer), table.spans("display_name")
-            names += [d or n for d, n in zip(shown.texts(buffer), own, strict=True)]
-            starts.append(table.array("timestamp_ns").astype(np.int64))
-            native.append(table.array("id"))
-        with np.errstate(over="ignore"):
-            start_ps = np.concatenate(starts) * 1000 - np.int64(self.zero_ps)
+        every = [fact for some in facts for fact in some]
+        zero = self.zero_ps
         return Columns(
             {
                 "line_id": np.arange(sum(counts), dtype=np.int64),
                 "plane_id": np.repeat(np.arange(len(counts), dtype=np.int64), counts),
-                "name": Names.encode(names),
-                "start_ps": start_ps,
-                "native_id": np.concatenate(native, dtype=np.int64),
+                "name": Names.encode([fact.name for fact in every]),
+                "start_ps": _wrapped([fact.timestamp_ns * 1000 - zero for fact in every]),
+                "native_id": np.array([fact.native_id for fact in every], np.int64),
             }
         )
 
@@ -200,28 +258,43 @@ class XPlaneReader:
                 self._grouping[everything] = self._group(everything=everything, prune=False)
         return self._grouping[everything]
 
-    def _group(self, *, everything: bool, prune: bool) -> tuple[Grouping, list[GroupedPlane]]:
+    def _group(
+        self, *, everything: bool, prune: bool, events: list[PlaneEvents] | None = None
+    ) -> tuple[Grouping, list[GroupedPlane]]:
+        """Read the planes and group their nodes.
+
+        ``events`` gets the events of every plane; the memory records are then left for those who
+        ask for them, who seldom are the same.
+        """
         rewrite, assign = needs_grouping(self._outline.planes)
         planes, first = [], 0
         memory: tuple[PlanePass, int] | None = None
         for plane in self._outline.planes:
             is_host = plane is self._outline.host_plane
-            if not (is_host or _takes_part(plane, everything=everything)):
+            takes_part = is_host or _takes_part(plane, everything=everything)
+            if not takes_part and events is None:
                 continue
-            if plane.is_tpu:
+            if plane.is_tpu and takes_part:
                 tpu = read_tpu_plane(self._file.buffer, plane, rewrite=rewrite)
                 planes.append(GroupedPlane.of_tpu(plane, first, tpu))
                 self._damage.setdefault(plane.index, tpu.damage)
+                kept, stats = tpu.kept, tpu.stats
             else:
                 found = PlanePass(
-                    self._file.buffer, plane, want_memory=is_host, rewrite=rewrite, prune=prune,
+                    self._file.buffer, plane, want_memory=is_host and events is None,
+                    rewrite=rewrite, prune=prune, keep=events is not None,
                     release=self._file.release,
                 )  # fmt: skip
-                planes.append(GroupedPlane.of_pass(plane, first, found))
                 self._damage.setdefault(plane.index, found.damage)
-                if is_host:
+                kept, stats = found.kept_lines(), found.kept_stats()
+                self._line_facts[plane.index] = found.line_facts
+                if takes_part:
+                    planes.append(GroupedPlane.of_pass(plane, first, found))
+                if is_host and events is None:
                     memory = found, first
-            first += planes[-1].nodes
+            if events is not None:
+                events.append(PlaneEvents(plane, kept, stats, planes[-1] if takes_part else None))
+            first += planes[-1].nodes if takes_part else 0
         grouping = group(self._file.buffer, planes, first, assign=assign)
         if memory is not None and self._memory is None:
             found, at = memory
@@ -246,8 +319,9 @@ class XPlaneReader:
         return records.allocator_events(self.zero_ps)
 
     def _steps(self) -> Columns:
-        has_tpu = any(plane.is_tpu for plane in self._outline.planes)
-        steps = sorted(self._grouped(everything=has_tpu)[0].steps, key=lambda s: s.step_id)
+        # The steps are the same either way; that all events have been grouped may be known.
+        everything = True in self._grouping or any(p.is_tpu for p in self._outline.planes)
+        steps = sorted(self._grouped(everything=everything)[0].steps, key=lambda s: s.step_id)
         zero = self.zero_ps
         return Columns(
             {
@@ -260,19 +334,18 @@ class XPlaneReader:
 
     @cached_property
     def _event_tables(self) -> EventTables:
-        grouping, planes = self._grouped(everything=True)
-        rewrite = needs_grouping(self._outline.planes)[0]
-        tables = EventTables(self._file, self._outline, grouping, planes, rewrite=rewrite)
-        for plane, damage in tables.damage.items():
-            self._damage.setdefault(plane, damage)
-        return tables
+        events: list[PlaneEvents] = []
+        self._grouping[True] = self._group(everything=True, prune=False, events=events)
+        return EventTables(self._outline, events, self._grouping[True][0], self.zero_ps)
 
     def _events(self, columns: AbstractSet[str] | None) -> Columns:
         if columns is not None and columns <= PLAIN and "_event_tables" not in vars(self):
-            return self._noting(
-                *read_plain_events(self._file, self._outline, self.zero_ps, columns)
+            found, damage, facts = read_plain_events(
+                self._file, self._outline, self.zero_ps, columns
             )
-        return self._event_tables.events(self.zero_ps)
+            self._line_facts.update(facts)
+            return self._noting(found, damage)
+        return self._event_tables.events(columns)
 
     def _noting(self, columns: Columns, damage: dict[int, Damage]) -> Columns:
         for plane, harm in damage.items():
@@ -318,10 +391,6 @@ class XPlaneReader:
             ):
                 for text in texts:
                     warnings.add(kind, " ".join(text.split()))
-
-
-def _line_plan(*paths: str) -> Plan:
-    return Plan(schema.descriptor("tensorflow.profiler.XLine"), paths)
 
 
 def _wrapped(values: list[int]) -> npt.NDArray[Any]:

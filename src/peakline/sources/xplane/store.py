@@ -16,6 +16,20 @@ NUMBER_ROWS = 9
 
 # Groups of arrays of equal length: name, dtype, rows (0: one-dimensional).
 _GROUPS: dict[str, tuple[tuple[str, str, int], ...]] = {
+    "event": (
+        ("event_begin", "int64", 0),
+        ("event_length", "int64", 0),
+        ("event_place", "int32", 0),
+        ("event_case", "uint8", 0),
+    ),
+    "owner": (("owner_node", "int32", 0),),
+    "stat": (
+        ("stat_event", "int64", 0),
+        ("stat_number", "int64", 0),
+        ("stat_case", "uint8", 0),
+        ("stat_bits", "int64", 0),
+        ("stat_length", "int32", 0),
+    ),
     "node": (("node_kind", "uint8", 0), ("node_parent", "int32", 0)),
     "root": (
         ("root_node", "int32", 0),
@@ -49,7 +63,12 @@ _GROUPS: dict[str, tuple[tuple[str, str, int], ...]] = {
 
 @dataclass
 class Found:
-    """Nodes, roots, ends of contexts, attributes and memory records of one plane.
+    """Nodes, roots, ends of contexts, attributes and memory records of one plane; and, where they
+    are kept, its events with some of their stats.
+
+    ``event_place`` is the place of an event's metadata among the plane's (see `places_of`);
+    ``owner_node`` is n for the node n itself, -2 - n for an event inside of it, else -1.
+    ``stat_event`` is the number of the event in the plane, ``stat_number`` the stat's id.
 
     Every array has room for more rows than are used; ``used`` counts the rows by group. Fresh rows
     are zero. Nodes are numbered from 0 within the plane.

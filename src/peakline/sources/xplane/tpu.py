@@ -16,8 +16,7 @@ import numpy.typing as npt
 from peakline.sources.xplane.attributes import Attributes
 from peakline.sources.xplane.contexts import Ends
 from peakline.sources.xplane.forest_kernels import enclosing_step, overlapping_group
-from peakline.sources.xplane.line import LineEvents
-from peakline.sources.xplane.lines import PlanePass
+from peakline.sources.xplane.lines import KeptLine, PlanePass
 from peakline.sources.xplane.names import (
     NO_GROUP,
     TPU_MODULE_LINES,
@@ -27,22 +26,32 @@ from peakline.sources.xplane.names import (
     tensor_core,
 )
 from peakline.sources.xplane.outline import PlaneOutline
+from peakline.sources.xplane.stat_rows import StatRows
 from peakline.wire import Buffer, Damage
 
-__all__ = ["TimedLine", "TpuPlane", "overlap_groups", "read_tpu_plane"]
+__all__ = ["TimedLine", "TpuPlane", "overlap_groups", "read_tpu_plane", "timed"]
 
 _Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class TimedLine:
-    """Events of one line: begin and end absolute in ps, unsigned; node -1 for none."""
+    """Events of one line: begin and end absolute in ps, unsigned; node -1 for none.
+
+    ``place`` is the place of an event's metadata among the plane's.
+    """
 
     name: str
     begin: _Array
     end: _Array
-    metadata: _Array
+    place: _Array
     node: _Array
+
+
+def timed(line: KeptLine) -> TimedLine:
+    """The events of one line as grouping by overlap wants them."""
+    begin, end = line.span()
+    return TimedLine(line.header.name, begin, end, line.place, np.maximum(line.owner, -1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +71,9 @@ class TpuPlane:
     producers: Ends
     consumers: Ends
     damage: Damage
+    kept: list[KeptLine]
+    """The events of the lines that have any, and some of their stats."""
+    stats: StatRows
 
     @property
     def is_tensor_core(self) -> bool:
@@ -77,7 +89,8 @@ class TpuPlane:
         """Event name, begin, length and line name of a step."""
         line = self.lines[self.guide]
         begin, end = int(line.begin[number]), int(line.end[number])
-        name = self.plane.event_names.get(int(line.metadata[number]), "")
+        place = int(line.place[number])
+        name = self.plane.event_names[sorted(self.plane.event_names)[place]] if place >= 0 else ""
         return name, begin, (end - begin) % 2**64, line.name
 
     def event_groups(self, step_groups: _Array, *, assigned: bool) -> list[_Array]:
@@ -100,25 +113,11 @@ class TpuPlane:
 
 def read_tpu_plane(buffer: Buffer, plane: PlaneOutline, *, rewrite: bool) -> TpuPlane:
     """Read the plane ``plane`` of a TPU."""
-    seen: dict[int, LineEvents] = {}
-
-    def keep(events: LineEvents) -> None:
-        seen[events.line - plane.first_line] = events
-
-    got = PlanePass(buffer, plane, want_memory=False, rewrite=rewrite, own_ends=True, on_line=keep)
-    lines = []
-    for number, header in enumerate(got.headers):
-        events = seen.get(number)
-        if events is None:
-            none = np.zeros(0, np.int64)
-            lines.append(
-                TimedLine(header.name, none.view(np.uint64), none.view(np.uint64), none, none)
-            )
-            continue
-        base = np.uint64(events.timestamp_ns * 1000 % 2**64)
-        begin = events.begin.view(np.uint64) + base
-        end = begin + events.length.view(np.uint64)
-        lines.append(TimedLine(header.name, begin, end, events.metadata, events.node))
+    got = PlanePass(buffer, plane, want_memory=False, rewrite=rewrite, own_ends=True, keep=True)
+    none, nobody = np.zeros(0, np.uint64), np.zeros(0, np.int32)
+    lines = [TimedLine(header.name, none, none, nobody, nobody) for header in got.headers]
+    for line in got.kept_lines():
+        lines[line.number] = timed(line)
     is_core = tensor_core(plane.name) is not None or is_sparse_core(plane.name)
     guide = _grouping_line(lines) if is_core else -1
     own = Attributes.of(got.found)
@@ -135,8 +134,9 @@ def read_tpu_plane(buffer: Buffer, plane: PlaneOutline, *, rewrite: bool) -> Tpu
         return Ends(nodes[nodes >= 0], got.found.get(f"{side}_key")[nodes >= 0])
 
     return TpuPlane(
-        plane, guide, lines, own, attrs, kinds, ends("producer"), ends("consumer"), got.damage
-    )
+        plane, guide, lines, own, attrs, kinds, ends("producer"), ends("consumer"), got.damage,
+        got.kept_lines(), got.kept_stats(),
+    )  # fmt: skip
 
 
 def _steps_of_nodes(lines: list[TimedLine], guide: int, nodes: int) -> tuple[_Array, _Array]:

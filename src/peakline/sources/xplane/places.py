@@ -1,0 +1,57 @@
+"""What an event is by number: its metadata's place in the plane, its type, its name's code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.profile.columns import Names
+from peakline.sources.xplane.outline import Outline, PlaneOutline
+
+__all__ = ["names_of_types", "places_of", "type_bases"]
+
+_Array = npt.NDArray[Any]
+_MOST_IDS = 1 << 22
+
+
+def type_bases(outline: Outline) -> npt.NDArray[np.int64]:
+    """The first ``type_id`` of every plane, and the end of the last.
+
+    Types are numbered by plane, and within one in the order of their metadata's ids.
+    """
+    counts = [0, *(len(plane.event_names) for plane in outline.planes)]
+    return np.cumsum(counts)
+
+
+def names_of_types(types: npt.NDArray[np.int32], outline: Outline) -> Names:
+    """The names of events by the row of their type; one whose type is -1 has the empty name."""
+    names: dict[str, int] = {}
+    codes = [
+        names.setdefault(plane.event_names[number], len(names))
+        for plane in outline.planes
+        for number in sorted(plane.event_names)
+    ]
+    unknown = -1
+    if types.size and int(types.min()) < 0:
+        unknown = names.setdefault("", len(names))
+    table = np.array([*codes, unknown], np.int32)
+    return Names(table[types], list(names))
+
+
+def places_of(metadata: _Array, plane: PlaneOutline) -> npt.NDArray[np.int32]:
+    """The place of each metadata id among the plane's, in order; -1 for one it does not have."""
+    ids = np.array(sorted(plane.event_names), np.int64)
+    if ids.size and ids[0] >= 0 and ids[-1] < _MOST_IDS:
+        table = np.full(int(ids[-1]) + 2, -1, np.int32)
+        table[ids] = np.arange(ids.size, dtype=np.int32)
+        last = np.uint64(table.size - 1)
+        found: npt.NDArray[np.int32] = table[
+            np.minimum(metadata.astype(np.uint64, copy=False), last).view(np.int64)
+        ]
+        return found
+    if not ids.size:
+        return np.full(metadata.size, -1, np.int32)
+    at = np.minimum(np.searchsorted(ids, metadata), ids.size - 1)
+    return np.where(ids[at] == metadata, at, -1).astype(np.int32)
