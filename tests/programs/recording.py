@@ -97,6 +97,11 @@ class Recording:
         }
         json.dump(truth, sys.stdout)
 
+    def tell_time(self, fault: dict[str, Any], *, healthy: bool) -> None:
+        """Print the truth of a program whose fault is one of time; the twin has none."""
+        truth = {"steps": len(self._names), "faults": [] if healthy else [fault]}
+        json.dump(truth, sys.stdout)
+
 
 def with_neutral_host(space: bytes) -> bytes:
     """An XSpace with another host name: field 4 of the message, ``hostnames``, and no other."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,11 +121,29 @@ def _snapshots(profile: Profile) -> Columns:
     return snapshots_of(profile.columns("allocator_events"))
 
 
+def _timing(module: str) -> Callable[[Profile], Columns]:
+    """The table that ``columns_of`` of a module of `peakline.analysis.timing` makes."""
+
+    def make(profile: Profile) -> Columns:
+        found = import_module(f"peakline.analysis.timing.{module}")
+        columns: Columns = found.columns_of(profile)
+        return columns
+
+    return make
+
+
+_RAN = ("events", "op_runs")
 DERIVED: Mapping[str, Derivation] = {
     "buffers": Derivation(("allocator_events",), _buffers),
     "allocator_events": Derivation(("buffers",), _events),
     # An XSpace has its own, read by upstream's rules; without host threads it has none.
     "memory_snapshots": Derivation(("allocator_events",), _snapshots, frozenset({"xplane"})),
+    "step_breakdown": Derivation(("steps",), _timing("breakdown"), one_of=_RAN),
+    "device_time": Derivation((), _timing("devices"), one_of=_RAN),
+    "thread_time": Derivation((), _timing("threads"), one_of=_RAN),
+    "op_stats": Derivation((), _timing("ops"), one_of=_RAN),
+    "kernels": Derivation(("events",), _timing("kernel_stats")),
+    "input_pipeline": Derivation(("events",), _timing("input_pipeline")),
 }
 """What `peakline.open` gives every profile: a format that tells only buffers gets its events, one
 that tells only events its buffers, and either the snapshots of the memory_profile tool."""

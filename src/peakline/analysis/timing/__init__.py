@@ -1,0 +1,1 @@
+"""Where time goes: nesting, self time, steps, ops, waits, the critical path."""

@@ -1,0 +1,243 @@
+"""What every event of a trace does: one small number per event, decided once per distinct name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.analysis.timing.activity_names import (
+    Activity,
+    category_activity,
+    copy_of,
+    device_activity,
+    host_activity,
+    tells_no_direction,
+)
+from peakline.analysis.timing.device_lines import devices_of
+from peakline.analysis.timing.trace import HOST, Trace, TraceLine, trace_of
+
+if TYPE_CHECKING:
+    from peakline.profile import Profile
+    from peakline.profile.columns import Names
+
+__all__ = ["Activity", "activity_of", "is_xla_line"]
+
+_Array = npt.NDArray[Any]
+_RUNTIME = (
+    "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "xpu_runtime",
+    "xpu_driver", "mtia_runtime", "privateuse1_runtime", "privateuse1_driver",
+)  # fmt: skip
+_NO_WORK = (
+    "gpu_user_annotation", "cuda_sync", "overhead", "cuda_profiler_range", "ac2g", "trace",
+    "fwdbwd", "cpu_instant_event", "async_cpu_op",
+)  # fmt: skip
+"""Categories of PyTorch's traces that tell of no work of their line."""
+_THUNKS = "ThunkExecutor::Execute"
+"""What XLA's runtime for CPUs traces wherever it runs a program."""
+_CORRELATION = frozenset(("correlation_id", "correlation"))
+
+
+def activity_of(profile: Profile) -> npt.NDArray[np.uint8]:
+    """An `Activity` for every event of ``trace_of(profile)``.
+
+    Decided by where the event lies (a device's streams or ops, a host's thread) and by its name,
+    its category (PyTorch), its ``hlo_category`` (TPU), or the kind and label of an execution
+    (StepStats). Made once per profile. Raises InputError when the profile cannot be read.
+    """
+    return profile.keep("activity", lambda: _activity(profile, trace_of(profile)))
+
+
+def is_xla_line(line: TraceLine) -> bool:
+    """Whether a host's thread is one on which XLA runs compiled programs for the CPU."""
+    return line.name.startswith("tf_XLA")
+
+
+def _activity(profile: Profile, trace: Trace) -> npt.NDArray[np.uint8]:
+    found = np.zeros(trace.size, np.uint8)
+    if not trace.size:
+        return found
+    on_host = _Table(trace.name, host_activity)
+    on_device = _Table(trace.name, device_activity)
+    of_devices = [(device, place) for device in devices_of(profile) for place, _ in device.lines]
+    for _, place in of_devices:
+        events = trace.lines[place].events
+        found[events] = on_device.of(events)
+    for line in trace.lines_on(HOST):
+        events = line.events
+        if line.name.startswith("tf_data"):
+            found[events] = Activity.INPUT_WORK
+        elif "ompiler" in line.name or "codegen" in line.name:
+            found[events] = Activity.COMPILE
+        else:
+            found[events] = on_host.of(events)
+            if is_xla_line(line):
+                part = found[events]
+                part[part == Activity.HOST] = Activity.HOST_OP
+    if trace.source == "op_runs":
+        _refine_runs(profile, trace, found, [place for _, place in of_devices])
+        return found
+    if profile.format == "chrome_trace":
+        _refine_categories(profile, trace, found)
+    if any(device.is_tpu for device, _ in of_devices):
+        _refine_tpu(profile, trace, found, [place for dev, place in of_devices if dev.is_tpu])
+    if trace.name.code_of(_THUNKS) >= 0:
+        _refine_thunks(profile, trace, found)
+    if any(tells_no_direction(name) for name in trace.name.values):
+        _refine_copies(profile, trace, found, [place for _, place in of_devices])
+    return found
+
+
+class _Table:
+    """An activity per distinct name, made for the names that are asked for."""
+
+    def __init__(self, names: Names, decide: Callable[[str], Activity]) -> None:
+        self._names, self._decide = names, decide
+        self._known = np.zeros(len(names.values) + 1, np.bool_)
+        self._known[-1] = True
+        self._table = np.zeros(self._known.size, np.uint8)
+
+    def of(self, events: slice) -> npt.NDArray[np.uint8]:
+        """The activity of each of ``events``, by its name."""
+        codes = self._names.codes[events]
+        if not self._known.all():
+            used = np.zeros(self._known.size, np.bool_)
+            used[codes] = True
+            for code in np.flatnonzero(used & ~self._known).tolist():
+                self._table[code] = self._decide(self._names.values[code])
+            self._known |= used
+        return self._table[codes]
+
+
+def _refine_categories(profile: Profile, trace: Trace, found: npt.NDArray[np.uint8]) -> None:
+    """PyTorch's categories say which events are calls of the driver, and which are no work."""
+    category = profile.columns("events", frozenset(("category",))).names("category")
+    if not category.values:
+        return
+    codes = category.codes if trace.row is None else category.codes[trace.row]
+    lower = [value.lower() for value in category.values]
+    no_work = np.array([*(value in _NO_WORK for value in lower), False])
+    found[no_work[codes]] = Activity.NOTHING
+    runtime = np.array([*(value in _RUNTIME for value in lower), False])
+    found[runtime[codes] & (found == Activity.HOST_OP)] = Activity.HOST
+    annotation = np.array([*(value == "user_annotation" for value in lower), False])
+    # What a program calls a stretch of its own code says nothing of what it does there.
+    found[annotation[codes] & (found != Activity.INPUT_WAIT)] = Activity.NOTHING
+    op = np.array([*(value == "cpu_op" for value in lower), False])
+    found[op[codes] & (found == Activity.HOST)] = Activity.HOST_OP
+
+
+def _refine_tpu(
+    profile: Profile, trace: Trace, found: npt.NDArray[np.uint8], places: list[int]
+) -> None:
+    """The compiler tells the category of every op of a TPU; a name only its opcode."""
+    if "event_type_stats" not in profile.tables:
+        return
+    stats = profile.columns("event_type_stats")
+    rows = np.flatnonzero(stats.names("name").codes == stats.names("name").code_of("hlo_category"))
+    if not rows.size:
+        return
+    kinds = profile.columns("event_types", frozenset(("type_id", "name")))
+    category = dict(zip(
+        stats.array("type_id")[rows].tolist(),
+        stats.names("value").take(rows).to_list(),
+        strict=True,
+    ))  # fmt: skip
+    names = kinds.names("name")
+    table = np.zeros(kinds.rows + 1, np.uint8)
+    for row, type_id in enumerate(kinds.array("type_id").tolist()):
+        told = category.get(type_id)
+        if told:
+            table[row] = category_activity(told, names[row] or "")
+    events = profile.columns("events", frozenset(("type_id",)))
+    type_id, is_known = events.array("type_id"), events.is_valid("type_id")
+    for place in places:
+        part = trace.lines[place].events
+        rows = trace.rows(part)
+        told_of = table[np.where(is_known[rows], type_id[rows], kinds.rows)]
+        found[part] = np.where(told_of > 0, told_of, found[part])
+
+
+def _refine_thunks(profile: Profile, trace: Trace, found: npt.NDArray[np.uint8]) -> None:
+    """A small program runs on the thread that calls it: its ops are known by ``hlo_op``."""
+    stats = profile.typed_stats(frozenset(("hlo_op",)))
+    if not stats.rows:
+        return
+    places = trace.places(stats.array("event_id"))
+    places = places[places >= 0]
+    on_host = np.zeros(trace.size, np.bool_)
+    for line in trace.lines_on(HOST):
+        on_host[line.events] = True
+    places = places[on_host[places]]
+    places = places[found[places] == Activity.HOST]
+    communicates = np.zeros(len(trace.name.values) + 1, np.bool_)
+    for code in np.unique(trace.name.codes[places]).tolist():
+        communicates[code] = device_activity(trace.name.values[code]) == Activity.COMMUNICATION
+    found[places] = np.where(
+        communicates[trace.name.codes[places]], Activity.COMMUNICATION, Activity.HOST_OP
+    )
+
+
+def _refine_copies(
+    profile: Profile, trace: Trace, found: npt.NDArray[np.uint8], places: list[int]
+) -> None:
+    """ROCm's copies by kernel do not tell where to: what launched them (by correlation) does."""
+    stats = profile.typed_stats(_CORRELATION)
+    number, event = stats.array("integer"), trace.places(stats.array("event_id"))
+    known = stats.is_valid("integer") & (event >= 0)
+    number, event = number[known], event[known]
+    values = trace.name.values
+    unsaid = np.array([*map(tells_no_direction, values), False])
+    told = np.array([*(int(copy_of(name) or 0) for name in values), 0], np.uint8)
+    told[unsaid] = 0
+    codes = trace.name.codes[event]
+    on_device = np.zeros(trace.size, np.bool_)
+    for place in places:
+        on_device[trace.lines[place].events] = True
+    copies = np.flatnonzero(unsaid[codes] & on_device[event])
+    calls = np.flatnonzero((told[codes] > 0) & ~on_device[event])
+    if not copies.size or not calls.size:
+        return
+    calls = calls[np.argsort(number[calls], kind="stable")]
+    at = np.minimum(np.searchsorted(number[calls], number[copies]), calls.size - 1)
+    same = number[calls][at] == number[copies]
+    found[event[copies[same]]] = told[codes[calls[at[same]]]]
+
+
+def _refine_runs(
+    profile: Profile, trace: Trace, found: npt.NDArray[np.uint8], places: list[int]
+) -> None:
+    """Executions of ops: their kind, type and label tell what the name of the node does not."""
+    wanted = frozenset(("kind", "op_type", "label"))
+    runs = profile.columns("op_runs", wanted)
+    rows = trace.rows(slice(None))
+    kind, op_type, label = (runs.names(name).take(rows) for name in ("kind", "op_type", "label"))
+    typed = _by_value(op_type, lambda text: host_activity(f"x:{text}"))
+    plain = np.isin(found, (Activity.HOST, Activity.HOST_OP, Activity.NOTHING))
+    on_device = np.zeros(trace.size, np.bool_)
+    for place in places:
+        on_device[trace.lines[place].events] = True
+    found[:] = np.where(plain & ~on_device, np.where(typed > 0, typed, Activity.HOST_OP), found)
+    device_plane = np.array([plane.kind != HOST for plane in trace.planes], np.bool_)
+    for line in trace.lines:
+        if device_plane[line.plane] and not on_device[line.first : line.last].all():
+            found[line.events] = Activity.LAUNCH
+    for line in (trace.lines[place] for place in places):
+        copied = copy_of(trace.planes[line.plane].name.rpartition("<")[2].rstrip(">"))
+        if copied is not None:
+            found[line.events] = copied
+    copied_by = _by_value(label, lambda text: copy_of(text) or Activity.NOTHING)
+    found[:] = np.where(on_device & (copied_by > 0), copied_by, found)
+    found[kind.codes == kind.code_of("sync")] = Activity.WAIT
+    found[kind.codes == kind.code_of("rpc")] = Activity.COMMUNICATION
+
+
+def _by_value(names: Names, decide: Callable[[str], Activity]) -> npt.NDArray[np.uint8]:
+    """``decide`` of every row's text, 0 for null."""
+    table = np.zeros(len(names.values) + 1, np.uint8)
+    for code in np.unique(names.codes).tolist():
+        if code >= 0:
+            table[code] = decide(names.values[code])
+    return table[names.codes]

@@ -1,0 +1,295 @@
+"""Names of events and what they mean: the words of the runtimes, one list per kind of line.
+
+The names are those that TensorFlow, XLA, JAX, PyTorch, CUDA and ROCm give what they trace; see
+docs/steps.md for what is counted as what.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+__all__ = [
+    "Activity",
+    "category_activity",
+    "collective_in",
+    "copy_of",
+    "device_activity",
+    "host_activity",
+    "is_marker",
+    "kind_of_collective",
+    "tells_no_direction",
+]
+
+
+class Activity(IntEnum):
+    """What an event says is going on.
+
+    NOTHING explains nothing by itself: a step's marker, an annotation of a device's line, an
+    instant, a line that repeats what others tell.
+    """
+
+    NOTHING = 0
+    COMPUTE = 1
+    """A device computes."""
+    COMMUNICATION = 2
+    """A collective, or a message of one device or host to another."""
+    DEVICE_TO_DEVICE = 3
+    DEVICE_TO_HOST = 4
+    HOST_TO_DEVICE = 5
+    INPUT_WAIT = 6
+    """A training loop asks for its next batch, or a device for its next infeed."""
+    INPUT_WORK = 7
+    """An input pipeline works, on whatever thread."""
+    COMPILE = 8
+    """A program is traced, lowered or compiled."""
+    LAUNCH = 9
+    """Work is handed to a device, or to a runtime."""
+    WAIT = 10
+    """A host thread waits for a device or another thread, or sleeps."""
+    HOST_OP = 11
+    """An op or a compiled program runs on the host."""
+    HOST = 12
+    """Anything else that a host does."""
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    # Names are the file's and can be long: what is unbounded is anchored and looked at once (an
+    # atomic group), so that the time grows with the length and not with its square.
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+
+
+_COLLECTIVE = re.compile(
+    r"(?i)(?P<reduce_scatter>reduce[-_ ]?scatter)"
+    r"|(?P<all_reduce>all[-_ ]?reduce|cross_device_reduce)"
+    r"|(?P<all_gather>all[-_ ]?gather)|(?P<all_to_all>all[-_ ]?to[-_ ]?all|alltoall)"
+    r"|(?P<collective_permute>collective[-_ ]?permute)|(?P<send_recv>send[-_ ]?recv|p2p)"
+    r"|(?P<broadcast>broadcast)"
+)
+"""Kinds of collective, in the words of XLA's opcodes, NCCL's kernels and PyTorch's records."""
+
+_JAX_COLLECTIVE = {
+    "psum": "all-reduce",
+    "pmax": "all-reduce",
+    "pmin": "all-reduce",
+    "pmean": "all-reduce",
+    "psum_scatter": "reduce-scatter",
+    "ppermute": "collective-permute",
+    "all_gather": "all-gather",
+    "all_to_all": "all-to-all",
+}
+_JAX = re.compile(rf"%?({'|'.join(_JAX_COLLECTIVE)})(?:_invariant)?(?:\.\d+)?(?: = .*)?")
+_LIBRARY = re.compile(r"(?i)^(?:void )?(?:n|r|ms|one)ccl|nvshmem|rccl_|mscclKernel")
+_HLO = re.compile(r"^%?([A-Za-z][A-Za-z-]*?)(-start|-done)?(?:\.\d+)*(?: = .*)?$", re.DOTALL)
+"""The opcode that an instruction is named after, and which end of an asynchronous one it is."""
+_HLO_COLLECTIVE = frozenset(
+    (
+        "all-reduce",
+        "all-gather",
+        "all-to-all",
+        "ragged-all-to-all",
+        "reduce-scatter",
+        "collective-permute",
+        "collective-broadcast",
+        "send",
+        "recv",
+    )
+)
+_BACKEND = re.compile(r"^(?:gloo|mpi|ucc):")
+_TENSORFLOW_COLLECTIVE = {
+    "CollectiveReduceScatter": "reduce-scatter",
+    "CollectiveReduce": "all-reduce",
+    "AllReduce": "all-reduce",
+    "CollectiveGather": "all-gather",
+    "CollectiveAllToAll": "all-to-all",
+    "CollectiveBcast": "broadcast",
+    "Recv": "send-recv",
+    "Send": "send-recv",
+}
+"""What TensorFlow's ops are, by a part of their types."""
+_OWN_KERNEL = _any(
+    r"cross_device_reduce", r"(?:one|two)_?shot_?all_?reduce", r"multimem_(?:all|one_shot)"
+)
+_COPY = re.compile(
+    r"(?i)^(?:cu|cuda|hip)?(?:memcpy|copy)[ _]?(host|h|device|d|a|p(?:eer)?)[ _]?(?:2|to|->)[ _]?"
+    r"(host|h|device|d|a|p(?:eer)?)(?![a-z])|^(?:cu|cuda|hip)?memcpy([hdap])to([hdap])"
+)
+_COPY_ANYHOW = re.compile(r"(?i)^(?:cu|cuda|hip)?memcpy|^__amd_rocclr_copyBuffer")
+_MARKER = re.compile(
+    r"ProfilerStep#\d+|(?:train|test|TraceContext)(?: \d+)?|PyTorch Profiler.*|Iteration Start.*"
+    r"|Record Window End"
+)
+_SILENT = _any(
+    r"^ThreadpoolListener::", r"^Memory(?:Allocation|Deallocation)$", r"^end: ",
+    r"^SlinkyThreadPool::Await", r"^(?:tf_)?ThreadpoolListener",
+)  # fmt: skip
+_INPUT_WAIT = _any(
+    r"^IteratorGetNext", r":(?:IteratorGetNext(?:Sync|AsOptional)?|QueueDequeue\w*)$",
+    r"^enumerate\(DataLoader\)", r"DataLoaderIter\.__next__", r"^\[?DataLoader.*next",
+    r"(?:[dD]ata_?[lL]oader|iterator_ops|data_iterator|\b(?>\w*?prefetch)\w*+|dataset_iterator)\.py"
+    r"(?:\(\d+\)|:\d+):? (?:__next__|_next_data|get_next|next)$",
+)  # fmt: skip
+_INPUT_WORK = _any(
+    r"^Iterator::", r"^MakeIterator::", r"^InstantiatedCapturedFunction::",
+    r"^(?:Prefetch|ParallelMap|ParallelInterleave|MapAndBatch|ParallelBatch|Shuffle)\w*"
+    r"(?:Produce|Consume)",
+)  # fmt: skip
+_COMPILE = _any(
+    r"backend_compile", r"(?s:^(?>.*Compiler::)(?!.*Await))", r"JitCompiler",
+    r"(?i:\bcompile_and_load\b)",
+    r"^(?:XLA::TPU|LSRAv2|HLO passes|DCE$)", r"HloPassPipeline|RunHloPasses|RunBackend",
+    r"Client::Compile|::CompileToExecutable|^XlaCompile|LocalLaunchBase::Compile|^Codegen$",
+    r"trace_to_jaxpr|jaxpr_to_mlir|lower_sharding_computation|lower_jaxpr|lower_parallel_callable",
+    r"GraphOptimizationPass|OptimizeFunctionGraph|MetaOptimizer|InstantiateFunction"
+    r"|FunctionInstantiate|^tf\.function-graph_building$",
+    r"torch/_(?:dynamo/convert_frame|inductor/(?:compile_fx|codecache|async_compile))\.py",
+    r"_dynamo\.convert_frame|compile_fx|inductor_codecache|(?is:^(?>.*?triton).*compile)",
+    r"^ptxas|nvJitLink|cu(?:ModuleLoad|LinkComplete|LibraryLoad)|hipModuleLoad|cudaModuleLoad",
+    r"[aA]utotun(?:e|ing)",
+)  # fmt: skip
+_WAIT = _any(
+    r"(?i:synchroni[sz]e)", r"\bblock_until_ready\b|BlockHostUntil|BlockUntil|\bAwait\b|::Wait\b",
+    r"^Wait(?: |:|$)|\(wait for completion\)|^Acquire semaphore|dependency-wait",
+    r"^np\.asarray\(jax\.Array\)", r"^EagerLocalExecute: __(?:inference|forward|backward)_",
+    r"<built-in (?:method|function) (?:_?\w*sleep|acquire|wait|select|poll|join|run_backward)\b",
+    r"^\$?(?:time|threading|queue|selectors|socket)\.py.* (?:sleep|wait|join|get|select|acquire)$",
+    r"^\$(?:\S+ )?(?:sleep|acquire|wait|select|poll|join)$|\btime\.sleep\b",
+)  # fmt: skip
+_LAUNCH = _any(
+    r"^PjitFunction|^PmapFunction|LoadedExecutable(?:::|_)Execute|^ExecuteReplicated|^FunctionRun$",
+    r"::ExecuteHelper|EnqueueExecution|^GpuExecutable::|:XLA GPU module$|tpu::System::Execute$",
+    r"EnqueueProgram|ExecuteLaunch|ExecutePrepare",
+    r"^(?:cu|cuda|hip|hipExt|hsa|ze|sycl|neuron)\w*(?:Launch|Memcpy|Memset|Enqueue)",
+    r"^(?:cuda|hip|cu)Graph(?:Launch|Upload)|^nrt_execute|^XlaLaunch",
+)  # fmt: skip
+_HOST_COMMUNICATION = _any(
+    r"^Rendezvous", r"^Wait: pending_threads", r"^RecvTensor$|^SendTensor$|^gloo:|^mpi:|^ucc:",
+    r":(?:_(?:Host)?(?:Recv|Send)|RecvTensor|Collective\w+|Nccl\w+|XlaAllReduce)$",
+)  # fmt: skip
+_HOST_OP = _any(
+    r"^[A-Za-z0-9.][A-Za-z0-9_./>-]*:[A-Z_][a-zA-Z0-9_]*$", r"^ParallelFor$|^aten::|^torch::",
+    r"(?:Executor|ExecutorState)::\w*Async::Done$",
+    r"^autograd::engine::|^\w+Backward\d*$|^(?:torchvision|xformers|flash_attn|c10d?|dist)::",
+)  # fmt: skip
+_HOST_RULES = (
+    (_SILENT, Activity.NOTHING),
+    (_INPUT_WAIT, Activity.INPUT_WAIT),
+    (_INPUT_WORK, Activity.INPUT_WORK),
+    (_HOST_COMMUNICATION, Activity.COMMUNICATION),
+    (_WAIT, Activity.WAIT),
+    (_COMPILE, Activity.COMPILE),
+    (_LAUNCH, Activity.LAUNCH),
+    (_HOST_OP, Activity.HOST_OP),
+)
+
+
+def is_marker(name: str) -> bool:
+    """Whether an event called so only tells that something of a step begins and ends."""
+    return _MARKER.fullmatch(name) is not None
+
+
+def host_activity(name: str) -> Activity:
+    """What an event of a host's thread does, by its name."""
+    if is_marker(name):
+        return Activity.NOTHING
+    opcode = _HLO.match(name)
+    if _JAX.fullmatch(name) or (opcode and opcode[1] in _HLO_COLLECTIVE - {"send", "recv"}):
+        return Activity.COMMUNICATION
+    for pattern, activity in _HOST_RULES:
+        if pattern.search(name):
+            return activity
+    return Activity.HOST
+
+
+def copy_of(name: str) -> Activity | None:
+    """The direction of a copy: ``MemcpyH2D``, ``Memcpy DtoH (Device -> Pageable)``, ...
+
+    None where ``name`` is no copy's; a copy within the host's memory is none of a device, and one
+    that does not tell its direction counts as one within devices.
+    """
+    found = _COPY.match(name)
+    if found is None:
+        return Activity.DEVICE_TO_DEVICE if _COPY_ANYHOW.match(name) else None
+    source, target = (side[0].lower() for side in found.groups() if side)
+    if source == "h":
+        return Activity.NOTHING if target == "h" else Activity.HOST_TO_DEVICE
+    return Activity.DEVICE_TO_HOST if target == "h" else Activity.DEVICE_TO_DEVICE
+
+
+def tells_no_direction(name: str) -> bool:
+    """Whether the name is that of a copy that does not tell from where to where."""
+    return _COPY.match(name) is None and _COPY_ANYHOW.match(name) is not None
+
+
+def device_activity(name: str) -> Activity:
+    """What an event of a device does, by its name: a kernel, a copy, or an HLO instruction."""
+    if is_marker(name):
+        return Activity.NOTHING
+    if kind_of_collective(name) is not None:
+        return Activity.COMMUNICATION
+    copy = copy_of(name)
+    if copy is not None:
+        return copy
+    found = _HLO.match(name)
+    return (
+        Activity.COMPUTE if found is None else category_activity(found[1] + (found[2] or ""), name)
+    )
+
+
+def category_activity(category: str, name: str) -> Activity:
+    """What an op of a TPU does, by its ``hlo_category``; ``name`` is its HLO text.
+
+    A copy that runs beside the ops (``copy-start`` to ``copy-done``) is one from or to the host
+    where a layout has memory space 5, else one within the device.
+    """
+    plain = category.lower()
+    base = plain.removesuffix("-start").removesuffix("-done")
+    if base == "infeed":
+        return Activity.INPUT_WAIT
+    if base in ("outfeed", "host send"):
+        return Activity.DEVICE_TO_HOST
+    if base == "host recv":
+        return Activity.HOST_TO_DEVICE
+    if base in _HLO_COLLECTIVE or collective_in(plain) not in (None, "broadcast"):
+        return Activity.COMMUNICATION
+    if base == "copy" and plain != base:
+        return _moved(name)
+    return Activity.COMPUTE
+
+
+def _moved(name: str) -> Activity:
+    """From where to where ``(to, from, context) copy-start(...)`` moves."""
+    layouts = re.findall(r"\{([^{}]*)\}", name[name.find("copy-done(") + 1 :])
+    if "S(5)" in "".join(layouts[:1]):
+        return Activity.DEVICE_TO_HOST
+    if "S(5)" in "".join(layouts[1:2]):
+        return Activity.HOST_TO_DEVICE
+    return Activity.DEVICE_TO_DEVICE
+
+
+def kind_of_collective(name: str) -> str | None:
+    """``all-reduce``, ``all-gather``, ``barrier``, ...; None for an event that is no collective.
+
+    ``collective`` where a library's kernel does not tell which, ``send-recv`` for messages.
+    """
+    jax = _JAX.fullmatch(name)
+    if jax:
+        return _JAX_COLLECTIVE[jax[1]]
+    hlo = _HLO.match(name)
+    if hlo and hlo[1] in _HLO_COLLECTIVE:
+        return "send-recv" if hlo[1] in ("send", "recv") else hlo[1]
+    if name.startswith("barrier-cores"):
+        return "barrier"
+    if _LIBRARY.search(name) or _OWN_KERNEL.search(name) or _BACKEND.match(name):
+        return collective_in(name) or "collective"
+    if _HOST_COMMUNICATION.search(name):
+        for word, kind in _TENSORFLOW_COLLECTIVE.items():
+            if word in name:
+                return kind
+    return None
+
+
+def collective_in(text: str) -> str | None:
+    """The kind of collective that ``text`` (a kernel's name, a record's label) speaks of."""
+    found = _COLLECTIVE.search(text)
+    return found.lastgroup.replace("_", "-") if found and found.lastgroup else None

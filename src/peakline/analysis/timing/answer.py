@@ -1,0 +1,176 @@
+"""The time answer of a profile: its steps, what their time went to, and what stands out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.analysis.timing.step_facts import PARTS, StepFacts, step_facts_of
+
+if TYPE_CHECKING:
+    from peakline.analysis.findings import Finding
+    from peakline.profile import Profile
+    from peakline.profile.columns import Columns
+
+__all__ = ["NOTHING", "NO_STEPS", "NO_TIME", "StepTimes", "TimeAnswer", "answer_time"]
+
+NO_STEPS = "no_steps"
+"""The kind of the warning of a profile in which nothing tells what a step is."""
+
+NOTHING = "nothing in this profile tells what a step is"
+NO_TIME = "no time in this file"
+"""What is said of a profile that tells of no events at all: a heap, a graph, a memory log."""
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """How long steps take, over all steps of all devices; in ps.
+
+    ``count`` is the number of steps times devices: the rows of ``step_breakdown``, over which the
+    parts of the time are summed too, so that their means add up to ``mean_ps``.
+    """
+
+    count: int
+    mean_ps: int
+    deviation_ps: int
+    min_ps: int
+    median_ps: int
+    p95_ps: int
+    max_ps: int
+
+
+@dataclass(frozen=True, eq=False)
+class TimeAnswer:
+    """What ``peakline steps`` says.
+
+    ``steps`` are the steps with their parts; ``times`` is None without any. ``devices`` is the
+    table ``device_time``, without rows where the profile tells of no device. ``findings`` stand in
+    order of severity, then of what would be gained. ``nothing`` is one line for a profile without
+    steps, `NO_TIME` for one in which nothing ran. ``by_device`` are the times of each of several
+    devices.
+    """
+
+    steps: StepFacts
+    times: StepTimes | None
+    devices: Columns
+    findings: tuple[Finding, ...]
+    nothing: str = ""
+    by_device: tuple[tuple[str, StepTimes], ...] = ()
+
+    def parts(self) -> list[tuple[str, str, int, float]]:
+        """What the steps' time went to, most first: column, words, ps per step, share.
+
+        The times are means over all rows of ``step_breakdown``; they add up to the mean step.
+        """
+        count, before = max(self.steps.rows, 1), 0
+        told = []
+        for name in sorted(PARTS, key=lambda name: -self.steps.total(name)):
+            whole = self.steps.total(name)
+            if whole:
+                # What rounding leaves goes to the next part, so that nothing is lost.
+                each = (before + whole) // count - before // count
+                told.append((name, PARTS[name], each, self.steps.share(name)))
+            before += whole
+        return told
+
+    def as_json(self) -> dict[str, object]:
+        """What ``peakline steps --json`` prints besides the profile and its warnings."""
+        facts = self.steps
+        rows, ids = facts.slow_rows(), facts.part("step_id")
+        every = np.arange(facts.rows)
+        is_slow = np.isin(every, rows) if facts.is_apart else np.isin(ids, ids[rows])
+        in_time = np.argsort(facts.part("start_ps"), kind="stable")
+        slow = is_slow[in_time].tolist()
+        return {
+            "times": None if self.times is None else vars(self.times),
+            "times_by_device": [
+                {"device": device} | vars(times) for device, times in self.by_device
+            ],
+            "parts": [
+                {"part": name.removesuffix("_ps"), "per_step_ps": each, "share": share}
+                for name, _, each, share in self.parts()
+            ],
+            "devices": self.devices.to_pylist(),
+            "steps": [
+                {**row, "is_slow": told}
+                for row, told in zip(facts.table.take(in_time).to_pylist(), slow, strict=True)
+            ],
+            "findings": [finding.as_json() for finding in self.findings],
+        }
+
+
+def answer_time(profile: Profile) -> TimeAnswer:
+    """The steps of ``profile``, what their time went to, and what stands out.
+
+    A profile without steps has an answer without them, which says so in ``nothing`` and is
+    counted, as `NO_STEPS`, in ``profile.warnings`` where something ran at all. Raises InputError
+    when the profile cannot be read.
+    """
+    answer: TimeAnswer = profile.keep("time_answer", lambda: _answer(profile))
+    if answer.nothing == NOTHING and answer.devices.rows:
+        profile.warn(NO_STEPS, answer.nothing, once=True)
+    return answer
+
+
+def _answer(profile: Profile) -> TimeAnswer:
+    from peakline.analysis.priorities import priorities
+    from peakline.profile.tables import empty_columns
+
+    facts = step_facts_of(profile)
+    has_devices = "device_time" in profile.tables
+    devices = profile.columns("device_time") if has_devices else empty_columns("device_time")
+    found = _findings(profile, facts) if facts.rows else _without_steps(profile)
+    ordered = tuple(one.finding for one in priorities((), found))
+    if not facts.rows:
+        told = ("device_time", "events", "op_runs")
+        ran = any(name in profile.tables and profile.has_rows(name) for name in told)
+        return TimeAnswer(facts, None, devices, ordered, NOTHING if ran else NO_TIME)
+    wall = facts.part("wall_ps")
+    lanes = enumerate(facts.devices if len(facts.devices) > 1 else ())
+    by_device = tuple((name, _times(wall[facts.of_device(lane)])) for lane, name in lanes)
+    return TimeAnswer(facts, _times(wall), devices, ordered, by_device=by_device)
+
+
+def _without_steps(profile: Profile) -> list[Finding]:
+    from peakline.analysis.timing.findings_idle import idle_devices
+
+    if "device_time" not in profile.tables or not profile.has_rows("device_time"):
+        return []
+    return idle_devices(profile)
+
+
+def _findings(profile: Profile, facts: StepFacts) -> list[Finding]:
+    from peakline.analysis.timing import findings_device, findings_host, findings_steps
+    from peakline.analysis.timing.findings_compile import recompilation
+    from peakline.analysis.timing.gaps import between_steps, gaps_of
+
+    gaps, between = gaps_of(profile, facts), between_steps(profile, facts)
+    behind, waited = findings_steps.straggler(profile, facts)
+    found = (
+        findings_host.input_bound(profile, facts, between.input_wait),
+        findings_host.eager_loop(profile, facts),
+        findings_device.host_bound(facts, gaps, waited.idle_ps),
+        findings_device.launch_bound(facts, gaps),
+        findings_device.communication_not_overlapped(facts, waited.communication_ps),
+        findings_device.idle_between_steps(facts, between.nothing),
+        findings_device.time_in_copies(facts),
+        behind,
+        findings_steps.step_variation(profile, facts),
+        recompilation(profile, facts),
+    )
+    return [finding for finding in found if finding is not None]
+
+
+def _times(wall: npt.NDArray[Any]) -> StepTimes:
+    return StepTimes(
+        wall.size,
+        int(wall.sum()) // wall.size,
+        round(float(wall.std())),
+        int(wall.min()),
+        round(float(np.median(wall))),
+        int(np.sort(wall)[max(int(np.ceil(0.95 * wall.size)) - 1, 0)]),
+        int(wall.max()),
+    )

@@ -1,0 +1,110 @@
+"""Communication: how long, by kind of collective, and how much of it computation hides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.analysis.timing.activity import Activity, activity_of
+from peakline.analysis.timing.activity_names import collective_in, kind_of_collective
+from peakline.analysis.timing.activity_sets import NEVER, device_sets_of, host_sets_of
+from peakline.analysis.timing.intervals import Intervals, covered, total, union
+from peakline.analysis.timing.trace import HOST, Trace, trace_of
+
+if TYPE_CHECKING:
+    from peakline.profile import Profile
+
+__all__ = ["Communication", "communication_of"]
+
+_Array = npt.NDArray[Any]
+_RECORDED = frozenset(("Collective name",))
+_UNKNOWN = "collective"
+
+
+@dataclass(frozen=True)
+class Communication:
+    """One kind of collective on one device (None: on the threads of a host); times in ps.
+
+    ``total_ps`` is the time with one of the kind, ``overlapped_ps`` the part in which the device
+    computed as well, ``exposed_ps`` the rest. ``events`` are counted as traced.
+    """
+
+    device: str | None
+    kind: str
+    events: int
+    total_ps: int
+    overlapped_ps: int
+    exposed_ps: int
+
+
+def communication_of(profile: Profile) -> tuple[Communication, ...]:
+    """All kinds of collective of the whole profile, device by device, the longest first.
+
+    Different kinds may run side by side, so that their sums may exceed the communication of
+    ``device_time``. Threads of a host are asked where no device is told of. Raises InputError
+    when the profile cannot be read.
+    """
+    trace, activity = trace_of(profile), activity_of(profile)
+    found: list[Communication] = []
+    for own in device_sets_of(profile):
+        lines = [trace.lines[number].events for number, _ in own.device.lines]
+        events = _communicating(activity, lines)
+        computes = own.sets.get(Activity.COMPUTE, NEVER)
+        found += _by_kind(profile, trace, events, own.device.name, computes)
+    if not device_sets_of(profile):
+        events = _communicating(activity, [line.events for line in trace.lines_on(HOST)])
+        computes = host_sets_of(profile).get(Activity.HOST_OP, NEVER)
+        found += _by_kind(profile, trace, events, None, computes)
+    return tuple(found)
+
+
+def _communicating(activity: npt.NDArray[np.uint8], lines: list[slice]) -> _Array:
+    places = [
+        np.flatnonzero(activity[part] == Activity.COMMUNICATION) + part.start for part in lines
+    ]
+    return np.concatenate([np.zeros(0, np.int64), *places])
+
+
+def _by_kind(
+    profile: Profile, trace: Trace, events: _Array, device: str | None, computes: Intervals
+) -> list[Communication]:
+    kinds: dict[str, list[_Array]] = {}
+    codes = trace.name.codes[events]
+    for code in np.unique(codes).tolist():
+        kind = kind_of_collective(trace.name.values[code])
+        own = events[codes == code]
+        if kind == _UNKNOWN:
+            for recorded, part in _recorded(profile, trace, own).items():
+                kinds.setdefault(recorded, []).append(part)
+        elif kind is not None:
+            kinds.setdefault(kind, []).append(own)
+    found = []
+    for kind, parts in kinds.items():
+        own = np.concatenate(parts)
+        when = union(trace.start[own], trace.end[own])
+        hidden = int(covered(computes, *when).sum())
+        found.append(
+            Communication(device, kind, own.size, total(when), hidden, total(when) - hidden)
+        )
+    return sorted(found, key=lambda one: (-one.total_ps, one.kind))
+
+
+def _recorded(profile: Profile, trace: Trace, events: _Array) -> dict[str, _Array]:
+    """Kernels of a library by the collective that PyTorch's record of them names."""
+    found: dict[str, _Array] = {_UNKNOWN: events}
+    if trace.source != "events" or profile.format != "chrome_trace":
+        return found
+    stats = profile.typed_stats(_RECORDED)
+    places, text = trace.places(stats.array("event_id")), stats.names("text")
+    for code in np.unique(text.codes).tolist():
+        kind = collective_in(text.values[code]) if code >= 0 else None
+        if kind is None:
+            continue
+        own = np.intersect1d(places[text.codes == code], found[_UNKNOWN])
+        found[_UNKNOWN] = np.setdiff1d(found[_UNKNOWN], own)
+        if own.size:
+            found[kind] = np.union1d(found[kind], own) if kind in found else own
+    return {kind: own for kind, own in found.items() if own.size}

@@ -1,0 +1,71 @@
+"""How the values of many groups are spread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Distribution", "distinct", "distribution"]
+
+_Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """One entry per group, int64; 0 where the group is empty.
+
+    ``median`` and ``p95`` are values that occur: at least half (19 of 20) are no larger.
+    """
+
+    count: npt.NDArray[np.int64]
+    total: npt.NDArray[np.int64]
+    shortest: npt.NDArray[np.int64]
+    median: npt.NDArray[np.int64]
+    p95: npt.NDArray[np.int64]
+    longest: npt.NDArray[np.int64]
+
+
+def distribution(group: _Array, values: _Array, groups: int) -> Distribution:
+    """The spread of ``values`` within each of ``groups``; ``group`` says which each is in."""
+    count = np.bincount(group, minlength=groups).astype(np.int64)
+    narrow: Any = np.uint16 if groups <= 1 << 16 else group.dtype
+    ordered = values[np.argsort(group.astype(narrow, copy=False), kind="stable")]
+    ends = np.cumsum(count)
+    starts = ends - count
+    total = np.zeros(groups, np.int64)
+    used = np.flatnonzero(count)
+    for lo, hi in zip(starts[used].tolist(), ends[used].tolist(), strict=True):
+        ordered[lo:hi].sort()
+    if used.size:
+        total[used] = np.add.reduceat(ordered, starts[used])
+
+    def at(place: _Array) -> npt.NDArray[np.int64]:
+        found = np.zeros(groups, np.int64)
+        found[used] = ordered[starts[used] + place[used]]
+        return found
+
+    return Distribution(
+        count, total, at(np.zeros(groups, np.int64)), at((count - 1) // 2),
+        at((19 * count + 19) // 20 - 1), at(count - 1),
+    )  # fmt: skip
+
+
+def distinct(*columns: _Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The distinct combinations of columns, in the order in which they occur.
+
+    Gives the first row of each, and which of them every row has.
+    """
+    place = np.zeros(columns[0].size, np.int64)
+    for column in columns:
+        if not column.size or (column == column[0]).all():
+            continue
+        values, codes = np.unique(column, return_inverse=True)
+        _, place = np.unique(place * values.size + codes, return_inverse=True)
+    _, first, place = np.unique(place, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty(order.size, np.int64)
+    number[order] = np.arange(order.size)
+    return first[order], number[place]

@@ -1,0 +1,109 @@
+"""Findings about devices of a profile without steps: why they had nothing to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from peakline.analysis.findings import Finding
+from peakline.analysis.timing.activity import Activity, activity_of
+from peakline.analysis.timing.activity_sets import device_sets_of, either
+from peakline.analysis.timing.findings_device import HOST as LEAST
+from peakline.analysis.timing.findings_device import MUCH_HOST, severity_of
+from peakline.analysis.timing.intervals import Intervals, covered, union
+from peakline.analysis.timing.launches import launch_summary
+from peakline.analysis.timing.trace import HOST, trace_of
+from peakline.text import time_text
+
+if TYPE_CHECKING:
+    from peakline.profile import Profile
+
+__all__ = ["idle_devices"]
+
+MOSTLY = 0.5
+"""Of the idle time compilation is named as the reason where it runs in more than half of it."""
+
+
+def idle_devices(profile: Profile) -> list[Finding]:
+    """Devices that stood idle because the host had launched nothing, the idlest told of.
+
+    The share is that of the device's time from its first to its last event; compilation and other
+    waits within it are told apart. Without links from launches to work there is no such finding.
+    Raises InputError when the profile cannot be read.
+    """
+    sets = {found.device.name: either(*found.sets.values()) for found in device_sets_of(profile)}
+    rows: list[dict[str, object]] = []
+    shares: list[float] = []
+    for launches in launch_summary(profile).devices:
+        begin, end = sets.get(launches.device, (np.zeros(0), np.zeros(0)))
+        span = int(end[-1] - begin[0]) if begin.size else 0
+        if not span:
+            continue
+        shares.append(min((launches.starved_ps + launches.latency_ps) / span, 1.0))
+        compiles = int(covered(_compilation(profile), end[:-1], begin[1:]).sum())
+        rows.append(
+            {
+                "device": launches.device,
+                "span_ps": span,
+                "idle_ps": launches.idle_ps,
+                "not_launched_ps": launches.starved_ps,
+                "being_launched_ps": launches.latency_ps,
+                "waits_for_other_work_ps": launches.blocked_ps,
+                "unexplained_ps": launches.unexplained_ps,
+                "compile_ps": compiles,
+                "longest_idle_ps": int((begin[1:] - end[:-1]).max(initial=0)),
+            }
+        )
+    order = sorted(range(len(rows)), key=lambda place: -shares[place])
+    if not order or shares[order[0]] < LEAST:
+        return []
+    return [_finding([rows[place] for place in order], shares[order[0]])]
+
+
+def _finding(rows: list[dict[str, object]], share: float) -> Finding:
+    first = rows[0]
+    whole = int(str(first["not_launched_ps"])) + int(str(first["being_launched_ps"]))
+    compiles, idle = int(str(first["compile_ps"])), int(str(first["idle_ps"]))
+    is_compiling = compiles > MOSTLY * idle
+    why = "compiled" if is_compiling else "had not launched its next work"
+    advice = (
+        "Run the program once before the profile begins, or keep compiled programs "
+        "(jax_compilation_cache_dir), so that the profile shows the work itself."
+        if is_compiling
+        else "Take work out of the loop that calls the device, compile the whole step as one "
+        "program (tf.function, jax.jit, torch.compile), and prepare the next batch on another "
+        "thread. Mark the steps to see what of this every step pays."
+    )
+    return Finding(
+        "host_bound",
+        severity_of(share, MUCH_HOST),
+        f"{first['device']} waits for {share:.0%} of {time_text(int(str(first['span_ps'])))} while "
+        f"the host {why}",
+        {
+            "device": first["device"],
+            "devices": len(rows),
+            "idle_ps": idle,
+            "compile_ps": compiles,
+            "share": share,
+            "gain_ps": whole,
+            "gain_share": share,
+        },
+        advice,
+        tuple(rows),
+    )
+
+
+def _compilation(profile: Profile) -> Intervals:
+    """When a thread of the host compiled."""
+
+    def make() -> Intervals:
+        trace, does = trace_of(profile), activity_of(profile)
+        found = [
+            line.first + np.flatnonzero(does[line.events] == Activity.COMPILE)
+            for line in trace.lines_on(HOST)
+        ]
+        events = np.concatenate([np.zeros(0, np.int64), *found])
+        return union(trace.start[events], trace.end[events])
+
+    return profile.keep("compilation", make)

@@ -1,0 +1,181 @@
+"""What the findings of time ask about a profile's steps: ``step_breakdown`` as arrays and sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from peakline.profile import Profile
+    from peakline.profile.columns import Columns
+
+__all__ = ["FEWEST_STEPS", "PARTS", "SLOW", "WARM_UP", "StepFacts", "step_facts_of"]
+
+_Array = npt.NDArray[Any]
+
+PARTS = {
+    "compute_ps": "device compute",
+    "communication_ps": "communication",
+    "device_to_device_ps": "copies between devices",
+    "device_to_host_ps": "copies to the host",
+    "host_to_device_ps": "copies to the device",
+    "input_wait_ps": "waiting for input",
+    "compile_ps": "compilation",
+    "launch_ps": "launching work",
+    "host_compute_ps": "host compute",
+    "idle_ps": "idle",
+    "unknown_ps": "not known",
+}
+"""The columns of ``step_breakdown`` that add up to a step's time, and what they are called."""
+
+SLOW = 2.0
+"""A step is slow when it takes so many times the median: clocks, caches and other programs on the
+machine stretch steps by half, and seldom by more."""
+
+FEWEST_STEPS = 5
+"""Fewer steps have no median worth the name."""
+
+WARM_UP = 2
+"""The first steps of a run compile, trace and fill caches: what only they do is no fault."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepFacts:
+    """The steps of a profile, a row for each step and device, device by device in order of time.
+
+    ``device`` is each row's place in ``devices``; without a device all rows are of the host, and
+    ``devices`` is empty. ``number`` counts the steps of each device from 0.
+    """
+
+    table: Columns
+    devices: tuple[str, ...]
+    device: npt.NDArray[np.int64]
+    number: npt.NDArray[np.int64]
+
+    @property
+    def rows(self) -> int:
+        """Steps times devices."""
+        return self.table.rows
+
+    @property
+    def has_device(self) -> bool:
+        """Whether a device's work is told of."""
+        return bool(self.devices)
+
+    @property
+    def lanes(self) -> int:
+        """How many devices, or hosts, run side by side: sums over rows divided by it are time."""
+        return max(len(self.devices), 1)
+
+    @cached_property
+    def count(self) -> int:
+        """The number of steps."""
+        return int(np.unique(self.part("step_id")).size)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a program marked the steps: one that only runs of programs mark has a number."""
+        names = self.table.names("name")
+        used = {names.values[code] for code in set(names.codes.tolist()) if code >= 0}
+        return any(name and not name.isdigit() for name in used)
+
+    def part(self, name: str) -> _Array:
+        """A column of ``step_breakdown``."""
+        return self.table.array(name)
+
+    def total(self, *names: str) -> int:
+        """The sum of columns over all rows, in ps of all devices together."""
+        return sum(int(self.part(name).sum()) for name in names)
+
+    @cached_property
+    def wall_ps(self) -> int:
+        """The time of all steps, of all devices together."""
+        return self.total("wall_ps")
+
+    @cached_property
+    def period_ps(self) -> int:
+        """The time of all steps and of what lies between them."""
+        return self.wall_ps + self.total("gap_before_ps")
+
+    @cached_property
+    def median_ps(self) -> int:
+        """The median of all rows' times."""
+        return round(float(np.median(self.part("wall_ps")))) if self.rows else 0
+
+    def share(self, *names: str) -> float:
+        """How much of the steps' time these parts take, 0 to 1."""
+        return self.total(*names) / self.wall_ps if self.wall_ps else 0.0
+
+    def label(self, row: int) -> str:
+        """What to call the step of a row."""
+        return self.table.names("name")[row] or str(int(self.part("step_id")[row]))
+
+    @cached_property
+    def is_apart(self) -> bool:
+        """Whether devices count steps of their own: windows of one number do not all overlap.
+
+        The cores of a TPU do when the host marks no steps and one ran more programs than another:
+        from then on the same number is not the same step.
+        """
+        ids, start = self.part("step_id"), self.part("start_ps")
+        if len(self.devices) < 2:
+            return False
+        order = np.argsort(ids, kind="stable")
+        first = np.flatnonzero(np.concatenate([[True], np.diff(ids[order]) != 0]))
+        begun = np.maximum.reduceat(start[order], first)
+        return bool((begun > np.minimum.reduceat(self.part("end_ps")[order], first)).any())
+
+    def of_device(self, device: int) -> _Array:
+        """The rows of a device, in order of time."""
+        return np.flatnonzero(self.device == device)
+
+    def slowest_lane(self) -> tuple[_Array, _Array]:
+        """Per step, in order of time, its longest window over devices: rows, and their times.
+
+        Where devices count apart (`is_apart`) every row is a step.
+        """
+        wall, ids = self.part("wall_ps"), self.part("step_id")
+        if self.is_apart:
+            every = np.argsort(self.part("start_ps"), kind="stable")
+            return every, wall[every]
+        order = np.lexsort((-wall, ids))
+        first = np.concatenate([[True], np.diff(ids[order]) != 0]) if order.size else order
+        rows = order[first.astype(bool)]
+        rows = rows[np.argsort(self.part("start_ps")[rows], kind="stable")]
+        return rows, wall[rows]
+
+    def slow_rows(self) -> _Array:
+        """Of the rows of `slowest_lane` those that take `SLOW` times the median or more."""
+        rows, wall = self.slowest_lane()
+        if rows.size < FEWEST_STEPS:
+            return rows[:0]
+        found: _Array = rows[wall >= SLOW * max(float(np.median(wall)), 1)]
+        return found
+
+
+def step_facts_of(profile: Profile) -> StepFacts:
+    """The steps of ``profile``, read once; no rows where nothing tells what a step is.
+
+    Raises InputError when the profile cannot be read.
+    """
+    return profile.keep("step_facts", lambda: _facts(profile))
+
+
+def _facts(profile: Profile) -> StepFacts:
+    from peakline.profile.tables import empty_columns
+
+    has_steps = "step_breakdown" in profile.tables
+    table = profile.columns("step_breakdown") if has_steps else empty_columns("step_breakdown")
+    names = table.names("device")
+    order = np.lexsort((table.array("start_ps"), names.codes))
+    table = table.take(order)
+    codes = names.codes[order]
+    used, device = np.unique(codes, return_inverse=True)
+    devices = tuple(names.values[code] for code in used.tolist() if code >= 0)
+    first = np.searchsorted(device, np.arange(used.size))
+    number = np.arange(table.rows) - (first[device] if used.size else 0)
+    return StepFacts(table, devices, device.astype(np.int64), number)

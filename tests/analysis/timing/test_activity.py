@@ -1,0 +1,319 @@
+"""What every event does: by its name, its line, its category."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.analysis.timing.traces import GPU, HOST_PLANE, TPU, profile_of
+from tests.reference.xspace_builder import SpaceBuilder
+from tests.sources.step_stats_files import add_device, add_node, run_metadata
+
+import peakline
+from peakline.analysis.timing.activity import activity_of
+from peakline.analysis.timing.activity_names import (
+    Activity,
+    category_activity,
+    device_activity,
+    host_activity,
+    kind_of_collective,
+)
+from peakline.analysis.timing.device_lines import devices_of
+from peakline.analysis.timing.trace import trace_of
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+def activities(profile):
+    """The activity of every event, by name."""
+    trace = trace_of(profile)
+    return {
+        name: Activity(code).name
+        for name, code in zip(trace.name.to_list(), activity_of(profile).tolist(), strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "activity"),
+    [
+        ("train", "NOTHING"),
+        ("train 170", "NOTHING"),
+        ("ProfilerStep#12", "NOTHING"),
+        ("ThreadpoolListener::StartRegion", "NOTHING"),
+        ("MemoryAllocation", "NOTHING"),
+        ("IteratorGetNextOp::DoCompute", "INPUT_WAIT"),
+        ("data/IteratorGetNext:IteratorGetNext", "INPUT_WAIT"),
+        ("fifo:QueueDequeueManyV2", "INPUT_WAIT"),
+        ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "INPUT_WAIT"),
+        ("torch/utils/data/dataloader.py(701): __next__", "INPUT_WAIT"),
+        ("$iterator_ops.py:826 __next__", "INPUT_WAIT"),
+        ("Iterator::Root::Prefetch::BatchV2", "INPUT_WORK"),
+        ("InstantiatedCapturedFunction::Run", "INPUT_WORK"),
+        ("PrefetchProduce", "INPUT_WORK"),
+        ("backend_compile_and_load", "COMPILE"),
+        ("PjRtCpuClient::Compile", "COMPILE"),
+        ("trace_to_jaxpr_dynamic", "COMPILE"),
+        ("tf.function-graph_building", "COMPILE"),
+        ("XLA::TPU run hlo passes", "COMPILE"),
+        ("PjitFunction(f)", "LAUNCH"),
+        ("PjRtStreamExecutorLoadedExecutable::Execute", "LAUNCH"),
+        ("FunctionRun", "LAUNCH"),
+        ("cudaLaunchKernel", "LAUNCH"),
+        ("hipExtModuleLaunchKernel", "LAUNCH"),
+        ("cuMemcpyHtoDAsync_v2", "LAUNCH"),
+        ("hipModuleLoadData", "COMPILE"),
+        ("cudaDeviceSynchronize", "WAIT"),
+        ("$api.py:2479 block_until_ready", "WAIT"),
+        ("ThunkExecutor::Execute (wait for completion)", "WAIT"),
+        ("Wait for LaunchOnDevice completion", "WAIT"),
+        ("EagerLocalExecute: __inference_step_92", "WAIT"),
+        ("<built-in method run_backward of torch._C._EngineBase object at 0x7f>", "WAIT"),
+        ("<built-in function sleep>", "WAIT"),
+        ("$time sleep", "WAIT"),
+        ("Wait: pending_threads=1/2", "COMMUNICATION"),
+        ("Rendezvous", "COMMUNICATION"),
+        ("RecvTensor", "COMMUNICATION"),
+        ("CollectiveReduceV2:CollectiveReduceV2", "COMMUNICATION"),
+        ("all-reduce.1", "COMMUNICATION"),
+        ("psum.7", "COMMUNICATION"),
+        ("gloo:all_reduce", "COMMUNICATION"),
+        ("model/head/MatMul:MatMul", "HOST_OP"),
+        ("ParallelFor", "HOST_OP"),
+        ("aten::conv2d", "HOST_OP"),
+        ("ReluBackward1", "HOST_OP"),
+        ("EagerLocalExecute: MatMul", "HOST"),
+        ("ExecutorState::Process", "HOST"),
+        ("$train.py:12 step", "HOST"),
+        ("send", "HOST"),
+        ("send_email:x", "HOST"),
+    ],
+)
+def test_names_of_a_host(name, activity):
+    assert host_activity(name).name == activity
+
+
+@pytest.mark.parametrize(
+    ("name", "activity"),
+    [
+        ("void at::native::vectorized_elementwise_kernel<4, ...>", "COMPUTE"),
+        ("CatArrayBatchedCopy_aligned16_contig", "COMPUTE"),
+        ("copy_fusion", "COMPUTE"),
+        ("Memset (Device)", "COMPUTE"),
+        ("loop_broadcast_fusion", "COMPUTE"),
+        ("%copy.3 = f32[8]{0} copy(f32[8]{0} %x)", "COMPUTE"),
+        ("%while.4 = (s32[]) while((s32[]) %t)", "COMPUTE"),
+        ("MemcpyH2D", "HOST_TO_DEVICE"),
+        ("Memcpy HtoD (Pageable -> Device)", "HOST_TO_DEVICE"),
+        ("Memcpy DtoH (Device -> Pinned)", "DEVICE_TO_HOST"),
+        ("MEMCPYDtoH", "DEVICE_TO_HOST"),
+        ("Memcpy DtoD (Device -> Device)", "DEVICE_TO_DEVICE"),
+        ("MemcpyP2P", "DEVICE_TO_DEVICE"),
+        ("__amd_rocclr_copyBuffer.kd", "DEVICE_TO_DEVICE"),
+        ("ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", "COMMUNICATION"),
+        ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", "COMMUNICATION"),
+        ("void vllm::cross_device_reduce_1stage<half, 8>(...)", "COMMUNICATION"),
+        ("%all-gather-start.1 = (f32[8]{0}, f32[32]{0}) all-gather-start(...)", "COMMUNICATION"),
+        ("all-reduce-done.3", "COMMUNICATION"),
+        ("barrier-cores", "COMMUNICATION"),
+        ("%infeed.1 = ((f32[8]{0}), token[]) infeed(token[] %t)", "INPUT_WAIT"),
+        ("%outfeed.1 = token[] outfeed(f32[8]{0} %x, token[] %t)", "DEVICE_TO_HOST"),
+        ("ProfilerStep#3", "NOTHING"),
+    ],
+)
+def test_names_of_a_device(name, activity):
+    assert device_activity(name).name == activity
+
+
+HOSTED = "{0:T(8)S(5)}"
+
+
+@pytest.mark.parametrize(
+    ("category", "name", "activity"),
+    [
+        ("loop fusion", "%fusion.1", "COMPUTE"),
+        ("all-reduce", "%ar", "COMMUNICATION"),
+        ("all-reduce fusion", "%ar", "COMMUNICATION"),
+        ("reduce-scatter", "%rs", "COMMUNICATION"),
+        ("broadcast", "%broadcast.2", "COMPUTE"),
+        ("send-done", "%s", "COMMUNICATION"),
+        ("host send", "%s", "DEVICE_TO_HOST"),
+        ("host recv-done", "%r", "HOST_TO_DEVICE"),
+        ("infeed", "%i", "INPUT_WAIT"),
+        ("copy", "%copy", "COMPUTE"),
+        (
+            "copy-start",
+            "%c = (f32[8]{0}, f32[8]{0:S(1)}, u32[]) copy-start(...)",
+            "DEVICE_TO_DEVICE",
+        ),
+        (
+            "copy-start",
+            f"%c = (f32[8]{{0}}, f32[8]{HOSTED}, u32[]) copy-start(..)",
+            "HOST_TO_DEVICE",
+        ),
+        (
+            "copy-start",
+            f"%c = (f32[8]{HOSTED}, f32[8]{{0}}, u32[]) copy-start(..)",
+            "DEVICE_TO_HOST",
+        ),
+        (
+            "copy-done",
+            f"%c = f32[8]{{0}} copy-done((f32[8]{{0}}, f32[8]{HOSTED}, u32[]) %s)",
+            "HOST_TO_DEVICE",
+        ),
+        (
+            "copy-done",
+            f"%c = f32[8]{HOSTED} copy-done((f32[8]{HOSTED}, f32[8]{{0}}, u32[]) %s)",
+            "DEVICE_TO_HOST",
+        ),
+    ],
+)
+def test_categories_of_a_tpu(category, name, activity):
+    assert category_activity(category, name).name == activity
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", "reduce-scatter"),
+        ("ncclDevKernel_SendRecv", "send-recv"),
+        ("ncclDevKernel_Broadcast_RING_LL", "broadcast"),
+        ("ncclDevKernel_Generic", "collective"),
+        ("all-to-all.4", "all-to-all"),
+        ("ppermute.1", "collective-permute"),
+        ("gloo:all_gather", "all-gather"),
+        ("c:CollectiveGatherV2", "all-gather"),
+        ("RecvTensor", "send-recv"),
+        ("barrier-cores", "barrier"),
+        ("reduce.3", None),
+        ("Rendezvous", None),
+    ],
+)
+def test_kinds_of_collectives(name, kind):
+    assert kind_of_collective(name) == kind
+
+
+class TestLines:
+    def test_a_thread_of_a_pipeline_works_for_it_whatever_it_does(self):
+        host = {"tf_data_private_threadpool/3": [("PyFunc:PyFunc", 0, 5)]}
+        assert activities(profile_of({HOST_PLANE: host})) == {"PyFunc:PyFunc": "INPUT_WORK"}
+
+    def test_a_compiler_thread_compiles(self):
+        host = {"tf_PjRtCompilerThreadPool/3": [("algsimp", 0, 5)]}
+        assert activities(profile_of({HOST_PLANE: host})) == {"algsimp": "COMPILE"}
+
+    def test_what_a_thread_of_xla_runs_are_ops(self):
+        host = {"tf_XLAEigen/3": [("ynn_fusion.2", 0, 5)], "python": [("ynn_fusion", 0, 5)]}
+        found = activities(profile_of({HOST_PLANE: host}))
+        assert found == {"ynn_fusion.2": "HOST_OP", "ynn_fusion": "HOST"}
+
+    def test_a_program_that_its_caller_runs_is_known_by_its_ops(self):
+        host = {"python": [("ThunkExecutor::Execute", 0, 9), ("dot.3", 1, 5), ("psum.1", 5, 9)]}
+        stats = [(1, "hlo_op", "dot.3"), (2, "hlo_op", "psum.1")]
+        found = activities(profile_of({HOST_PLANE: host}, stats=stats))
+        assert (found["dot.3"], found["psum.1"]) == ("HOST_OP", "COMMUNICATION")
+
+    def test_a_copy_of_rocm_has_the_direction_of_its_call(self):
+        planes = {
+            GPU: {"Stream #17(Kernel)": [("__amd_rocclr_copyBuffer.kd", 10, 15)]},
+            HOST_PLANE: {"Host Threads/1": [("hipMemcpyHtoDAsync", 0, 5)]},
+        }
+        stats = [(0, "correlation_id", 7), (1, "correlation_id", 7)]
+        found = activities(profile_of(planes, stats=stats))
+        assert found["__amd_rocclr_copyBuffer.kd"] == "HOST_TO_DEVICE"
+
+    def test_derived_lines_and_annotations_are_nothing(self):
+        planes = {GPU: {
+            "Stream #1": [("kernel", 0, 5)], "XLA Modules": [("jit_f", 0, 9)],
+            "XLA Ops": [("fusion", 0, 9)], "Launch Stats": [("x", 0, 9)],
+        }}  # fmt: skip
+        assert activities(profile_of(planes)) == {
+            "kernel": "COMPUTE", "jit_f": "NOTHING", "fusion": "NOTHING", "x": "NOTHING",
+        }  # fmt: skip
+
+    def test_a_gpu_that_only_tells_ops_is_told_by_them(self):
+        profile = profile_of({GPU: {"XLA Ops": [("fusion", 0, 9)]}})
+        assert activities(profile) == {"fusion": "COMPUTE"}
+
+    def test_a_tpu_is_told_by_its_ops_and_barriers_alone(self):
+        profile = profile_of({TPU: {
+            "Steps": [("0", 0, 9)], "XLA Modules": [("jit_f", 0, 9)], "XLA Ops": [("fusion", 0, 9)],
+            "XLA TraceMe": [("barrier-cores", 0, 2)], "Scalar Unit": [("y", 0, 9)],
+        }})  # fmt: skip
+        assert [len(device.lines) for device in devices_of(profile)] == [2]
+        assert activities(profile) == {
+            "0": "NOTHING", "jit_f": "NOTHING", "fusion": "COMPUTE", "y": "NOTHING",
+            "barrier-cores": "COMMUNICATION",
+        }  # fmt: skip
+
+
+def test_the_category_of_a_tpu_s_op_beats_its_name(tmp_path):
+    space = SpaceBuilder()
+    plane = space.plane(TPU)
+    plane.line("XLA Ops", 1).event("%custom.1 = x", 0, 10).event("%fusion.1 = x", 10, 10)
+    kind = plane.message.event_metadata[plane.event_id("%custom.1 = x")]
+    plane.add_stats(kind, {"hlo_category": "all-gather"})
+    path = tmp_path / "x.xplane.pb"
+    path.write_bytes(space.space.SerializeToString())
+    with peakline.open(path) as profile:
+        assert activities(profile) == {"%custom.1 = x": "COMMUNICATION", "%fusion.1 = x": "COMPUTE"}
+
+
+def test_categories_of_pytorch():
+    planes = {
+        "python (GPU 0)": {"stream 7": [
+            ("gemm", 0, 5, None, "kernel"), ("Context Sync", 5, 9, None, "cuda_sync"),
+            ("nccl:all_reduce", 0, 5, None, "gpu_user_annotation"),
+            ("Memcpy DtoH (Device -> Pinned)", 6, 8, None, "gpu_memcpy"),
+        ]},
+        "python (CPU)": {"thread 1": [
+            ("my stretch", 0, 9, None, "user_annotation"), ("my_op", 0, 5, None, "cpu_op"),
+            ("enumerate(DataLoader)#X.__next__", 5, 6, None, "user_annotation"),
+            ("cudaMalloc", 6, 7, None, "cuda_runtime"), ("train.py(3): step", 0, 9, None,
+                                                         "python_function"),
+        ]},
+    }  # fmt: skip
+    assert activities(profile_of(planes, kind="chrome_trace")) == {
+        "gemm": "COMPUTE", "Context Sync": "NOTHING", "nccl:all_reduce": "NOTHING",
+        "Memcpy DtoH (Device -> Pinned)": "DEVICE_TO_HOST", "my stretch": "NOTHING",
+        "my_op": "HOST_OP", "enumerate(DataLoader)#X.__next__": "INPUT_WAIT",
+        "cudaMalloc": "HOST", "train.py(3): step": "HOST",
+    }  # fmt: skip
+
+
+class TestStepStats:
+    def test_streams_and_copies_are_of_one_device_and_its_executor_launches(self, tmp_path):
+        run = run_metadata()
+        cpu = "/job:localhost/replica:0/task:0/device:CPU:0"
+        add_node(add_device(run, cpu), "m", 10, label="m = MatMul(x)")
+        add_node(add_device(run, cpu), "RecvTensor", 10, label="[8B] w = Mul(x)")
+        add_node(add_device(run, cpu.replace("CPU", "GPU")), "g", 10, label="g = MatMul(x)")
+        add_node(add_device(run, "/device:GPU:0/stream:1"), "gk", 10, label="grid 1 @@g:MatMul#")
+        add_node(add_device(run, "/device:GPU:0/stream:2<MemcpyH2D>"), "c", 10, label="x")
+        add_node(add_device(run, "/device:GPU:0/memcpy"), "d", 10, label="MEMCPYDtoH 8 bytes")
+        add_node(add_device(run, "/device:GPU:0/sync"), "s", 10, label="ThreadId 3")
+        path = tmp_path / "run.pb"
+        path.write_bytes(run.SerializeToString())
+        with peakline.open(path) as profile:
+            assert activities(profile) == {
+                "m": "HOST_OP", "RecvTensor": "COMMUNICATION", "g": "LAUNCH", "gk": "COMPUTE",
+                "c": "HOST_TO_DEVICE", "d": "DEVICE_TO_HOST", "s": "WAIT",
+            }  # fmt: skip
+            assert [device.name for device in devices_of(profile)] == ["/device:GPU:0"]
+
+    def test_a_device_without_streams_is_told_by_its_executor(self, tmp_path):
+        run = run_metadata()
+        add_node(add_device(run, "/device:GPU:0"), "g", 10, label="g = MatMul(x)")
+        path = tmp_path / "run.pb"
+        path.write_bytes(run.SerializeToString())
+        with peakline.open(path) as profile:
+            assert activities(profile) == {"g": "COMPUTE"}
+
+
+def test_every_event_of_a_real_trace_is_known():
+    (path,) = (DATA / "sessions/tf2_cnn").rglob("*.xplane.pb.gz")
+    with peakline.open(path) as profile:
+        found = activities(profile)
+        assert activity_of(profile).size == trace_of(profile).size
+    ops = {name for name, activity in found.items() if activity == "HOST_OP"}
+    assert all(":" in name or name == "ParallelFor" for name in ops)
+    assert len(ops) > 50

@@ -1,0 +1,54 @@
+"""Collectives: their kinds, and what computation hides of them."""
+
+from __future__ import annotations
+
+from tests.analysis.timing.traces import GPU, HOST_PLANE, TPU, profile_of
+
+from peakline.analysis.timing.communication import Communication, communication_of
+
+REDUCE, GATHER = "ncclDevKernel_AllReduce_Sum_f32", "ncclDevKernel_AllGather_RING_LL"
+
+
+def test_what_computation_hides():
+    profile = profile_of({GPU: {
+        "Stream #1": [("kernel", 0, 50)],
+        "Stream #2": [(REDUCE, 30, 70), (REDUCE, 80, 90), (GATHER, 10, 20)],
+        "Stream #3": [(REDUCE, 60, 75)],
+    }})  # fmt: skip
+    assert communication_of(profile) == (
+        Communication(GPU, "all-reduce", 3, 55, 20, 35),
+        Communication(GPU, "all-gather", 1, 10, 10, 0),
+    )
+
+
+def test_a_library_s_kernel_is_what_its_record_says():
+    name = "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"
+    events = [(name, 0, 10, None, "kernel"), (name, 20, 25, None, "kernel"),
+              (name, 30, 31, None, "kernel")]  # fmt: skip
+    stats = [(0, "Collective name", "allreduce"), (1, "Collective name", "_allgather_base")]
+    profile = profile_of({"python (GPU 0)": {"stream 4": events}}, kind="chrome_trace", stats=stats)
+    assert [(one.kind, one.events, one.total_ps) for one in communication_of(profile)] == [
+        ("all-reduce", 1, 10), ("all-gather", 1, 5), ("collective", 1, 1)
+    ]  # fmt: skip
+
+
+def test_barriers_and_transfers_beside_the_ops_of_a_tpu():
+    profile = profile_of({TPU: {
+        "XLA Ops": [("%fusion.1 = x", 0, 40), ("%all-gather-done.1 = x", 40, 60)],
+        "Async XLA Ops": [("%all-gather-start.1 = x", 10, 60)],
+        "XLA TraceMe": [("barrier-cores", 60, 65), ("dependency-wait", 65, 70)],
+    }})  # fmt: skip
+    assert communication_of(profile) == (
+        Communication(TPU, "all-gather", 2, 50, 30, 20),
+        Communication(TPU, "barrier", 1, 5, 0, 5),
+    )
+
+
+def test_threads_of_a_host_where_there_is_no_device():
+    host = {
+        "python": [("train", 0, 100, 0)],
+        "tf_XLAEigen/1": [("dot", 0, 60)],
+        "tf_XLAEigen/2": [("psum.7", 50, 90), ("Rendezvous", 60, 90)],
+    }
+    profile = profile_of({HOST_PLANE: host}, [("train 0", 0, 100)])
+    assert communication_of(profile) == (Communication(None, "all-reduce", 1, 40, 10, 30),)

@@ -1,0 +1,92 @@
+"""How long devices are busy."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.analysis.timing.traces import GPU, HOST_PLANE, TPU, profile_of
+
+from peakline.analysis.timing.devices import device_times
+
+NCCL = "ncclDevKernel_AllReduce"
+
+
+def table_of(profile):
+    return profile.columns("device_time").to_pylist()
+
+
+def test_streams_of_a_device_count_once():
+    profile = profile_of({GPU: {
+        "Stream #1": [("kernel", 10, 30), ("kernel", 60, 70)],
+        "Stream #2": [(NCCL, 20, 40)],
+        "Stream #3": [("MemcpyD2H", 25, 45), ("MemcpyH2D", 90, 95)],
+        "XLA Modules": [("jit_f", 0, 200)],
+    }})  # fmt: skip
+    assert table_of(profile) == [{
+        "plane_id": 0, "device": GPU, "start_ps": 10, "end_ps": 95, "busy_ps": 50, "idle_ps": 35,
+        "compute_ps": 30, "communication_ps": 20, "copy_ps": 25, "longest_idle_ps": 20,
+    }]  # fmt: skip
+    (device,) = device_times(profile)
+    assert (device.compute_ps, device.communication_ps, device.copy_ps, device.idle_ps) == (
+        30, 10, 10, 35
+    )  # fmt: skip
+
+
+def test_a_device_that_waits_for_its_infeed_is_idle():
+    profile = profile_of({TPU: {"XLA Ops": [
+        ("%fusion.1 = x", 0, 10), ("%infeed.1 = x", 10, 80), ("%fusion.1 = x", 80, 90),
+    ]}})  # fmt: skip
+    (row,) = table_of(profile)
+    assert (row["busy_ps"], row["idle_ps"], row["longest_idle_ps"]) == (20, 70, 70)
+
+
+def test_a_collective_beside_the_ops_of_a_tpu_counts():
+    profile = profile_of({TPU: {
+        "XLA Ops": [("%fusion.1 = x", 0, 50)],
+        "Async XLA Ops": [("%all-gather-start.1 = x", 20, 70)],
+    }})  # fmt: skip
+    (row,) = table_of(profile)
+    assert (row["busy_ps"], row["communication_ps"], row["compute_ps"]) == (70, 50, 50)
+    assert device_times(profile)[0].communication_ps == 20
+
+
+def test_devices_without_work_and_hosts_have_no_row():
+    profile = profile_of({GPU: {"Stream #1": []}, HOST_PLANE: {"python": [("work", 0, 9)]}})
+    assert table_of(profile) == []
+    assert device_times(profile) == ()
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["kernel", NCCL, "MemcpyH2D"]), st.integers(0, 50), st.integers(0, 20)
+    ),
+    max_size=8,
+)
+
+
+@settings(deadline=None)
+@given(EVENTS, EVENTS)
+def test_moment_by_moment(one, other):
+    lines = {
+        name: [(event, start, start + length) for event, start, length in events]
+        for name, events in (("Stream #1", one), ("Stream #2", other))
+    }
+    at = [
+        {name for line in lines.values() for name, start, end in line if start <= t < end}
+        for t in range(80)
+    ]
+    rows = table_of(profile_of({GPU: lines}))
+    busy = [t for t in range(80) if at[t]]
+    if not busy:
+        assert rows == []
+        return
+    (row,) = rows
+    assert (row["start_ps"], row["end_ps"]) == (busy[0], busy[-1] + 1)
+    assert row["busy_ps"] == len(busy)
+    assert row["idle_ps"] == busy[-1] + 1 - busy[0] - len(busy)
+    for column, name in (("compute", "kernel"), ("communication", NCCL), ("copy", "MemcpyH2D")):
+        assert row[f"{column}_ps"] == sum(name in names for names in at)
+    gaps = [b - a - 1 for a, b in pairwise(busy)]
+    assert row["longest_idle_ps"] == max(gaps, default=0)

@@ -1,0 +1,122 @@
+"""Stages of input pipelines: connections, self time, waits, the bottleneck."""
+
+from __future__ import annotations
+
+import pytest
+from tests.reference.xspace_builder import SpaceBuilder
+
+import peakline
+from peakline.analysis.timing.input_pipeline import input_stages
+
+US = 10**6
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Opens what a function fills a plane of host threads with."""
+
+    def build(fill):
+        builder = SpaceBuilder()
+        fill(builder.host())
+        path = tmp_path / "host.xplane.pb"
+        path.write_bytes(builder.space.SerializeToString())
+        return peakline.open(path)
+
+    return build
+
+
+def rows(profile, *columns):
+    """The wanted columns of ``input_pipeline``, a tuple per stage."""
+    return [tuple(row[c] for c in columns) for row in profile.columns("input_pipeline").to_pylist()]
+
+
+def prefetching(host):
+    """A program that waits 100 us, 90 of which a map works on another thread."""
+    main, worker = host.line("python"), host.line("tf_data")
+    main.event("Iterator::Root", 0, 100 * US).event("Iterator::Root::Prefetch", 0, 98 * US)
+    worker.event("Iterator::Root::Prefetch::Map", 5 * US, 90 * US)
+    worker.event("Iterator::Root::Prefetch::Map::Range", 6 * US, 10 * US)
+    worker.event("Iterator::Root::Prefetch::Map", 300 * US, 50 * US)
+
+
+def test_stages_are_connected_by_name(opened):
+    assert rows(opened(prefetching), "stage", "parent", "category") == [
+        ("Iterator::Root", None, "preprocessing"),
+        ("Iterator::Root::Prefetch", "Iterator::Root", "preprocessing"),
+        ("Iterator::Root::Prefetch::Map", "Iterator::Root::Prefetch", "preprocessing"),
+        ("Iterator::Root::Prefetch::Map::Range", "Iterator::Root::Prefetch::Map", "source"),
+    ]
+
+
+def test_times_on_one_thread_and_across_threads(opened):
+    found = rows(opened(prefetching), "total_ps", "self_ps", "wait_ps")
+    assert [tuple(ps // US for ps in row) for row in found] == [
+        (100, 2, 100),
+        (98, 8, 98),
+        (140, 130, 90),
+        (10, 10, 10),
+    ]
+
+
+def test_the_stage_that_the_program_waits_for_is_the_bottleneck(opened):
+    stages = input_stages(opened(prefetching))
+    assert [stage.blocking_ps // US for stage in stages] == [2, 8, 80, 10]
+    (slow,) = [stage for stage in stages if stage.is_bottleneck]
+    assert slow.name == "Iterator::Root::Prefetch::Map"
+    assert slow.why == (
+        "80% of the time that the program waited for input, it waited for this stage"
+    )
+
+
+@pytest.mark.parametrize(
+    ("length", "period", "held_up"),
+    [(60 * US, 100 * US, True), (49 * US, 60 * US, False), (60 * US, 2000 * US, False)],
+)
+def test_a_fast_pipeline_holds_nobody_up(opened, length, period, held_up):
+    def fill(host):
+        line = host.line("python")
+        for number in range(5):
+            line.event("Iterator::Root", number * period, length)
+
+    assert rows(opened(fill), "is_bottleneck") == [(held_up,)]
+
+
+def test_calls_are_told_apart(opened):
+    def fill(host):
+        line = host.line("python")
+        for number in range(1, 21):
+            line.event("Iterator::Root", number * 100, number)
+
+    columns = ("occurrences", "min_ps", "median_ps", "p95_ps", "max_ps")
+    assert rows(opened(fill), *columns) == [(20, 1, 10, 19, 20)]
+
+
+def test_stages_that_tell_of_themselves(opened):
+    def fill(host):
+        line = host.line("python")
+        for name, offset, length, category in (
+            ("batch", 0, 100, "preprocessing"), ("read", 10, 30, "read")
+        ):  # fmt: skip
+            stats = {"_ipl_stage_name": name, "_ipl_stage_category": category, "_ipl_stage_id": 1}
+            line.event(f"any {name}", offset, length, stats)
+
+    assert rows(opened(fill), "stage", "parent", "category", "self_ps", "wait_ps") == [
+        ("batch", None, "preprocessing", 70, 100),
+        ("read", "batch", "source", 30, 30),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("x:InfeedEnqueueTuple", "enqueue"),
+        ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "other"),
+    ],
+)
+def test_other_ways_to_bring_data(opened, name, category):
+    profile = opened(lambda host: host.line("t").event(name, 0, 5))
+    assert rows(profile, "stage", "category", "wait_ps") == [(name, category, 5)]
+
+
+def test_a_program_without_a_pipeline(opened):
+    assert rows(opened(lambda host: host.line("t").event("work", 0, 5)), "stage") == []

@@ -1,0 +1,110 @@
+"""Tiles against a slow reference: whatever the events and the viewport, nothing is lost."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.analysis.timing.timelines import items_of, slow_tile, timeline
+
+from peakline.analysis.timing.timeline import draw_tile, tracks_of
+from peakline.analysis.timing.timeline.tiles import level_of
+from peakline.errors import UsageError
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.one_of(st.integers(-40, 200), st.integers(-(10**6), 10**6)),
+        st.one_of(st.just(0), st.integers(0, 30), st.integers(0, 10**5)),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(EVENTS, max_size=3), st.integers(-300, 300), st.integers(1, 2000), st.integers(1, 50)
+)
+def test_a_tile_is_that_of_the_reference(lines, start, length, width):
+    found = timeline(*lines)
+    end = start + length
+    tracks = tracks_of(found).tolist()
+    tile = draw_tile(found, start, end, width)
+    bits = level_of(start, end, width)
+    assert tile.resolution_ps == (2**bits if bits >= 0 else 0)
+    assert items_of(tile) == slow_tile(found, start, end, bits, tracks)
+
+
+def _dense(seed, count):
+    """A line dense enough for several levels: bursts of short events, long ones, nested ones."""
+    rng = np.random.default_rng(seed)
+    begins = np.cumsum(rng.choice([0, 1, 3, 50, 4000], count, p=[0.2, 0.4, 0.3, 0.08, 0.02]))
+    lengths = rng.choice([0, 1, 2, 40, 9000], count, p=[0.3, 0.4, 0.2, 0.08, 0.02])
+    return [("e", int(b), int(n)) for b, n in zip(begins, lengths, strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_levels_answer_as_the_events_do(seed):
+    found = timeline(_dense(seed, 4000), _dense(seed + 9, 300))
+    assert found.level_bits.size > 3
+    first, last = found.trace.span()
+    rng = np.random.default_rng(seed)
+    tracks = tracks_of(found).tolist()
+    for width in (1, 7, 60, 500):
+        for _ in range(6):
+            start = int(rng.integers(first - 10, last))
+            end = start + int(rng.integers(1, last - first))
+            tile = draw_tile(found, start, end, width)
+            bits = level_of(start, end, width)
+            assert items_of(tile) == slow_tile(found, start, end, bits, tracks)
+
+
+def test_all_events_are_in_a_tile_of_one_pixel():
+    found = timeline(_dense(1, 3000))
+    first, last = found.trace.span()
+    tile = draw_tile(found, first, last + 1, 1)
+    assert int(tile.count.sum()) == 3000
+    assert int(tile.busy_ps.sum()) == int((found.trace.end - found.trace.start).sum())
+
+
+def test_a_tile_of_dense_data_is_as_large_as_what_is_drawn():
+    found = timeline([("e", 3 * k, 2) for k in range(60_000)])
+    assert draw_tile(found, 0, 180_000, 100).items <= 2 * 128 * found.tracks
+    assert found.nbytes < 12 * 60_000
+
+
+def test_events_that_need_more_rows_than_there_are_are_all_drawn():
+    found = timeline([("e", k, 10_000) for k in range(5000)])
+    assert found.overlaps.tolist() == [False] * 4095 + [True]
+    tile = draw_tile(found, 12_000, 12_001, 1)
+    assert int(tile.count.sum()) == 5000 - 2001
+    tile = draw_tile(found, 0, 4096, 1)
+    assert int(tile.count.sum()) == 4096
+
+
+def test_only_the_asked_lines_and_rows():
+    found = timeline([("a", 0, 10), ("b", 1, 5)], [("c", 0, 4)])
+    assert tracks_of(found, [0], rows=1).tolist() == [0]
+    assert tracks_of(found, [1]).tolist() == [2]
+    assert items_of(draw_tile(found, 0, 10, 5, [2])) == [[(0, 4, 1, 4, 2)]]
+
+
+def test_neighbours_are_those_of_the_same_row():
+    found = timeline([("a", 0, 10), ("b", 1, 2), ("c", 5, 2), ("d", 20, 1)])
+    assert [found.neighbours(event) for event in range(4)] == [(-1, 3), (-1, 2), (1, -1), (0, -1)]
+
+
+def test_more_items_than_wanted_are_refused():
+    found = timeline([("a", 10 * k, 5) for k in range(100)])
+    with pytest.raises(UsageError, match="100 items, more than 99: ask for fewer lines"):
+        draw_tile(found, 0, 1000, 1000, most=99)
+
+
+@pytest.mark.parametrize(("start", "end", "width"), [(5, 5, 10), (5, 4, 10), (0, 5, 0)])
+def test_an_empty_viewport_is_refused(start, end, width):
+    with pytest.raises(UsageError):
+        draw_tile(timeline([("a", 0, 1)]), start, end, width)
+
+
+def test_a_tile_of_no_events():
+    found = timeline()
+    assert (found.tracks, draw_tile(found, 0, 10, 5).items) == (0, 0)
