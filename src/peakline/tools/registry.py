@@ -30,11 +30,20 @@ __all__ = [
 ]
 
 _MODULES = {
+    "framework_op_stats": "peakline.tools.framework_op_stats",
     "graph": "peakline.tools.graph",
+    "input_pipeline_analyzer": "peakline.tools.input_pipeline_analyzer",
+    "kernel_stats": "peakline.tools.kernel_stats",
     "memory_findings": "peakline.tools.memory_findings",
     "memory_profile": "peakline.tools.memory_profile",
     "op_stats": "peakline.tools.op_stats",
+    "overview_page": "peakline.tools.overview_page",
+    "pod_viewer": "peakline.tools.pod_viewer",
+    "step_breakdown": "peakline.tools.step_breakdown",
+    "time_findings": "peakline.tools.time_findings",
+    "timeline": "peakline.tools.timeline",
     "trace_viewer": "peakline.tools.trace_viewer",
+    "trace_viewer@": "peakline.tools.streaming_trace",
 }
 
 
@@ -56,9 +65,12 @@ class Tool:
     ``parameters`` is a pydantic model that forbids unknown names and accepts text for every
     value, because remote callers send text; one whose ``json_schema_extra`` says ``local_only``
     is not for them. ``shows`` names the tables that the tool shows: it has something to show
-    where all tables of one of the entries have rows. ``run`` takes the profile, an instance of
+    where all tables of one of the entries have rows and ``looks``, where there is one, finds what
+    the tool is about: it reads next to nothing. ``run`` takes the profile, an instance of
     ``parameters`` and a format. ``aggregate``, where there is one, makes one answer of those of
-    several hosts: it takes ``[(host, that host's answer)]``, the parameters and the format.
+    several hosts: it takes ``[(host, that host's answer)]``, the parameters and the format. A tool
+    whose answers cannot be put together has ``partial`` and ``combine`` instead: what one host
+    contributes, a value that can be pickled, and the answer made of ``[(host, contribution)]``.
     """
 
     name: str
@@ -67,11 +79,16 @@ class Tool:
     formats: tuple[str, ...]
     shows: tuple[tuple[str, ...], ...]
     run: Callable[[Profile, Any, str], bytes]
+    looks: Callable[[Profile], bool] | None = None
     aggregate: Aggregate | None = None
+    partial: Callable[[Profile, Any], Any] | None = None
+    combine: Callable[[Sequence[tuple[str, Any]], Any, str], bytes] | None = None
 
     def supports(self, profile: Profile) -> bool:
         """Whether ``profile`` has something to show; reads as little as possible."""
-        return any(all(map(profile.has_rows, tables)) for tables in self.shows)
+        if not any(all(map(profile.has_rows, tables)) for tables in self.shows):
+            return False
+        return self.looks is None or self.looks(profile)
 
     def may_support(self, tables: AbstractSet[str]) -> bool:
         """Whether a profile with these tables can have something to show."""

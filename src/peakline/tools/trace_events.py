@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from peakline.profile import Columns, Profile
     from peakline.profile.columns import Names
 
-__all__ = ["HEAD", "HOST_PID", "TAIL", "TraceRows", "name_texts", "parts_of", "trace_events"]
+__all__ = [
+    "HEAD", "HOST_PID", "TAIL", "TraceRows", "events_text", "name_texts", "parts_of",
+    "trace_events",
+]  # fmt: skip
 
 _Array = npt.NDArray[Any]
 HEAD = b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[\n'
@@ -91,53 +94,63 @@ class TraceRows:
             events = events.take(timed)
             if stats is not None:
                 stats = stats.take(timed[stats.array("event_id")])
-        heads = self._heads(events)
-        arguments = None if stats is None else _Arguments(stats, events)
-        for first in range(0, events.rows, _ROWS):
-            check_deadline()
-            rows = slice(first, min(first + _ROWS, events.rows))
-            head, inside = heads.part(rows), None
-            lengths = head.lengths + len(_EVENT_END)
-            if arguments is not None:
-                inside, of_event = arguments.of(rows)
-                before = np.append(0, np.cumsum(inside.lengths))
-                lengths = lengths + before[of_event[1:]] - before[of_event[:-1]]
-            ends = np.cumsum(lengths)
-            out = np.empty(int(ends[-1]), np.uint8)
-            head.write(out, ends - lengths)
-            for place, letter in enumerate(_EVENT_END):
-                out[ends - len(_EVENT_END) + place] = letter
-            if inside is not None:
-                own = np.repeat(
-                    ends - lengths + head.lengths - before[of_event[:-1]], np.diff(of_event)
-                )
-                inside.write(out, own + before[:-1])
-            yield memoryview(out)  # type: ignore[arg-type]  # NumPy's types hide that it is a buffer
+        return events_text(events, self.owners, stats)
 
-    def _heads(self, events: Columns) -> Lines:
-        """Every event up to where its stats stand."""
-        length = np.maximum(events.array("duration_ps"), 0)
-        texts = ['{"ph":"X",', '{"ph":"i","s":"t",']
-        pieces = [
-            Gap("", (length == 0).view(np.uint8), texts=texts),
-            Gap("", events.array("line_id"), texts=self.owners),
-            Gap(',"ts":', events.array("start_ps"), is_picoseconds=True),
-            Gap(',"dur":', length, is_picoseconds=True, unless_zero=True),
-            name_texts(',"name":', events.names("name")),
-        ]
-        if "category" in events and events.is_valid("category").any():
-            category = events.names("category")
-            texts = ["", *(f',"cat":{quoted(value)}' for value in category.values)]
-            pieces.append(Gap("", category.codes + 1, texts=texts))
-        steps, texts = np.zeros(events.rows, np.int8), [""]
-        if "step_id" in events:
-            known = events.is_valid("step_id")
-            distinct, place = np.unique(
-                np.where(known, events.array("step_id"), 0), return_inverse=True
+
+def events_text(
+    events: Columns, owners: Sequence[str], stats: Columns | None
+) -> Iterator[memoryview]:
+    """The text of ``events``, all of which have a time; ``owners`` are process and thread by line,
+    and ``stats`` the arguments, by event.
+    """
+    heads = _heads(events, owners)
+    arguments = None if stats is None else _Arguments(stats, events)
+    for first in range(0, events.rows, _ROWS):
+        check_deadline()
+        rows = slice(first, min(first + _ROWS, events.rows))
+        head, inside = heads.part(rows), None
+        lengths = head.lengths + len(_EVENT_END)
+        if arguments is not None:
+            inside, of_event = arguments.of(rows)
+            before = np.append(0, np.cumsum(inside.lengths))
+            lengths = lengths + before[of_event[1:]] - before[of_event[:-1]]
+        ends = np.cumsum(lengths)
+        out = np.empty(int(ends[-1]), np.uint8)
+        head.write(out, ends - lengths)
+        for place, letter in enumerate(_EVENT_END):
+            out[ends - len(_EVENT_END) + place] = letter
+        if inside is not None:
+            own = np.repeat(
+                ends - lengths + head.lengths - before[of_event[:-1]], np.diff(of_event)
             )
-            steps = np.where(known, place + 1, 0).astype(np.int32)
-            texts += [f'"group_id":"{step}"' for step in distinct.tolist()]
-        return Lines(events.rows, [*pieces, Gap(',"args":{', steps, texts=texts)])
+            inside.write(out, own + before[:-1])
+        yield memoryview(out)  # type: ignore[arg-type]  # NumPy's types hide that it is a buffer
+
+
+def _heads(events: Columns, owners: Sequence[str]) -> Lines:
+    """Every event up to where its stats stand."""
+    length = np.maximum(events.array("duration_ps"), 0)
+    texts = ['{"ph":"X",', '{"ph":"i","s":"t",']
+    pieces = [
+        Gap("", (length == 0).view(np.uint8), texts=texts),
+        Gap("", events.array("line_id"), texts=owners),
+        Gap(',"ts":', events.array("start_ps"), is_picoseconds=True),
+        Gap(',"dur":', length, is_picoseconds=True, unless_zero=True),
+        name_texts(',"name":', events.names("name")),
+    ]
+    if "category" in events and events.is_valid("category").any():
+        category = events.names("category")
+        texts = ["", *(f',"cat":{quoted(value)}' for value in category.values)]
+        pieces.append(Gap("", category.codes + 1, texts=texts))
+    steps, texts = np.zeros(events.rows, np.int8), [""]
+    if "step_id" in events:
+        known = events.is_valid("step_id")
+        distinct, place = np.unique(
+            np.where(known, events.array("step_id"), 0), return_inverse=True
+        )
+        steps = np.where(known, place + 1, 0).astype(np.int32)
+        texts += [f'"group_id":"{step}"' for step in distinct.tolist()]
+    return Lines(events.rows, [*pieces, Gap(',"args":{', steps, texts=texts)])
 
 
 _EVENT_END = b"}},\n"

@@ -41,9 +41,18 @@ class TraceViewerParameters(BaseModel):
         None, description="StepStats: the step's id or name. Default: the last one"
     )
     show_args: bool = Field(default=True, description="other profiles: the stats of every event")
+    compatible: Literal["", "xprof"] = Field(
+        default="", description="xprof: the events that XProf shows, even where that is wrong"
+    )
 
 
-def _run(profile: Profile, parameters: TraceViewerParameters, _format: str) -> bytes:
+def _run(profile: Profile, parameters: TraceViewerParameters, form: str) -> bytes:
+    if form == "pb":
+        return _compact(profile, parameters)
+    if parameters.compatible == "xprof" and "event_types" in profile.tables:
+        from peakline.tools.trace_xprof import xprof_trace
+
+        return xprof_trace(profile)
     if not TOOL.may_support(frozenset(profile.tables)):
         if parameters.step is not None:
             raise _no_step(parameters.step, "")
@@ -77,6 +86,22 @@ def _run(profile: Profile, parameters: TraceViewerParameters, _format: str) -> b
     )
 
 
+def _compact(profile: Profile, parameters: TraceViewerParameters) -> bytes:
+    """All events in the form of ``trace_viewer@``, without serial numbers."""
+    from peakline.tools.streaming_part import part_of
+    from peakline.tools.streaming_proto import answer_pb
+    from peakline.tools.streaming_view import all_of
+    from peakline.tools.viewer_trace import whole_view
+    from peakline.tools.viewer_xprof import xprof_view
+
+    is_xprof = parameters.compatible == "xprof" and "event_types" in profile.tables
+    view = xprof_view(profile) if is_xprof else whole_view(profile)
+    part = part_of(view, all_of(view), with_links=True, with_arguments=False)
+    if not part.start.size:
+        profile.warn(_NO_EVENTS, "no events in this profile")
+    return answer_pb([part], [], numbers_hosts=False)
+
+
 def _step(profile: Profile, wanted: str | None) -> int | None:
     """The id of the step to show; None when the profile knows no steps."""
     steps = profile.columns("steps")
@@ -96,9 +121,9 @@ def _no_step(wanted: str, known: str) -> NotFoundError:
 
 TOOL = Tool(
     name="trace_viewer",
-    doc="The profile as a Chrome trace (JSON).",
+    doc="The profile as a Chrome trace (JSON), or compact.",
     parameters=TraceViewerParameters,
-    formats=("json",),
+    formats=("json", "pb"),
     shows=(("op_runs",), ("events",)),
     run=_run,
 )

@@ -1,0 +1,92 @@
+"""Tables as the profiler's pages want them: DataTable JSON, and the same as CSV.
+
+The form is that of Google Charts' DataTable, written as XProf writes it: compact, keys sorted,
+numbers as doubles, an absent value as an empty text, every value of a property map a text.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+__all__ = ["Column", "DataTable", "tables_csv", "tables_json"]
+
+Kind = Literal["string", "number", "boolean"]
+Value = str | float | bool | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column; ``properties`` are those of Google Charts, such as ``role``."""
+
+    id: str
+    kind: Kind
+    label: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DataTable:
+    """Columns, rows of as many values, and properties of the whole."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Value]] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, object]:
+        """The table as JSON values; without columns, rows and properties an empty object."""
+        if not (self.columns or self.rows or self.properties):
+            return {}
+        cols = []
+        for column in self.columns:
+            shown: dict[str, object] = {
+                "id": column.id, "label": column.label, "type": column.kind,
+            }  # fmt: skip
+            if column.properties:
+                shown["p"] = dict(column.properties)
+            cols.append(shown)
+        kinds = [column.kind for column in self.columns]
+        table: dict[str, object] = {
+            "cols": cols,
+            "rows": [
+                {"c": [{"v": _cell(kind, v)} for kind, v in zip(kinds, row, strict=True)]}
+                for row in self.rows
+            ],
+        }
+        if self.properties:
+            table["p"] = dict(self.properties)
+        return table
+
+
+def _cell(kind: Kind, value: Value) -> Value:
+    if value is None:
+        return ""
+    if kind != "number":
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def tables_json(*tables: DataTable) -> bytes:
+    """One table as an object, several as an array."""
+    shown = [table.as_json() for table in tables]
+    content = shown[0] if len(shown) == 1 else shown
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8", "replace")
+
+
+def tables_csv(table: DataTable) -> bytes:
+    """The labels of one table and its rows, every field quoted, as XProf's CSV."""
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerow([column.label or column.id for column in table.columns])
+    kinds = [column.kind for column in table.columns]
+    for row in table.rows:
+        cells = (_cell(kind, value) for kind, value in zip(kinds, row, strict=True))
+        writer.writerow(["" if value is None else str(value) for value in cells])
+    return out.getvalue().encode("utf-8", "replace")

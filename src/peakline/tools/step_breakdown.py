@@ -1,0 +1,171 @@
+"""The ``step_breakdown`` tool: what the time of every step went to, of one host or of all.
+
+One host's rows are the table ``step_breakdown``. Those of several have their ``host``, and their
+times are on one axis (`peakline.analysis.timing.clocks`), which the answer tells of, as it does of
+how much the steps differ and of who keeps the others waiting.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from peakline.tools.registry import Tool
+
+if TYPE_CHECKING:
+    from peakline.analysis.timing.breakdown import StepTimes
+    from peakline.analysis.timing.clocks import HostClock
+    from peakline.profile import Profile
+
+__all__ = ["TOOL", "StepBreakdownParameters"]
+
+_NO_STEPS = "no_steps"
+
+
+class StepBreakdownParameters(BaseModel):
+    """The parameters; text is accepted for every value."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    align: bool = Field(
+        default=True,
+        description="several hosts: times on one axis; false: each on the clock of its host",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What one host gives."""
+
+    times: StepTimes
+    clock: HostClock
+
+
+def _times(profile: Profile) -> StepTimes:
+    from peakline.analysis.timing.breakdown import step_times
+
+    times = step_times(profile)
+    if not times.rows:
+        profile.warn(_NO_STEPS, "no steps in this profile", once=True)
+    return times
+
+
+def _partial(profile: Profile, _parameters: StepBreakdownParameters) -> _Part:
+    from peakline.analysis.timing.clocks import clock_of
+
+    return _Part(_times(profile), clock_of(profile))
+
+
+def _combine(
+    parts: Sequence[tuple[str, _Part]], parameters: StepBreakdownParameters, output_format: str
+) -> bytes:
+    from peakline.analysis.timing.clocks import align
+    from peakline.analysis.timing.variation import host_steps, straggler_among
+
+    alignment = align([replace(part.clock, host=host) for host, part in parts])
+    columns: dict[str, list[Any]] = {"host": []}
+    variation, devices, members = [], [], []
+    for host, part in parts:
+        placed = alignment.of(host)
+        own = _columns(part.times, placed.offset_ps if parameters.align else 0)
+        columns["host"] += [host] * part.times.rows
+        for name, values in own.items():
+            columns.setdefault(name, []).extend(values)
+        variation += [{"host": host} | told for told in _variation(part.times)]
+        straggler = _device_straggler(part.times)
+        devices += [] if straggler is None else [{"host": host} | straggler]
+        if part.times.rows:
+            members.append(host_steps(part.times, host, placed.matched_offset_ps))
+    if output_format == "csv":
+        return _csv(columns)
+    slowest = straggler_among(members)
+    return _json(
+        {
+            "steps": _objects(columns),
+            "variation": variation,
+            "straggler": None if slowest is None else asdict(slowest),
+            "device_stragglers": devices,
+            "clocks": alignment.as_json(),
+        }
+    )
+
+
+def _run(profile: Profile, _parameters: StepBreakdownParameters, output_format: str) -> bytes:
+    times = _times(profile)
+    columns = _columns(times, 0)
+    if output_format == "csv":
+        return _csv(columns)
+    return _json(
+        {
+            "steps": _objects(columns),
+            "variation": _variation(times),
+            "straggler": _device_straggler(times),
+        }
+    )
+
+
+def _columns(times: StepTimes, offset_ps: int) -> dict[str, list[Any]]:
+    """The table ``step_breakdown``, with ``offset_ps`` added to its moments."""
+    from peakline.analysis.timing.breakdown import PARTS
+
+    devices = [None, *times.devices]
+    return {
+        "step_id": times.step_id.tolist(),
+        "name": times.name.to_list(),
+        "device": [devices[place + 1] for place in times.device.tolist()],
+        "start_ps": (times.start + offset_ps).tolist(),
+        "end_ps": (times.end + offset_ps).tolist(),
+        "wall_ps": times.wall.tolist(),
+        "gap_before_ps": times.gap_before.tolist(),
+        **{f"{part}_ps": times.part(part).tolist() for part in PARTS},
+        "communication_total_ps": times.communication_total.tolist(),
+    }
+
+
+def _variation(times: StepTimes) -> list[dict[str, Any]]:
+    from peakline.analysis.timing.variation import variation_of
+
+    return [asdict(found) for found in variation_of(times)]
+
+
+def _device_straggler(times: StepTimes) -> dict[str, Any] | None:
+    from peakline.analysis.timing.variation import device_straggler
+
+    found = device_straggler(times)
+    return None if found is None else asdict(found)
+
+
+def _objects(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    rows = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _json(document: object) -> bytes:
+    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _csv(columns: dict[str, list[Any]]) -> bytes:
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerow(columns)
+    rows = zip(*columns.values(), strict=True)
+    writer.writerows(["" if value is None else value for value in row] for row in rows)
+    return out.getvalue().encode("utf-8", "replace")
+
+
+TOOL = Tool(
+    name="step_breakdown",
+    doc="What the time of every step went to, of one host or of all on one axis.",
+    parameters=StepBreakdownParameters,
+    formats=("json", "csv"),
+    shows=(("events",), ("op_runs",)),
+    run=_run,
+    partial=_partial,
+    combine=_combine,
+)

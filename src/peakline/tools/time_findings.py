@@ -1,0 +1,74 @@
+"""The ``time_findings`` tool: where the time of the steps went, and what deserves attention.
+
+What ``peakline steps --json`` says, per host.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from peakline.tools.registry import Tool
+
+if TYPE_CHECKING:
+    from peakline.profile import Profile
+
+__all__ = ["TOOL", "TimeFindingsParameters"]
+
+_SEVERITIES = ("info", "warning", "error")
+
+
+class TimeFindingsParameters(BaseModel):
+    """The parameters; text is accepted for every value."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: str | None = Field(None, description="only findings of this kind")
+    min_severity: Literal["info", "warning", "error"] = Field(
+        "info", description="only findings as severe as this: info, warning or error"
+    )
+    steps: bool = Field(default=True, description="the steps one by one too")
+
+
+def _partial(profile: Profile, parameters: TimeFindingsParameters) -> dict[str, Any]:
+    from peakline.analysis.timing.answer import answer_time
+
+    told: dict[str, Any] = dict(answer_time(profile).as_json())
+    least = _SEVERITIES.index(parameters.min_severity)
+    told["findings"] = [
+        finding
+        for finding in told["findings"]
+        if parameters.kind in {None, finding["kind"]}
+        and _SEVERITIES.index(finding["severity"]) >= least
+    ]
+    if not parameters.steps:
+        del told["steps"]
+    return told
+
+
+def _combine(
+    parts: Sequence[tuple[str, dict[str, Any]]],
+    _parameters: TimeFindingsParameters,
+    _format: str,
+) -> bytes:
+    shown = {"hosts": [{"host": host, **told} for host, told in parts]}
+    return (json.dumps(shown, indent=1) + "\n").encode()
+
+
+def _run(profile: Profile, parameters: TimeFindingsParameters, output_format: str) -> bytes:
+    return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
+
+
+TOOL = Tool(
+    name="time_findings",
+    doc="Where the steps' time went and what stands out, per host (as `peakline steps`).",
+    parameters=TimeFindingsParameters,
+    formats=("json",),
+    shows=(("events",), ("op_runs",)),
+    run=_run,
+    partial=_partial,
+    combine=_combine,
+)

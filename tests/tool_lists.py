@@ -1,0 +1,20 @@
+"""Which tools have something to show for what, as the registry says."""
+
+from __future__ import annotations
+
+from peakline.tools import find_tool, tool_names
+
+__all__ = ["EVENT_TOOLS", "MEMORY_TOOLS", "XSPACE_TOOLS", "tools_for"]
+
+
+def tools_for(*tables: str) -> list[str]:
+    """The tools that have something to show where these tables do; a look at GPUs finds none."""
+    found = [(name, find_tool(name)) for name in tool_names()]
+    return [
+        name for name, tool in found if tool.may_support(frozenset(tables)) and tool.looks is None
+    ]
+
+
+EVENT_TOOLS = tools_for("events")
+MEMORY_TOOLS = ["memory_findings", "memory_profile"]
+XSPACE_TOOLS = sorted([*EVENT_TOOLS, *MEMORY_TOOLS])

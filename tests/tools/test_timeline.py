@@ -1,0 +1,239 @@
+"""The ``timeline`` tool: its views, both formats, and the bytes as the documentation says."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from tests.analysis.records import alloc, events, free
+from tests.analysis.timing.timelines import profile_of
+
+import peakline
+from peakline.errors import NotFoundError, UsageError
+from peakline.tools import find_tool
+from peakline.tools.timeline_reader import read_answer
+from peakline.tools.timeline_views import MOST_ITEMS
+
+LINES = ([("step", 0, 100), ("op", 10, 5), ("op", 16, 2)], [("copy", 50, 25)])
+
+
+def ask(profile, view, **parameters):
+    """The answer of a view, which both formats must agree on."""
+    content = profile.tool("timeline", view=view, **parameters).content
+    found = json.loads(content)
+    binary = read_answer(profile.tool("timeline", format="bin", view=view, **parameters).content)
+    assert binary.view == found.pop("view") == view
+    assert {name: plain(value) for name, value in binary.columns.items()} == found
+    return found
+
+
+def plain(value):
+    if isinstance(value, np.ndarray):
+        return [None if number != number else number for number in value.tolist()]  # noqa: PLR0124
+    return value
+
+
+def test_a_tile():
+    found = ask(profile_of(*LINES), "tile", start_ps=0, end_ps=100, width=5)
+    assert found == {
+        "start_ps": 0,
+        "end_ps": 100,
+        "width": 5,
+        "resolution_ps": 16,
+        "events": 4,
+        "track_line": [0, 0, 1],
+        "track_row": [0, 1, 0],
+        "track_first": [0, 1, 3, 4],
+        "begin_ps": [0, 10, 16, 50],
+        "duration_ps": [100, 5, 2, 25],
+        "busy_ps": [100, 5, 2, 25],
+        "count": [1, 1, 1, 1],
+        "name": [0, 1, 1, 2],
+        "event": [0, 1, 2, 3],
+    }
+
+
+def test_short_neighbours_are_one_item():
+    found = ask(profile_of(*LINES), "tile", start_ps=-10, end_ps=118, width=4, lines="0")
+    assert found["resolution_ps"] == 32
+    assert found["begin_ps"] == [10, 20]
+    assert found["duration_ps"] == [100, 8]
+    assert found["busy_ps"] == [100, 7]
+    assert found["count"] == [1, 2]
+    assert found["event"] == [0, 1]
+
+
+def test_lines_and_rows():
+    profile = profile_of(*LINES)
+    assert ask(profile, "tile", lines="1")["events"] == 1
+    assert ask(profile, "tile", lines="0-1", rows=1)["track_row"] == [0, 0]
+    assert ask(profile, "tile", lines="1, 0")["events"] == 4
+
+
+@pytest.mark.parametrize("lines", ["2", "0-2", "1-0", "a", "", "-1", "1e3", "99999999999"])
+def test_lines_that_are_not_there(lines):
+    with pytest.raises(UsageError, match="timeline: "):
+        profile_of(*LINES).tool("timeline", lines=lines)
+
+
+def test_the_lanes_and_names():
+    found = ask(profile_of(*LINES), "lanes")
+    assert found == {
+        "start_ps": 0,
+        "end_ps": 101,
+        "events": 4,
+        "untimed": 0,
+        "plane_name": ["/host:CPU"],
+        "plane_kind": ["host"],
+        "line_plane": [0, 0],
+        "line_name": ["line 0", "line 1"],
+        "line_native_id": [None, None],
+        "line_events": [3, 1],
+        "line_rows": [2, 1],
+        "names_from": 0,
+        "names_total": 3,
+        "names": ["step", "op", "copy"],
+    }
+    assert ask(profile_of(*LINES), "lanes", names_from=2)["names"] == ["copy"]
+    assert ask(profile_of(*LINES), "lanes", names_from=3)["names"] == []
+
+
+def test_many_names_come_in_parts():
+    profile = profile_of([(f"{k:06}" + "x" * 9994, k, 1) for k in range(1000)])
+    first = ask(profile, "lanes")
+    assert 0 < len(first["names"]) < first["names_total"] == 1000
+    names, part = first["names"], first
+    while len(names) < 1000:
+        part = ask(profile, "lanes", names_from=len(names))
+        names = names + part["names"]
+    assert [int(name[:6]) for name in names] == list(range(1000))
+
+
+def test_search():
+    found = ask(profile_of(*LINES), "search", search="OP", start_ps=0, end_ps=100, width=4)
+    op = {"name": "op", "line": 0, "row": 1}
+    assert found["total"] == 3
+    assert (found["name"], found["count"]) == ([1, 2], [2, 1])
+    assert found["first"] == {"event": 1, "start_ps": 10, "duration_ps": 5} | op
+    assert found["bins"] == [2, 0, 1, 0]
+
+
+def test_search_from_an_event():
+    profile = profile_of(*LINES)
+    found = ask(profile, "search", search="^op$", pattern=True, event=1)
+    assert (found["previous"], found["next"]["event"]) == (None, 2)
+    found = ask(profile, "search", search="op", at_ps=11, lines="0")
+    assert (found["previous"]["event"], found["next"]["event"]) == (1, 2)
+
+
+def test_an_event():
+    found = ask(profile_of(*LINES), "event", event=1)["details"]
+    assert found["name"] == "op"
+    assert (found["start_ps"], found["end_ps"], found["own_ps"]) == (10, 15, 5)
+    assert [above["name"] for above in found["parents"]] == ["step"]
+    assert (found["previous"], found["next"]["event"]) == (None, 2)
+    assert (found["plane"], found["line_name"], found["step"]) == ("/host:CPU", "line 0", None)
+    step = ask(profile_of(*LINES), "event", event=0, with_step=False)["details"]
+    assert step["children"] == {
+        "count": 2,
+        "total_ps": 7,
+        "names": [{"name": "op", "count": 2, "total_ps": 7}],
+    }
+    assert step["stats"] == [{"name": "k", "value": "v"}]
+
+
+def test_an_event_that_is_not_there():
+    with pytest.raises(NotFoundError):
+        profile_of(*LINES).tool("timeline", view="event", event=4)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"view": "search"}, "needs the parameter search"),
+        ({"view": "event"}, "needs the parameter event"),
+        ({"start_ps": 5, "end_ps": 5}, "ends at 5 ps, not after its start 5 ps"),
+        ({"width": 16385}, "width: input should be less than or equal to 16384"),
+        ({"view": "search", "search": "(", "pattern": True}, "is no RE2 expression"),
+    ],
+)
+def test_what_cannot_be_answered(parameters, message):
+    with pytest.raises(UsageError, match=re.escape(message)):
+        profile_of(*LINES).tool("timeline", **parameters)
+
+
+def test_counters():
+    profile = profile_of(
+        [("a", 0, 8)], records=events([alloc(1, 10), alloc(2, 5), free(1), free(2)])
+    )
+    found = ask(profile, "counter", width=4, start_ps=-2, end_ps=6)
+    assert (found["counter_group"], found["counter_name"]) == (["memory in use"], [""])
+    assert found["low"] == [None, 10, 0, 0]
+    assert found["high"] == [None, 15, 5, 0]
+    assert found["last"] == [None, 15, 0, 0]
+    assert ask(profile, "counter", width=2, lines="0")["counter"] == [0]
+
+
+def test_a_profile_of_counters_alone_has_their_span():
+    rows = [{"plane_id": 0, "name": "c", "series": "c", "time_ps": t, "value": t} for t in (5, 9)]
+    found = ask(profile_of(counters=rows), "counter", width=1)
+    assert (found["start_ps"], found["end_ps"], found["high"]) == (5, 10, [9])
+
+
+def test_too_much_for_one_answer():
+    profile = profile_of(
+        [("a", 0, 1)],
+        counters=[
+            {"plane_id": 0, "name": f"c{k}", "series": "", "time_ps": 0, "value": 1}
+            for k in range(MOST_ITEMS // 16384 + 1)
+        ],
+    )
+    with pytest.raises(UsageError, match="ask for fewer"):
+        profile.tool("timeline", view="counter", width=16384)
+
+
+def test_a_recorded_session_adds_up(sessions):
+    (path,) = (sessions / "tf2_cnn").rglob("*.xplane.pb*")
+    with peakline.open(path) as profile:
+        lanes = ask(profile, "lanes")
+        tile = ask(profile, "tile")
+        assert tile["events"] == lanes["events"] == sum(lanes["line_events"]) == 25583
+        assert find_tool("timeline").supports(profile)
+
+
+@pytest.mark.parametrize("cut", [0, 10, 32, 100, -1])
+def test_the_reader_refuses_what_is_cut_short(cut):
+    content = profile_of(*LINES).tool("timeline", format="bin").content
+    with pytest.raises(ValueError, match=r"short|bytes"):
+        read_answer(content[:cut])
+
+
+def test_the_reader_refuses_what_is_something_else():
+    content = profile_of(*LINES).tool("timeline", format="bin").content
+    with pytest.raises(ValueError, match="no timeline answer"):
+        read_answer(b"PEAKTIM0" + content[8:])
+
+
+def test_columns_lie_at_multiples_of_eight():
+    content = profile_of(*LINES).tool("timeline", format="bin").content
+    for name, column in read_answer(content).columns.items():
+        if isinstance(column, np.ndarray):
+            assert (column.__array_interface__["data"][0] - _address(content)) % 8 == 0, name
+
+
+def _address(content):
+    return np.frombuffer(content, np.uint8).__array_interface__["data"][0]
+
+
+def test_the_documented_example_is_what_the_tool_writes(root):
+    page = (root / "docs" / "timeline.md").read_text(encoding="utf-8")
+    block = page.split("```hex\n")[1].split("```")[0]
+    told = bytes.fromhex("".join(line[8:].partition("|")[0] for line in block.splitlines()))
+    profile = profile_of([("step", 0, 100), ("op", 10, 5), ("op", 16, 2)])
+    result = profile.tool("timeline", format="bin", start_ps=-10, end_ps=118, width=4)
+    assert result.content == told
+
+
+def test_names_behind_the_last_are_refused():
+    with pytest.raises(UsageError, match="no name 99999999: there are"):
+        ask(profile_of(*LINES), "lanes", names_from=99_999_999)
