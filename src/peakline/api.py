@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from peakline import profile as _profile
 
 if TYPE_CHECKING:
     from peakline.analysis.answer import MemoryAnswer
-    from peakline.engine import Answer, Engine
+    from peakline.analysis.timing.answer import TimeAnswer
+    from peakline.engine import Answer, Engine, Executor
     from peakline.repository import Session as _Session
     from peakline.tools import ToolResult
 
@@ -44,6 +46,15 @@ class Profile(_profile.Profile):
         from peakline.analysis.answer import answer_memory
 
         return answer_memory(self, allocator=allocator, step=step)
+
+    def time(self) -> TimeAnswer:
+        """What ``peakline steps`` says: the steps, what their time went to, and findings about it.
+
+        Raises InputError when the profile cannot be read.
+        """
+        from peakline.analysis.timing.answer import answer_time
+
+        return answer_time(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the memory answer in short, or why there is none.
@@ -84,14 +95,30 @@ class Repository:
 
     ``logdir`` is the directory or its ``plugins/profile``; ``storage_options`` go to fsspec's
     driver. Safe to share between threads; decoded profiles and answers are shared by all sessions.
+
+    ``executor`` says where the hosts of a session are read when a tool is asked about all of them:
+    ``threads`` of this process, ``processes``, or ``dask`` (`peakline[dask]`); or an
+    `peakline.engine.Executor`. Up to ``workers`` hosts are read at once (default: one for each
+    core). ``scheduler`` is the address of a Dask cluster; without one there is a cluster of
+    ``workers`` processes on this machine, for which a script must be guarded by
+    ``if __name__ == "__main__"``. `close`, or the end of a ``with`` block, ends what was started.
+    Raises UsageError for an unknown executor.
     """
 
-    def __init__(self, logdir: str | os.PathLike[str], **storage_options: object) -> None:
+    def __init__(
+        self,
+        logdir: str | os.PathLike[str],
+        *,
+        executor: str | Executor = "threads",
+        workers: int | None = None,
+        scheduler: str | None = None,
+        **storage_options: object,
+    ) -> None:
         from peakline.engine import Engine
         from peakline.repository import Repository as Layout
 
         self._layout = Layout(logdir, **storage_options)
-        self._engine = Engine()
+        self._engine = Engine(executor=executor, workers=workers, scheduler=scheduler)
 
     @property
     def logdir(self) -> str:
@@ -105,6 +132,21 @@ class Repository:
     def session(self, session_id: str) -> Session:
         """One session, a nested run's too (``train/ID``); raises NotFoundError that lists them."""
         return Session(self._layout.session(session_id), self._engine)
+
+    def close(self) -> None:
+        """Give up what is kept of profiles, and end the processes that were started."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"<Repository {self.logdir}>"

@@ -9,11 +9,14 @@ from dataclasses import replace
 
 import pytest
 from tests.engine.ending import DATA, EndingAt, session_of
+from tests.reference.xspace_builder import SpaceBuilder
+from tests.tool_lists import EVENT_TOOLS, MEMORY_TOOLS, XSPACE_TOOLS, tools_for
 
 from peakline.deadline import within
 from peakline.engine import Engine, tool_index
 from peakline.errors import DeadlineError, NotFoundError
 from peakline.repository import Repository
+from peakline.sources.xplane.presence import may_have_gpus
 from peakline.sources.xplane.reader import XPlaneReader
 
 SESSIONS = DATA / "sessions"
@@ -22,7 +25,6 @@ WITH_MEMORY = MULTIHOST / "localhost_47507.xplane.pb"
 WITHOUT_MEMORY = SESSIONS / "jax_cpu/plugins/profile/2026_11_20_17_20_28/vm.xplane.pb.gz"
 RUN = DATA / "run_metadata/tf1_grpc.pb.gz"
 GRAPH = DATA / "text/graph.pbtxt.gz"
-XSPACE_TOOLS = ["memory_findings", "memory_profile", "trace_viewer"]
 
 
 @pytest.fixture
@@ -76,26 +78,23 @@ def test_hosts_without_memory_events_are_not_opened(engine, tmp_path, opened):
     plain = tmp_path / "plain"
     plain.write_bytes(gzip.decompress(WITHOUT_MEMORY.read_bytes()))
     files = {f"{name}.xplane.pb": plain for name in "abcdefgh"}
-    assert engine.tools(session_of(tmp_path, files)) == ["trace_viewer"]
+    assert engine.tools(session_of(tmp_path, files)) == EVENT_TOOLS
     assert opened == ["a.xplane.pb"]
 
 
 def test_tools_that_no_host_has(engine, tmp_path):
     session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})
-    assert engine.tools(session) == ["trace_viewer"]
+    assert engine.tools(session) == EVENT_TOOLS
 
 
 @pytest.mark.parametrize(
     ("source", "tools"),
     [
-        (RUN, ["graph", "memory_findings", "memory_profile", "op_stats", "trace_viewer"]),
+        (RUN, sorted([*MEMORY_TOOLS, *tools_for("nodes", "op_runs", "op_times")])),
         (GRAPH, ["graph", "op_stats"]),
-        (DATA / "memory_log/eager_default_allocator.log.gz", ["memory_findings", "memory_profile"]),
-        (
-            DATA / "chrome_trace/noleak.pt.trace.json.gz",
-            ["memory_findings", "memory_profile", "trace_viewer"],
-        ),
-        (DATA / "pprof/device_memory.pprof.pb.gz", ["memory_findings", "memory_profile"]),
+        (DATA / "memory_log/eager_default_allocator.log.gz", MEMORY_TOOLS),
+        (DATA / "chrome_trace/noleak.pt.trace.json.gz", XSPACE_TOOLS),
+        (DATA / "pprof/device_memory.pprof.pb.gz", MEMORY_TOOLS),
     ],
     ids=lambda value: value.name if hasattr(value, "name") else "",
 )
@@ -105,13 +104,7 @@ def test_other_formats(engine, tmp_path, source, tools):
 
 def test_formats_add_up(engine, tmp_path):
     session = session_of(tmp_path, {"a.profile": GRAPH, "b.xplane.pb": WITH_MEMORY})
-    assert engine.tools(session) == [
-        "graph",
-        "memory_findings",
-        "memory_profile",
-        "op_stats",
-        "trace_viewer",
-    ]
+    assert engine.tools(session) == sorted([*XSPACE_TOOLS, "graph", "op_stats"])
 
 
 def test_a_name_may_be_wrong_about_the_format(engine, tmp_path):
@@ -122,7 +115,7 @@ def test_a_host_that_cannot_be_read_has_none(engine, tmp_path):
     text = tmp_path / "text"
     text.write_text("nothing")
     session = session_of(tmp_path / "x", {"a.xplane.pb": text, "b.xplane.pb.gz": WITHOUT_MEMORY})
-    assert engine.tools(session) == ["trace_viewer"]
+    assert engine.tools(session) == EVENT_TOOLS
     session = session_of(tmp_path / "y", {"a.xplane.pb": text})
     assert engine.tools(session) == []
 
@@ -139,7 +132,7 @@ def test_it_remembers(engine, tmp_path, opened, clock):
 
 def test_a_new_host_is_noticed_at_once(engine, tmp_path, opened, clock):  # noqa: ARG001
     session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})
-    assert engine.tools(session) == ["trace_viewer"]
+    assert engine.tools(session) == EVENT_TOOLS
     shutil.copyfile(WITH_MEMORY, f"{session.path}/b.xplane.pb")
     assert engine.tools(session) == XSPACE_TOOLS
     assert opened == ["a.xplane.pb.gz", "b.xplane.pb"]
@@ -147,10 +140,10 @@ def test_a_new_host_is_noticed_at_once(engine, tmp_path, opened, clock):  # noqa
 
 def test_a_file_that_changed_in_place_is_noticed_within_a_minute(engine, tmp_path, clock):
     session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})
-    assert engine.tools(session) == ["trace_viewer"]
+    assert engine.tools(session) == EVENT_TOOLS
     with open(f"{session.path}/a.xplane.pb.gz", "wb") as file:  # noqa: PTH123
         file.write(WITH_MEMORY.read_bytes())
-    assert engine.tools(session) == ["trace_viewer"]
+    assert engine.tools(session) == EVENT_TOOLS
     clock.now += 61
     assert engine.tools(session) == XSPACE_TOOLS
 
@@ -160,13 +153,13 @@ def test_a_directory_that_changed_a_moment_ago_is_looked_at_again(
 ):
     clock = Clock(monkeypatch)
     session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})
-    assert engine.tools(session) == ["trace_viewer"]
+    assert engine.tools(session) == EVENT_TOOLS
     shutil.copyfile(WITH_MEMORY, f"{session.path}/b.xplane.pb")
     # As on a file system whose clock has not moved on.
     monkeypatch.setattr(type(session), "stamp", lambda _: "same")
     known = engine._index._known
     known[session.path] = replace(known[session.path], stamp="same")
-    assert engine.tools(session) == ["trace_viewer"]
+    assert engine.tools(session) == EVENT_TOOLS
     clock.now += 3
     assert engine.tools(session) == XSPACE_TOOLS
     assert opened == ["a.xplane.pb.gz", "b.xplane.pb"]
@@ -202,14 +195,14 @@ def test_what_was_found_before_the_deadline_is_not_looked_for_again(engine, tmp_
         before = len(opened)
         try:
             # One host is opened with fewer looks than that, four are not.
-            with within(EndingAt(12)):
+            with within(EndingAt(24)):
                 tools = engine.tools(session)
         except DeadlineError:
             assert len(opened) > before
             continue
         break
     assert calls > 2
-    assert tools == engine.known_tools(session) == ["trace_viewer"]
+    assert tools == engine.known_tools(session) == EVENT_TOOLS
     # The last of each call was ended while it was looked at.
     assert len(opened) < 4 + calls
     assert sorted(set(opened)) == [f"{name}.xplane.pb.gz" for name in "abcd"]
@@ -222,8 +215,8 @@ def test_what_is_known_of_a_part_is_told(engine, tmp_path):
             engine.tools(session)
         if engine.known_tools(session):
             break
-    assert engine.known_tools(session) == ["trace_viewer"]
-    assert engine.tools(session) == ["graph", "op_stats", "trace_viewer"]
+    assert engine.known_tools(session) == EVENT_TOOLS
+    assert engine.tools(session) == sorted([*EVENT_TOOLS, "graph", "op_stats"])
 
 
 def test_profiles_in_use_are_not_pushed_out(tmp_path):
@@ -235,3 +228,19 @@ def test_profiles_in_use_are_not_pushed_out(tmp_path):
     for session in Repository(tmp_path).sessions():
         engine.tools(session)
     assert engine.cache.stats().profiles == 1
+
+
+def test_kernel_stats_is_there_exactly_where_a_plane_is_that_of_a_gpu(engine, tmp_path):
+    spaces = {}
+    for name, plane in (("a", "/device:TPU:0"), ("b", "/device:GPU:0")):
+        space = SpaceBuilder()
+        space.host().line("t").event("x", 0, 5)
+        space.plane(plane).line("ops").event("k", 0, 5)
+        spaces[name] = tmp_path / name
+        spaces[name].write_bytes(space.space.SerializeToString())
+    tpus = session_of(tmp_path / "tpus", {f"{n}.xplane.pb": spaces["a"] for n in "abc"})
+    assert "kernel_stats" not in engine.tools(tpus)
+    # Seen without opening them.
+    assert [may_have_gpus(str(spaces[name])) for name in "ab"] == [False, True]
+    both = session_of(tmp_path / "both", {f"{n}.xplane.pb": spaces[n] for n in "ab"})
+    assert "kernel_stats" in engine.tools(both)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Callable, Hashable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from peakline.deadline import check_deadline
 from peakline.engine.answers import Answer, Answers
+from peakline.engine.executors import Executor, make_executor
 from peakline.engine.fan_out import fan_out
 from peakline.engine.profile_cache import ProfileCache
 from peakline.engine.tool_index import ToolIndex
+from peakline.engine.work import CONTRIBUTION, HostTask, ask_host, contributed
 from peakline.errors import (
     ForbiddenError,
     NotFoundError,
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pydantic import BaseModel
 
-__all__ = ["Engine", "only_host"]
+__all__ = ["Engine", "only_host", "tool_aggregates"]
 
 _LISTED = 20
 
@@ -35,6 +39,10 @@ class Engine:
     Decoded profiles (up to ``cache_bytes``) and answers (up to ``answers_bytes``) are shared by
     all calls; both are known by the content of the files, so a changed file is read anew. A gzip
     file may expand to ``max_unpacked_bytes`` (default: 200 times its size, at least 1 GiB).
+
+    ``executor`` says where the hosts are asked when a question is to several: one of `EXECUTORS`
+    (``workers`` at once, ``scheduler`` for Dask: see `make_executor`, whose errors it raises) or
+    an `Executor` of one's own. `close` ends what it has started.
     """
 
     def __init__(
@@ -43,7 +51,16 @@ class Engine:
         cache_bytes: int = 2 << 30,
         answers_bytes: int = 256 << 20,
         max_unpacked_bytes: int | None = None,
+        executor: str | Executor = "threads",
+        workers: int | None = None,
+        scheduler: str | None = None,
     ) -> None:
+        self.executor = (
+            make_executor(executor, workers=workers, scheduler=scheduler)
+            if isinstance(executor, str)
+            else executor
+        )
+        self._max_unpacked_bytes = max_unpacked_bytes
         self.cache = ProfileCache(cache_bytes, max_unpacked_bytes=max_unpacked_bytes)
         self._answers = Answers(answers_bytes)
         self._index = ToolIndex(self.cache)
@@ -69,12 +86,14 @@ class Engine:
         parameters: Mapping[str, object] | None = None,
         format: str | None = None,  # noqa: A002 (the word of the command line and the RPC)
         remote: bool = False,
+        progress: Callable[[str, int, int], object] | None = None,
     ) -> Answer:
         """Run the named tool for one host; without ``host`` for the only one, or for all.
 
         ``format`` None means the tool's first. Of all hosts a tool that can `aggregate` makes one
         answer; hosts that fail are told in its notes. For a ``remote`` caller, parameters that
-        name files are refused and unknown ones only noted.
+        name files are refused and unknown ones only noted. ``progress`` is told of every host that
+        is done, in any thread: its name, how many are done, and of how many.
 
         Raises NotFoundError for an unknown tool, host, allocator ...; UsageError for a bad
         parameter or format, or where the tool shows one host and there are several; ForbiddenError;
@@ -91,10 +110,10 @@ class Engine:
         files = _files(session, host)
         if len(files) == 1:
             answer = self._of_one(tool, files[0], question, chosen)
-        elif tool.aggregate is None:
+        elif not tool_aggregates(tool):
             raise UsageError(f"{name} shows one host; there is: {_names(files)}")
         else:
-            answer = self._of_all(tool, files, question, chosen)
+            answer = self._of_all(tool, files, question, chosen, _Counted(len(files), progress))
         return Answer(answer.content, answer.format, answer.warnings, (*notes, *answer.notes))
 
     def sql(
@@ -118,11 +137,39 @@ class Engine:
         with self.cache.lease(only_host(session, host, "sql")) as profile:
             return profile.tables
 
-    def _of_one(self, tool: Tool, file: HostFile, question: BaseModel, chosen: str) -> Answer:
+    def close(self) -> None:
+        """Give up every profile, and end what the executor has started; may be used again."""
+        self.cache.clear()
+        self.executor.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _of_one(
+        self,
+        tool: Tool,
+        file: HostFile,
+        question: BaseModel,
+        chosen: str,
+        executor: Executor | None = None,
+    ) -> Answer:
+        """One host's answer, or its contribution; asked by ``executor``, or here."""
+        task = HostTask(tool.name, file, question, chosen, self._max_unpacked_bytes)
+
+        def here() -> Answer:
+            with self.cache.lease(file) as profile:
+                return ask_host(task, profile)
+
         def make() -> Answer:
-            with self.cache.lease(file) as profile, profile.question() as warnings:
-                content = tool.run(profile, question, chosen)
-                return Answer(content, chosen, tuple(warnings()))
+            return here() if executor is None else executor.ask(task, here)
 
         check_deadline()
         if _names_files(tool, question):
@@ -131,14 +178,22 @@ class Engine:
         return self._answers.get(_key(tool, [file], question, chosen), make, lambda _: True)
 
     def _of_all(
-        self, tool: Tool, files: list[HostFile], question: BaseModel, chosen: str
+        self,
+        tool: Tool,
+        files: list[HostFile],
+        question: BaseModel,
+        chosen: str,
+        finished: Callable[[HostFile], object],
     ) -> Answer:
-        aggregate = tool.aggregate
-        if aggregate is None:
-            raise TypeError(f"{tool.name} makes no answer of several")
+        from_each = chosen if tool.aggregate is not None else CONTRIBUTION
 
         def make() -> Answer:
-            answers = fan_out(lambda file: self._of_one(tool, file, question, chosen), files)
+            answers = fan_out(
+                lambda file: self._of_one(tool, file, question, from_each, self.executor),
+                files,
+                self.executor.workers,
+                finished,
+            )
             parts: list[tuple[str, Answer]] = []
             notes: list[str] = []
             errors: list[PeaklineError] = []
@@ -151,12 +206,44 @@ class Engine:
             if not parts:
                 raise errors[0]
             check_deadline()
-            content = aggregate([(h, part.content) for h, part in parts], question, chosen)
+            content = _together(tool, parts, question, chosen)
             return Answer(content, chosen, _warnings_of(parts), tuple(notes))
 
+        if _names_files(tool, question):
+            return make()
         key = _key(tool, files, question, chosen)
         # What failed may have been the network.
         return self._answers.get(key, make, lambda answer: not answer.notes)
+
+
+def tool_aggregates(tool: Tool) -> bool:
+    """Whether the tool makes one answer of several hosts."""
+    return tool.aggregate is not None or tool.combine is not None
+
+
+def _together(
+    tool: Tool, parts: list[tuple[str, Answer]], question: BaseModel, chosen: str
+) -> bytes:
+    if tool.aggregate is not None:
+        return tool.aggregate([(host, part.content) for host, part in parts], question, chosen)
+    if tool.combine is None:
+        raise TypeError(f"{tool.name} makes no answer of several")
+    contributions: list[tuple[str, Any]] = [(host, contributed(part)) for host, part in parts]
+    return tool.combine(contributions, question, chosen)
+
+
+class _Counted:
+    """Counts the hosts that are done for whoever wants to see it."""
+
+    def __init__(self, hosts: int, progress: Callable[[str, int, int], object] | None) -> None:
+        self._hosts, self._progress, self._done = hosts, progress, 0
+        self._lock = threading.Lock()
+
+    def __call__(self, file: HostFile) -> None:
+        if self._progress is not None:
+            with self._lock:
+                self._done += 1
+                self._progress(file.host, self._done, self._hosts)
 
 
 def _remote(tool: Tool, given: dict[str, object]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from peakline.tools import find_tool, tool_names
 __all__ = ["ToolIndex"]
 
 _AGAIN_S = 60.0
+_TOOLS_OF_GPUS = frozenset(("kernel_stats",))
 _SETTLED_S = 2.0
 """A directory's time of change may stay the same that long while files come."""
 _XSPACE = "xplane"
@@ -177,11 +178,12 @@ def _tools_of_xspaces() -> frozenset[str]:
 
 def _ruled_out(file: HostFile) -> frozenset[str]:
     """The tools that a short look at the bytes shows the file not to have, without opening it."""
-    from peakline.sources.xplane.presence import may_name_memory_events
+    from peakline.sources.xplane.presence import may_have_gpus, may_name_memory_events
 
-    if not file.path.endswith(_PLAIN_SUFFIX) or may_name_memory_events(file.path):
+    if not file.path.endswith(_PLAIN_SUFFIX):
         return frozenset()
-    return _tools_of_memory()
+    of_memory = frozenset[str]() if may_name_memory_events(file.path) else _tools_of_memory()
+    return of_memory if may_have_gpus(file.path) else of_memory | _TOOLS_OF_GPUS
 
 
 @cache

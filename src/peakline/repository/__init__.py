@@ -6,7 +6,7 @@ from peakline.repository.creating import NewSession
 from peakline.repository.files import HostFile
 from peakline.repository.layout import Found, Repository, Rule, Session
 from peakline.repository.names import check_name, host_file_name
-from peakline.repository.resolve import hosts, resolve, sessions
+from peakline.repository.resolve import hosts, resolve, resolve_hosts, sessions
 from peakline.repository.store import Problem, is_url
 from peakline.repository.writing import write_atomically
 
@@ -23,6 +23,7 @@ __all__ = [
     "hosts",
     "is_url",
     "resolve",
+    "resolve_hosts",
     "sessions",
     "write_atomically",
 ]

@@ -11,7 +11,7 @@ from peakline.repository.layout import Repository, Session, files_of_hosts, loca
 from peakline.repository.names import check_name, check_run_name, host_file_name, host_of, listing
 from peakline.repository.store import Missing, Store, Unreadable, is_url, store_for
 
-__all__ = ["hosts", "resolve", "sessions"]
+__all__ = ["hosts", "resolve", "resolve_hosts", "sessions"]
 
 _STDIN = "-"
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
@@ -54,6 +54,25 @@ def resolve(
     several hosts leave a choice or a name is no name, NotFoundError when there is no such path,
     session or host, InputError when a directory holds no session or cannot be read.
     """
+    found = resolve_hosts(path, session, host, storage_options=storage_options)
+    if isinstance(found, Session):
+        files = found.hosts()
+        known = listing([candidate.host for candidate in files])
+        raise UsageError(f"{found.path}: {len(files)} hosts, choose one with --host: {known}")
+    return found
+
+
+def resolve_hosts(
+    path: str,
+    session: str | None = None,
+    host: str | None = None,
+    *,
+    storage_options: _Options | None = None,
+) -> str | Session:
+    """The one file that ``path`` means; the session, where it means several hosts.
+
+    As `resolve`, which raises UsageError for those.
+    """
     if session is not None:
         check_run_name(session)
     if host is not None:
@@ -82,15 +101,16 @@ def resolve(
         return model
     found = hosts(place, storage_options=options)
     if found:
-        if session not in (None, _directory_name(place)):
+        name = _directory_name(place)
+        if session not in (None, name):
             raise UsageError(f"{path}: is a session; --session needs a log directory")
-        return _choose_host(place, found, host).path
+        return _file_or_session(Session(name, name, place, options), found, host)
     chosen = _choose_session(path, Repository(place, **options), session)
-    return _choose_host(chosen, hosts(chosen, storage_options=options), host).path
+    return _file_or_session(chosen, hosts(chosen.path, storage_options=options), host)
 
 
-def _choose_session(path: str, repository: Repository, session: str | None) -> str:
-    """The directory of the session of that name, or of the newest."""
+def _choose_session(path: str, repository: Repository, session: str | None) -> Session:
+    """The session of that name, or the newest."""
     found = repository.survey(nested=session is not None and "/" in session)
     if not (found.sessions or found.problems):
         found = repository.survey(nested=True)
@@ -99,10 +119,10 @@ def _choose_session(path: str, repository: Repository, session: str | None) -> s
             problem = found.newest_unreadable
             raise InputError(f"{problem.path}: {problem.reason}")
         if found.sessions:
-            return found.sessions[0].path
+            return found.sessions[0]
     for candidate in found.sessions:
         if candidate.name == session:
-            return candidate.path
+            return candidate
     for problem in found.problems:
         if problem.name == session:
             raise InputError(f"{problem.path}: {problem.reason}")
@@ -114,16 +134,15 @@ def _choose_session(path: str, repository: Repository, session: str | None) -> s
     raise NotFoundError(f"{path}: no session {session!r}; there is: {known}")
 
 
-def _choose_host(session_dir: str, found: list[HostFile], host: str | None) -> HostFile:
-    known = listing([candidate.host for candidate in found])
+def _file_or_session(session: Session, found: list[HostFile], host: str | None) -> str | Session:
+    """The file of ``host``, or of the only one; the session where there are several."""
     if host is None:
-        if len(found) == 1:
-            return found[0]
-        raise UsageError(f"{session_dir}: {len(found)} hosts, choose one with --host: {known}")
+        return found[0].path if len(found) == 1 else session
     for candidate in found:
         if candidate.host in (host, host_file_name(host)):
-            return candidate
-    raise NotFoundError(f"{session_dir}: no host {host!r}; there is: {known}")
+            return candidate.path
+    known = listing([candidate.host for candidate in found])
+    raise NotFoundError(f"{session.path}: no host {host!r}; there is: {known}")
 
 
 def _saved_model(store: Store, place: str) -> str | None:

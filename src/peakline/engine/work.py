@@ -1,0 +1,128 @@
+"""What one host does for an answer, wherever it is done: here, in another process, on a cluster."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from peakline.deadline import Deadline, check_deadline, current_deadline, within
+from peakline.engine.answers import Answer
+from peakline.engine.profile_cache import open_profile
+from peakline.errors import InputError, PeaklineError, RemoteError, UsageError
+from peakline.repository import HostFile, is_url
+from peakline.tools import Tool, find_tool
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from peakline.profile import Profile
+
+__all__ = [
+    "CONTRIBUTION",
+    "HostTask",
+    "NoWorkersError",
+    "ask_host",
+    "contributed",
+    "reply",
+    "request",
+    "understood",
+]
+
+CONTRIBUTION = ""
+"""The format of what a host gives to a tool's `combine`: no format of any tool."""
+
+
+class NoWorkersError(RemoteError):
+    """There is nobody to ask: what failed is not the host that was to be read."""
+
+
+@dataclass(frozen=True)
+class HostTask:
+    """A tool's question to one host; ``format`` is one of the tool's, or `CONTRIBUTION`."""
+
+    tool: str
+    file: HostFile
+    question: BaseModel
+    format: str
+    max_unpacked_bytes: int | None = None
+
+
+def ask_host(task: HostTask, profile: Profile) -> Answer:
+    """The tool's answer about an open profile, with the warnings that concern it."""
+    tool = find_tool(task.tool)
+    with profile.question() as warnings:
+        if task.format != CONTRIBUTION:
+            content = tool.run(profile, task.question, task.format)
+        else:
+            content = pickle.dumps(_partial(tool, profile, task.question), protocol=5)
+        return Answer(content, task.format, tuple(warnings()))
+
+
+def _partial(tool: Tool, profile: Profile, question: BaseModel) -> Any:
+    if tool.partial is None:
+        raise TypeError(f"{tool.name} has no contributions")
+    return tool.partial(profile, question)
+
+
+def contributed(answer: Answer) -> Any:
+    """The value that a host gave to `combine`; its bytes were written by `ask_host`."""
+    return pickle.loads(answer.content)  # noqa: S301 (our own worker wrote it)
+
+
+def request(task: HostTask) -> bytes:
+    """``task`` for `reply`, with the time that is left for it; raises as `check_deadline`."""
+    check_deadline()
+    deadline = current_deadline()
+    file = task.file
+    if not is_url(file.path):
+        # Whoever reads it may stand in another directory.
+        file = replace(file, path=str(Path(file.path).absolute()))
+    try:
+        return pickle.dumps(
+            (_version(), replace(task, file=file), deadline and deadline.remaining()), protocol=5
+        )
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise UsageError(f"host {file.host}: cannot be asked for elsewhere: {error}") from error
+
+
+def reply(asked: bytes) -> bytes:
+    """Do what `request` wrote: open the file, ask the tool, close it. Never raises."""
+    told: object
+    try:
+        told = _done(asked)
+    except PeaklineError as error:
+        told = error.with_traceback(None)
+    except MemoryError:
+        told = InputError("there is not enough memory to read it")
+    except Exception:  # noqa: BLE001 (whoever asked says that it is our own fault)
+        told = traceback.format_exc()
+    return pickle.dumps(told, protocol=5)
+
+
+def _done(asked: bytes) -> object:
+    version, task, seconds = pickle.loads(asked)  # noqa: S301 (whoever started us wrote it)
+    if version != _version():
+        return RemoteError(
+            f"the worker has Peakline {_version()}, the one who asks {version}; install the same"
+        )
+    with within(Deadline(seconds)), open_profile(task.file, task.max_unpacked_bytes) as profile:
+        return ask_host(task, profile)
+
+
+def understood(told: bytes) -> Answer:
+    """What `reply` returned; raises the error that it tells."""
+    found = pickle.loads(told)  # noqa: S301 (our own worker wrote it)
+    if isinstance(found, Answer):
+        return found
+    if isinstance(found, PeaklineError):
+        raise found
+    raise RuntimeError(f"in a worker: {found}")
+
+
+def _version() -> str:
+    import peakline
+
+    return peakline.__version__

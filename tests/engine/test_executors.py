@@ -1,0 +1,346 @@
+"""Hosts asked in threads, processes and on a Dask cluster: the same bytes, the same failures."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from tests.engine.ending import DATA, session_of
+from tests.waiting import HANG_S, EndedDeadline, until
+
+from peakline.deadline import check_deadline, within
+from peakline.engine import Engine, check_executor, make_executor, work
+from peakline.engine.fan_out import fan_out
+from peakline.engine.processes import Processes
+from peakline.engine.work import HostTask, NoWorkersError, reply, request, understood
+from peakline.errors import CancelledError, DeadlineError, InputError, RemoteError, UsageError
+from peakline.tools import find_tool
+
+MULTIHOST = DATA / "sessions/tf2_multihost/plugins/profile/2026_11_20_17_33_46"
+ONE = MULTIHOST / "localhost_47507.xplane.pb"
+OTHER = MULTIHOST / "localhost_56665.xplane.pb"
+TOOLS = [("memory_profile", "proto"), ("memory_findings", "json"), ("step_breakdown", "csv")]
+
+
+@pytest.fixture
+def three(tmp_path):
+    return session_of(
+        tmp_path / "three",
+        {f"{h}.xplane.pb": s for h, s in zip("abc", (ONE, OTHER, ONE), strict=True)},
+    )
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """Two hosts that are whole, one cut off, and one that is no profile."""
+    session = session_of(
+        tmp_path / "broken",
+        {f"{h}.xplane.pb": s for h, s in zip("abcd", (ONE, OTHER, ONE, ONE), strict=True)},
+    )
+    os.truncate(session.host("b").path, 60_000)
+    with open(session.host("c").path, "wb") as file:  # noqa: PTH123
+        file.write(b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff" * 9)
+    return session
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A Dask cluster of two threads of this process."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None,
+        protocol="tcp://",
+    ) as found:  # fmt: skip
+        yield found.scheduler_address
+
+
+@pytest.fixture(scope="module", params=["processes", "dask"])
+def elsewhere(request):
+    """An engine that asks hosts anywhere but here."""
+    scheduler = request.getfixturevalue("cluster") if request.param == "dask" else None
+    with Engine(executor=request.param, workers=2, scheduler=scheduler) as engine:
+        yield engine
+
+
+class TestAnswers:
+    @pytest.mark.parametrize(("tool", "form"), TOOLS)
+    def test_they_are_those_of_threads(self, elsewhere, three, tool, form):
+        here = Engine().tool(three, tool, format=form)
+        assert elsewhere.tool(three, tool, format=form) == here
+        assert here.notes == ()
+
+    def test_so_are_failures_and_warnings(self, elsewhere, broken):
+        here = Engine().tool(broken, "memory_findings")
+        there = elsewhere.tool(broken, "memory_findings")
+        assert there == here
+        (note,) = here.notes
+        assert note.startswith("host c: ")
+        assert any(w.kind == "truncated" and w.detail.startswith("b: ") for w in here.warnings)
+
+    def test_when_all_fail_the_error_is_the_same(self, elsewhere, three):
+        for host in three.hosts():
+            os.truncate(host.path, 5)
+        told = []
+        for engine in (Engine(), elsewhere):
+            with pytest.raises(InputError) as failed:
+                engine.tool(three, "memory_profile")
+            told.append((type(failed.value), str(failed.value)))
+        assert told[0] == told[1]
+
+    def test_one_host_is_asked_here(self, three):
+        with Engine(executor="dask", scheduler="tcp://127.0.0.1:1") as engine:
+            assert engine.tool(three, "memory_profile", host="a").notes == ()
+
+    def test_the_deadline_ends_it(self, elsewhere, three):
+        deadline = EndedDeadline()
+        deadline.end()
+        with within(deadline), pytest.raises(DeadlineError):
+            elsewhere.tool(three, "memory_profile")
+        assert elsewhere.tool(three, "memory_profile").notes == ()
+
+
+_BUSY = """
+import pickle, time
+from peakline.engine.processes import _Worker
+
+class Sleep:
+    def __reduce__(self):
+        return time.sleep, (600,)
+
+worker = _Worker()
+print(worker.process.pid, flush=True)
+worker.ask(pickle.dumps(Sleep()))
+"""
+
+
+def running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+class TestProcesses:
+    def test_a_worker_that_is_killed_is_one_line_about_its_host(self, three):
+        with Engine(executor="processes", workers=1, answers_bytes=0) as engine:
+            engine.tool(three, "memory_profile")
+            (worker,) = engine.executor._idle
+            # Stopped it cannot answer: it is killed in the middle of its work.
+            os.kill(worker.process.pid, signal.SIGSTOP)
+            asked = threading.Thread(
+                target=lambda: answers.append(engine.tool(three, "memory_profile"))
+            )
+            answers = []
+            asked.start()
+            until(lambda: worker._is_busy)
+            os.kill(worker.process.pid, signal.SIGKILL)
+            asked.join(HANG_S)
+            (answer,) = answers
+            assert answer.notes == (
+                "host a: the process that worked on it was ended by SIGKILL (out of memory?)",
+            )
+            assert engine.tool(three, "memory_profile").notes == ()
+
+    def test_one_that_was_killed_while_idle_is_replaced(self, three):
+        with Engine(executor="processes", workers=1, answers_bytes=0) as engine:
+            engine.tool(three, "memory_profile")
+            (worker,) = engine.executor._idle
+            worker.process.kill()
+            worker.process.wait()
+            assert engine.tool(three, "memory_profile").notes == ()
+
+    @pytest.mark.parametrize(("end", "error"), [("end", DeadlineError), ("cancel", CancelledError)])
+    def test_whoever_waits_no_longer_ends_the_process(self, three, end, error):
+        deadline = EndedDeadline()
+        with Engine(executor="processes", workers=1, answers_bytes=0) as engine:
+            engine.tool(three, "memory_profile")
+            (worker,) = engine.executor._idle
+            os.kill(worker.process.pid, signal.SIGSTOP)
+            ender = threading.Thread(
+                target=lambda: (until(lambda: worker._is_busy), getattr(deadline, end)())
+            )
+            ender.start()
+            with within(deadline), pytest.raises(error):
+                engine.tool(three, "memory_profile")
+            ender.join(HANG_S)
+            assert not running(worker.process.pid)
+            assert engine.executor._idle == []
+
+    def test_none_outlives_the_engine(self, three):
+        with Engine(executor="processes", workers=2) as engine:
+            engine.tool(three, "memory_profile")
+            pids = [worker.process.pid for worker in engine.executor._idle]
+            assert 1 <= len(pids) <= 2
+        assert [pid for pid in pids if running(pid)] == []
+
+    def test_nor_one_that_nobody_closed(self, three):
+        engine = Engine(executor="processes", workers=1)
+        engine.tool(three, "memory_profile")
+        (worker,) = engine.executor._idle
+        del engine
+        until(lambda: worker.process.poll() is not None)
+
+    @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGKILL])
+    def test_nor_the_program_whatever_the_worker_does(self, signum):
+        program = subprocess.Popen(
+            [sys.executable, "-c", _BUSY], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        pid = int(program.stdout.readline())
+        assert running(pid)
+        program.send_signal(signum)
+        program.wait(HANG_S)
+        program.stdout.close()
+        until(lambda: not running(pid))
+
+    def test_a_fault_of_ours_is_told_as_such(self, three, monkeypatch):
+        with Engine(executor="processes", workers=1, answers_bytes=0) as engine:
+            monkeypatch.setattr("peakline.engine.processes.request", lambda _: b"no pickle")
+            with pytest.raises(RuntimeError, match="in a worker: Traceback"):
+                engine.tool(three, "memory_profile")
+
+    def test_without_a_python_there_are_no_workers(self, three, monkeypatch, tmp_path):
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+        with Engine(executor="processes") as engine, pytest.raises(NoWorkersError):
+            engine.tool(three, "memory_profile")
+
+
+class TestFanOut:
+    def test_what_ends_one_ends_all(self):
+        begun = threading.Event()
+
+        def ask(host):
+            if host == "ends":
+                begun.wait(HANG_S)
+                raise DeadlineError("over")
+            begun.set()
+            while True:
+                check_deadline()
+                time.sleep(0.001)
+
+        with pytest.raises(DeadlineError, match="over"):
+            fan_out(ask, ["ends", "goes on"], 2)
+
+    def test_no_more_at_once_than_wanted(self):
+        lock, at_once, most = threading.Lock(), 0, 0
+
+        def ask(_):
+            nonlocal at_once, most
+            with lock:
+                at_once += 1
+                most = max(most, at_once)
+            time.sleep(0.01)
+            with lock:
+                at_once -= 1
+
+        fan_out(ask, list(range(12)), 3)
+        assert most <= 3
+
+    def test_every_host_that_is_done_is_told(self):
+        def ask(host):
+            if host == 1:
+                raise InputError("no")
+            return host
+
+        told = []
+        found = fan_out(ask, [0, 1, 2], 2, told.append)
+        assert sorted(told) == [0, 1, 2]
+        assert [str(one) for one in found] == ["0", "no", "2"]
+
+    def test_too_little_memory_is_a_failure_of_that_host(self):
+        def ask(host):
+            if host:
+                raise MemoryError
+            return host
+
+        found = fan_out(ask, [0, 1])
+        assert (found[0], str(found[1])) == (0, "there is not enough memory to read it")
+
+
+class TestMade:
+    @pytest.mark.parametrize(
+        ("name", "workers", "scheduler", "message"),
+        [
+            ("fork", None, None, r"no executor 'fork'; there is: threads, processes, dask"),
+            ("threads", 0, None, "workers 0: at least 1"),
+            ("processes", None, "tcp://a:1", "a scheduler is for the executor dask, not for"),
+        ],
+    )
+    def test_what_is_wrong_is_told(self, name, workers, scheduler, message):
+        with pytest.raises(UsageError, match=message):
+            check_executor(name, workers, scheduler)
+        with pytest.raises(UsageError, match=message):
+            Engine(executor=name, workers=workers, scheduler=scheduler)
+
+    def test_nothing_is_started_before_somebody_asks(self):
+        assert make_executor("processes", workers=3)._idle == []
+        assert make_executor("dask", workers=3)._open == []
+
+    def test_an_executor_of_ones_own(self, three):
+        asked = []
+
+        class Noting(Processes):
+            def ask(self, task, here):
+                asked.append((task.file.host, task.format))
+                return here()
+
+        assert Engine(executor=Noting(1)).tool(three, "step_breakdown").notes == ()
+        assert sorted(asked) == [("a", ""), ("b", ""), ("c", "")]
+
+
+class TestDask:
+    @pytest.mark.parametrize("address", ["nowhere", "foo://a:1", "tcp://a:b"])
+    def test_what_is_no_address_is_refused(self, address):
+        pytest.importorskip("distributed")
+        with pytest.raises(UsageError, match=r"write tcp://HOST:PORT"):
+            make_executor("dask", scheduler=address).start()
+
+    def test_a_scheduler_that_is_not_there(self, three, monkeypatch):
+        pytest.importorskip("distributed")
+        monkeypatch.setattr("peakline.engine.dask_cluster._CONNECTING_S", 0.2)
+        with (
+            Engine(executor="dask", scheduler="tcp://127.0.0.1:1") as engine,
+            pytest.raises(
+                RemoteError, match=r"scheduler tcp://127.0.0.1:1 cannot be reached"
+            ) as no,
+        ):
+            engine.tool(three, "memory_profile")
+        assert "\n" not in str(no.value)
+
+    def test_without_dask_it_says_what_to_install(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "distributed", None)
+        with pytest.raises(UsageError, match=r"pip install 'peakline\[dask\]'"):
+            make_executor("dask").start()
+
+    def test_so_many_at_once_as_the_cluster_has_threads(self, cluster):
+        executor = make_executor("dask", scheduler=cluster)
+        try:
+            assert executor.workers == 2
+        finally:
+            executor.close()
+
+    def test_a_worker_of_another_version_is_told(self, three, monkeypatch):
+        versions = iter(["0.0.1"])
+        monkeypatch.setattr(work, "_version", lambda: next(versions, "9.9"))
+        task = HostTask("memory_profile", three.host("a"), None, "json")
+        with pytest.raises(RemoteError, match=r"the worker has Peakline 9.9, the one who asks 0.0"):
+            understood(reply(request(task)))
+
+
+def test_the_time_that_is_left_goes_along(three):
+    question = find_tool("memory_profile").validated({})
+    task = HostTask("memory_profile", three.host("a"), question, "json")
+    deadline = EndedDeadline()
+    with within(deadline):
+        in_time = request(task)
+        # Over between the look and the writing of it: the worker finds it so.
+        deadline.check = deadline.end
+        late = request(task)
+    assert understood(reply(in_time)).content
+    with pytest.raises(DeadlineError):
+        understood(reply(late))
