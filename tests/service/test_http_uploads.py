@@ -7,6 +7,7 @@ import socket
 
 import pytest
 from tests.service.http_client import BINARY, problem, serving
+from tests.tool_lists import XSPACE_TOOLS
 from tests.waiting import until
 
 from peakline.errors import BusyError
@@ -41,7 +42,7 @@ def test_an_upload_becomes_a_session(logdir, tmp_path, profile):
         assert answer.json() == {
             "session_id": "mine",
             "hosts": ["worker-0"],
-            "tools": ["memory_findings", "memory_profile", "trace_viewer"],
+            "tools": XSPACE_TOOLS,
         }
         assert answer.headers["location"] == "/api/sessions/mine"
         assert face.client.get(answer.headers["location"]).json() == answer.json()

@@ -200,3 +200,17 @@ def test_limits_of_every_control_group_above_count(tmp_path):
     membership.write_text("4:cpu:/x\n3:memory:/docker\nnonsense\n", encoding="ascii")
     assert _control_group_bytes(str(mounted), str(membership)) == [8192]
     assert _control_group_bytes(str(mounted), str(tmp_path / "missing")) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"executor": "fork"}, "no executor 'fork'"),
+        ({"hosts_at_once": 0}, "workers 0: at least 1"),
+        ({"scheduler": "tcp://a:1"}, "a scheduler is for the executor dask"),
+    ],
+)
+def test_an_executor_that_cannot_be_is_refused(tmp_path, changes, reason):
+    _check(tmp_path, executor="processes", hosts_at_once=2)
+    with pytest.raises(UsageError, match=reason):
+        _check(tmp_path, **changes)

@@ -34,7 +34,8 @@ class Server:
     """The gRPC and the HTTP face of one set of log directories.
 
     `start` returns when both accept requests. Raises UsageError for settings that cannot work and
-    for ports that cannot be had; nothing is left open then.
+    for ports that cannot be had, RemoteError for a cluster that does not answer; nothing is left
+    open then.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -47,7 +48,11 @@ class Server:
         self.metrics = Metrics()
         self.log = AccessLog(settings.access_log, debug=settings.debug)
         self.engine = Engine(
-            cache_bytes=settings.cache_bytes, max_unpacked_bytes=settings.max_unpacked_bytes
+            cache_bytes=settings.cache_bytes,
+            max_unpacked_bytes=settings.max_unpacked_bytes,
+            executor=settings.executor,
+            workers=settings.hosts_at_once,
+            scheduler=settings.scheduler,
         )
         self.analysis = Analysis(
             settings, access=self.access, engine=self.engine, metrics=self.metrics
@@ -86,6 +91,7 @@ class Server:
         from peakline.service.http_server import HttpServer, bind
 
         settings = self.settings
+        self.engine.executor.start()
         sockets = bind(settings.host, settings.http_port)
         try:
             app = create_app(settings, self.analysis, self.access, self.log, self.metrics)
@@ -121,7 +127,7 @@ class Server:
             if self._started:
                 self.log.event("stopped")
                 self._started = False
-            self.engine.cache.clear()
+            self.engine.close()
             self.log.close()
         return ended
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from peakline.engine import check_executor
 from peakline.errors import UsageError
 from peakline.service.addresses import literal_address
 
@@ -94,7 +95,8 @@ class Settings:
     host's name to the ``ADDRESS:PORT`` of its profiler, ``allow_capture`` holds names, patterns
     and networks besides loopback and the workers. ``token`` is one that callers must show;
     ``token_file`` holds more of them, one a line. ``sql_memory_bytes`` is what one query may take,
-    ``max_unpacked_bytes`` what one gzip file may expand to.
+    ``max_unpacked_bytes`` what one gzip file may expand to. ``executor``, ``hosts_at_once`` and
+    ``scheduler`` say where the hosts of a session are read: see `peakline.engine.make_executor`.
     """
 
     roots: tuple[str, ...]
@@ -121,6 +123,9 @@ class Settings:
     max_capture_s: float = 600.0
     grace_s: float = 10.0
     cache_bytes: int = field(default_factory=default_cache_bytes)
+    executor: str = "threads"
+    hosts_at_once: int | None = None
+    scheduler: str | None = None
     sql_memory_bytes: int = 1 << 30
     read_only: bool = False
     access_log: str = "-"
@@ -166,6 +171,7 @@ def check_settings(settings: Settings) -> None:
     """Raise UsageError, in one line, for what cannot work or must not be served."""
     _check_roots(settings.roots)
     _check_numbers(settings)
+    check_executor(settings.executor, settings.hosts_at_once, settings.scheduler)
     _check_tls(settings)
     if settings.host == "":
         raise UsageError("--host is empty; 0.0.0.0 or :: is every address")

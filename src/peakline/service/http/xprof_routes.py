@@ -31,10 +31,18 @@ __all__ = ["router"]
 router = APIRouter(prefix="/data/plugin/profile", tags=["xprof"])
 
 _ALL_HOSTS = "ALL_HOSTS"
-_STREAMING = "@"
-"""XProf's mark of the trace viewer that asks for a part at a time; the same events."""
+_WHOLE_TRACE, _STREAMED_TRACE = "trace_viewer", "trace_viewer@"
+"""XProf lists the trace viewer that asks for a part at a time in place of the other."""
 
-_FIRST = ("trace_viewer", "memory_profile")
+_FIRST = (
+    "overview_page",
+    _STREAMED_TRACE,
+    "input_pipeline_analyzer",
+    "kernel_stats",
+    "memory_profile",
+    "pod_viewer",
+    "framework_op_stats",
+)
 """XProf's order, of the tools that both have; others follow by name."""
 
 _PATHS = ("session_path", "run_path")
@@ -97,6 +105,7 @@ async def run_tools(request: Request, run: Run, root: Root = "") -> Response:
             tools = context.analysis.tools(root, run)
         except NotFoundError:
             return []
+        tools = [name for name in tools if name != _WHOLE_TRACE or _STREAMED_TRACE not in tools]
         first = [name for name in _FIRST if name in tools]
         return first + sorted(set(tools).difference(first))
 
@@ -151,7 +160,6 @@ async def data(
 ) -> Response:
     """One tool's answer. Further parameters are the tool's own; unknown ones are ignored."""
     context = context_of(request)
-    tool = tag.removesuffix(_STREAMING)
     named = host or hosts
     note_request(request, session=run, tool=tag, host=named)
     _refuse_paths(request)
@@ -164,7 +172,7 @@ async def data(
 
     def work() -> Response:
         wanted = _one_host(context, root, run, named)
-        found = context.analysis.tool_data(root, run, wanted, tool, parameters)
+        found = context.analysis.tool_data(root, run, wanted, tag, parameters)
         headers = answer_headers(found, context.analysis.told)
         return data_response(request, found.content, found.format, headers, always_gzip=True)
 
