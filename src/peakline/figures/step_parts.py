@@ -1,0 +1,118 @@
+"""What the time of every step went to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.errors import NotFoundError
+from peakline.figures.look import COLOURS, QUIET, TINTS, axis, figure
+from peakline.figures.text import duration_text, fit, plain, share_text, time_unit
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from peakline.analysis.timing.breakdown import StepTimes
+    from peakline.profile import Profile
+
+__all__ = ["PART_LOOKS", "step_breakdown"]
+
+_BARS = 128
+_TICKS = 12
+PART_LOOKS = {
+    "compute": ("device compute", COLOURS[2]),
+    "communication": ("communication", COLOURS[3]),
+    "device_to_device": ("copies within devices", TINTS[1]),
+    "device_to_host": ("copies to the host", COLOURS[5]),
+    "host_to_device": ("copies to the device", COLOURS[1]),
+    "input_wait": ("waiting for input", COLOURS[6]),
+    "compile": ("compilation", COLOURS[7]),
+    "launch": ("launching work", COLOURS[4]),
+    "host_compute": ("host compute", COLOURS[0]),
+    "idle": ("device idle, nothing tells why", QUIET),
+    "unknown": ("no event tells", QUIET),
+}
+"""What each part of a step is called, and its colour."""
+
+
+def step_breakdown(profile: Profile, *, device: str | None = None) -> Figure | None:
+    """The time of every step, stacked by what it went to.
+
+    A bar stands for one step, or for the mean of several in a row where there are more than 128.
+    The device is the one whose steps took longest in all, where none is named; without a device
+    the steps are those of the host.
+
+    None where the profile has no steps. Raises NotFoundError for a device that is not there,
+    InputError when the profile cannot be read.
+    """
+    from peakline.analysis.timing.breakdown import step_times
+
+    times = step_times(profile)
+    if device is not None and device not in times.devices:
+        known = ", ".join(times.devices) or "none"
+        raise NotFoundError(f"no device {device!r} with steps; there is: {known}")
+    if not times.wall.any():
+        return None
+    if device is not None:
+        number = times.devices.index(device)
+    else:
+        found = sorted(set(times.device.tolist()))
+        number = max(found, key=lambda k: (int(times.wall[times.rows_of(k)].sum()), -k))
+    return _draw(times, times.rows_of(number), times.devices[number] if number >= 0 else None)
+
+
+def _draw(times: StepTimes, rows: npt.NDArray[Any], device: str | None) -> Figure:
+    from peakline.analysis.timing.breakdown import PARTS
+
+    together = -(-rows.size // _BARS)
+    firsts = np.arange(0, rows.size, together)
+    counts = np.diff(np.append(firsts, rows.size))
+    parts = np.add.reduceat(times.parts[rows], firsts, axis=0) / counts[:, None]
+    labels = [plain(fit(times.name[int(rows[k])] or "", 24)) for k in firsts.tolist()]
+    size, unit = time_unit(float(parts.sum(axis=1).max()))
+    whole = times.parts[rows].sum(axis=0)
+    traces = [
+        {
+            "type": "bar",
+            "name": PART_LOOKS[part][0],
+            "x": list(range(firsts.size)),
+            "y": np.round(parts[:, place] / size, 6),
+            "text": labels,
+            "textposition": "none",
+            "marker": {"color": PART_LOOKS[part][1]},
+            "hovertemplate": f"%{{y:,.4~r}} {unit}, %{{text}}<extra>{PART_LOOKS[part][0]}</extra>",
+        }
+        for place, part in enumerate(PARTS)
+        if whole[place]
+    ]
+    wall = times.wall[rows]
+    most = sorted(range(len(PARTS)), key=lambda place: -int(whole[place]))[:3]
+    told = ", ".join(
+        f"{PART_LOOKS[PARTS[place]][0]} {share_text(int(whole[place]), int(wall.sum()))}"
+        for place in most
+        if whole[place]
+    )
+    usual = duration_text(round(float(np.median(wall))))
+    every = -(-firsts.size // _TICKS)
+    of = f"the mean of up to {together} steps" if together > 1 else "a step"
+    where = device or "the host"
+    return figure(
+        traces,
+        title="What the time of a step went to",
+        subtitle=plain(f"{where}: {usual} in the median step; {told}", 400),
+        description=(
+            f"Stacked bars of the time of {rows.size} steps of {where}, {usual} in the median "
+            f"step: {told}."
+        ),
+        barmode="stack",
+        bargap=0.15,
+        xaxis=axis(
+            f"Step (a bar is {of})",
+            tickvals=list(range(0, firsts.size, every)),
+            ticktext=labels[::every],
+        ),
+        yaxis=axis(f"Time ({unit})", rangemode="tozero"),
+        showlegend=True,
+    )

@@ -1,0 +1,101 @@
+"""Figures of time: what they draw adds up, and stays small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects  # noqa: F401 (its import is slow, and no part of a test's time)
+import pytest
+from tests.analysis.timing.traces import GPU, HOST_PLANE, profile_of
+from tests.figures.profiles import texts
+
+import peakline
+from peakline import figures
+from peakline.errors import NotFoundError
+
+SESSIONS = Path(__file__).parents[1] / "data" / "sessions"
+MOST = 150_000
+MS = 10**9
+
+
+def stacked(figure, axis="y"):
+    """What the bars of a figure come to, one upon the other."""
+    return np.sum([np.asarray(getattr(trace, axis), float) for trace in figure.data], axis=0)
+
+
+def job(steps, *, name="train", planes=(GPU,)):
+    """A loop of 10 ms; the GPU computes for the first 4 ms of a step, and copies for 2."""
+    marks = [(f"{name} {n}", 10 * MS * n, (10 * n + 8) * MS) for n in range(steps)]
+    python = [(name, start, end, n) for n, (_, start, end) in enumerate(marks)]
+    work = [
+        event
+        for n, (_, start, _) in enumerate(marks)
+        for event in (
+            ("k", start, start + 4 * MS, n),
+            ("MemcpyD2H", start + 4 * MS, start + 6 * MS, n),
+        )
+    ]
+    devices = {plane: {"Stream #1": work} for plane in planes}
+    return profile_of({**devices, HOST_PLANE: {"python": python}}, marks)
+
+
+def test_the_parts_of_a_step_are_stacked_to_its_time():
+    figure = figures.step_breakdown(job(3))
+    assert stacked(figure).tolist() == [8, 8, 8]
+    assert {trace.name: trace.y[0] for trace in figure.data} == {
+        "device compute": 4, "copies to the host": 2, "device idle, nothing tells why": 2,
+    }  # fmt: skip
+    assert figure.layout.yaxis.title.text == "Time (ms)"
+    assert "median step" in figure.layout.meta["description"]
+
+
+def test_many_steps_are_means_of_several():
+    figure = figures.step_breakdown(job(1000))
+    assert len(figure.data[0].x) == 125
+    assert stacked(figure).tolist() == [8] * 125
+    assert len(figure.to_json()) < MOST
+
+
+def test_a_device_by_name():
+    profile = job(3, planes=(GPU, "/device:GPU:1"))
+    figure = figures.step_breakdown(profile, device="/device:GPU:1")
+    assert "/device:GPU:1" in figure.layout.title.subtitle.text
+    with pytest.raises(NotFoundError, match="no device 'TPU' with steps"):
+        figures.step_breakdown(profile, device="TPU")
+
+
+def test_without_steps_or_devices_there_is_nothing_to_show():
+    profile = profile_of({HOST_PLANE: {"python": [("work", 0, 10)]}})
+    assert figures.step_breakdown(profile) is None
+    assert figures.device_time(profile) is None
+
+
+def test_a_device_is_busy_or_idle():
+    figure = figures.device_time(job(3))
+    assert [(trace.name, list(trace.x)) for trace in figure.data] == [
+        ("compute", [12]), ("communication that computation does not hide", [0]),
+        ("copies that neither hides", [6]), ("idle", [8]),
+    ]  # fmt: skip
+
+
+def test_of_many_devices_the_idlest_are_drawn():
+    planes = {f"/device:GPU:{n}": {"s": [("k", 0, 5), ("k", 9 + n, 12 + n)]} for n in range(100)}
+    figure = figures.device_time(profile_of(planes))
+    assert len(figure.data[0].x) == 64
+    assert figure.layout.yaxis.ticktext[0] == "/device:GPU:36"
+
+
+def test_names_are_shown_as_they_are():
+    figure = figures.step_breakdown(job(2, name="<b>$x$"))
+    assert not [text for text in texts(figure.to_plotly_json()) if "<b>" in text or "$x$" in text]
+
+
+@pytest.mark.parametrize("path", sorted(SESSIONS.rglob("*.xplane.pb*")), ids=lambda path: path.name)
+def test_real_steps(path):
+    with peakline.open(path) as profile:
+        figure = figures.step_breakdown(profile)
+        walls = profile.columns("step_breakdown").array("wall_ps")
+    unit = {"ms": MS, "µs": 10**6}[figure.layout.yaxis.title.text.rpartition("(")[2].rstrip(")")]
+    assert np.allclose(stacked(figure), walls / unit, atol=1e-4)
+    assert len(figure.to_json()) < MOST
