@@ -2,6 +2,7 @@ import json
 
 import pytest
 from tests.repository.places import put
+from tests.tool_lists import EVENT_TOOLS, XSPACE_TOOLS
 
 PLUGIN = "plugins/profile"
 
@@ -14,9 +15,9 @@ def test_every_session_and_run_newest_first(peakline, sessions):
     assert rows["tf2_multihost/2026_11_20_17_33_46"] == {
         "session_id": "tf2_multihost/2026_11_20_17_33_46",
         "hosts": ["localhost_47507", "localhost_56665"],
-        "tools": ["memory_findings", "memory_profile", "trace_viewer"],
+        "tools": XSPACE_TOOLS,
     }
-    assert rows["jax_cpu/2026_11_20_17_20_28"]["tools"] == ["trace_viewer"]
+    assert rows["jax_cpu/2026_11_20_17_20_28"]["tools"] == EVENT_TOOLS
 
 
 def test_a_table_for_people(peakline, sessions):
@@ -27,9 +28,8 @@ def test_a_table_for_people(peakline, sessions):
     assert row.split() == [
         "2026_11_20_16_57_05",
         "vm",
-        "memory_findings,",
-        "memory_profile,",
-        "trace_viewer",
+        *", ".join(XSPACE_TOOLS[:3]).split(),
+        *f"and {len(XSPACE_TOOLS) - 3} more".split(),
     ]
 
 

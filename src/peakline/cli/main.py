@@ -21,11 +21,15 @@ from peakline.cli.diff import diff
 from peakline.cli.export import export
 from peakline.cli.graph import graph
 from peakline.cli.memory import memory
+from peakline.cli.ops import ops
 from peakline.cli.report import report
 from peakline.cli.serve import serve
 from peakline.cli.sessions import sessions
 from peakline.cli.sql import sql
+from peakline.cli.steps import steps
+from peakline.cli.summary import summary
 from peakline.cli.tool import tool
+from peakline.cli.trace import trace
 from peakline.errors import PeaklineError
 from peakline.text import one_line
 
@@ -46,11 +50,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _verb in (
+    summary,
     memory,
+    steps,
+    ops,
     diff,
     check,
     report,
     export,
+    trace,
     tool,
     sql,
     graph,
@@ -71,7 +79,7 @@ def peakline_command(
         bool, typer.Option(_DEBUG, help="Show a traceback for an error; with any verb.")
     ] = False,
 ) -> None:
-    """What a machine-learning job's memory is doing, from the profiles its runtime writes.
+    """What the memory and the time of a machine-learning job go to, from its profiles.
 
     Exit codes: 0 done, 1 a check failed or a query was refused, 2 usage, 3 the input cannot be
     read or the output not written, 4 a remote host failed, 70 our own fault.

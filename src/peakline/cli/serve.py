@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from peakline.cli.tool_hosts import ExecutorName, ExecutorOption, Scheduler, Workers
 from peakline.errors import UsageError
 from peakline.text import one_line, parse_duration, parse_size
 
@@ -195,6 +196,9 @@ def serve(
             help="Memory that one SQL query may take.",
         ),
     ] = "1GiB",  # type: ignore[assignment]
+    executor: ExecutorOption = ExecutorName.THREADS,
+    hosts_at_once: Workers = None,
+    scheduler: Scheduler = None,
     access_log: Annotated[
         str,
         typer.Option(
@@ -252,6 +256,9 @@ def serve(
             grace_s=grace / 1000,
             cache_bytes=default_cache_bytes() if cache is None else cache,
             sql_memory_bytes=sql_memory,
+            executor=executor.value,
+            hosts_at_once=hosts_at_once,
+            scheduler=scheduler,
             read_only=read_only,
             access_log=access_log,
             debug=debug,

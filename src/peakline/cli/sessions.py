@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["sessions"]
 
-_MOST_HOSTS = 4
+_MOST_NAMES = 4
 
 
 def sessions(
@@ -73,14 +73,14 @@ def _print_table(rows: list[dict[str, str | list[str]]]) -> None:
     from peakline.cli.screen import plain_table, show
 
     cells = [
-        (str(row["session_id"]), _hosts_text(row["hosts"]), ", ".join(row["tools"])) for row in rows
+        (str(row["session_id"]), _first_few(row["hosts"]), _first_few(row["tools"])) for row in rows
     ]
     show([plain_table(("session", "hosts", "tools"), cells)])
 
 
-def _hosts_text(names: str | list[str]) -> str:
-    """The hosts, the first few where there are many."""
-    if len(names) <= _MOST_HOSTS:
+def _first_few(names: str | list[str]) -> str:
+    """The names, the first few where there are many."""
+    if len(names) <= _MOST_NAMES:
         return ", ".join(names)
-    shown = _MOST_HOSTS - 1
+    shown = _MOST_NAMES - 1
     return f"{', '.join(names[:shown])} and {len(names) - shown} more"

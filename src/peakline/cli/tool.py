@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,15 @@ from peakline.cli.options import (
     print_warnings,
 )
 from peakline.cli.output import deliver
+from peakline.cli.tool_hosts import (
+    ExecutorName,
+    ExecutorOption,
+    Scheduler,
+    Workers,
+    answer_of_hosts,
+    check_executor_options,
+    makes_one_answer,
+)
 from peakline.errors import UsageError
 
 __all__ = ["tool"]
@@ -41,6 +51,9 @@ def tool(
         typer.Option("--format", metavar="FORMAT", help="json, proto, ... Default: the tool's."),
     ] = None,
     output: Output = None,
+    executor: ExecutorOption = ExecutorName.THREADS,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     *,
     list_tools: Annotated[
         bool, typer.Option("--list", help="List the tools that PATH supports, or all tools.")
@@ -49,35 +62,81 @@ def tool(
     strict: Strict = False,
     max_unpacked: MaxUnpacked = None,
 ) -> None:
-    """Print what a tool returns for PATH."""
+    """Print what a tool returns for PATH; for a session of several hosts, of all of them."""
     import peakline
-    from peakline.tools import available_tools, find_tool, run_tool, tool_names
+    from peakline.repository import Session, resolve_hosts
+    from peakline.tools import run_tool
 
+    check_executor_options(executor, scheduler)
     if list_tools:
         if path is not None:
             raise UsageError("tool --list takes PATH alone")
-        if name is None:
-            every = "".join(f"{tool}  {find_tool(tool).doc}\n" for tool in tool_names())
-            deliver(lambda stream: stream.write(every.encode()), output, force=force, source="")
-            return
-        with peakline.open(
-            name, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
-        ) as profile:
-            text = "".join(f"{tool}\n" for tool in available_tools(profile))
-            print_warnings(profile.warnings)
-            source = profile.path
-        deliver(lambda stream: stream.write(text.encode()), output, force=force, source=source)
+        _list(name, session, host, output, force=force, strict=strict, max_unpacked=max_unpacked)
         return
     if name is None or path is None:
         raise UsageError("tool takes NAME and PATH; tool --list PATH lists the names")
     parameters = _parameters(parameter or [])
+    found = resolve_hosts(path, session, host)
+    if isinstance(found, Session) and makes_one_answer(name):
+        joined = answer_of_hosts(
+            found, name, parameters, format, executor=executor, workers=workers,
+            scheduler=scheduler, strict=strict, max_unpacked=max_unpacked,
+        )  # fmt: skip
+        print_warnings(joined.warnings)
+        _deliver(joined.content, output, force=force, sources=[f.path for f in found.hosts()])
+        return
     with peakline.open(
         path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
     ) as profile:
         content = run_tool(profile, name, parameters, format).content
         print_warnings(profile.warnings)
         source = profile.path
-    deliver(lambda stream: stream.write(content), output, force=force, source=source)
+    _deliver(content, output, force=force, sources=[source])
+
+
+def _list(
+    path: str | None,
+    session: str | None,
+    host: str | None,
+    output: str | None,
+    *,
+    force: bool,
+    strict: bool,
+    max_unpacked: int | None,
+) -> None:
+    """The names of the tools that ``path`` supports, one of its hosts at least; of all tools."""
+    import peakline
+    from peakline.engine import Engine
+    from peakline.repository import Session, resolve_hosts
+    from peakline.tools import available_tools, find_tool, tool_names
+
+    if path is None:
+        lines, sources = [f"{tool}  {find_tool(tool).doc}" for tool in tool_names()], []
+    elif isinstance(found := resolve_hosts(path, session, host), Session):
+        lines = Engine(max_unpacked_bytes=max_unpacked).tools(found)
+        sources = [file.path for file in found.hosts()]
+    else:
+        with peakline.open(
+            path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+        ) as profile:
+            lines = available_tools(profile)
+            print_warnings(profile.warnings)
+            sources = [profile.path]
+    text = "".join(f"{line}\n" for line in lines)
+    _deliver(text.encode(), output, force=force, sources=sources)
+
+
+def _deliver(content: bytes, output: str | None, *, force: bool, sources: list[str]) -> None:
+    """Write the answer, unless into one of the files that it was read from."""
+    target = Path(output) if output is not None else None
+    own = (
+        ""
+        if target is None or not target.exists()
+        else next(
+            (source for source in sources if Path(source).exists() and target.samefile(source)), ""
+        )
+    )
+    deliver(lambda stream: stream.write(content), output, force=force, source=own)
 
 
 def _parameters(pairs: list[str]) -> dict[str, object]:

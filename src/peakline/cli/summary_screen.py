@@ -1,0 +1,141 @@
+"""Memory and time on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from peakline.analysis.answer import steps_of
+from peakline.cli.memory_parts import counted, step_text
+from peakline.cli.memory_screen import labels_of
+from peakline.cli.screen import indented, plain_table, show
+from peakline.cli.summary import FIRST, top_ops
+from peakline.cli.time_parts import cut_middle, profile_line
+from peakline.text import one_line, size_text, time_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from peakline.analysis.answer import MemoryAnswer
+    from peakline.analysis.priorities import Priority
+    from peakline.analysis.timing.answer import TimeAnswer
+    from peakline.api import Profile
+
+__all__ = ["print_summary"]
+
+_ALLOCATORS, _DEVICES, _PARTS = 4, 4, 4
+_NAME = 60
+_LEAST = 0.005
+"""Half a per cent is the least that is shown as one."""
+_VERBS = {"memory": "peakline memory", "time": "peakline steps"}
+
+
+def print_summary(
+    profile: Profile, memory: MemoryAnswer, time: TimeAnswer, first: Sequence[Priority]
+) -> None:
+    """Print what memory and time do, then what to fix first."""
+    told = _time(profile, time)
+    parts: list[RenderableType] = [profile_line(profile, moment=not profile.duration_ps)]
+    rows = [*_memory(profile, memory), *told]
+    if rows:
+        table = plain_table(("", "", ""), rows)
+        table.show_header = False
+        parts += ["", table]
+    else:
+        parts += ["", Text(_neither(profile))]
+    unjudged = bool(told) and time.times is None
+    parts += ["", *_first(first, unjudged=unjudged)] if rows or first else []
+    show(parts)
+
+
+def _neither(profile: Profile) -> str:
+    graph = "; peakline graph tells of its graph" if "nodes" in profile.tables else ""
+    return f"neither memory nor time in this profile{graph}"
+
+
+def _memory(profile: Profile, answer: MemoryAnswer) -> list[tuple[str, str, str]]:
+    labels = labels_of(steps_of(profile)) if answer.allocators else {}
+    peaks = sorted(answer.allocators, key=lambda peak: -peak.peak_bytes)
+    rows: list[tuple[str, str, str]] = []
+    for peak in peaks[:_ALLOCATORS]:
+        name = peak.allocator or "(unnamed allocator)"
+        if peak.untracked_allocations and not peak.peak_bytes:
+            told = "not known: its records have no ids, so no buffer can be followed"
+            rows.append(("memory" if not rows else "", name, told))
+            continue
+        told = f"peak {size_text(peak.peak_bytes)}"
+        if not profile.is_derived("allocator_events"):
+            told += f" at {time_text(peak.peak_time_ps)}"
+        if peak.peak_step is not None:
+            told += f" in step {step_text(peak.peak_step, labels)}"
+        if peak.capacity_bytes and peak.peak_bytes >= _LEAST * peak.capacity_bytes:
+            told += f", {peak.peak_bytes / peak.capacity_bytes:.0%} of the capacity"
+        most = max(peak.peak_buffers, key=lambda buffer: buffer.bytes, default=None)
+        if most is not None and peak.peak_bytes:
+            share = most.bytes / peak.peak_bytes
+            told += f"; {share:.0%} of it {_cut(most.op or '(no op)')}"
+        rows.append(("memory" if not rows else "", name, told))
+    if len(peaks) > _ALLOCATORS:
+        rows.append(("", "", f"and {counted(len(peaks) - _ALLOCATORS, 'more allocator')}"))
+    return rows
+
+
+def _time(profile: Profile, answer: TimeAnswer) -> list[tuple[str, str, str]]:
+    rows: list[tuple[str, str]] = []
+    times, facts = answer.times, answer.steps
+    if times is not None:
+        span = f", {time_text(times.min_ps)} to {time_text(times.max_ps)}"
+        rows.append(
+            (
+                counted(facts.rows if facts.is_apart else facts.count, "step"),
+                f"{time_text(times.median_ps)}{f' (median){span}' if times.count > 1 else ''}",
+            )
+        )
+        parts = [part for part in answer.parts()[:_PARTS] if part[3] >= _LEAST]
+        shares = [f"{share:.0%} {words}" for _, words, _, share in parts]
+        rows.append(("where it goes", ", ".join(shares)))
+    devices = answer.devices.to_pylist()
+    for place, row in enumerate(devices[:_DEVICES]):
+        span = row["end_ps"] - row["start_ps"]
+        busy = row["busy_ps"] / max(span, 1)
+        head = "" if place else "device" if len(devices) == 1 else "devices"
+        rows.append((head, f"{row['device']} busy {busy:.0%} of {time_text(span)}"))
+    if len(devices) > _DEVICES:
+        rows.append(("", f"and {counted(len(devices) - _DEVICES, 'more device')}"))
+    ops = top_ops(profile)
+    for place, op in enumerate(ops):
+        whose = (
+            "of the ops' time on the host" if op["side"] == "host" else "of the devices' op time"
+        )
+        share = f" {op['share']:.0%}" + (f" {whose}" if not place else "")
+        beside = " (input pipeline)" if op["is_input"] else ""
+        head = "ops with the most own time" if not place else ""
+        rows.append((head, f"{_cut(str(op['op']))}{share}{beside}"))
+    if rows and times is None:
+        rows.append(("steps", "none are marked"))
+    return [("time" if not place else "", *row) for place, row in enumerate(rows)]
+
+
+def _first(first: Sequence[Priority], *, unjudged: bool) -> list[RenderableType]:
+    if not first:
+        but = "; what a step takes is not judged, none are marked" if unjudged else ""
+        return [Text(f"nothing stands out{but}", style="bold")]
+    parts: list[RenderableType] = [Text("to fix first", style="bold")]
+    for number, one in enumerate(first[:FIRST], 1):
+        finding = one.finding
+        words = f"{number}. {finding.severity} ({one.about}): {finding.title}"
+        parts += [
+            indented(Text(one_line(words), style="bold yellow")),
+            indented(indented(Text(one_line(finding.suggestion)))),
+        ]
+    if len(first) > FIRST:
+        others = {one.about for one in first[FIRST:]}
+        verbs = [verb for about, verb in _VERBS.items() if about in others]
+        parts.append(indented(Text(f"and {len(first) - FIRST} more: {', '.join(verbs)}")))
+    return parts
+
+
+def _cut(text: str) -> str:
+    return cut_middle(text, _NAME)

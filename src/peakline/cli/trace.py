@@ -1,0 +1,173 @@
+"""``peakline trace``: what ran in a stretch of time, line by line, as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from peakline.cli.options import (
+    Host,
+    Json,
+    MaxUnpacked,
+    PathArgument,
+    SessionId,
+    Strict,
+    print_warnings,
+)
+from peakline.cli.output import print_json
+from peakline.errors import NotFoundError, UsageError
+from peakline.text import one_line
+
+if TYPE_CHECKING:
+    from peakline.analysis.timing.timeline.excerpt import Excerpt
+    from peakline.analysis.timing.trace import Trace
+    from peakline.api import Profile
+
+__all__ = ["trace"]
+
+_NO_EVENTS = "no_events"
+
+
+def trace(
+    path: PathArgument,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="TIME",
+            help="Begin: 12.5ms, 1.2s. Default: the first event.",
+        ),
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TIME", help="End. Default: the end of the last event."),
+    ] = None,
+    line: Annotated[
+        str | None,
+        typer.Option(
+            "--line", metavar="NAME", help="Only lines with this in their name or their plane's."
+        ),
+    ] = None,
+    minimum: Annotated[
+        str | None,
+        typer.Option("--min", metavar="DURATION", help="Only events that last so long: 10us, 1ms."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, help="Show the N longest events.")
+    ] = 200,
+    session: SessionId = None,
+    host: Host = None,
+    *,
+    json: Json = False,
+    strict: Strict = False,
+    max_unpacked: MaxUnpacked = None,
+) -> None:
+    """Show what ran in a stretch of time: the longest events of every line, nested, and gaps."""
+    import peakline
+    from peakline.cli.memory_at import parse_time
+
+    first, last, least = (
+        None if text is None else parse_time(text) for text in (start, end, minimum)
+    )
+    if first is not None and last is not None and last <= first:
+        raise UsageError(f"--to {end} is not after --from {start}")
+    with peakline.open(
+        path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+    ) as profile:
+        from peakline.analysis.timing.trace import trace_of
+
+        found = trace_of(profile)
+        if not found.size:
+            profile.warn(_NO_EVENTS, "no events in this profile")
+        excerpt = _excerpt(profile, first, last, line, least or 0, limit)
+        if json:
+            print_json(_document(profile, found, excerpt))
+        elif not found.size:
+            print(one_line(f"{profile.path}: no events in this profile"))
+        else:
+            from peakline.cli.trace_screen import print_excerpt
+
+            print_excerpt(profile, found, excerpt)
+        print_warnings(profile.warnings, besides="" if json else _NO_EVENTS)
+
+
+def _excerpt(
+    profile: Profile, first: int | None, last: int | None, line: str | None, least: int, limit: int
+) -> Excerpt:
+    from peakline.analysis.timing.timeline.excerpt import excerpt_of
+    from peakline.analysis.timing.trace import nesting_of, trace_of
+
+    found = trace_of(profile)
+    begin, end = found.span()
+    begin = begin if first is None else first
+    # An instant at the very end belongs to the whole.
+    end = max(end + 1, begin + 1) if last is None else last
+    if end <= begin:
+        raise UsageError(f"--to {end} ps is not after the first event, at {begin} ps; give --from")
+    lines = None if line is None else _lines_called(found, line)
+    return excerpt_of(
+        found, nesting_of(profile), begin, end, lines=lines, limit=limit, min_ps=least
+    )
+
+
+def _lines_called(trace: Trace, name: str) -> list[int]:
+    """The places of the lines with ``name`` in their name or their plane's, in any case."""
+    wanted = name.casefold()
+    names = [f"{trace.planes[line.plane].name} {line.name}" for line in trace.lines]
+    found = [place for place, text in enumerate(names) if wanted in text.casefold()]
+    if not found:
+        there = dict.fromkeys(f"{line.name!r:.80}" for line in trace.lines)
+        more = f" and {len(there) - 10} more" if len(there) > 10 else ""
+        known = ", ".join(list(there)[:10]) + more
+        raise NotFoundError(f"no line called {name!r:.80}; there is: {known or 'none'}")
+    return found
+
+
+def _document(profile: Profile, trace: Trace, excerpt: Excerpt) -> dict[str, object]:
+    import numpy as np
+
+    lines = []
+    for part in excerpt.lines:
+        line = trace.lines[part.line]
+        # A gap stands for no event.
+        places = np.array([max(row.event, 0) for row in part.rows], np.int64)
+        rows = trace.rows(places).tolist()
+        lines.append(
+            {
+                "plane": trace.planes[line.plane].name,
+                "line": line.name,
+                "events": part.events,
+                "busy_ps": part.busy_ps,
+                "hidden": part.hidden,
+                "rows": [
+                    {
+                        "event": None if row.event < 0 else event,
+                        "name": None if row.event < 0 else row.name,
+                        "depth": row.depth,
+                        "start_ps": row.start_ps,
+                        "duration_ps": row.end_ps - row.start_ps,
+                        "own_ps": row.own_ps,
+                        "hidden": row.hidden,
+                    }
+                    for event, row in zip(rows, part.rows, strict=True)
+                ],
+            }
+        )
+    return {
+        "profile": {
+            "path": profile.path,
+            "format": profile.format,
+            "host": profile.host,
+            "duration_ps": profile.duration_ps,
+        },
+        "from_ps": excerpt.start_ps,
+        "to_ps": excerpt.end_ps,
+        "events": excerpt.events,
+        "shown": excerpt.shown,
+        "lines": lines,
+        "warnings": [
+            {"kind": kind, "count": count, "detail": detail}
+            for kind, count, detail in profile.warnings
+        ],
+    }

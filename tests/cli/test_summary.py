@@ -1,0 +1,140 @@
+"""``peakline summary``: memory and time together, each alone, and neither."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.analysis.records import alloc, events, free
+from tests.cli.made import MS, made, step
+from tests.cli.test_ops import op
+from tests.engine.ending import DATA
+from tests.profile.fake import FakeReader, columns_of
+
+from peakline.analysis.timing import findings_host
+
+MIB = 2**20
+ROWS = [
+    alloc(1, 90 * MIB, op="dense/MatMul", allocator="gpu", in_use_bytes=96 * MIB,
+          free_bytes=4 * MIB, time_ps=5 * MS),
+    free(1, 90 * MIB, allocator="gpu", in_use_bytes=6 * MIB, time_ps=7 * MS),
+]  # fmt: skip
+STEPS = [step(n, 100 * n, host_compute=60, input_wait=40) for n in range(4)]
+
+
+@pytest.fixture(name="both")
+def _both(monkeypatch, tmp_path):
+    tables = {
+        "allocator_events": events(ROWS),
+        "step_breakdown": columns_of("step_breakdown", STEPS),
+        "op_stats": columns_of("op_stats", [op("a", "host", 10), op("b", "host", 30)]),
+    }
+    monkeypatch.setattr("peakline.sources.open_reader", lambda _path, **_: FakeReader(tables))
+    path = tmp_path / "fake.pb"
+    path.write_bytes(b"x")
+    return path
+
+
+def test_the_screen(peakline, both):
+    run = peakline("summary", both)
+    assert (run.code, run.err) == (0, "")
+    lines = run.out.splitlines()
+    assert lines[0] == "fake.pb (fake, host worker-0, 0.000 ms)"
+    assert [line.split() for line in lines[2:7]] == [
+        "memory gpu peak 96.0 MiB at 5.000 ms, 96% of the capacity; 94% of it dense/MatMul".split(),
+        "time 4 steps 100.000 ms (median), 100.000 ms to 100.000 ms".split(),
+        "where it goes 60% host compute, 40% waiting for input".split(),
+        "ops with the most own time b 75% of the ops' time on the host".split(),
+        ["a", "25%"],
+    ]
+    assert lines[8:] == [
+        "to fix first",
+        "  1. warning (time): 40% of the time training waits for input",
+        f"    {findings_host._advice('')}",
+        "  2. warning (memory): gpu: the peak takes 96.0% of the capacity",
+        "    Reduce what is live at the peak (smaller batch, rematerialisation, lower precision).",
+    ]
+
+
+def test_the_json(peakline, both):
+    told = json.loads(peakline("summary", both, "--json").out)
+    assert list(told) == [
+        "profile", "memory", "time", "first", "further_findings", "warnings",
+    ]  # fmt: skip
+    assert told["memory"]["allocators"] == [
+        {
+            "allocator": "gpu",
+            "peak_bytes": 96 * MIB,
+            "peak_time_ps": 5 * MS,
+            "peak_step": None,
+            "capacity_bytes": 100 * MIB,
+        }
+    ]
+    assert list(told["time"]) == ["times", "parts", "devices", "top_ops"]
+    assert told["time"]["top_ops"][0] == {
+        "side": "host",
+        "op": "b",
+        "op_type": "MatMul",
+        "self_ps": 30 * MS,
+        "share": 0.75,
+        "is_input": False,
+    }
+    first = [(one["about"], one["kind"], one["gain_share"]) for one in told["first"]]
+    assert first == [("time", "input_bound", 0.4), ("memory", "near_capacity", 0.0)]
+    assert told["further_findings"] == 0
+
+
+def test_only_three_are_told_in_full(monkeypatch, peakline, tmp_path):
+    parts = {"compute": 20, "host_to_device": 25, "input_wait": 20, "launch": 20, "idle": 15}
+    rows = [step(n, 100 * n, device="/device:GPU:0", **parts) for n in range(3)]
+    out = peakline("summary", made(monkeypatch, tmp_path, step_breakdown=rows)).out
+    assert [line[2:4] for line in out.splitlines() if line.startswith("  ") and line[3] == "."] == [
+        "1.", "2.", "3.",
+    ]  # fmt: skip
+    assert out.endswith("  and 1 more: peakline steps\n")
+
+
+def test_a_healthy_profile(monkeypatch, peakline, tmp_path):
+    rows = [step(n, 10 * n, host_compute=10) for n in range(3)]
+    out = peakline("summary", made(monkeypatch, tmp_path, step_breakdown=rows)).out
+    assert out.endswith("\n\nnothing stands out\n")
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("pprof/device_memory.pprof.pb.gz", "\nmemory  "),
+        ("oom_report/tf_bfc_oom.log.gz", "\nto fix first\n  1. error (memory): "),
+        ("memory_log/tf1_control_flow.log.gz", "\nmemory  "),
+        ("run_metadata/tf1_cnn_2.pb.gz", "\ntime    1 step"),
+        ("chrome_trace/noleak.pt.trace.json.gz", "\ntime    4 steps"),
+    ],
+)
+def test_every_format(peakline, file, says):
+    run = peakline("summary", DATA / file)
+    assert run.code == 0
+    assert says in run.out
+    assert json.loads(peakline("summary", DATA / file, "--json").out)["profile"]["path"]
+
+
+def test_a_graph_has_neither(peakline):
+    run = peakline("summary", DATA / "graph_def" / "frozen.pb")
+    assert (run.code, run.err) == (0, "")
+    assert run.out.endswith(
+        "\n\nneither memory nor time in this profile; peakline graph tells of its graph\n"
+    )
+    told = json.loads(peakline("summary", DATA / "graph_def" / "frozen.pb", "--json").out)
+    assert (told["memory"], told["time"], told["first"]) == (None, None, [])
+
+
+def test_a_peak_that_nothing_tells_is_not_known(peakline):
+    out = peakline("summary", DATA / "memory_log" / "tf1_control_flow.log.gz").out
+    assert "peak 0 B" not in out
+    assert " cpu                        not known: its records have no ids" in out
+
+
+def test_ops_that_prepare_input_are_told_apart(peakline):
+    path = DATA / "programs/time/input_bound.xplane.pb.gz"
+    ops = json.loads(peakline("summary", path, "--json").out)["time"]["top_ops"]
+    assert [op["is_input"] for op in ops] == [True, True, False]
+    assert " PyFunc 29% (input pipeline)\n" in peakline("summary", path).out
