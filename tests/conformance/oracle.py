@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from peakline.schema import XSpace, XStat
 
@@ -26,12 +27,18 @@ TAG = "conformance_tag"
 
 @dataclass(frozen=True)
 class Question:
-    """An XSpace file (plain or gzip), and whether its memory profile, groups, trace are wanted."""
+    """An XSpace file (plain or gzip), and whether its memory profile, groups, trace are wanted.
+
+    ``tools`` are more tools by name, each with the options it is asked with; ``files`` the other
+    hosts of the session, for tools that show several.
+    """
 
     path: Path
     memory_profile: bool = True
     groups: bool = False
     trace: bool = False
+    tools: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    files: Sequence[Path] = ()
 
 
 @dataclass(frozen=True)
@@ -42,17 +49,24 @@ class Answer:
     memory_profile: bytes | None = None
     xspace: bytes | None = None
     trace: bytes | None = None
+    tools: Mapping[str, bytes | str] = field(default_factory=dict)
+    """What each tool gave; a text is the error it gave instead."""
 
 
 def ask_xprof(python: str, questions: Sequence[Question]) -> list[Answer]:
     """One answer per question, from the XProf that ``python`` can import."""
     with tempfile.TemporaryDirectory() as folder:
-        requests = [
+        requests: list[dict[str, Any]] = [
             {
                 "path": str(question.path),
                 "memory_profile": f"{folder}/{number}.json" if question.memory_profile else None,
                 "xplane": f"{folder}/{number}.pb" if question.groups else None,
                 "trace_viewer": f"{folder}/{number}.trace" if question.trace else None,
+                "files": [str(path) for path in question.files],
+                "tools": [
+                    [name, dict(options), f"{folder}/{number}.{name}"]
+                    for name, options in question.tools.items()
+                ],
             }
             for number, question in enumerate(questions)
         ]
@@ -81,9 +95,15 @@ def ask_xprof(python: str, questions: Sequence[Question]) -> list[Answer]:
                 _read(request["memory_profile"]),
                 _read(request["xplane"]),
                 _read(request["trace_viewer"]),
+                {name: _answer(path) for name, _, path in request["tools"]},
             )
             for error, request in zip(errors, requests, strict=True)
         ]
+
+
+def _answer(path: str) -> bytes | str:
+    failed = Path(f"{path}.error")
+    return failed.read_text() if failed.exists() else Path(path).read_bytes()
 
 
 def _read(path: str | None) -> bytes | None:

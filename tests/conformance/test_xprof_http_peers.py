@@ -122,15 +122,13 @@ def test_runs(both):
 @pytest.mark.parametrize("run", RUNS)
 def test_tools_that_both_have_in_their_order(both, run):
     theirs, ours = both("run_tools", run=run)
-    known = {"memory_profile", "trace_viewer"}
-    # The streaming viewer stands for the other one in XProf's list.
-    expected = [tool.removesuffix("@") for tool in theirs.json()]
-    assert [tool for tool in ours.json() if tool in known] == [
-        tool
-        for tool in expected
-        if tool in known and (tool in ours.json() or tool == "trace_viewer")
-    ]
-    assert set(ours.json()) <= known | {"memory_findings"}  # which is ours alone
+    shared = [tool for tool in theirs.json() if tool in ours.json()]
+    assert [tool for tool in ours.json() if tool in shared] == shared
+    if theirs.json():
+        assert {"overview_page", "trace_viewer@", "framework_op_stats"} <= set(shared)
+    # It lists a memory profile for every run, and never the pod viewer.
+    own = {"memory_findings", "pod_viewer", "step_breakdown", "time_findings", "timeline"}
+    assert set(ours.json()) - set(shared) <= own
 
 
 @pytest.mark.parametrize("run", RUNS)

@@ -4,6 +4,8 @@
 
 REQUESTS is a JSON list of ``{"path", "memory_profile", "trace_viewer", "xplane"}``: an XSpace file
 (plain or gzip), and where to write the tools' JSON texts and the grouped XSpace; any may be null.
+``tools`` lists more tools as ``[name, options, path]``, ``files`` the other hosts of the session; a
+tool that fails writes its message to ``path.error``.
 RESULTS gets one JSON line per finished request: null, or the text of the error. A crash of the
 library ends the process; the first request without a line is then the one that did it.
 """
@@ -30,9 +32,7 @@ TOOLS = {
 
 def answer(request: dict[str, Any]) -> str | None:
     """Write what ``request`` asks for; returns the error's text, or None."""
-    content = Path(request["path"]).read_bytes()
-    if content.startswith(b"\x1f\x8b"):
-        content = gzip.decompress(content)
+    content = _content(request["path"])
     # The library writes caches beside its input, so each file gets a log directory of its own.
     logdir = Path(tempfile.mkdtemp())
     try:
@@ -40,6 +40,10 @@ def answer(request: dict[str, Any]) -> str | None:
         session.mkdir(parents=True)
         path = session / "host.xplane.pb"
         path.write_bytes(content)
+        hosts = [str(path)]
+        for number, other in enumerate(request.get("files", [])):
+            hosts.append(str(session / f"host{number + 1}.xplane.pb"))
+            Path(hosts[-1]).write_bytes(_content(other))
         for wanted, tool in TOOLS.items():
             if request[wanted] is None:
                 continue
@@ -50,11 +54,23 @@ def answer(request: dict[str, Any]) -> str | None:
                 # The library gives a message; the JSON is made by XProf's Python part.
                 result = "".join(process_raw_trace(result)).encode()
             Path(request[wanted]).write_bytes(result)
+        for tool, options, target in request.get("tools", []):
+            result, success = _pywrap_profiler_plugin.xspace_to_tools_data(hosts, tool, options)
+            if tool == "trace_viewer" and success and options.get("format") != "pb":
+                result = "".join(process_raw_trace(result)).encode()
+            if isinstance(result, str):
+                result = result.encode()
+            Path(target if success else f"{target}.error").write_bytes(result)
     except RuntimeError as error:
         return str(error)
     finally:
         shutil.rmtree(logdir, ignore_errors=True)
     return None
+
+
+def _content(path: str) -> bytes:
+    content = Path(path).read_bytes()
+    return gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
 
 
 def main() -> None:

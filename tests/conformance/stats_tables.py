@@ -1,0 +1,78 @@
+"""DataTables of two answers, side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import peakline
+from peakline.tools import run_tool
+from tests.conformance.oracle import Answer, Question, ask_xprof
+
+__all__ = ["OWN_SAMPLES", "PYTHON", "ask", "difference", "ours", "rows", "samples", "written"]
+
+PYTHON = os.environ.get("PEAKLINE_PEERS_PYTHON", "")
+DATA = Path(__file__).parent.parent / "data"
+OWN_SAMPLES = (DATA / "sessions", DATA / "programs")
+
+
+def samples() -> list[Path]:
+    """Every XSpace of the repository, and of the folders named in PEAKLINE_SAMPLES."""
+    folders = [Path(text) for text in os.environ.get("PEAKLINE_SAMPLES", "").split(":") if text]
+    found: list[Path] = []
+    for folder in (*OWN_SAMPLES, *folders):
+        for pattern in ("*.xplane.pb", "*.xplane.pb.gz"):
+            found += sorted(folder.rglob(pattern))
+    return [path for path in found if not path.name.startswith("CORRUPT")]
+
+
+def ask(paths: list[Path], tool: str) -> list[Answer]:
+    """XProf's answers of one tool."""
+    return ask_xprof(
+        PYTHON, [Question(path, memory_profile=False, tools={tool: {}}) for path in paths]
+    )
+
+
+def written(folder: Path, spaces: dict[str, Any]) -> list[Path]:
+    """XSpaces as files, by name."""
+    paths = []
+    for name, space in spaces.items():
+        paths.append(folder / f"{name}.xplane.pb")
+        paths[-1].write_bytes(space.SerializeToString())
+    return paths
+
+
+def ours(path: Path, tool: str, **parameters: str) -> Any:
+    """Our answer as JSON values."""
+    with peakline.open(str(path)) as profile:
+        return json.loads(run_tool(profile, tool, parameters).content)
+
+
+def rows(table: Any) -> list[list[Any]]:
+    """The values of a DataTable."""
+    return [[cell.get("v") for cell in row["c"]] for row in table["rows"]]
+
+
+def difference(own: Any, other: Any) -> str | None:
+    """The first thing in which two answers differ; numbers within 1e-9."""
+    own, other = (value if isinstance(value, list) else [value] for value in (own, other))
+    if len(own) != len(other):
+        return f"{len(own)} tables, not {len(other)}"
+    for number, (one, two) in enumerate(zip(own, other, strict=True)):
+        if one["cols"] != two["cols"] or one.get("p") != two.get("p"):
+            return f"table {number}: {one['cols']} {one.get('p')}, not {two['cols']} {two.get('p')}"
+        for place, (a, b) in enumerate(zip(rows(one), rows(two), strict=False)):
+            if not all(map(_same, a, b)):
+                return f"table {number}, row {place}: {a}, not {b}"
+        if len(one["rows"]) != len(two["rows"]):
+            return f"table {number}: {len(one['rows'])} rows, not {len(two['rows'])}"
+    return None
+
+
+def _same(one: Any, two: Any) -> bool:
+    if isinstance(one, float) and isinstance(two, float):
+        return math.isclose(one, two, rel_tol=1e-9, abs_tol=1e-15)
+    return type(one) is type(two) and one == two

@@ -1,0 +1,133 @@
+"""Costs of compiled programs against JAX's ``cost_analysis()`` and XProf's table of HLO ops.
+
+JAX compiles some thirty functions for the CPU. XProf gets the same programs in a made-up GPU
+profile in which every instruction of every entry computation runs once; with samples named in
+PEAKLINE_SAMPLES also real GPU profiles.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import peakline
+from peakline.analysis.timing.hlo import modules_of, read_module
+from peakline.analysis.timing.hlo_cost import cost_program, costs_of
+from peakline.schema import HloProto
+from tests.conformance.oracle import Question, ask_xprof
+from tests.reference.xspace_builder import SpaceBuilder
+
+pytestmark = pytest.mark.conformance
+
+SCRIPT = Path(__file__).parent / "peers" / "cost_jax.py"
+ROOTS = [*map(Path, filter(None, os.environ.get("PEAKLINE_SAMPLES", "").split(":")))]
+GPU = sorted(path for root in ROOTS for path in root.glob("**/*gpu*/*.xplane.pb"))
+US = 10**6
+
+
+@pytest.fixture(scope="module")
+def python():
+    interpreter = os.environ.get("PEAKLINE_PEERS_PYTHON")
+    if not interpreter:
+        pytest.skip("PEAKLINE_PEERS_PYTHON does not name the peers' interpreter")
+    return interpreter
+
+
+@pytest.fixture(scope="module")
+def compiled(python, tmp_path_factory):
+    """Per function the program, and what JAX says it costs."""
+    folder = tmp_path_factory.mktemp("costs")
+    done = subprocess.run(
+        [python, str(SCRIPT), str(folder)], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    costs = json.loads((folder / "costs.json").read_text())
+    assert len(costs) > 25
+    programs = {}
+    for name in costs:
+        proto = HloProto()
+        proto.hlo_module.ParseFromString((folder / f"{name}.hlo").read_bytes())
+        programs[name] = proto.SerializeToString()
+    return programs, costs
+
+
+def test_the_totals_are_those_of_jax(compiled):
+    programs, costs = compiled
+    for name, program in programs.items():
+        found = cost_program(program)
+        wanted = [costs[name].get(key, 0) for key in ("flops", "bytes accessed", "transcendentals")]
+        assert list(found.total[:3]) == pytest.approx(wanted, rel=1e-6), name
+        assert found.guessed == 0, name
+
+
+def rows_of(document):
+    table = json.loads(document)
+    table = table[0] if isinstance(table, list) else table
+    names = [column["id"] for column in table["cols"]]
+    return [
+        dict(zip(names, (cell["v"] for cell in row["c"]), strict=True)) for row in table["rows"]
+    ]
+
+
+def compare(rows, programs):
+    """Flops, bytes and category of each row of ``hlo_stats`` against ours; gives their number."""
+    seen = 0
+    for row in rows:
+        program = programs.get(row["program_id"])
+        name = row["hlo_op_name"]
+        if program is None:
+            continue
+        cost = costs_of(program, "xprof").get(name)
+        flops = cost.flops if cost else 0
+        size = cost.bytes_accessed if cost else 0
+        main = cost.bytes_read + cost.bytes_written if cost else 0
+        ns = row["avg_time"] * 1e3
+        told = row["model_flop_rate"] * ns, row["measured_memory_bw"] * ns * 2**30 / 1e9
+        assert (flops, size) == pytest.approx(told, rel=1e-6, abs=1e-3), name
+        if row["hbm_bw"] and size:
+            # What XProf cannot place it counts as main memory.
+            hbm = row["hbm_bw"] * ns * 2**30 / 1e9
+            assert (main or size) == pytest.approx(hbm, rel=1e-6), name
+        assert read_module(program).instructions[name].category == row["category"], name
+        seen += 1
+    return seen
+
+
+def test_each_instruction_is_as_in_xprof(python, compiled, tmp_path):
+    programs, _ = compiled
+    space = SpaceBuilder()
+    stream = space.plane("/device:GPU:0").line("Stream #1(Kernel)")
+    metadata = space.plane("/host:metadata")
+    at, by_id, events = 0, {}, 0
+    for number, (name, program) in enumerate(programs.items(), 1):
+        by_id[str(number)] = program
+        kind = metadata.event_id(f"{name}({number})")
+        metadata.add_stats(metadata.message.event_metadata[kind], {"Hlo Proto": program})
+        module = read_module(program)
+        for instruction in module.roots():
+            stats = {
+                "hlo_op": instruction, "hlo_module": module.name, "program_id": number,
+                "correlation_id": at + 1,
+            }  # fmt: skip
+            stream.event(f"{instruction}.kd", at * 2 * US, US, stats)
+            at += 1
+            events += 1
+    path = tmp_path / "gpu.xplane.pb"
+    path.write_bytes(space.space.SerializeToString())
+    question = Question(path, memory_profile=False, tools={"hlo_stats": {}})
+    (answer,) = ask_xprof(python, [question])
+    assert answer.error is None
+    assert compare(rows_of(answer.tools["hlo_stats"]), by_id) > events // 2
+
+
+@pytest.mark.parametrize("path", GPU, ids=lambda path: path.name)
+def test_real_profiles_are_as_in_xprof(python, path):
+    question = Question(path, memory_profile=False, tools={"hlo_stats": {}})
+    (answer,) = ask_xprof(python, [question])
+    with peakline.open(path) as profile:
+        programs = {str(module.program_id): module.data for module in modules_of(profile)}
+    assert compare(rows_of(answer.tools["hlo_stats"]), programs) > 0

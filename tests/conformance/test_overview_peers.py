@@ -1,0 +1,129 @@
+"""overview_page against XProf's: every table, column, row and property.
+
+Samples, spaces full of ops, with typed spans, with GPUs and with TPUs (random, a quarter of
+PEAKLINE_CONFORMANCE_SEEDS each), and several hosts together.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+import peakline
+from peakline.tools import find_tool
+from reference.op_spaces import random_op_space
+from tests.conformance.oracle import Question, ask_xprof
+from tests.conformance.stats_tables import (
+    OWN_SAMPLES,
+    PYTHON,
+    ask,
+    difference,
+    ours,
+    samples,
+    written,
+)
+from tests.conformance.step_spaces import gpu_space, tpu_space
+
+pytestmark = pytest.mark.conformance
+TOOL = "overview_page"
+SEEDS = int(os.environ.get("PEAKLINE_CONFORMANCE_SEEDS", "200")) // 4
+DIAGNOSTICS = 6
+
+
+AT_ZERO = ("device_duty_cycle_", "idle_time_high_confidence_ps")
+"""What differs where an instant stands at absolute time 0, which is no time for XProf here; only
+in the spaces full of ops, whose clocks begin there."""
+
+
+def tables(content):
+    """The tables; those that are empty are none, and diagnostics are in no order."""
+    found = [table for table in content if table]
+    found[-1]["rows"].sort(key=str)
+    return found
+
+
+def without_host_count(content):
+    """The tables without how many hosts there are: XProf counts the names in the files."""
+    found = tables(content)
+    for name in ("host_count", "task_count"):
+        del found[2]["p"][name]
+    return found
+
+
+def without_duty_cycle(content):
+    """The tables without what differs at time 0."""
+    properties = content[0]["p"]
+    content[0]["p"] = {k: v for k, v in properties.items() if not k.startswith(AT_ZERO)}
+    return content
+
+
+def differences(paths, shown=tables):
+    found = {}
+    for path, answer in zip(paths, ask(paths, TOOL), strict=True):
+        assert answer.error is None, (path.name, answer.error)
+        own = ours(path, TOOL, compatible="xprof")
+        other = json.loads(answer.tools[TOOL])
+        assert len(own) == len(other) == DIAGNOSTICS + 1
+        found[path.name] = difference(shown(own), shown(other))
+    return {name: text for name, text in found.items() if text}
+
+
+def test_every_sample():
+    assert len(samples()) > 20
+    assert differences(samples()) == {}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda seed: gpu_space(seed, gpus=seed % 3),
+        lambda seed: tpu_space(seed, cores=1 + seed % 3, sparse_cores=seed // 3 % 3),
+    ],
+    ids=["spans", "tpus"],
+)
+def test_random_spaces(tmp_path, make):
+    spaces = {f"seed {seed}": make(seed) for seed in range(SEEDS)}
+    assert differences(written(tmp_path, spaces)) == {}
+
+
+def test_random_ops(tmp_path):
+    spaces = {f"seed {seed}": random_op_space(seed) for seed in range(min(SEEDS, 30))}
+    paths = written(tmp_path, spaces)
+    assert differences(paths, lambda content: without_duty_cycle(tables(content))) == {}
+
+
+def test_what_the_profiler_reported_is_told(tmp_path):
+    space = gpu_space(1, gpus=1)
+    space.errors.extend(["two", "one", "two"])
+    space.warnings.extend(["w"])
+    assert differences(written(tmp_path, {"reported": space})) == {}
+
+
+def test_several_hosts(tmp_path):
+    tool = find_tool(TOOL)
+    asked = tool.validated({"compatible": "xprof"})
+    groups = [sorted((OWN_SAMPLES[0] / "tf2_multihost").rglob("*.xplane.pb"))]
+    for seed in range(6):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        hosts = {
+            f"host{n or ''}": gpu_space(seed + n, gpus=1)
+            if seed % 2
+            else tpu_space(seed + n, cores=2, sparse_cores=0)
+            for n in range(2)
+        }
+        groups.append(written(folder, hosts))
+    questions = [
+        Question(group[0], memory_profile=False, tools={TOOL: {}}, files=group[1:])
+        for group in groups
+    ]
+    for group, answer in zip(groups, ask_xprof(PYTHON, questions), strict=True):
+        parts = []
+        for path in group:
+            with peakline.open(path) as profile:
+                parts.append((profile.host, tool.partial(profile, asked)))
+        own = json.loads(tool.combine(parts, asked, "json"))
+        other = json.loads(answer.tools[TOOL])
+        assert difference(without_host_count(own), without_host_count(other)) is None, group

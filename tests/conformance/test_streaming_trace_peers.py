@@ -1,0 +1,259 @@
+"""trace_viewer@ against XProf: every event, by viewport, resolution, search and form."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import peakline
+from peakline.schema import TraceDataResponse
+from tests.conformance.oracle import Question, ask_xprof
+from tests.conformance.step_spaces import gpu_space, tpu_space
+from tests.conformance.viewer_spaces import crowded_space, gpu_viewer_space, viewer_space
+
+pytestmark = pytest.mark.conformance
+
+DATA = Path(__file__).parent.parent / "data"
+ROOTS = [DATA, *map(Path, filter(None, os.environ.get("PEAKLINE_SAMPLES", "").split(":")))]
+XSPACES = sorted(
+    path
+    for root in ROOTS
+    for path in root.glob("**/*.xplane.pb*")
+    if not path.name.startswith("CORRUPT")
+)
+SEEDS = range(int(os.environ.get("PEAKLINE_CONFORMANCE_SEEDS", "100")))
+OFFLOAD = "Host Offload Ops"
+"""Which row XProf puts a transfer on that ends with another is left to its sort."""
+
+
+def ask(questions):
+    return ask_xprof(os.environ["PEAKLINE_PEERS_PYTHON"], questions)
+
+
+def question(path, files=(), **options):
+    return Question(path, memory_profile=False, tools={"trace_viewer@": options}, files=files)
+
+
+def ours(path, form=None, **options):
+    with peakline.open(str(path)) as profile:
+        answer = profile.tool("trace_viewer@", format=form, compatible="xprof", **options)
+    return answer.content
+
+
+def of_json(content):
+    """What an answer says, whatever XProf's hashes made of the numbers of flows."""
+    answer = json.loads(content)
+    flows, told, serials = {}, [], {}
+    rows = {(e["pid"], e["tid"]) for e in answer["traceEvents"]
+            if e["name"] == "thread_name" and e["args"]["name"].startswith(OFFLOAD)}  # fmt: skip
+    for event in sorted(answer.pop("traceEvents"), key=_order):
+        own = dict(event)
+        if (own["pid"], own.get("tid")) in rows:
+            if own["ph"] == "M":
+                continue
+            own["tid"] = own["z"] = 0
+        if own["name"] == "process_name":
+            own["args"]["name"] = own["args"]["name"].partition(" ")[2]
+            own["thread_count"] -= sum(pid == own["pid"] for pid, _ in rows)
+        for key in ("bind_id", "id"):
+            if key in own:
+                # Flows of two hosts may share a number in XProf.
+                known = flows.setdefault(own["pid"] // 1000, {})
+                own[key] = known.setdefault(own[key], len(known))
+        own = {k: float(v) if k in {"ts", "dur"} else v for k, v in own.items() if v != {}}
+        serial = own.pop("z", 0)
+        own.get("args", {}).pop("uid", None)
+        # What is eager is left out.
+        own.get("args", {}).pop("is_eager", None)
+        serials.setdefault((own.get("ts"), own.get("dur")), []).append(serial)
+        told.append(json.dumps(own, sort_keys=True))
+    # Of events of one begin and length XProf's heap decides which comes first; and the launches
+    # of steps, and asynchronous events of one name, stand in no order.
+    if not any('"name": "Launch Stats"' in text or '"ph": "e"' in text for text in told):
+        told += [f"{key}: {sorted(numbers)}" for key, numbers in serials.items()]
+    answer["stackFrames"] = sorted(frame["name"] for frame in answer["stackFrames"].values())
+    return answer, Counter(told)
+
+
+def _order(event):
+    keys = ("ts", "dur", "z", "pid", "tid")
+    return (event["ph"], *(event.get(key, 0) for key in keys), event["name"])
+
+
+def of_pb(content):
+    import pyarrow as pa
+
+    unpacked = pa.CompressedInputStream(pa.BufferReader(content), "zstd").read()
+    answer = TraceDataResponse.FromString(unpacked)
+    texts = answer.interned_strings
+    told = Counter()
+    for kind in ("complete_events", "counter_events", "async_events"):
+        for series in getattr(answer, kind):
+            own = kind, series.metadata.process_id, series.metadata.thread_id
+            own += (texts[series.metadata.event_stats_ref],)
+            name, time = texts[series.metadata.name_ref], 0
+            for number, one in enumerate(series.event_metadata):
+                time = (time + series.deltas[number]) % 2**64
+                length = series.durations[number] if series.durations else None
+                shown = texts[series.name_refs[number]] if series.name_refs else name
+                value = one.counter_value_double, one.counter_value_uint64
+                flow = texts[one.flow_category], bool(one.flow_id)
+                told[*own, time, length, shown, *value, *flow, one.group_id] += 1
+    processes = [
+        (process.id, process.name.partition(" ")[2], process.sort_index,
+         sorted((t.id, t.name, t.sort_index) for t in process.threads))
+        for process in answer.metadata.processes
+    ]  # fmt: skip
+    span = answer.full_timespan_start_ps, answer.full_timespan_end_ps
+    details = [(detail.name, detail.value) for detail in answer.details]
+    return told, sorted(processes), span, details
+
+
+def same(theirs, mine):
+    assert theirs[0] == mine[0]
+    assert not theirs[1] - mine[1], list(theirs[1] - mine[1])[:3]
+    assert not mine[1] - theirs[1], list(mine[1] - theirs[1])[:3]
+
+
+def test_every_sample_is_shown_as_xprof_shows_it():
+    answers = ask([question(path) for path in XSPACES])
+    assert len(answers) >= 8
+    for path, answer in zip(XSPACES, answers, strict=True):
+        theirs = of_json(answer.tools["trace_viewer@"])
+        assert theirs[1], path
+        same(theirs, of_json(ours(path)))
+
+
+def test_every_sample_in_compact_form():
+    answers = ask([question(path, format="pb") for path in XSPACES])
+    for path, answer in zip(XSPACES, answers, strict=True):
+        if "tpu" not in path.name:
+            assert of_pb(answer.tools["trace_viewer@"]) == of_pb(ours(path, "pb")), path
+
+
+VIEWPORTS = [
+    {"start_time_ms": "20", "end_time_ms": "60"},
+    {"start_time_ms": "20.0005", "end_time_ms": "20.001", "resolution": "100"},
+    {"start_time_ms": "20"},
+    {"start_time_ms": "1e6", "end_time_ms": "2e6"},
+    {"end_time_ms": "5", "resolution": "0"},
+    {"full_dma": True},
+    {"search_prefix": "Thread"},
+    {"search_prefix": "train"},
+    {"search_prefix": ""},
+    {"search_prefix": "no such name"},
+    {"search_prefix": "tr", "search_metadata": True},
+]
+
+
+@pytest.mark.parametrize("options", VIEWPORTS, ids=str)
+def test_viewports_and_searches(options):
+    paths = [path for path in XSPACES if "sessions" in str(path) or "public" in str(path)]
+    if options.get("start_time_ms") == "1e6":
+        # Here the levels show, and what is on them depends on the rows of a TPU's transfers.
+        paths = [path for path in paths if "tpu" not in path.name]
+    answers = ask([question(path, **options) for path in paths])
+    for path, answer in zip(paths, answers, strict=True):
+        same(of_json(answer.tools["trace_viewer@"]), of_json(ours(path, **options)))
+
+
+def test_all_of_one_event():
+    paths = [path for path in XSPACES if "sessions" in str(path) or "amd" in str(path)]
+    questions, wanted = [], []
+    for path in paths:
+        shown = json.loads(ours(path))["traceEvents"]
+        for event in [e for e in shown if e["ph"] == "X"][:: max(1, len(shown) // 40)]:
+            length = 0.0 if event["dur"] == 1e-6 else event["dur"]
+            options = {
+                "event_name": event["name"],
+                "start_time_ms": repr(event["ts"] / 1000),
+                "duration_ms": repr(length / 1000),
+                "unique_id": str(event["args"]["uid"]),
+            }
+            questions.append(question(path, **options))
+            wanted.append((path, options))
+    assert len(wanted) > 100
+    for (path, options), answer in zip(wanted, ask(questions), strict=True):
+        theirs = answer.tools["trace_viewer@"]
+        if isinstance(theirs, str):
+            assert "not found" in theirs
+            continue
+        same(of_json(theirs), of_json(ours(path, **options)))
+
+
+def written(folder, name, space):
+    path = folder / f"{name}.xplane.pb"
+    for plane in space.planes:
+        for event in (event for line in plane.lines for event in line.events):
+            for stat in event.stats:
+                # As profilers write it; of another kind XProf reads 0.
+                if plane.stat_metadata[stat.metadata_id].name == "correlation_id":
+                    stat.uint64_value = stat.int64_value or stat.uint64_value
+    path.write_bytes(space.SerializeToString())
+    return path
+
+
+MAKERS = {
+    "viewer": viewer_space,
+    "gpu_viewer": gpu_viewer_space,
+    "gpu": lambda seed: gpu_space(seed, gpus=1 + seed % 2),
+    "tpu": lambda seed: tpu_space(seed, cores=1 + seed % 3, sparse_cores=seed % 2),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_random_spaces(kind, tmp_path):
+    paths = [written(tmp_path, f"{kind}{seed}", MAKERS[kind](seed)) for seed in SEEDS]
+    forms = [{}, {"format": "pb"}]
+    answers = ask([question(path, **options) for path in paths for options in forms])
+    for number, path in enumerate(paths):
+        plain, compact = (answer.tools["trace_viewer@"] for answer in answers[2 * number :][:2])
+        same(of_json(plain), of_json(ours(path)))
+        assert of_pb(compact) == of_pb(ours(path, "pb")), path
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"resolution": "8000"},
+        {"resolution": "100"},
+        {"resolution": "1.5"},
+        {"resolution": "2000", "start_time_ms": "10", "end_time_ms": "12"},
+        {"resolution": "2000", "start_time_ms": "10", "end_time_ms": "10.01"},
+    ],
+    ids=str,
+)
+def test_many_events_are_thinned_alike(options, crowded):
+    (answer,) = ask([question(crowded, **options)])
+    same(of_json(answer.tools["trace_viewer@"]), of_json(ours(crowded, **options)))
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("crowded"), "host", crowded_space(1))
+
+
+def test_two_hosts_are_numbered_one_after_the_other():
+    from peakline.tools import find_tool
+
+    first, second = sorted((DATA / "sessions" / "tf2_multihost").rglob("*.xplane.pb"))
+    (answer,) = ask([question(first, files=[second])])
+    tool = find_tool("trace_viewer@")
+    parameters = tool.validated({"compatible": "xprof"})
+    parts = []
+    for path in (first, second):
+        with peakline.open(str(path)) as profile:
+            parts.append((profile.host, tool.partial(profile, parameters)))
+    same(of_json(answer.tools["trace_viewer@"]), of_json(tool.combine(parts, parameters, "json")))
+
+
+def test_a_file_may_be_compressed(tmp_path):
+    path = written(tmp_path, "plain", viewer_space(3))
+    packed = tmp_path / "packed.xplane.pb.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    same(of_json(ours(path)), of_json(ours(packed)))
