@@ -68,6 +68,8 @@ def tools_page() -> Iterator[str]:
     yield ""
     yield "A tool is asked for by name, with typed parameters, and answers with bytes:"
     yield "`peakline tool NAME PATH -p KEY=VALUE` or `profile.tool(NAME, KEY=VALUE)`."
+    yield "CSV holds names as the file has them: a spreadsheet may take one that begins with `=`,"
+    yield "`+`, `-` or `@` for a formula."
     for name in tool_names():
         tool = find_tool(name)
         yield ""
