@@ -18,6 +18,7 @@ from peakline.capture.result import CaptureResult, HostOutcome, Progress
 from peakline.capture.stop import Stop
 from peakline.deadline import current_deadline
 from peakline.errors import DeadlineError, RemoteError
+from peakline.process_memory import give_back_memory
 
 if TYPE_CHECKING:
     from peakline.capture.address import Target
@@ -70,7 +71,10 @@ def capture(
         with ExitStack() as stack:
             if deadline is not None:
                 stack.enter_context(deadline.interrupting(run.stop.set))
-            outcomes = run.wait_for(hosts)
+            try:
+                outcomes = run.wait_for(hosts)
+            finally:
+                give_back_memory()
     if deadline is not None and run.stop.is_set:
         try:
             deadline.check()

@@ -16,12 +16,13 @@ import numpy as np
 
 from peakline.deadline import check_deadline, holding, interrupting
 from peakline.errors import CheckFailed, StrictError, UsageError
+from peakline.process_memory import give_back_memory
 from peakline.profile.columns import Columns, Names
 from peakline.profile.query import READING, QueryNeeds, arrow_with_nulls, connect, needs_of
 from peakline.profile.reader import Reader, Warnings
 from peakline.profile.reader_facts import ReaderFacts
 from peakline.profile.retained import retained_bytes
-from peakline.profile.sql_memory import bounded_table, give_back_memory, watching_memory
+from peakline.profile.sql_memory import bounded_table, watching_memory
 from peakline.profile.tables import TABLES, check_columns
 
 if TYPE_CHECKING:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peakline.deadline import check_deadline
 from peakline.errors import CheckFailed
+from peakline.process_memory import resident_bytes
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-__all__ = ["bounded_table", "give_back_memory", "resident_bytes", "watching_memory"]
+__all__ = ["bounded_table", "watching_memory"]
 
 _LOOK_S = 0.05
 _SLACK = 256 << 20
@@ -64,15 +61,6 @@ def _refuse_more(taken: int, max_bytes: int) -> None:
         )
 
 
-def resident_bytes() -> int | None:
-    """Bytes of memory the process has now; None where the system does not tell."""
-    try:
-        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
-        return int(pages) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return None
-
-
 @contextmanager
 def watching_memory(interrupt: Callable[[], object], limit: int) -> Iterator[None]:
     """Call ``interrupt`` while the process has grown by more than ``limit`` allows in the block.
@@ -113,14 +101,3 @@ def watching_memory(interrupt: Callable[[], object], limit: int) -> Iterator[Non
 
 
 _TOO_MUCH = "the query takes more memory than its limit of {} bytes; ask for less"
-
-
-def give_back_memory() -> None:
-    """Return to the system what the allocators of the process hold unused."""
-    import pyarrow as pa
-
-    pa.default_memory_pool().release_unused()
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)

@@ -63,17 +63,12 @@ def _partial(profile: Profile, parameters: InputPipelineParameters) -> HostPart:
 def _combine(
     parts: Sequence[tuple[str, HostPart]], parameters: InputPipelineParameters, output_format: str
 ) -> bytes:
-    from peakline.analysis.timing.input_ops import HostInput
-    from peakline.analysis.timing.op_metrics import combine_tables
+    from peakline.analysis.timing.input_ops import combine_inputs
     from peakline.analysis.timing.xprof_steps import combine_steps
     from peakline.tools.data_table import tables_csv, tables_json
 
     database = combine_steps([(host, part.steps) for host, part in parts])
-    ops = HostInput(
-        combine_tables(part.ops.ops for _, part in parts),
-        sum(part.ops.enqueue_ps for _, part in parts),
-        sum(part.ops.between_ps for _, part in parts),
-    )
+    ops = combine_inputs(part.ops for _, part in parts)
     compatible = parameters.compatible == "xprof"
     tables = _tables(database, ops, compatible=compatible)
     if output_format == "csv":

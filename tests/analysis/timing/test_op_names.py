@@ -11,7 +11,6 @@ from peakline.analysis.timing.op_names import (
     TF_DATA,
     UNKNOWN,
     is_jax_op,
-    ops_of,
     parse_op_name,
 )
 
@@ -50,10 +49,6 @@ def test_names(text, name, op_type, category):
 
 def test_a_number_beyond_64_bits_is_no_suffix():
     assert parse_op_name("b_99999999999999999999:").op_type == "b_99999999999999999999"
-
-
-def test_distinct_names_in_order():
-    assert [found.op_type for found in ops_of(["a:B", "c"])] == ["B", ""]
 
 
 def test_an_op_of_jax_holds_its_type_in_its_last_scope():

@@ -6,13 +6,14 @@ in openxla/xprof.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.analysis.timing.host_ops import host_lines, host_table
-from peakline.analysis.timing.op_metrics import OpTable
+from peakline.analysis.timing.op_metrics import OpTable, combine_tables
 from peakline.analysis.timing.op_names import parse_op_name
 from peakline.analysis.timing.trace import trace_of
 from peakline.analysis.timing.xprof_host_ops import xprof_host_table
@@ -21,7 +22,15 @@ from peakline.analysis.timing.xprof_step_kinds import is_enqueue
 if TYPE_CHECKING:
     from peakline.profile import Profile
 
-__all__ = ["HostInput", "InputOp", "InputOps", "host_input", "input_category", "input_ops"]
+__all__ = [
+    "HostInput",
+    "InputOp",
+    "InputOps",
+    "combine_inputs",
+    "host_input",
+    "input_category",
+    "input_ops",
+]
 
 ENQUEUE, DEMANDED, ADVANCED = "Enqueue", "Demanded file read", "Advanced file read"
 PREPROCESSING, UNKNOWN = "Preprocessing", "Unknown"
@@ -48,6 +57,16 @@ class HostInput:
     ops: OpTable
     enqueue_ps: int = 0
     between_ps: int = 0
+
+
+def combine_inputs(parts: Iterable[HostInput]) -> HostInput:
+    """What several hosts contribute, as one."""
+    found = list(parts)
+    return HostInput(
+        combine_tables(part.ops for part in found),
+        sum(part.enqueue_ps for part in found),
+        sum(part.between_ps for part in found),
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ range that somebody marked.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,7 +24,6 @@ __all__ = [
     "is_jax_op",
     "is_jax_type",
     "is_tf_op",
-    "ops_of",
     "parse_op_name",
 ]
 
@@ -85,11 +83,6 @@ def parse_op_name(text: str) -> OpName:
     if not op_type:
         return OpName(name, found, TENSORFLOW)
     return OpName(text, "", UNKNOWN)
-
-
-def ops_of(texts: Sequence[str]) -> list[OpName]:
-    """The ops of distinct names, in order."""
-    return [parse_op_name(text) for text in texts]
 
 
 def is_tf_op(name: str, op_type: str) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from peakline.analysis.timing.device_ops import device_table
 from peakline.analysis.timing.duty_cycle import DutyCycle, combine_duty_cycles, duty_cycle_of
-from peakline.analysis.timing.input_ops import HostInput, host_input
+from peakline.analysis.timing.input_ops import HostInput, combine_inputs, host_input
 from peakline.analysis.timing.kernel_stats import kernel_reports
 from peakline.analysis.timing.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
 from peakline.analysis.timing.op_stats_columns import op_stats_of
@@ -117,7 +117,7 @@ def combine_overviews(parts: Sequence[tuple[str, HostOverview]], *, compatible: 
         else any(e.is_training for e in environments),
         matrix_percent=sum(e.matrix_percent for e in environments),
         memory_percent=sum(e.memory_percent for e in environments),
-        input=_combined([part.input for part in found]),
+        input=combine_inputs(part.input for part in found),
         device_ops=device_ops,
         framework_ops=framework_ops(device_ops),
         duty_cycle=combine_duty_cycles(part.duty_cycle for part in found),
@@ -141,14 +141,6 @@ def top_ops(table: OpTable, count: int) -> list[tuple[OpMetrics, float, float]]:
         together += share
         found.append((op, share, together))
     return found
-
-
-def _combined(parts: list[HostInput]) -> HostInput:
-    return HostInput(
-        combine_tables(part.ops for part in parts),
-        sum(part.enqueue_ps for part in parts),
-        sum(part.between_ps for part in parts),
-    )
 
 
 def _tensor_cores(profile: Profile, *, compatible: bool) -> dict[str, tuple[bool, bool]]:

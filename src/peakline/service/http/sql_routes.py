@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from peakline.profile.sql_memory import give_back_memory
+from peakline.process_memory import give_back_memory
 from peakline.service.http.answers import MEDIA_TYPES, data_response
 from peakline.service.http.bodies import json_body, refuse_repeated
 from peakline.service.http.context import context_of
