@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peakline.tools import find_tool, tool_names
 
-__all__ = ["EVENT_TOOLS", "MEMORY_TOOLS", "XSPACE_TOOLS", "tools_for"]
+__all__ = ["ALLOCATOR_TOOLS", "EVENT_TOOLS", "MEMORY_TOOLS", "XSPACE_TOOLS", "tools_for"]
 
 
 def tools_for(*tables: str) -> list[str]:
@@ -16,5 +16,6 @@ def tools_for(*tables: str) -> list[str]:
 
 
 EVENT_TOOLS = tools_for("events")
-MEMORY_TOOLS = ["memory_findings", "memory_profile"]
+ALLOCATOR_TOOLS = tools_for("allocator_events", "memory_snapshots")
+MEMORY_TOOLS = sorted({*ALLOCATOR_TOOLS} - {*EVENT_TOOLS})
 XSPACE_TOOLS = sorted([*EVENT_TOOLS, *MEMORY_TOOLS])

@@ -70,7 +70,10 @@ def test_the_json(peakline, two):
     run = peakline("diff", before, after, "--json", "--allocator", "GPU_0_bfc")
     assert (run.code, run.err) == (0, "")
     document = json.loads(run.out)
-    assert list(document) == ["before", "after", "allocators", "findings", "warnings"]
+    assert list(document) == [
+        "before", "after", "allocators", "findings", "time", "warnings",
+    ]  # fmt: skip
+    assert document["time"] is None
     assert (document["before"]["path"], document["after"]["path"]) == (before, after)
     assert document["findings"] == {"new": [], "gone": []}
     assert document["warnings"] == {"before": [], "after": []}
@@ -178,6 +181,7 @@ def test_a_profile_without_memory(peakline, root, sessions):
     assert run.out.splitlines()[2:] == [
         "", "before: no memory events in this profile",
         "", "after: no memory events in this profile",
+        "", "nothing changed",
     ]  # fmt: skip
 
 

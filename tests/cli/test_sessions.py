@@ -1,8 +1,12 @@
 import json
+import os
+from datetime import UTC, datetime
 
 import pytest
 from tests.repository.places import put
 from tests.tool_lists import EVENT_TOOLS, XSPACE_TOOLS
+
+from peakline.text import size_text
 
 PLUGIN = "plugins/profile"
 
@@ -12,22 +16,30 @@ def test_every_session_and_run_newest_first(peakline, sessions):
     assert (run.code, run.err) == (0, "")
     rows = {row["session_id"]: row for row in json.loads(run.out)}
     assert list(rows)[-1] == "tf2_cnn/2026_11_20_16_57_05"
+    place = sessions / "tf2_multihost" / PLUGIN / "2026_11_20_17_33_46"
+    files = [each.stat() for each in place.iterdir()]
+    newest = datetime.fromtimestamp(int(max(each.st_mtime for each in files)), UTC)
     assert rows["tf2_multihost/2026_11_20_17_33_46"] == {
         "session_id": "tf2_multihost/2026_11_20_17_33_46",
         "hosts": ["localhost_47507", "localhost_56665"],
         "tools": XSPACE_TOOLS,
+        "bytes": sum(each.st_size for each in files),
+        "modified": newest.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
     assert rows["jax_cpu/2026_11_20_17_20_28"]["tools"] == EVENT_TOOLS
 
 
 def test_a_table_for_people(peakline, sessions):
+    (told,) = json.loads(peakline("sessions", sessions / "tf2_cnn", "--json").out)
     run = peakline("sessions", sessions / "tf2_cnn")
     assert run.code == 0
     head, row = run.out.splitlines()
-    assert head.split() == ["session", "hosts", "tools"]
+    assert head.split() == ["session", "hosts", "size", "modified", "tools"]
     assert row.split() == [
         "2026_11_20_16_57_05",
         "vm",
+        *size_text(told["bytes"]).split(),
+        told["modified"],
         *", ".join(XSPACE_TOOLS[:3]).split(),
         *f"and {len(XSPACE_TOOLS) - 3} more".split(),
     ]
@@ -38,7 +50,18 @@ def test_many_hosts_are_cut_in_the_table_only(peakline, tmp_path):
     put(tmp_path, *(f"{PLUGIN}/s/{host}.xplane.pb" for host in hosts))
     assert "h0, h1, h2 and 3 more" in peakline("sessions", tmp_path).out
     (row,) = json.loads(peakline("sessions", tmp_path, "--json").out)
-    assert row == {"session_id": "s", "hosts": hosts, "tools": []}
+    assert (row["session_id"], row["hosts"], row["tools"]) == ("s", hosts, [])
+    assert row["bytes"] == 6
+
+
+def test_the_newest_profile_tells_the_time_and_other_files_nothing(peakline, tmp_path):
+    put(tmp_path, f"{PLUGIN}/s/a.xplane.pb", f"{PLUGIN}/s/b.xplane.pb", f"{PLUGIN}/s/notes.txt")
+    place = tmp_path / PLUGIN / "s"
+    for name, moment in (("a.xplane.pb", 10.75), ("b.xplane.pb", 5), ("notes.txt", 99)):
+        os.utime(place / name, (moment, moment))
+    (place / "gone.xplane.pb").symlink_to(place / "nothing")
+    (row,) = json.loads(peakline("sessions", tmp_path, "--json").out)
+    assert (row["bytes"], row["modified"]) == (2, "1970-01-01T00:00:10Z")
 
 
 def test_a_directory_without_sessions(peakline, tmp_path):

@@ -59,8 +59,9 @@ def test_the_screen(peakline, both):
 def test_the_json(peakline, both):
     told = json.loads(peakline("summary", both, "--json").out)
     assert list(told) == [
-        "profile", "memory", "time", "first", "further_findings", "warnings",
+        "profile", "memory", "time", "first", "further_findings", "findings", "warnings",
     ]  # fmt: skip
+    assert told["findings"] == {"error": 0, "warning": 2, "info": 0}
     assert told["memory"]["allocators"] == [
         {
             "allocator": "gpu",
@@ -68,9 +69,11 @@ def test_the_json(peakline, both):
             "peak_time_ps": 5 * MS,
             "peak_step": None,
             "capacity_bytes": 100 * MIB,
+            "untracked_allocations": 0,
         }
     ]
-    assert list(told["time"]) == ["times", "parts", "devices", "top_ops"]
+    assert list(told["time"]) == ["steps", "times", "parts", "devices", "top_ops"]
+    assert told["time"]["steps"] == 4
     assert told["time"]["top_ops"][0] == {
         "side": "host",
         "op": "b",

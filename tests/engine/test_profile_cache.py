@@ -14,6 +14,7 @@ from tests.waiting import HANG_S
 from peakline.deadline import within
 from peakline.engine import ProfileCache
 from peakline.errors import DeadlineError, NotFoundError, UnknownFormatError, UsageError
+from peakline.profile import Profile
 
 MULTIHOST = DATA / "sessions/tf2_multihost/plugins/profile/2026_11_20_17_33_46"
 ONE = MULTIHOST / "localhost_47507.xplane.pb"
@@ -74,6 +75,28 @@ def test_it_knows_how_much_it_holds(hosts):
     cache.clear()
     assert (cache.stats().bytes, cache.stats().profiles) == (0, 0)
     assert not is_open(profile)
+
+
+def test_what_takes_long_to_look_at_is_looked_at_seldom(hosts, monkeypatch):
+    looks = []
+    real = Profile.nbytes.fget
+
+    def slow(profile):
+        looks.append(profile)
+        time.sleep(0.01)
+        return real(profile)
+
+    monkeypatch.setattr(Profile, "nbytes", property(slow))
+    monkeypatch.setattr("peakline.engine.profile_cache._MOST_SHARE", 1e-9)
+    cache = ProfileCache(PLENTY)
+    for _ in range(5):
+        with cache.lease(hosts[1]):
+            pass
+    assert len(looks) == 1
+    with cache.lease(hosts[1]) as profile:
+        profile.columns("events")
+    assert len(looks) == 2
+    assert cache.stats().bytes == real(profile)
 
 
 def test_the_least_recently_used_goes_first(hosts):

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from tests.engine.ending import DATA, EndingAt, session_of
 from tests.reference.xspace_builder import SpaceBuilder
-from tests.tool_lists import EVENT_TOOLS, MEMORY_TOOLS, XSPACE_TOOLS, tools_for
+from tests.tool_lists import ALLOCATOR_TOOLS, EVENT_TOOLS, MEMORY_TOOLS, XSPACE_TOOLS, tools_for
 
 from peakline.deadline import within
 from peakline.engine import Engine, tool_index
@@ -92,9 +92,9 @@ def test_tools_that_no_host_has(engine, tmp_path):
     [
         (RUN, sorted([*MEMORY_TOOLS, *tools_for("nodes", "op_runs", "op_times")])),
         (GRAPH, ["graph", "op_stats"]),
-        (DATA / "memory_log/eager_default_allocator.log.gz", MEMORY_TOOLS),
+        (DATA / "memory_log/eager_default_allocator.log.gz", ALLOCATOR_TOOLS),
         (DATA / "chrome_trace/noleak.pt.trace.json.gz", XSPACE_TOOLS),
-        (DATA / "pprof/device_memory.pprof.pb.gz", MEMORY_TOOLS),
+        (DATA / "pprof/device_memory.pprof.pb.gz", ALLOCATOR_TOOLS),
     ],
     ids=lambda value: value.name if hasattr(value, "name") else "",
 )
@@ -195,7 +195,7 @@ def test_what_was_found_before_the_deadline_is_not_looked_for_again(engine, tmp_
         before = len(opened)
         try:
             # One host is opened with fewer looks than that, four are not.
-            with within(EndingAt(24)):
+            with within(EndingAt(28)):
                 tools = engine.tools(session)
         except DeadlineError:
             assert len(opened) > before

@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from importlib import import_module
 from urllib.request import Request, urlopen
 
@@ -20,8 +21,9 @@ from peakline.errors import (
     RemoteError,
     UsageError,
 )
-from peakline.repository import Repository, hosts, resolve
+from peakline.repository import Extent, HostFile, Repository, extent_of, hosts, resolve
 from peakline.repository.remote import RemoteClaim, _join
+from peakline.repository.store import FileStatus
 from peakline.sources.files import SourceFile
 
 OLD, NEW = "2026_11_20_16_57_05", "2026_11_21_09_00_00"
@@ -117,6 +119,35 @@ def test_sessions_hosts_and_files(place):
     assert file.path.endswith("/a.xplane.pb")
     with pytest.raises(NotFoundError, match=f"there is: {NEW}, {OLD}"):
         repository.session("empty")
+
+
+def test_sizes_and_times_come_from_the_listing(place):
+    before = int(time.time()) - 1  # S3 tells whole seconds
+    place.put(f"{PLUGIN}/{NEW}/a.xplane.pb", content=b"12345")
+    place.put(f"{PLUGIN}/{NEW}/b.xplane.pb.gz", content=b"123")
+    place.put(f"{PLUGIN}/{NEW}/notes.txt", content=b"none of a host")
+    (session,) = place.repository().sessions()
+    hosts = session.hosts()
+    if place.requests:
+        place.requests.since()
+    found = extent_of(hosts)
+    assert found.bytes == 8
+    assert before <= found.modified <= time.time() + 1
+    if place.requests:
+        assert place.requests.since() == []
+
+
+def test_what_the_file_system_does_not_tell_is_not_known():
+    told = FileStatus(5, 10.0)
+    files = [HostFile("a", "memory://a", {}, None, told)]
+    assert extent_of(files) == Extent(5, 10.0)
+    assert extent_of([*files, HostFile("b", "x", {}, None, FileStatus(None, 20.0))]) == Extent(
+        None, 20.0
+    )
+    unknown = extent_of([*files, HostFile("b", "x", {}, None, FileStatus(7, None))])
+    assert unknown.as_json() == {"bytes": 12, "modified": None}
+    assert extent_of([]).as_json() == {"bytes": 0, "modified": None}
+    assert Extent(1, 1e30).as_json() == {"bytes": 1, "modified": None}
 
 
 def test_an_empty_place_has_no_sessions(place):

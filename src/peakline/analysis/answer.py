@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from peakline.profile import Profile
     from peakline.profile.columns import Columns
 
-__all__ = ["NOTHING", "MemoryAnswer", "Notice", "answer_memory", "steps_of"]
+__all__ = ["NOTHING", "MemoryAnswer", "Notice", "answer_memory", "kept_memory", "steps_of"]
 
 NOTHING = "no_memory_events"
 """The kind of the warning of a profile that holds nothing about memory."""
@@ -59,7 +59,18 @@ def answer_memory(
     Raises NotFoundError for an unknown allocator or step, InputError when the profile cannot be
     read.
     """
-    answer = _answer(profile, allocator, step)
+    return _told(profile, _answer(profile, allocator, step), step)
+
+
+def kept_memory(profile: Profile) -> MemoryAnswer:
+    """The answer of all allocators and steps, as `answer_memory`, made once and kept with the
+    profile: for who asks an open one several times.
+    """
+    return _told(profile, profile.keep("memory_answer", lambda: _answer(profile, None, None)))
+
+
+def _told(profile: Profile, answer: MemoryAnswer, step: str | None = None) -> MemoryAnswer:
+    """``answer``, with what it had to guess counted in the profile's warnings."""
     if not (answer.allocators or answer.findings):
         where = "this profile" if answer.step is None else f"step {step}"
         nothing = f"no memory events in {where}"

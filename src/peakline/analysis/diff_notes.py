@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from peakline.analysis.diff_rows import PIECES, GroupDiff
 from peakline.analysis.diff_state import AllocatorState
 from peakline.analysis.signatures import dimensions
-from peakline.text import size_text
+from peakline.text import size_text, time_text
 
-__all__ = ["notes_on", "signed_size"]
+__all__ = ["notes_on", "signed_size", "signed_time"]
 
 _PIECES = 0.1
 """Pieces of another size are worth a word from this share of what changed on."""
@@ -80,3 +80,8 @@ def _measures(before: AllocatorState, after: AllocatorState) -> list[str]:
 def signed_size(size: float) -> str:
     """A difference as a person reads it: ``+8.6 MiB``."""
     return f"{'+' if size > 0 else ''}{size_text(size)}"
+
+
+def signed_time(picoseconds: int) -> str:
+    """A difference as a person reads it: ``+1.204 ms``."""
+    return f"{'+' if picoseconds > 0 else ''}{time_text(picoseconds)}"

@@ -84,7 +84,7 @@ class Marks:
         number, name = self.ids[step], self.names[step]
         if name and name != str(number):
             return name
-        return str(number if number in range(_COUNTED) else self.number(step))
+        return str(self._shown(step))
 
     @property
     def unit(self) -> str:
@@ -96,9 +96,15 @@ class Marks:
         number, name = self.ids[step], self.names[step]
         if not name or name == str(number):
             return f"{self.unit} {self.label(step)}"
-        shown = number if number in range(_COUNTED) else self.number(step)
         name = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
-        return f"{self.unit} {shown} ({name})"
+        return f"{self.unit} {self._shown(step)} ({name})"
+
+    def _shown(self, step: int) -> int:
+        """The step's own number where it counts, else its place."""
+        number = self.ids[step]
+        if number is None or not 0 <= number < _COUNTED:
+            return self.number(step)
+        return number
 
     def every(self, stride: int) -> Marks:
         """Every so-manieth mark, the last one always among them."""

@@ -13,7 +13,7 @@ from peakline.analysis.diff_state import MemoryState
 from peakline.analysis.limits_check import Check
 from peakline.text import size_text
 
-__all__ = ["code", "summary_markdown"]
+__all__ = ["code", "html", "markdown_table", "summary_markdown"]
 
 _ROWS = 8
 _UNNAMED = "(unnamed allocator)"
@@ -33,7 +33,7 @@ def summary_markdown(
     lines = [f"### {_verdict(checks, broken)}", ""]
     against = "" if baseline is None else f", against the baseline {code(baseline)}"
     lines += [f"Profile {code(subject)}{against}.", ""]
-    lines += _table(
+    lines += markdown_table(
         ("", "Limit", "Allocator", "Measured", "Allowed"),
         (
             (
@@ -86,7 +86,7 @@ def _behind(check: Check) -> list[str]:
     columns = [_SIZES.get(name, name) for name in sizes]
     has_what = "what" in check.rows[0]
     lines = ["", f"**{head}**", ""]
-    return lines + _table(
+    return lines + markdown_table(
         (*columns, "Buffers", *(("What happened",) if has_what else ())),
         (
             (
@@ -127,9 +127,9 @@ def _largest(state: MemoryState, shown: set[str]) -> list[str]:
     for one in state.allocators:
         if one.allocator in shown or not one.groups:
             continue
-        head = f"Largest at the peak of {size_text(one.peak_bytes)}, {_html(one.name)}"
+        head = f"Largest at the peak of {size_text(one.peak_bytes)}, {html(one.name)}"
         lines += ["", "<details>", f"<summary>{head}</summary>", ""]
-        lines += _table(
+        lines += markdown_table(
             ("Bytes", "Share", "Buffers"),
             (
                 (
@@ -145,7 +145,9 @@ def _largest(state: MemoryState, shown: set[str]) -> list[str]:
     return lines
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: int = 0) -> list[str]:
+def markdown_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: int = 0
+) -> list[str]:
     """A table whose first ``right`` columns are aligned right."""
     marks = ["---:" if place < right else "---" for place in range(len(columns))]
     lines = [columns, marks, *rows]
@@ -164,11 +166,11 @@ def code(text: str) -> str:
     if len(line) > _LONGEST:
         line = f"{line[: _LONGEST - 1]}…"
     if not line.strip() or "`" in line or "|" in line:
-        return f"<code>{_html(line)}</code>"
+        return f"<code>{html(line)}</code>"
     return f"`{line}`"
 
 
-def _html(text: str) -> str:
+def html(text: str) -> str:
     """``text`` where both HTML and Markdown are read.
 
     All but letters, digits and blanks are character references, which neither obeys.

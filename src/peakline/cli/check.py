@@ -142,7 +142,7 @@ def check(
         checks = check_limits(state, limits, before, allocator=allocator)
         if json:
             from peakline.analysis.limits_file import write_baseline
-            from peakline.cli.diff import profile_document, warnings_document
+            from peakline.analysis.profile_facts import profile_document, warnings_document
 
             print_json(
                 {
@@ -150,7 +150,7 @@ def check(
                     "passed": all(one.passed for one in checks),
                     "checks": [one.as_json() for one in checks],
                     "allocators": write_baseline(state),
-                    "warnings": warnings_document(profile),
+                    "warnings": warnings_document(profile.warnings),
                 }
             )
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,10 +10,7 @@ from peakline.cli.options import Json, MaxUnpacked, Strict, print_warnings
 from peakline.cli.output import print_json
 from peakline.errors import UsageError
 
-if TYPE_CHECKING:
-    from peakline.api import Profile
-
-__all__ = ["diff", "profile_document", "warnings_document"]
+__all__ = ["diff"]
 
 _STDIN = "-"
 
@@ -63,68 +60,43 @@ def diff(
     ] = None,
     *,
     json: Json = False,
+    markdown: Annotated[
+        bool,
+        typer.Option("--markdown", help="Print Markdown, fit for a pull request."),
+    ] = False,
     strict: Strict = False,
     max_unpacked: MaxUnpacked = None,
 ) -> None:
-    """Say what changed from BEFORE to AFTER: peaks, what makes them, growth, churn, findings."""
+    """Say what changed from BEFORE to AFTER in memory and time: peaks, steps, ops, findings."""
     import peakline
     from peakline.analysis.answer import NOTHING
-    from peakline.analysis.diff import compare
+    from peakline.analysis.comparison import compare_profiles, profile_state
+    from peakline.analysis.timing.answer import NO_STEPS
 
     if before == after == _STDIN:
         raise UsageError("only one of the two profiles can come from standard input")
-    with (
-        peakline.open(
-            before,
-            session=session_before,
-            host=host_before,
-            strict=strict,
-            max_unpacked_bytes=max_unpacked,
-        ) as old,
-        peakline.open(
-            after,
-            session=session_after,
-            host=host_after,
-            strict=strict,
-            max_unpacked_bytes=max_unpacked,
-        ) as new,
+    if json and markdown:
+        raise UsageError("--json or --markdown, not both")
+    states = []
+    for path, session, host in (
+        (before, session_before, host_before),
+        (after, session_after, host_after),
     ):
-        answers = old.memory(), new.memory()
-        found = compare(*answers)
-        if allocator is not None:
-            found = found.only(allocator)
-        if json:
-            print_json(
-                {
-                    "before": profile_document(old),
-                    "after": profile_document(new),
-                    **found.as_json(),
-                    "warnings": {
-                        "before": warnings_document(old),
-                        "after": warnings_document(new),
-                    },
-                }
-            )
-        else:
-            from peakline.cli.diff_screen import print_diff
+        with peakline.open(
+            path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+        ) as profile:
+            # An allocator that is named asks about memory alone.
+            states.append(profile_state(profile, with_time=allocator is None))
+    found = compare_profiles(*states, allocator=allocator)
+    if json:
+        print_json(found.as_json())
+    elif markdown:
+        from peakline.analysis.comparison_markdown import comparison_markdown
 
-            print_diff(old, new, answers, found)
-        for profile in (old, new):
-            print_warnings(profile.warnings, besides=NOTHING)
+        print(comparison_markdown(found), end="")
+    else:
+        from peakline.cli.diff_screen import print_diff
 
-
-def profile_document(profile: Profile) -> dict[str, object]:
-    """Which profile an answer is about, as in ``peakline memory --json``."""
-    return {
-        "path": profile.path,
-        "format": profile.format,
-        "host": profile.host,
-        "duration_ps": profile.duration_ps,
-    }
-
-
-def warnings_document(profile: Profile) -> list[dict[str, object]]:
-    """What was lost or guessed, as in ``peakline memory --json``."""
-    return [
-        {"kind": kind, "count": count, "detail": detail} for kind, count, detail in profile.warnings
-    ]
+        print_diff(found)
+    for state in states:
+        print_warnings(w for w in state.warnings if w.kind not in {NOTHING, NO_STEPS})

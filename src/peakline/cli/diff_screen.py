@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from peakline.analysis.diff_notes import signed_size
+from peakline.cli.diff_time import time_part
 from peakline.cli.screen import indented, plain_table, show
 from peakline.text import one_line, size_text, time_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from peakline.analysis.answer import MemoryAnswer
-    from peakline.analysis.diff import AllocatorDiff, MemoryDiff
+    from peakline.analysis.comparison import Comparison
+    from peakline.analysis.diff import AllocatorDiff
     from peakline.analysis.diff_rows import GroupDiff, RateDiff
     from peakline.analysis.diff_state import AllocatorState, Kind
     from peakline.analysis.findings import Finding
-    from peakline.api import Profile
+    from peakline.analysis.profile_facts import ProfileFacts
 
 __all__ = ["print_diff"]
 
@@ -30,33 +31,38 @@ _CHURN = 0.05
 _WHAT = ("OP", "REGION", "TYPE", "SHAPE")
 
 
-def print_diff(
-    before: Profile, after: Profile, answers: Sequence[MemoryAnswer], diff: MemoryDiff
-) -> None:
-    """Print, per allocator, the figures of both profiles and why they differ; then the findings."""
+def print_diff(found: Comparison) -> None:
+    """Print, per allocator, the figures of both profiles and why they differ; then time."""
+    sides = (("before", found.before), ("after", found.after))
     parts: list[RenderableType] = [
-        Text(one_line(f"before  {_profile(before)}")),
-        Text(one_line(f"after   {_profile(after)}")),
+        Text(one_line(f"{side:6}  {_profile(state.facts)}")) for side, state in sides
     ]
-    for answer, side in zip(answers, ("before", "after"), strict=True):
-        if answer.nothing:
-            parts += ["", Text(one_line(f"{side}: {answer.nothing}"))]
-    if diff.is_empty and diff.allocators:
+    for side, state in sides:
+        if state.no_memory:
+            parts += ["", Text(one_line(f"{side}: {state.no_memory}"))]
+    if found.is_empty:
         parts += ["", Text("nothing changed", style="bold")]
     else:
-        for one in diff.allocators:
+        for one in found.memory.allocators:
             parts += ["", *_allocator(one)]
-        parts += _findings("new", diff.new_findings)
-        parts += _findings("gone", diff.gone_findings)
+        if found.time is not None:
+            parts += ["", *time_part(found.time)]
+        parts += _findings("new", _both(found, "new_findings"))
+        parts += _findings("gone", _both(found, "gone_findings"))
     show(parts)
 
 
-def _profile(profile: Profile) -> str:
-    host = f", host {profile.host}" if profile.host else ""
+def _both(found: Comparison, name: str) -> list[Finding]:
+    """The findings of memory, then those of time."""
+    of_time = [] if found.time is None else getattr(found.time, name)
+    return [*getattr(found.memory, name), *of_time]
+
+
+def _profile(facts: ProfileFacts) -> str:
+    host = f", host {facts.host}" if facts.host else ""
     # Where the file has no records, it tells one moment.
-    moment = profile.is_derived("allocator_events")
-    length = "" if moment else f", {time_text(profile.duration_ps)}"
-    return f"{profile.path} ({profile.format}{host}{length})"
+    length = "" if facts.is_moment else f", {time_text(facts.duration_ps)}"
+    return f"{facts.path} ({facts.format}{host}{length})"
 
 
 def _allocator(diff: AllocatorDiff) -> list[RenderableType]:

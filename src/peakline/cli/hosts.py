@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from peakline.cli.output import print_json
@@ -12,8 +12,7 @@ from peakline.errors import PeaklineError, StrictError
 from peakline.text import one_line, time_text
 
 if TYPE_CHECKING:
-    from peakline.analysis.timing.breakdown import StepTimes
-    from peakline.analysis.timing.clocks import HostClock
+    from peakline.analysis.timing.stragglers import HostSteps
     from peakline.analysis.timing.variation import Straggler
     from peakline.api import Profile
 
@@ -105,31 +104,21 @@ def _print_documents(
 class StragglerHosts:
     """Collects the steps and clocks of hosts, and tells which of them the others wait for."""
 
-    parts: list[tuple[str, StepTimes, HostClock]] = field(default_factory=list)
+    parts: list[tuple[str, HostSteps]] = field(default_factory=list)
 
     def add(self, profile: Profile, host: str) -> None:
         """Take what an open profile has. Raises InputError when it cannot be read."""
-        from peakline.analysis.timing.breakdown import step_times
-        from peakline.analysis.timing.clocks import clock_of
+        from peakline.analysis.timing.stragglers import host_steps_of
 
-        times = step_times(profile)
-        if times.rows:
-            self.parts.append((host, times, replace(clock_of(profile), host=host)))
+        steps = host_steps_of(profile)
+        if steps is not None:
+            self.parts.append((host, steps))
 
     def found(self) -> Straggler | None:
         """The host that the others wait for, if there is one."""
-        from peakline.analysis.timing.clocks import align
-        from peakline.analysis.timing.variation import host_steps, straggler_among
+        from peakline.analysis.timing.stragglers import host_straggler
 
-        if len(self.parts) < 2:
-            return None
-        alignment = align([clock for _, _, clock in self.parts])
-        return straggler_among(
-            [
-                host_steps(times, host, alignment.of(host).matched_offset_ps)
-                for host, times, _ in self.parts
-            ]
-        )
+        return host_straggler(self.parts)
 
     def text(self, straggler: Straggler | None) -> str:
         """One line for a person."""

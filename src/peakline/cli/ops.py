@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from peakline.cli.diff import profile_document, warnings_document
+from peakline.analysis.profile_facts import profile_document, warnings_document
 from peakline.cli.options import (
     Host,
     Json,
@@ -77,7 +77,7 @@ def ops(
             return {
                 "profile": profile_document(profile),
                 "kernels" if kernels else "ops": rows if top is None else rows[:top],
-                "warnings": warnings_document(profile),
+                "warnings": warnings_document(profile.warnings),
             }
         from peakline.cli.ops_screen import print_kernels, print_ops
 

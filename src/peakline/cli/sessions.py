@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from peakline.cli.options import Json, Strict
 from peakline.cli.output import print_json
 from peakline.errors import NotFoundError, StrictError, UsageError
-from peakline.text import one_line
+from peakline.text import one_line, size_text
 
 if TYPE_CHECKING:
     from peakline.repository import Repository
@@ -33,7 +33,7 @@ def sessions(
     json: Json = False,
     strict: Strict = False,
 ) -> None:
-    """List the sessions of a log directory, newest first, with their hosts and tools."""
+    """List the sessions of a log directory, newest first: hosts, size, last change, tools."""
     from peakline.repository import Repository, hosts
 
     repository = Repository(logdir)
@@ -52,33 +52,48 @@ def sessions(
         print(f"peakline: warning: left out: {one_line(problem)}", file=sys.stderr)
 
 
-def _rows(repository: Repository) -> tuple[list[dict[str, str | list[str]]], list[str]]:
+def _rows(repository: Repository) -> tuple[list[dict[str, Any]], list[str]]:
     """A row for every session, and what was left out."""
     from peakline.engine import Engine
+    from peakline.repository import extent_of
 
     engine = Engine()
     found = repository.survey(nested=True)
-    rows: list[dict[str, str | list[str]]] = []
+    rows: list[dict[str, Any]] = []
     for session in found.sessions:
         try:
-            hosts = [file.host for file in session.hosts()]
+            files = session.hosts()
             tools = engine.tools(session)
         except NotFoundError:
             continue  # it went away since it was listed
-        rows.append({"session_id": session.name, "hosts": hosts, "tools": tools})
+        rows.append(
+            {
+                "session_id": session.name,
+                "hosts": [file.host for file in files],
+                "tools": tools,
+                **extent_of(files).as_json(),
+            }
+        )
     return rows, [str(problem) for problem in found.problems]
 
 
-def _print_table(rows: list[dict[str, str | list[str]]]) -> None:
+def _print_table(rows: list[dict[str, Any]]) -> None:
     from peakline.cli.screen import plain_table, show
 
     cells = [
-        (str(row["session_id"]), _first_few(row["hosts"]), _first_few(row["tools"])) for row in rows
+        (
+            row["session_id"],
+            _first_few(row["hosts"]),
+            "" if row["bytes"] is None else size_text(row["bytes"]),
+            row["modified"] or "",
+            _first_few(row["tools"]),
+        )
+        for row in rows
     ]
-    show([plain_table(("session", "hosts", "tools"), cells)])
+    show([plain_table(("session", "hosts", "size", "modified", "tools"), cells, right=("size",))])
 
 
-def _first_few(names: str | list[str]) -> str:
+def _first_few(names: list[str]) -> str:
     """The names, the first few where there are many."""
     if len(names) <= _MOST_NAMES:
         return ", ".join(names)

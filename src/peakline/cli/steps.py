@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.cli.diff import profile_document, warnings_document
+from peakline.analysis.profile_facts import profile_document, warnings_document
 from peakline.cli.options import (
     Host,
     Json,
@@ -53,5 +53,5 @@ def _document(profile: Profile, answer: TimeAnswer) -> dict[str, object]:
     return {
         "profile": profile_document(profile),
         **answer.as_json(),
-        "warnings": warnings_document(profile),
+        "warnings": warnings_document(profile.warnings),
     }

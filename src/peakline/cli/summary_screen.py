@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from peakline.analysis.answer import steps_of
+from peakline.analysis.in_short import FIRST, top_ops
 from peakline.cli.memory_parts import counted, step_text
 from peakline.cli.memory_screen import labels_of
 from peakline.cli.screen import indented, plain_table, show
-from peakline.cli.summary import FIRST, top_ops
 from peakline.cli.time_parts import cut_middle, profile_line
 from peakline.text import one_line, size_text, time_text
 
@@ -89,7 +89,7 @@ def _time(profile: Profile, answer: TimeAnswer) -> list[tuple[str, str, str]]:
         span = f", {time_text(times.min_ps)} to {time_text(times.max_ps)}"
         rows.append(
             (
-                counted(facts.rows if facts.is_apart else facts.count, "step"),
+                counted(facts.number_of_steps, "step"),
                 f"{time_text(times.median_ps)}{f' (median){span}' if times.count > 1 else ''}",
             )
         )

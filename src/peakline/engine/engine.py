@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from peakline.deadline import check_deadline
 from peakline.engine.answers import Answer, Answers
+from peakline.engine.comparing import checked_comparison, comparison
 from peakline.engine.executors import Executor, make_executor
 from peakline.engine.fan_out import fan_out
 from peakline.engine.profile_cache import ProfileCache
@@ -27,6 +28,8 @@ from peakline.tools import Tool, find_tool
 if TYPE_CHECKING:
     import pyarrow as pa
     from pydantic import BaseModel
+
+    from peakline.figures.named import FigureQuestion
 
 __all__ = ["Engine", "only_host", "tool_aggregates"]
 
@@ -116,6 +119,30 @@ class Engine:
             answer = self._of_all(tool, files, question, chosen, _Counted(len(files), progress))
         return Answer(answer.content, answer.format, answer.warnings, (*notes, *answer.notes))
 
+    def compare(
+        self,
+        first: Session,
+        second: Session,
+        *,
+        first_host: str = "",
+        second_host: str = "",
+        format: str | None = None,  # noqa: A002 (as in `tool`)
+    ) -> Answer:
+        """What changed from a host of ``first`` to one of ``second``: `peakline diff` as bytes.
+
+        ``format`` is one of `COMPARISONS`, None the first. The profiles are called by their
+        sessions and files. Raises as `sql` does, UsageError for another format.
+        """
+        chosen = checked_comparison(format)
+        sides = [
+            (session, only_host(session, host, f"comparing session {session.name}"))
+            for session, host in ((first, first_host), (second, second_host))
+        ]
+        key = "compare", chosen, *((side.name, file.host, file.stamp()) for side, file in sides)
+        return self._answers.get(
+            key, lambda: comparison(sides, chosen, self.cache.lease), lambda _: True
+        )
+
     def sql(
         self,
         session: Session,
@@ -131,6 +158,23 @@ class Engine:
         """
         with self.cache.lease(only_host(session, host, "sql")) as profile:
             return profile.sql(query, memory_limit_bytes=memory_limit_bytes)
+
+    def figure(self, session: Session, asked: FigureQuestion, *, host: str = "") -> Answer:
+        """A figure of one host's profile as JSON, kept as the answers of tools are.
+
+        Raises as `figure_json` does, NotFoundError for an unknown host, UsageError where there are
+        several and none is named.
+        """
+        from peakline.figures.named import figure_json
+
+        file = only_host(session, host, "a figure")
+
+        def make() -> Answer:
+            with self.cache.lease(file) as profile, profile.question() as warnings:
+                return Answer(figure_json(profile, asked), "json", tuple(warnings()))
+
+        check_deadline()
+        return self._answers.get((asked, file.stamp()), make, lambda _: True)
 
     def tables(self, session: Session, *, host: str = "") -> list[str]:
         """Names of the tables that a query over one host's profile may use, sorted."""

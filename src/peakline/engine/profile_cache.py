@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,11 @@ from peakline.profile import Profile
 from peakline.repository import HostFile
 
 __all__ = ["CacheStats", "ProfileCache"]
+
+_MOST_SHARE = 0.02
+"""So much of the time may go to taking sizes."""
+_NO_TIME_S = 0.002
+"""Sizes that are taken in less are always taken."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,24 @@ class _Entry:
     size: int = 0
     is_kept: bool = True
     """Whether it still is in the cache; else the last who has it on lease closes it."""
+    held: int = -1
+    """What the profile held when its size was taken."""
+    until: float = 0.0
+    """Till then the size is that one, where the profile holds no more."""
+
+    def measured(self) -> int:
+        """The profile's size; of one that takes long to look at as it was a moment before.
+
+        What is kept may grow by itself a little; a table more, or an answer, is always seen.
+        """
+        held, began = self.profile.held, time.monotonic()
+        if held == self.held and began < self.until:
+            return self.size
+        size = self.profile.nbytes
+        ended = time.monotonic()
+        spent = ended - began
+        self.held, self.until = held, ended + (spent / _MOST_SHARE if spent > _NO_TIME_S else 0.0)
+        return size
 
 
 class ProfileCache:
@@ -121,7 +145,7 @@ class ProfileCache:
         return entry
 
     def _give_back(self, entry: _Entry) -> None:
-        size = entry.profile.nbytes
+        size = entry.measured()
         with self._lock:
             entry.leases -= 1
             if entry.is_kept:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.analysis.peak import UNATTRIBUTED, AllocatorPeak
+from peakline.analysis.scopes import NO_OP, SPECIAL, Scope, scopes_of, without_small
 from peakline.figures.asked import ask
 from peakline.figures.look import INK, MUTED, QUIET, TINTS, figure
-from peakline.figures.scopes import NO_OP, SPECIAL, Scope, scopes_of, without_small
 from peakline.figures.text import duration_text, fit, form_text, plain, share_text, size_text
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ def input_pipeline(profile: Profile) -> Figure | None:
         traces,
         title="Stages of the input pipeline",
         subtitle=plain(verdict, 400),
-        description=f"Bars of {len(shown)} of {len(stages)} stages; {plain(verdict, 400)}.",
+        description=f"Bars of {len(shown)} of {len(stages)} stages; {verdict}.",
         height=180 + 26 * len(shown),
         bargap=0.2,
         barmode="stack",

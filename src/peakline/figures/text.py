@@ -38,9 +38,11 @@ def one_line(text: str, longest: int = _LONGEST) -> str:
 def plain(text: str, longest: int = _LONGEST) -> str:
     """``text`` as `one_line` that Plotly shows literally.
 
-    Plotly takes some HTML tags, entities, and TeX between dollar signs where MathJax is loaded.
+    Plotly takes some HTML tags, entities, TeX between dollar signs where MathJax is loaded, and in
+    the template of a hover text ``%{...}``.
     """
-    return html.escape(one_line(text, longest), quote=False).replace("$", "&#36;")
+    escaped = html.escape(one_line(text, longest), quote=False)
+    return escaped.replace("$", "&#36;").replace("%{", "&#37;{")
 
 
 def fit(text: str, longest: int) -> str:

@@ -6,15 +6,37 @@ from dataclasses import dataclass
 
 __all__ = ["ColumnDef", "TableDef", "table"]
 
+_UNITS = {
+    "ps": "ps",
+    "ns": "ns",
+    "nanos": "ns",
+    "micros": "us",
+    "s": "s",
+    "bytes": "bytes",
+    "percent": "%",
+}
+"""By the word of a column's name that tells it; bytes may be ``allocated`` or ``in_use``."""
+
 
 @dataclass(frozen=True)
 class ColumnDef:
-    """One column: ``type`` is int64, int32, uint64, float64, bool or string."""
+    """One column: ``type`` is int64, int32, uint64, float64, bool or string.
+
+    ``unit`` is ps, ns, us, s, bytes or %, and empty where the values have none.
+    """
 
     name: str
     type: str
     nullable: bool
     doc: str
+
+    @property
+    def unit(self) -> str:
+        """The unit of the values, which the name tells: ``start_ps``, ``peak_bytes_in_use``."""
+        if self.type in {"string", "bool"}:
+            return ""
+        words = self.name.split("_")
+        return "bytes" if "bytes" in words else _UNITS.get(words[-1], "")
 
 
 @dataclass(frozen=True)

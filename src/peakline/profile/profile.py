@@ -157,6 +157,13 @@ class Profile(ReaderFacts):
         """What the reads so far lost, skipped or guessed."""
         return [ProfileWarning(*entry) for entry in self._warnings.entries()]
 
+    @property
+    def concerning(self) -> list[ProfileWarning]:
+        """The `warnings`, and those of the `question` that is being asked, if one is."""
+        question = _question.get()
+        own = question[1].entries() if question and question[0] is self else ()
+        return [*self.warnings, *(ProfileWarning(*entry) for entry in own)]
+
     @contextmanager
     def question(self) -> Iterator[Callable[[], list[ProfileWarning]]]:
         """One of several questions to a shared profile, asked within the block.
@@ -244,6 +251,13 @@ class Profile(ReaderFacts):
             [*self._kept.values()],
             self._reader,
         )
+
+    @property
+    def held(self) -> int:
+        """A number that grows with every column, table and answer that is kept: cheap to ask for,
+        where `nbytes` looks at all of them.
+        """
+        return sum(map(len, [*self._columns.values()])) + len(self._arrow) + len(self._kept)
 
     def _read(self, name: str, needed: AbstractSet[str] | None) -> Columns:
         if name in self._derived:

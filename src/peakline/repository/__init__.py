@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peakline.repository.creating import NewSession
-from peakline.repository.files import HostFile
+from peakline.repository.files import Extent, HostFile, extent_of
 from peakline.repository.layout import Found, Repository, Rule, Session
 from peakline.repository.names import check_name, host_file_name
 from peakline.repository.resolve import hosts, resolve, resolve_hosts, sessions
@@ -11,6 +11,7 @@ from peakline.repository.store import Problem, is_url
 from peakline.repository.writing import write_atomically
 
 __all__ = [
+    "Extent",
     "Found",
     "HostFile",
     "NewSession",
@@ -19,6 +20,7 @@ __all__ = [
     "Rule",
     "Session",
     "check_name",
+    "extent_of",
     "host_file_name",
     "hosts",
     "is_url",

@@ -1,14 +1,19 @@
-"""The file of one host."""
+"""The file of one host, and what several of them are together."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
 
 from peakline.errors import InputError, NotFoundError
-from peakline.repository.store import Missing, Unreadable, store_for
+from peakline.repository.store import FileStatus, Missing, Unreadable, store_for
 
-__all__ = ["HostFile"]
+__all__ = ["Extent", "HostFile", "extent_of"]
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,7 @@ class HostFile:
     path: str
     storage_options: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
     _listed: Hashable | None = field(default=None, compare=False, repr=False)
+    _status: FileStatus | None = field(default=None, compare=False, repr=False)
 
     def stamp(self) -> Hashable:
         """What identifies the content: path, size, time of change and inode, or the object's tag.
@@ -32,9 +38,52 @@ class HostFile:
         """
         if self._listed is not None:
             return self._listed
+        return self._asked(store_for(self.path, self.storage_options).stamp)
+
+    def status(self) -> FileStatus:
+        """Its size and when it last changed; asked and raising as `stamp`."""
+        if self._status is not None:
+            return self._status
+        return self._asked(store_for(self.path, self.storage_options).status)
+
+    def _asked(self, question: Callable[[str], _T]) -> _T:
         try:
-            return store_for(self.path, self.storage_options).stamp(self.path)
+            return question(self.path)
         except Missing:
             raise NotFoundError(f"the file of host {self.host!r} is gone") from None
         except Unreadable as error:
             raise InputError(f"the file of host {self.host!r} cannot be read: {error}") from error
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What the profiles of a session take: ``bytes`` together, and when the newest changed.
+
+    ``modified`` is in seconds since the epoch. None: the file system does not tell it of a file.
+    """
+
+    bytes: int | None
+    modified: float | None
+
+    def as_json(self) -> dict[str, object]:
+        """``bytes``, and ``modified`` as ISO 8601 in UTC, to the second."""
+        told = None
+        if self.modified is not None:
+            with suppress(ValueError, OverflowError, OSError):  # a year that no calendar has
+                moment = datetime.fromtimestamp(self.modified, UTC).replace(tzinfo=None)
+                told = f"{moment.isoformat(timespec='seconds')}Z"
+        return {"bytes": self.bytes, "modified": told}
+
+
+def extent_of(files: Iterable[HostFile]) -> Extent:
+    """What ``files`` take together; one that is gone, or a link to nothing, takes nothing."""
+    found = []
+    for file in files:
+        with suppress(NotFoundError, InputError):
+            found.append(file.status())
+    sizes = [status.bytes for status in found if status.bytes is not None]
+    times = [status.modified for status in found if status.modified is not None]
+    return Extent(
+        sum(sizes) if len(sizes) == len(found) else None,
+        max(times) if times and len(times) == len(found) else None,
+    )

@@ -325,9 +325,10 @@ def files_of_hosts(folder: Folder, storage_options: Mapping[str, Any]) -> list[H
         host, rank = found
         if host not in best or rank < best[host][0]:
             best[host] = rank, entry
+    entries = {host: best[host][1] for host in sorted(best)}
     return [
-        HostFile(host, best[host][1].path, storage_options, best[host][1].stamp)
-        for host in sorted(best)
+        HostFile(host, entry.path, storage_options, entry.stamp, entry.status)
+        for host, entry in entries.items()
     ]
 
 

@@ -18,6 +18,7 @@ from peakline.deadline import check_deadline
 from peakline.repository.names import host_of
 from peakline.repository.store import (
     FileEntry,
+    FileStatus,
     Folder,
     Kind,
     Missing,
@@ -174,6 +175,13 @@ class LocalStore:
         except OSError as error:
             raise _unreadable(error) from None
         return path, status.st_size, status.st_mtime_ns, status.st_ino
+
+    def status(self, path: str) -> FileStatus:
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise _unreadable(error) from None
+        return FileStatus(status.st_size, status.st_mtime)
 
     def claim(self, path: str) -> LocalClaim:
         return LocalClaim(path)

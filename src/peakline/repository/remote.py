@@ -24,6 +24,7 @@ from peakline.errors import PeaklineError
 from peakline.repository.names import host_of
 from peakline.repository.store import (
     FileEntry,
+    FileStatus,
     Folder,
     Kind,
     Missing,
@@ -109,6 +110,11 @@ def _modified(info: _Info) -> float:
     return 0.0
 
 
+def _status(info: _Info) -> FileStatus:
+    size = info.get("size")
+    return FileStatus(size if isinstance(size, int) else None, _modified(info) or None)
+
+
 @dataclass(slots=True)
 class RemoteFolder:
     """What a listing said about a folder."""
@@ -120,7 +126,7 @@ class RemoteFolder:
     def files(self) -> Iterator[FileEntry]:
         for name, info in self.infos.items():
             url = _join(self.path, name)
-            yield FileEntry(name, url, _identity(url, info))
+            yield FileEntry(name, url, _identity(url, info), _status(info))
 
     def holds_profile(self) -> bool:
         return any(host_of(name) for name in self.infos)
@@ -193,6 +199,11 @@ class RemoteStore:
         system, place = connect(path, self._options)
         with _asking():
             return _identity(path, system.info(place))
+
+    def status(self, path: str) -> FileStatus:
+        system, place = connect(path, self._options)
+        with _asking():
+            return _status(system.info(place))
 
     def claim(self, path: str) -> RemoteClaim:
         return RemoteClaim(*connect(path, self._options), path)
@@ -267,7 +278,8 @@ class RemoteClaim:
                 raise Unwritable(error.strerror or str(error)) from error
             with _storing():
                 self._system.put_file(spool.name, place, mode="create")
-                return FileEntry(name, url, _identity(url, self._system.info(place)))
+                info = self._system.info(place)
+                return FileEntry(name, url, _identity(url, info), _status(info))
 
     def remove(self, name: str) -> None:
         with _storing():

@@ -14,6 +14,7 @@ from typing import BinaryIO, Literal, NamedTuple, Protocol
 __all__ = [
     "Claim",
     "FileEntry",
+    "FileStatus",
     "Folder",
     "Kind",
     "Missing",
@@ -48,12 +49,26 @@ class Taken(Exception):
     """The name belongs to somebody else already: ``str()`` is how."""
 
 
+class FileStatus(NamedTuple):
+    """How large a file is in bytes, and when it last changed, in seconds since the epoch.
+
+    None is what the file system does not tell.
+    """
+
+    bytes: int | None
+    modified: float | None
+
+
 class FileEntry(NamedTuple):
-    """A file of a folder. ``stamp`` identifies its content where the listing tells it."""
+    """A file of a folder. ``stamp`` identifies its content where the listing tells it.
+
+    So does ``status``: it is None where the file has to be asked.
+    """
 
     name: str
     path: str
     stamp: Hashable | None = None
+    status: FileStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +147,9 @@ class Store(Protocol):
 
     def stamp(self, path: str) -> Hashable:
         """What identifies the content of the file ``path``; Unreadable or Missing."""
+
+    def status(self, path: str) -> FileStatus:
+        """The size of the file ``path`` and when it last changed; Unreadable or Missing."""
 
     def claim(self, path: str) -> Claim:
         """Make the directory ``path``, or take an empty one; Taken, Unwritable."""

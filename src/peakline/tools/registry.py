@@ -30,16 +30,19 @@ __all__ = [
 ]
 
 _MODULES = {
+    "critical_path": "peakline.tools.critical_path",
     "framework_op_stats": "peakline.tools.framework_op_stats",
     "graph": "peakline.tools.graph",
     "input_pipeline_analyzer": "peakline.tools.input_pipeline_analyzer",
     "kernel_stats": "peakline.tools.kernel_stats",
+    "live_memory": "peakline.tools.live_memory",
     "memory_findings": "peakline.tools.memory_findings",
     "memory_profile": "peakline.tools.memory_profile",
     "op_stats": "peakline.tools.op_stats",
     "overview_page": "peakline.tools.overview_page",
     "pod_viewer": "peakline.tools.pod_viewer",
     "step_breakdown": "peakline.tools.step_breakdown",
+    "summary": "peakline.tools.summary",
     "time_findings": "peakline.tools.time_findings",
     "timeline": "peakline.tools.timeline",
     "trace_viewer": "peakline.tools.trace_viewer",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from peakline.errors import UsageError
 from peakline.tools.timeline_format import Value, stored
 
 if TYPE_CHECKING:
+    from peakline.analysis.timing.timeline.counters import Counter
     from peakline.profile import Profile
     from peakline.tools.timeline import TimelineParameters
 
@@ -30,11 +31,14 @@ _MOST_PARENTS = 256
 _RANGE = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", re.ASCII)
 
 
-def _span(whole: tuple[int, int], parameters: TimelineParameters) -> tuple[int, int]:
-    """The viewport; by default all there is, the last instant too."""
-    first, last = whole
-    start = first if parameters.start_ps is None else parameters.start_ps
-    end = last + 1 if parameters.end_ps is None else parameters.end_ps
+def _span(whole: Callable[[], tuple[int, int]], parameters: TimelineParameters) -> tuple[int, int]:
+    """The viewport; by default ``whole``, all there is, the last instant too."""
+    start, end = parameters.start_ps, parameters.end_ps
+    if start is None or end is None:
+        # Looked for only here: it is all events that tell.
+        first, last = whole()
+        start = first if start is None else start
+        end = last + 1 if end is None else end
     if end <= start:
         raise UsageError(f"timeline: the viewport ends at {end} ps, not after its start {start} ps")
     return start, end
@@ -90,7 +94,7 @@ def _lanes(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Val
 def _tile(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
     timeline = timeline_of(profile)
     trace = timeline.trace
-    start, end = _span(trace.span(), parameters)
+    start, end = _span(trace.span, parameters)
     tracks = tracks_of(
         timeline, _chosen(parameters.lines, len(trace.lines), "line"), parameters.rows
     )
@@ -122,7 +126,7 @@ def _search(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Va
     if not parameters.search:
         raise UsageError("timeline: view search needs the parameter search")
     timeline = timeline_of(profile)
-    start, end = _span(timeline.trace.span(), parameters)
+    start, end = _span(timeline.trace.span, parameters)
     found = search(
         timeline,
         parameters.search,
@@ -205,12 +209,7 @@ def _counter(profile: Profile, parameters: TimelineParameters) -> Mapping[str, V
     every = counters_of(profile)
     chosen = _chosen(parameters.lines, len(every), "counter")
     numbers = range(len(every)) if chosen is None else chosen.tolist()
-    trace = trace_of(profile)
-    whole = trace.span()
-    times = [counter.time_ps for counter in every if counter.time_ps.size]
-    if times and not trace.size:
-        whole = min(int(time[0]) for time in times), max(int(time[-1]) for time in times)
-    start, end = _span(whole, parameters)
+    start, end = _span(lambda: _counted(profile, every), parameters)
     if len(numbers) * parameters.width > MOST_ITEMS:
         raise UsageError(
             f"timeline: {len(numbers)} counters of {parameters.width} pixels are too many: "
@@ -230,6 +229,15 @@ def _counter(profile: Profile, parameters: TimelineParameters) -> Mapping[str, V
         "high": stored(np.concatenate([none, *(pixels.high for pixels in drawn)]), "float64"),
         "last": stored(np.concatenate([none, *(pixels.last for pixels in drawn)]), "float64"),
     }
+
+
+def _counted(profile: Profile, every: Sequence[Counter]) -> tuple[int, int]:
+    """From the first event to the last; from the first value to the last where nothing ran."""
+    trace = trace_of(profile)
+    times = [counter.time_ps for counter in every if counter.time_ps.size]
+    if trace.size or not times:
+        return trace.span()
+    return min(int(time[0]) for time in times), max(int(time[-1]) for time in times)
 
 
 VIEWS: Mapping[str, Callable[[Profile, TimelineParameters], Mapping[str, Value]]] = {

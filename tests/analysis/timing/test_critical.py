@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tests.analysis.timing.programs import Maker, f32
+from tests.analysis.timing.traces import GPU, HOST_PLANE, profile_of
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
-from peakline.analysis.timing.critical import critical_path_of
+from peakline.analysis.timing.critical import critical_path_of, median_step
 from peakline.errors import NotFoundError
 
 US = 10**6
@@ -199,3 +200,56 @@ def test_nothing_ran():
     from peakline.profile import Profile
 
     assert critical_path_of(Profile(FakeReader({}))) is None
+
+
+def test_what_was_launched_before_the_step_counts_from_its_begin(path_of):
+    space = SpaceBuilder()
+    kernels = space.plane("/device:GPU:0").line("Stream #1(Compute)")
+    kernels.event("before", 60 * US, 30 * US, {"correlation_id": 1})
+    kernels.event("a", 150 * US, 50 * US, {"correlation_id": 2})
+    thread = space.host().line("python")
+    thread.event("cudaLaunchKernel", 10 * US, 5 * US, {"correlation_id": 1})
+    thread.event("cudaLaunchKernel", 20 * US, 5 * US, {"correlation_id": 2})
+    thread.event("train", 100 * US, 100 * US, {"step_num": 1, "_r": 1})
+    path = path_of(space)
+    assert path.start_ps == 100 * US
+    assert told(path) == [
+        ("cudaLaunchKernel", "launch", "start", 100, 150),
+        ("a", "op", "launch", 150, 200),
+    ]
+    assert path.explained == 1.0
+
+
+def steps_of(*steps):
+    """A host whose steps, name and length, come 100 ps apart."""
+    marks = [(name, 100 * n, 100 * n + length) for n, (name, length) in enumerate(steps)]
+    python = [(name, start, end, n) for n, (name, start, end) in enumerate(marks)]
+    return profile_of({HOST_PLANE: {"python": python}}, marks)
+
+
+def test_a_step_is_found_by_its_id_before_its_name():
+    profile = steps_of(("1", 10), ("0", 20), ("5", 30))
+    ends = [critical_path_of(profile, name).end_ps for name in ("0", "1", "5")]
+    assert ends == [10, 120, 230]
+
+
+def test_the_median_step_of_an_even_number_is_the_shorter_one():
+    profile = steps_of(("a", 40), ("b", 10), ("c", 30), ("d", 20))
+    assert median_step(profile) == "3"
+    assert median_step(profile, GPU) is None
+
+
+def test_pieces_are_known_by_their_events_and_lines(path_of):
+    path = path_of(
+        a_gpu(
+            [("cudaLaunchKernel", 10, 5, 1), ("cudaDeviceSynchronize", 20, 110, 0),
+             ("cudaLaunchKernel", 140, 5, 2)],
+            [("a", 30, 70, 1), ("b", 150, 50, 2)],
+        ),
+    )  # fmt: skip
+    stream, thread = 0, 2
+    places = {(p.name, p.begin_ps // US): (p.event, p.line) for p in path.pieces}
+    assert places["a", 30] == (0, stream)
+    assert places["b", 150] == (1, stream)
+    assert places["cudaLaunchKernel", 10] == (3, thread)
+    assert places["(going on)", 100] == (-1, thread)

@@ -115,7 +115,9 @@ def step_runs(profile: Profile, step: str | None = None) -> StepRuns | None:
     runs = runs.take(~runs.array("is_duplicate").astype(np.bool_))
     ids = np.where(runs.is_valid("step_id"), runs.array("step_id"), -1)
     known = np.unique(ids).tolist()
-    chosen = [number for number in known if step in {None, str(number), names.get(number)}]
+    chosen = known if step is None else [number for number in known if step == str(number)]
+    # A name may be a number, too.
+    chosen = chosen or [number for number in known if step == names.get(number)]
     if step is not None and not chosen:
         listed = ", ".join(str(number) for number in known[:20]) or "none"
         raise NotFoundError(f"no step {step!r} with executions; there is: {listed}")

@@ -76,6 +76,17 @@ class TimeAnswer:
             before += whole
         return told
 
+    def in_short(self) -> dict[str, object]:
+        """``times``, ``parts`` and ``devices`` of `as_json`, small however many steps there are."""
+        return {
+            "times": None if self.times is None else vars(self.times),
+            "parts": [
+                {"part": name.removesuffix("_ps"), "per_step_ps": each, "share": share}
+                for name, _, each, share in self.parts()
+            ],
+            "devices": self.devices.to_pylist(),
+        }
+
     def as_json(self) -> dict[str, object]:
         """What ``peakline steps --json`` prints besides the profile and its warnings."""
         facts = self.steps
@@ -84,16 +95,14 @@ class TimeAnswer:
         is_slow = np.isin(every, rows) if facts.is_apart else np.isin(ids, ids[rows])
         in_time = np.argsort(facts.part("start_ps"), kind="stable")
         slow = is_slow[in_time].tolist()
+        short = self.in_short()
         return {
-            "times": None if self.times is None else vars(self.times),
+            "times": short["times"],
             "times_by_device": [
                 {"device": device} | vars(times) for device, times in self.by_device
             ],
-            "parts": [
-                {"part": name.removesuffix("_ps"), "per_step_ps": each, "share": share}
-                for name, _, each, share in self.parts()
-            ],
-            "devices": self.devices.to_pylist(),
+            "parts": short["parts"],
+            "devices": short["devices"],
             "steps": [
                 {**row, "is_slow": told}
                 for row, told in zip(facts.table.take(in_time).to_pylist(), slow, strict=True)

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from peakline.analysis.memory import find_step
 from peakline.analysis.timing.critical_walk import Walk
 from peakline.analysis.timing.device_lines import Device, devices_of
-from peakline.analysis.timing.trace import HOST, Trace, trace_of
+from peakline.analysis.timing.trace import HOST, Trace, read_with_steps, trace_of
 from peakline.analysis.timing.windows import markers_of, windows_of
 from peakline.errors import NotFoundError
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from peakline.analysis.graph.critical_path import CriticalPath
     from peakline.profile import Profile
 
-__all__ = ["NearPiece", "Piece", "StepPath", "critical_path_of"]
+__all__ = ["NearPiece", "Piece", "StepPath", "critical_path_of", "median_step"]
 
 MOST_NEAR = 20
 """Pieces beside the path that are told, those with the least slack."""
@@ -48,7 +49,8 @@ class Piece:
     before it: data, control, order (of the stream), transfer, launch, thread (the same one),
     context (handed over by another thread), release (the thread blocked until then), guess, or
     another word of the graph's path; start for the first. The path did nothing for ``wait_ps``
-    before it. ``event`` is its place in the trace, -1 if it has none.
+    before it. ``event`` and ``line`` are its places in the trace, -1 if it has none: of a launch
+    those of the call, while ``place`` is where the work began.
     ``slack_ps`` is None where it is not known how long it could last without the step lasting
     longer; see `NearPiece`.
     """
@@ -61,6 +63,7 @@ class Piece:
     end_ps: int
     wait_ps: int
     event: int = -1
+    line: int = -1
     slack_ps: int | None = None
 
     @property
@@ -74,7 +77,7 @@ class NearPiece:
     """Work of the device beside the path, and how much longer it could have lasted.
 
     By its ``slack_ps``, with everything after it moved on as far as the observed gaps allow, the
-    device's last work would have ended no later.
+    device's last work would have ended no later. ``event`` and ``line`` are places in the trace.
     """
 
     name: str
@@ -82,12 +85,15 @@ class NearPiece:
     begin_ps: int
     end_ps: int
     slack_ps: int
+    event: int
+    line: int
 
 
 @dataclass(frozen=True)
 class StepPath:
     """A critical path: pieces in order of time, which do not overlap.
 
+    ``step`` is the step's name, or its id as text where it has none; empty without steps.
     ``source`` is graph, hlo (instructions of compiled programs decided), or links. ``start_ps`` to
     ``end_ps`` is the step's window, or with no steps the device's time. ``guesses`` counts the
     pieces that were chosen without a link, ``is_cut`` says that the path was longer than is told.
@@ -102,6 +108,7 @@ class StepPath:
     near: tuple[NearPiece, ...] = ()
     guesses: int = 0
     is_cut: bool = False
+    step_id: int | None = None
 
     @property
     def busy_ps(self) -> int:
@@ -130,6 +137,26 @@ class StepPath:
         return dict(found)
 
 
+def median_step(profile: Profile, device: str | None = None) -> str | None:
+    """The id, as text, of the step that takes the median time: of an even number the shorter one.
+
+    A step takes as long as its longest window, of ``device`` where that is named. None where no
+    step takes time. Raises InputError when the profile cannot be read.
+    """
+    longest: dict[int, int] = {}
+    for windows in windows_of(profile):
+        if device is None or (windows.device is not None and windows.device.name == device):
+            for row, took in zip(
+                windows.step.tolist(), (windows.end - windows.begin).tolist(), strict=True
+            ):
+                longest[row] = max(took, longest.get(row, 0))
+    took = sorted((took, row) for row, took in longest.items() if took)
+    if not took:
+        return None
+    _, row = took[(len(took) - 1) // 2]
+    return str(int(profile.columns("steps").array("step_id")[row]))
+
+
 def critical_path_of(
     profile: Profile, step: str | None = None, device: str | None = None
 ) -> StepPath | None:
@@ -140,13 +167,14 @@ def critical_path_of(
     cut and a step without work count in warnings. Raises NotFoundError for an unknown step or
     device, InputError when the profile cannot be read.
     """
+    read_with_steps(profile)
     trace = trace_of(profile)
     if trace.source == "op_runs":
         return _of_graph(profile, step)
     found = _window(profile, trace, step, device)
     if found is None:
         return None
-    name, chosen, begin, end, line = found
+    name, step_id, chosen, begin, end, line = found
     walk = Walk(profile, chosen, line, begin, end)
     raw = walk.run()
     if not raw:
@@ -166,7 +194,7 @@ def critical_path_of(
         profile.warn("critical_path_cut", "critical paths with too many pieces", once=True)
     return StepPath(
         name, None if chosen is None else chosen.name, walk.source(), begin, end,
-        tuple(pieces), _near(trace, walk, slack, on_path), walk.guesses, walk.is_cut,
+        tuple(pieces), _near(trace, walk, slack, on_path), walk.guesses, walk.is_cut, step_id,
     )  # fmt: skip
 
 
@@ -178,7 +206,8 @@ def _forward(backward: list[Piece], begin: int) -> list[Piece]:
         last = pieces[-1] if pieces else None
         if (
             last is not None
-            and (last.name, last.kind, last.place) == (piece.name, piece.kind, piece.place)
+            and (last.name, last.kind, last.event) == (piece.name, piece.kind, piece.event)
+            and last.line == piece.line
             and last.end_ps == piece.begin_ps
             and piece.kind in ("host", "wait", "input")
         ):
@@ -198,18 +227,18 @@ def _near(
         for event, own in slack.items()
         if event not in on_path
     )[:MOST_NEAR]
+    lines = trace.lines_of(np.array([event for *_, event in beside], np.int64)).tolist()
     return tuple(
         NearPiece(
-            walk.title(event),
-            trace.lines[int(trace.lines_of(np.array([event]))[0])].name,
-            int(trace.start[event]), int(trace.end[event]), own,
+            walk.title(event), trace.lines[line].name,
+            int(trace.start[event]), int(trace.end[event]), own, event, line,
         )
-        for own, _, event in beside
+        for (own, _, event), line in zip(beside, lines, strict=True)
     )  # fmt: skip
 
 
-Window = tuple[str, Device | None, int, int, int]
-"""The step's name, the device, begin and end, and the line of the host's thread (-1: none)."""
+Window = tuple[str, int | None, Device | None, int, int, int]
+"""The step's name and id, the device, begin and end, and the host's thread's line (-1: none)."""
 
 
 def _window(profile: Profile, trace: Trace, step: str | None, device: str | None) -> Window | None:
@@ -230,19 +259,20 @@ def _window(profile: Profile, trace: Trace, step: str | None, device: str | None
     ids, names = table.array("step_id").tolist(), table.names("name").to_list()
     rows = sorted({int(row) for one in windows for row in one.step})
     if step is not None:
-        rows = [row for row in rows if step in (str(ids[row]), names[row])]
+        wanted = find_step(step, table)
+        rows = [row for row in rows if ids[row] == wanted]
         if not rows:
-            raise NotFoundError(f"no step {step!r} in this profile")
+            raise NotFoundError(f"no step {step!r} on device {device!r}")
     row = max(rows, key=lambda row: (int(table.array("start_ps")[row]), row))
     chosen = None
     for one in windows:
         for at in np.flatnonzero(one.step == row).tolist():
             end = int(one.end[at])
-            if end > int(one.begin[at]) and (chosen is None or end > chosen[3]):
+            if end > int(one.begin[at]) and (chosen is None or end > chosen[4]):
                 line = int(markers_of(profile).line[row])
                 on_host = line >= 0 and trace.planes[trace.lines[line].plane].kind == HOST
                 chosen = (
-                    names[row] or str(ids[row]), one.device, int(one.begin[at]), end,
+                    names[row] or str(ids[row]), ids[row], one.device, int(one.begin[at]), end,
                     line if on_host else -1,
                 )  # fmt: skip
     if chosen is None:
@@ -259,8 +289,8 @@ def _whole(trace: Trace, devices: tuple[Device, ...], device: str | None) -> Win
         lines = [trace.lines[number] for number, _ in one.lines]
         begin = min(int(trace.start[line.first]) for line in lines)
         end = max(int(trace.end[line.events].max()) for line in lines)
-        if best is None or end > best[3]:
-            best = "", one, begin, end, -1
+        if best is None or end > best[4]:
+            best = "", None, one, begin, end, -1
     if best is None:
         busiest = max(
             ((line.last - line.first, -number) for number, line in enumerate(trace.lines)
@@ -271,26 +301,34 @@ def _whole(trace: Trace, devices: tuple[Device, ...], device: str | None) -> Win
             return None
         line = trace.lines[-busiest[1]]
         begin, end = int(trace.start[line.first]), int(trace.end[line.events].max())
-        best = "", None, begin, end, -busiest[1]
-    return best if best[3] > best[2] else None
+        best = "", None, None, begin, end, -busiest[1]
+    return best if best[4] > best[3] else None
 
 
 def _of_graph(profile: Profile, step: str | None) -> StepPath | None:
     from peakline.analysis.graph.critical_path import critical_path, step_runs
 
     runs = step_runs(profile, step)
-    return None if runs is None else _told(critical_path(profile, runs))
+    return None if runs is None else _told(profile, critical_path(profile, runs))
 
 
-def _told(path: CriticalPath) -> StepPath:
+def _told(profile: Profile, path: CriticalPath) -> StepPath:
     """The graph's path in the words of this one."""
+    trace = trace_of(profile)
+    ids = profile.columns("op_runs", frozenset(("op_run_id",))).array("op_run_id").tolist()
+    row_of = {number: row for row, number in enumerate(ids)}
+    rows = np.array([row_of[one.op_run_id] for one in path.pieces], np.int64)
+    places = trace.places(rows)
     pieces = tuple(
         Piece(
             one.name, "transfer" if one.kind == "rpc" else "op", one.device, one.why,
-            one.begin_ps, one.begin_ps + one.busy_ps, one.wait_ps,
+            one.begin_ps, one.begin_ps + one.busy_ps, one.wait_ps, event, line,
         )
-        for one in path.pieces
+        for one, event, line in zip(
+            path.pieces, places.tolist(), trace.lines_of(places).tolist(), strict=True
+        )
     )  # fmt: skip
     return StepPath(
-        path.step_name or str(path.step_id), None, "graph", path.start_ps, path.end_ps, pieces
-    )
+        path.step_name or str(path.step_id), None, "graph", path.start_ps, path.end_ps, pieces,
+        step_id=path.step_id,
+    )  # fmt: skip

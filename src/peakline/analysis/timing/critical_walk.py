@@ -22,8 +22,8 @@ MOST_PIECES = 20_000
 _WAITS = {int(Activity.WAIT): "wait", int(Activity.INPUT_WAIT): "input"}
 _WORKING = (Activity.HOST_OP, Activity.COMPUTE, Activity.INPUT_WORK)
 
-Raw = tuple[str, str, str, str, int, int, int, int]
-"""The fields of a Piece up to its event."""
+Raw = tuple[str, str, str, str, int, int, int, int, int]
+"""The fields of a Piece up to its line."""
 
 
 class Walk:
@@ -79,11 +79,18 @@ class Walk:
                 break
         return self._pieces
 
-    def _add(self, name: str, kind: str, place: str, begin: int, event: int = -1) -> None:
-        """A piece from ``begin`` until now, after which the path is at ``begin``."""
+    def _add(
+        self, name: str, kind: str, place: str, begin: int, event: int = -1, line: int = -1
+    ) -> None:
+        """A piece from ``begin`` until now, after which the path is at ``begin``.
+
+        What began before the step counts from the step's begin. ``line`` is for a piece without an
+        ``event``, which has its own.
+        """
         begin = max(begin, self._begin)
         if begin < self._now:
-            self._pieces.append((name, kind, place, self._why, begin, self._now, 0, event))
+            line = self._line(event) if event >= 0 else line
+            self._pieces.append((name, kind, place, self._why, begin, self._now, 0, event, line))
             self._now = begin
 
     def _because(self, why: str) -> None:
@@ -222,7 +229,7 @@ class Walk:
     def _wait(self, line: int, until: int) -> None:
         """Between the end of what was waited for and the thread's going on."""
         own = self._trace.lines[line]
-        self._add("(going on)", "host", own.name, until)
+        self._add("(going on)", "host", own.name, until, line=line)
         self._because("release")
 
     def _handed(self, event: int, line: int) -> tuple[int, int]:

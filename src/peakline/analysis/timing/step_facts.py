@@ -77,6 +77,11 @@ class StepFacts:
         return int(np.unique(self.part("step_id")).size)
 
     @property
+    def number_of_steps(self) -> int:
+        """How many steps a person would count: where devices count apart, all of theirs."""
+        return self.rows if self.is_apart else self.count
+
+    @property
     def is_named(self) -> bool:
         """Whether a program marked the steps: one that only runs of programs mark has a number."""
         names = self.table.names("name")

@@ -26,25 +26,6 @@ __all__ = ["Counter", "CounterPixels", "counters_of", "make_counter"]
 _Array = npt.NDArray[Any]
 _FAN_OUT = 16
 MEMORY = "memory in use"
-_COLUMNS = frozenset(
-    (
-        "time_ps",
-        "sequence",
-        "allocator",
-        "activity",
-        "address",
-        "allocation_id",
-        "allocated_bytes",
-        "requested_bytes",
-        "in_use_bytes",
-        "reserved_bytes",
-        "op",
-        "region_type",
-        "data_type",
-        "shape",
-        "is_before",
-    )
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,18 +71,22 @@ class Counter:
             raise UsageError("a counter needs an end after its start, and a width of a pixel")
         edges = pixel_edges(start_ps, end_ps, width)
         bounds = np.searchsorted(self.time_ps, edges, side="left")
-        held = np.concatenate([[np.nan], self.value])
         # What holds at the pixel's very begin, if a value comes there it is that one.
-        before = held[np.searchsorted(self.time_ps, edges[:-1], side="right")]
+        before = self._held(np.searchsorted(self.time_ps, edges[:-1], side="right"))
         has_own = bounds[1:] > bounds[:-1]
         low = np.where(np.isnan(before), np.inf, before)
         high = np.where(np.isnan(before), -np.inf, before)
         extremes(self.low, self.high, self.level_first, bounds, low, high)
-        last = held[bounds[1:]]
         # A pixel narrower than a picosecond may begin where it ends.
-        last = np.where(has_own, last, before)
+        last = np.where(has_own, self._held(bounds[1:]), before)
         known = np.isfinite(low)
         return CounterPixels(np.where(known, low, np.nan), np.where(known, high, np.nan), last)
+
+    def _held(self, past: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+        """The last of the first ``past`` values; NaN for the last of none."""
+        if not self.time_ps.size:
+            return np.full(past.size, np.nan)
+        return np.where(past > 0, self.value[past - 1], np.nan)
 
 
 def pixel_edges(start_ps: int, end_ps: int, width: int) -> npt.NDArray[np.int64]:
@@ -139,22 +124,23 @@ def make_counter(group: str, name: str, time_ps: _Array, value: _Array) -> Count
 
 
 def _memory(profile: Profile) -> list[Counter]:
-    if "allocator_events" not in profile.tables or not profile.has_rows("allocator_events"):
-        return []
-    from peakline.analysis.signatures import read_history
+    from peakline.analysis.live import memory_records
 
-    history = read_history(profile.columns("allocator_events", _COLUMNS))
+    records = memory_records(profile)
+    if records is None:
+        return []
+    time, was_there = records.events.array("time_ps"), records.events.array("is_before")
+    was_there = was_there & records.events.is_valid("is_before")
     found = []
-    for number, allocator in enumerate(history.lifetimes.allocators):
+    for number, allocator in enumerate(records.allocators):
         check_deadline()
-        rows = history.rows_of(number)
-        rows = rows[history.measured[rows]]
+        series = records.series(number)
         # Buffers from before the profile are all of its first moment: only their sum was in use.
-        recorded = np.flatnonzero(~history.was_there[rows])
-        rows = rows[max((int(recorded[0]) if recorded.size else rows.size) - 1, 0) :]
-        if rows.size:
-            time = history.events.array("time_ps")[rows]
-            found.append(make_counter(MEMORY, allocator, time, history.used[rows]))
+        recorded = np.flatnonzero(~was_there[series.rows])
+        first = max((int(recorded[0]) if recorded.size else series.rows.size) - 1, 0)
+        if series.rows.size:
+            rows, used = series.rows[first:], series.used[first:]
+            found.append(make_counter(MEMORY, allocator, time[rows], used))
     return found
 
 

@@ -1,4 +1,4 @@
-"""What is in memory at the peak as a tree of scopes, with its small parts put together."""
+"""What is in memory at a moment as a tree of scopes, with its small parts put together."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from peakline.analysis.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED, PeakBuffer
 
-__all__ = ["SPECIAL", "Scope", "scopes_of", "without_small"]
+__all__ = ["NO_OP", "SPECIAL", "Scope", "scopes_of", "without_small"]
 
 SPECIAL = (BEFORE_PROFILE, UNATTRIBUTED, RESERVED)
 NO_OP = "(no op)"

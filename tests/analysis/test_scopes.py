@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peakline.analysis.peak import PeakBuffer
-from peakline.figures.scopes import SPECIAL, scopes_of, without_small
+from peakline.analysis.scopes import SPECIAL, scopes_of, without_small
 
 parts = st.lists(st.sampled_from(["a", "b", "cc", "", "d"]), min_size=1, max_size=5)
 ops = st.one_of(parts.map("/".join), st.sampled_from(SPECIAL))

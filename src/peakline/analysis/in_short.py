@@ -1,0 +1,108 @@
+"""Memory and time in short, and what to fix first: what ``peakline summary`` says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from peakline.analysis.answer import MemoryAnswer
+    from peakline.analysis.timing.answer import TimeAnswer
+    from peakline.profile import Profile
+
+__all__ = ["FIRST", "summary_document", "top_ops"]
+
+FIRST = 3
+"""So many findings are told in full: whoever fixes three things profiles again."""
+_OPS = 3
+_PEAK = (
+    "allocator",
+    "peak_bytes",
+    "peak_time_ps",
+    "peak_step",
+    "capacity_bytes",
+    "untracked_allocations",
+)
+_SEVERITIES = ("error", "warning", "info")
+
+Document = dict[str, object]
+
+
+def summary_document(profile: Profile, *, path: str | None = None) -> Document:
+    """What ``peakline summary --json`` prints; ``path`` is told in place of the profile's.
+
+    Raises InputError when the profile cannot be read.
+    """
+    from peakline.analysis.answer import answer_memory
+    from peakline.analysis.priorities import priorities
+    from peakline.analysis.profile_facts import facts_of, warnings_document
+    from peakline.analysis.timing.answer import answer_time
+
+    memory, time = answer_memory(profile), answer_time(profile)
+    first = priorities(memory.findings, time.findings)
+    counts = Counter(one.finding.severity for one in first)
+    return {
+        "profile": facts_of(profile, path).as_json(),
+        "memory": _memory(memory),
+        "time": _time(profile, time),
+        "first": [one.as_json() for one in first[:FIRST]],
+        "further_findings": len(first[FIRST:]),
+        "findings": {severity: counts[severity] for severity in _SEVERITIES},
+        "warnings": warnings_document(profile.concerning),
+    }
+
+
+def top_ops(profile: Profile) -> list[dict[str, object]]:
+    """The ops with most own time, of the devices where they have any, else of the host.
+
+    Each has ``side``, ``op``, ``op_type``, ``self_ps``, its ``share`` of that side's own time, and
+    ``is_input``: whether it only prepares input, on threads beside the steps.
+    """
+    if "op_stats" not in profile.tables or not profile.has_rows("op_stats"):
+        return []
+    import numpy as np
+
+    table = profile.columns("op_stats")
+    side = table.names("side")
+    device = np.flatnonzero(side.codes == side.code_of("device"))
+    rows = device if device.size else np.arange(table.rows)
+    own = table.array("self_ps")[rows]
+    whole = max(int(own.sum()), 1)
+    most = rows[np.argsort(-own, kind="stable")[:_OPS]]
+    return [
+        {name: row[name] for name in ("side", "op", "op_type", "self_ps")}
+        | {"share": row["self_ps"] / whole, "is_input": _is_input(profile, row)}
+        for row in table.take(most).to_pylist()
+    ]
+
+
+def _is_input(profile: Profile, op: Mapping[str, object]) -> bool:
+    """Whether all events of an op of the host belong to the input pipeline's own threads."""
+    import numpy as np
+
+    from peakline.analysis.timing.activity import Activity, activity_of
+    from peakline.analysis.timing.trace import trace_of
+
+    trace = trace_of(profile)
+    if op["side"] != "host" or not trace.size:
+        return False
+    named = {str(op["op"]), f"{op['op']}:{op['op_type']}"}
+    wanted = np.array([*(name in named for name in trace.name.values), False])
+    events = wanted[trace.name.codes]
+    return bool(events.any() and (activity_of(profile)[events] == Activity.INPUT_WORK).all())
+
+
+def _memory(answer: MemoryAnswer) -> Document | None:
+    if not answer.allocators:
+        return None
+    return {
+        "allocators": [{name: getattr(peak, name) for name in _PEAK} for peak in answer.allocators]
+    }
+
+
+def _time(profile: Profile, answer: TimeAnswer) -> Document | None:
+    ops = top_ops(profile)
+    if answer.times is None and not answer.devices.rows and not ops:
+        return None
+    return {"steps": answer.steps.number_of_steps, **answer.in_short(), "top_ops": ops}

@@ -1,0 +1,134 @@
+"""Figures by name, as JSON: for faces that are asked for one in text."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from peakline import figures
+from peakline.errors import NotFoundError, UsageError
+from peakline.figures.theme import THEMES, dark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peakline.profile import Profile
+
+__all__ = ["FigureKind", "FigureQuestion", "figure_json", "figure_kind", "figure_names"]
+
+_PARAMETERS: Mapping[str, Mapping[str, Any]] = {
+    "allocator": {
+        "type": "string",
+        "description": "this allocator. Default: the one the figure is most about, or all",
+    },
+    "device": {
+        "type": "string",
+        "description": "this device. Default: the one whose steps took longest in all",
+    },
+    "side": {
+        "type": "string",
+        "enum": ["device", "host"],
+        "description": "only what ran there. Default: both",
+    },
+}
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """One of the figures: what it shows in a line, and the parameters it takes beside the theme,
+    each with its JSON schema.
+    """
+
+    name: str
+    doc: str
+    parameters: Mapping[str, Mapping[str, Any]] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class FigureQuestion:
+    """A figure by name with what was asked of it; None: left out. ``theme`` is light or dark."""
+
+    name: str
+    allocator: str | None = None
+    device: str | None = None
+    side: str | None = None
+    theme: str = "light"
+
+
+def figure_names() -> list[str]:
+    """The names of all figures, sorted."""
+    return sorted(figures.__all__)
+
+
+def figure_kind(name: str) -> FigureKind:
+    """The figure called ``name``; raises NotFoundError that names the known ones."""
+    if name not in figures.__all__:
+        shown = f"{name!r:.80}"
+        raise NotFoundError(f"no figure {shown}; there is: {', '.join(figure_names())}").quoting(
+            shown
+        )
+    draw: Callable[..., Any] = getattr(figures, name)
+    doc = " ".join((inspect.getdoc(draw) or "").partition("\n\n")[0].split())
+    taken = inspect.signature(draw).parameters
+    return FigureKind(name, doc, {own: _PARAMETERS[own] for own in _PARAMETERS if own in taken})
+
+
+def figure_json(profile: Profile, asked: FigureQuestion) -> bytes:
+    """The figure as Plotly's JSON, ``{"data", "layout"}``; ``null`` where there is nothing to show.
+
+    Strict JSON: columns are plain arrays, and what is no number is null. Raises NotFoundError for
+    a figure, an allocator or a device that is not there, UsageError for a parameter that the
+    figure does not take or a value that it cannot have, InputError when the profile cannot be read.
+    """
+    kind = figure_kind(asked.name)
+    given = {own: value for own in _PARAMETERS if (value := getattr(asked, own)) is not None}
+    _check(kind, given, asked.theme)
+    if "allocator" in kind.parameters:
+        from peakline.analysis.answer import kept_memory
+
+        given["answer"] = kept_memory(profile)
+    drawn = getattr(figures, asked.name)(profile, **given)
+    if drawn is None:
+        return b"null"
+    # A figure as a whole would pack its arrays (base64), which only Plotly's newer scripts read.
+    document = _plain(
+        {
+            "data": [trace.to_plotly_json() for trace in drawn.data],
+            "layout": drawn.layout.to_plotly_json(),
+        }
+    )
+    if asked.theme == "dark":
+        document = dark(document)
+    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _check(kind: FigureKind, given: Mapping[str, str], theme: str) -> None:
+    if theme not in THEMES:
+        shown = f"{theme!r:.80}"
+        raise UsageError(f"no theme {shown}; there is: {', '.join(THEMES)}").quoting(shown)
+    for own, value in given.items():
+        if own not in kind.parameters:
+            takes = ", ".join(kind.parameters) or "none"
+            raise UsageError(f"{kind.name} takes no {own}; its parameters: {takes}")
+        known = kind.parameters[own].get("enum", (value,))
+        if value not in known:
+            shown = f"{value!r:.80}"
+            raise UsageError(f"{kind.name}: {own} is {' or '.join(known)}, not {shown}").quoting(
+                shown
+            )
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as JSON has it: arrays as lists, and None for what is no finite number."""
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))):  # noqa: PLR0124
+        return None
+    return value

@@ -1,0 +1,84 @@
+"""The ``summary`` tool: memory and time in short, and what to fix first.
+
+What ``peakline summary --json`` says, small enough to be asked about every session of a list.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+from peakline.tools.registry import Tool
+
+if TYPE_CHECKING:
+    from peakline.analysis.timing.stragglers import HostSteps
+    from peakline.profile import Profile
+
+__all__ = ["TOOL", "SummaryParameters"]
+
+
+class SummaryParameters(BaseModel):
+    """There are none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What one host gives."""
+
+    document: dict[str, object]
+    steps: HostSteps | None
+
+
+def _document(profile: Profile) -> dict[str, object]:
+    """With the file's name alone for its path: where a server keeps it is nobody's business."""
+    from peakline.analysis.in_short import summary_document
+
+    name = profile.path.rstrip("/").rpartition("/")[2]
+    return summary_document(profile, path=name)
+
+
+def _run(profile: Profile, _parameters: SummaryParameters, _format: str) -> bytes:
+    return _json(_document(profile))
+
+
+def _partial(profile: Profile, _parameters: SummaryParameters) -> _Part:
+    from peakline.analysis.timing.stragglers import host_steps_of
+
+    return _Part(_document(profile), host_steps_of(profile))
+
+
+def _combine(
+    parts: Sequence[tuple[str, _Part]], _parameters: SummaryParameters, _format: str
+) -> bytes:
+    from peakline.analysis.timing.stragglers import host_straggler
+
+    members = [(host, part.steps) for host, part in parts if part.steps is not None]
+    straggler = host_straggler(members)
+    return _json(
+        {
+            "hosts": [{"host": host, **part.document} for host, part in parts],
+            "straggler": None if straggler is None else asdict(straggler),
+        }
+    )
+
+
+def _json(document: dict[str, object]) -> bytes:
+    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+
+
+TOOL = Tool(
+    name="summary",
+    doc="Memory and time in short, and what to fix first (as `peakline summary`).",
+    parameters=SummaryParameters,
+    formats=("json",),
+    shows=(("events",), ("op_runs",), ("allocator_events",), ("oom_reports",)),
+    run=_run,
+    partial=_partial,
+    combine=_combine,
+)

@@ -1,0 +1,350 @@
+"""The ``live_memory`` tool: its rows, groups, filters, order and scopes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from tests.analysis.records import alloc, events, free
+from tests.analysis.timing.timelines import profile_of
+from tests.profile.fake import FakeReader, columns_of
+from tests.tools.live_scopes import assert_adds_up
+
+from peakline.analysis.answer import answer_memory
+from peakline.api import Profile
+from peakline.errors import NotFoundError, UsageError
+from peakline.tools import available_tools
+from peakline.tools.live_memory import MOST_ROWS
+
+ROWS = [
+    alloc(1, 10, op="net/a/MatMul", shape="[2,3]", data_type="float", step_id=0, time_ps=100),
+    alloc(2, 30, op="net/a/Relu", shape="(2, 3)", data_type="half", step_id=1, time_ps=200),
+    alloc(3, 20, op="net/b", region_type="temp", step_id=1, requested_bytes=17, time_ps=300),
+    alloc(4, 5, time_ps=400),
+    free(2, step_id=2, time_ps=500),
+]
+STEPS = [{"step_id": n, "name": f"train {n}", "start_ps": 0, "end_ps": 1} for n in (0, 1, 2)]
+
+
+def of_rows(rows, steps=()):
+    tables = {"allocator_events": events(rows), "steps": columns_of("steps", list(steps))}
+    return Profile(FakeReader(tables))
+
+
+def ask(profile, **parameters):
+    return json.loads(profile.tool("live_memory", **parameters).content)
+
+
+def column(answer, name):
+    return [row[name] for row in answer["rows"]]
+
+
+def groups(**parameters):
+    found = ask(of_rows(ROWS, STEPS), at_ps=400, **parameters)
+    return [(row["key"], row["bytes"], row["count"]) for row in found["rows"]]
+
+
+def test_the_default_is_the_peak():
+    found = ask(of_rows(ROWS, STEPS), limit=1)
+    assert found | {"columns": []} == {
+        "host": "worker-0",
+        "start_ps": 100,
+        "end_ps": 500,
+        "allocators": [
+            {
+                "allocator": "",
+                "capacity_bytes": None,
+                "peak_bytes": 65,
+                "peak_time_ps": 400,
+                "peak_step": None,
+                "lifetime_peak_bytes": None,
+                "live_at_end_bytes": 35,
+            }
+        ],
+        "allocator": "",
+        "at_ps": 400,
+        "record_ps": 400,
+        "bytes_in_use": 65,
+        "fragmentation": None,
+        "step_id": None,
+        "step_name": None,
+        "is_peak": True,
+        "group": "buffer",
+        "columns": [],
+        "rows": [
+            {
+                "record": 1,
+                "op": "net/a/Relu",
+                "scope": "net/a",
+                "region_type": "",
+                "data_type": "half",
+                "shape": "[2, 3]",
+                "bytes": 30,
+                "requested_bytes": None,
+                "count": 1,
+                "start_ps": 200,
+                "end_ps": 500,
+                "start_step": 1,
+                "end_step": 2,
+                "address": "0x2",
+                "allocation_id": None,
+                "stream": None,
+                "stack_id": None,
+            }
+        ],
+        "rows_total": 4,
+        "rows_bytes": 65,
+    }
+    assert found["columns"] == list(found["rows"][0])
+
+
+def test_a_moment_between_records_is_that_of_the_record_before():
+    found = ask(of_rows(ROWS, STEPS), at_ps=299)
+    assert (found["at_ps"], found["record_ps"], found["step_name"]) == (299, 200, "train 1")
+    assert (found["bytes_in_use"], found["is_peak"]) == (40, False)
+    assert column(found, "bytes") == [30, 10]
+
+
+def test_before_the_first_record_nothing_is_known():
+    found = ask(of_rows(ROWS), at_ps=99)
+    assert (found["record_ps"], found["bytes_in_use"], found["rows"]) == (None, None, [])
+    assert found["allocators"][0]["peak_bytes"] == 65
+
+
+def test_what_no_buffer_explains_is_a_row():
+    rows = [
+        alloc(1, 10, op="a", in_use_bytes=110, reserved_bytes=7, free_bytes=40, fragmentation=0.5),
+        alloc(None, 6, op="b", in_use_bytes=116, reserved_bytes=7),
+    ]
+    found = ask(of_rows(rows))
+    assert [(row["op"], row["bytes"], row["count"], row["record"]) for row in found["rows"]] == [
+        ("(before profile)", 100, 0, None),
+        ("a", 10, 1, 0),
+        ("(reserved)", 7, 0, None),
+        ("(unattributed)", 6, 0, None),
+    ]
+    assert (found["rows_bytes"], found["bytes_in_use"], found["fragmentation"]) == (123, 123, None)
+    first = ask(of_rows(rows), at_ps=0)
+    assert (first["fragmentation"], first["rows_bytes"]) == (0.5, 117)
+    assert column(ask(of_rows(rows), group="region_type"), "key") == [
+        "(before profile)", "", "(reserved)", "(unattributed)",
+    ]  # fmt: skip
+    # An answer without a step says so; what is of no op has no step either.
+    by_step = ask(of_rows(rows), group="step", sort="key")
+    assert [(row["key"], row["step_id"]) for row in by_step["rows"]] == [
+        ("(before profile)", None), ("", None), ("(reserved)", None), ("(unattributed)", None),
+    ]  # fmt: skip
+
+
+def test_memory_from_before_the_profile_has_no_begin_and_is_its_own_group():
+    rows = [
+        alloc(1, 4, op="(before profile)", region_type="small", is_before=True, step_id=3),
+        alloc(2, 8, op="w", region_type="small", is_before=True, step_id=3),
+        alloc(3, 1, op="x", region_type="small", step_id=3),
+    ]
+    profile = of_rows(rows)
+    told = [(row["op"], row["start_ps"], row["start_step"]) for row in ask(profile)["rows"]]
+    assert told == [("w", None, None), ("(before profile)", None, None), ("x", 2, 3)]
+    assert column(ask(profile, group="region_type"), "key") == ["small", "(before profile)"]
+    assert column(ask(profile, region_type="small"), "op") == ["w", "x"]
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        ("op", [("net/a/Relu", 30, 1), ("net/b", 20, 1), ("net/a/MatMul", 10, 1), ("", 5, 1)]),
+        ("scope", [("net/a", 40, 2), ("net", 20, 1), ("", 5, 1)]),
+        ("region_type", [("", 45, 3), ("temp", 20, 1)]),
+        ("data_type", [("half", 30, 1), ("", 25, 2), ("float", 10, 1)]),
+        ("shape", [("[2, 3]", 40, 2), ("", 25, 2)]),
+        ("step", [("train 1", 50, 2), ("train 0", 10, 1), ("", 5, 1)]),
+    ],
+)
+def test_groups(group, expected):
+    assert groups(group=group) == expected
+
+
+def test_a_group_has_its_share_and_a_step_its_id():
+    found = ask(of_rows(ROWS, STEPS), group="step")
+    assert column(found, "share") == [50 / 65, 10 / 65, 5 / 65]
+    assert column(found, "step_id") == [1, 0, None]
+    assert found["columns"] == ["key", "bytes", "count", "share", "step_id"]
+    assert column(ask(of_rows(ROWS), group="step"), "key") == ["1", "0", ""]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sizes"),
+    [
+        ({"search": "RELU"}, [30]),
+        ({"search": "net/a"}, [30, 10]),
+        ({"search": "[2, 3]"}, [30, 10]),
+        ({"search": "TEMP"}, [20]),
+        ({"search": "nothing"}, []),
+        ({"op": "net/b"}, [20]),
+        ({"op": ""}, [5]),
+        ({"scope": "net"}, [20]),
+        ({"scope": ""}, [5]),
+        ({"within": "net"}, [30, 20, 10]),
+        ({"within": "net/a"}, [30, 10]),
+        ({"within": "net/b"}, [20]),
+        ({"within": "ne"}, []),
+        ({"within": ""}, [30, 20, 10, 5]),
+        ({"region_type": "temp"}, [20]),
+        ({"data_type": ""}, [20, 5]),
+        ({"shape": "[2,3]"}, [30, 10]),
+        ({"step": "1"}, [30, 20]),
+        ({"step": ""}, [5]),
+        ({"record": "2"}, [20]),
+        ({"record": "4"}, []),
+        ({"search": "net", "step": "0"}, [10]),
+    ],
+)
+def test_filters(parameters, sizes):
+    found = ask(of_rows(ROWS, STEPS), **parameters)
+    assert column(found, "bytes") == sizes
+    assert (found["rows_total"], found["rows_bytes"]) == (len(sizes), sum(sizes))
+    # They choose among rows; what is in use stays what it is.
+    assert found["bytes_in_use"] == 65
+
+
+def test_filters_but_that_of_the_op_leave_out_what_is_of_no_op():
+    profile = of_rows([alloc(1, 10, in_use_bytes=30)])
+    assert column(ask(profile, region_type=""), "bytes") == [10]
+    assert column(ask(profile, step=""), "bytes") == [10]
+    assert column(ask(profile, op="(before profile)"), "bytes") == [20]
+    assert column(ask(profile, search="BEFORE"), "bytes") == [20]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "records"),
+    [
+        ({}, [1, 2, 0, 3]),
+        ({"descending": False}, [3, 0, 2, 1]),
+        ({"sort": "op"}, [0, 1, 2, 3]),
+        ({"sort": "op", "descending": True}, [2, 1, 0, 3]),
+        ({"sort": "start_ps"}, [3, 2, 1, 0]),
+        ({"sort": "end_ps", "descending": False}, [1, 2, 0, 3]),
+        ({"sort": "start_step", "descending": False}, [0, 1, 2, 3]),
+        ({"sort": "requested_bytes"}, [2, 1, 0, 3]),
+        ({"sort": "address"}, [3, 2, 1, 0]),
+        ({"sort": "shape"}, [1, 0, 2, 3]),
+        ({"offset": 1, "limit": 2}, [2, 0]),
+        ({"offset": 4}, []),
+        ({"limit": 0}, []),
+    ],
+)
+def test_the_order_of_rows(parameters, records):
+    found = ask(of_rows(ROWS, STEPS), at_ps=400, **parameters)
+    assert column(found, "record") == records
+    assert (found["rows_total"], found["rows_bytes"]) == (4, 65)
+
+
+def test_groups_in_another_order():
+    assert [key for key, _, _ in groups(group="op", sort="key")] == [
+        "net/a/MatMul", "net/a/Relu", "net/b", "",
+    ]  # fmt: skip
+    rows = [alloc(n, 1, step_id=n) for n in (10, 9, 100)]
+    found = ask(of_rows(rows), group="step", sort="key", descending=False)
+    assert column(found, "key") == ["9", "10", "100"]
+    assert [key for key, _, _ in groups(group="shape", sort="count", limit=1)] == ["[2, 3]"]
+
+
+def test_an_address_beyond_what_a_double_holds():
+    found = ask(of_rows([alloc(2**64 - 1, 1), alloc(2**63, 2)]), sort="address")
+    assert column(found, "address") == ["0xffffffffffffffff", "0x8000000000000000"]
+
+
+def test_the_tree_of_scopes():
+    found = ask(of_rows(ROWS), scopes=True)["scopes"]
+    assert list(zip(*found.values(), strict=True)) == [
+        ("scope:", "", "", "", 65, 4),
+        ("scope:net", "net", "scope:", "net", 60, 3),
+        ("scope:net/a", "a", "scope:net", "net/a", 40, 2),
+        ("op:net/a/Relu", "Relu", "scope:net/a", "net/a/Relu", 30, 1),
+        ("op:net/a/MatMul", "MatMul", "scope:net/a", "net/a/MatMul", 10, 1),
+        ("op:net/b", "b", "scope:net", "net/b", 20, 1),
+        ("op:", "(no op)", "scope:", "", 5, 1),
+    ]
+    assert list(found) == ["id", "label", "parent", "path", "bytes", "count"]
+    assert "scopes" not in ask(of_rows(ROWS))
+
+
+def test_a_scope_that_is_an_op_too_and_very_many_ops():
+    rows = [alloc(1, 9, op="a"), alloc(2, 8, op="a/b"), alloc(3, 7, op="a/c")]
+    found = ask(of_rows(rows), scopes=True)["scopes"]
+    assert found["id"] == ["scope:", "scope:a", "op:a", "op:a/b", "op:a/c"]
+    rows = [alloc(n, 1 + n % 7, op=f"s{n % 50}/op{n}") for n in range(3000)]
+    found = ask(of_rows(rows), scopes=True)["scopes"]
+    assert_adds_up(found, sum(1 + n % 7 for n in range(3000)))
+    assert sum(name.startswith("rest:") for name in found["id"]) == 50
+
+
+def test_the_allocator_with_the_largest_peak_is_the_default():
+    rows = [alloc(1, 5, allocator="a"), alloc(1, 9, allocator="b"), alloc(2, 1, allocator="b")]
+    found = ask(of_rows(rows))
+    assert [one["allocator"] for one in found["allocators"]] == ["a", "b"]
+    assert (found["allocator"], found["bytes_in_use"]) == ("b", 10)
+    assert ask(of_rows(rows), allocator="a")["bytes_in_use"] == 5
+    with pytest.raises(NotFoundError, match="no allocator 'c' in the profile; there is: a, b"):
+        ask(of_rows(rows), allocator="c")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"sort": "key"}, "rows by buffer have no column 'key'; there is: record, op, "),
+        ({"group": "op", "sort": "op"}, "rows by op have no column 'op'; there is: key, bytes, "),
+        ({"group": "color"}, "parameter group: "),
+        ({"limit": MOST_ROWS + 1}, "parameter limit: "),
+        ({"at_ps": 1 << 63}, "parameter at_ps: "),
+        ({"step": "first"}, "parameter step: "),
+    ],
+)
+def test_what_is_refused(parameters, message):
+    with pytest.raises(UsageError) as refused:
+        ask(of_rows(ROWS), **parameters)
+    assert str(refused.value).startswith(f"live_memory: {message}")
+
+
+def test_rows_as_csv():
+    content = of_rows(ROWS).tool("live_memory", format="csv", sort="op", limit=2).content
+    rows = list(csv.DictReader(io.StringIO(content.decode())))
+    assert [(row["op"], row["bytes"], row["requested_bytes"]) for row in rows] == [
+        ("net/a/MatMul", "10", ""), ("net/a/Relu", "30", ""),
+    ]  # fmt: skip
+    empty = of_rows(ROWS).tool("live_memory", format="csv", group="op", search="nothing").content
+    assert empty == b'"key","bytes","count","share"\n'
+
+
+def test_a_profile_without_memory():
+    profile = profile_of([("a", 0, 1)])
+    assert "live_memory" not in available_tools(profile)
+    assert "live_memory" in available_tools(of_rows(ROWS))
+    found = ask(profile, scopes=True)
+    assert (found["allocators"], found["allocator"], found["rows"]) == ([], None, [])
+    assert found["scopes"]["id"] == []
+    assert [warning.kind for warning in profile.warnings] == ["no_memory_events"]
+    with pytest.raises(NotFoundError):
+        ask(profile, allocator="a")
+
+
+def test_a_size_that_no_memory_can_have_is_told_and_not_drawn():
+    profile = of_rows([alloc(1, 10), alloc(2, 2**60)])
+    assert ask(profile)["bytes_in_use"] == 10
+    assert [(one.kind, one.count) for one in profile.warnings] == [("implausible_size", 1)]
+    answer_memory(profile)
+    assert len(profile.warnings) == 1
+    drawn = json.loads(profile.tool("timeline", view="counter", width=2).content)
+    assert drawn["high"] == [10, 10]
+
+
+def test_a_chart_of_a_viewport_reads_no_events():
+    reader = FakeReader({"allocator_events": events(ROWS), "events": columns_of("events", [])})
+    profile = Profile(reader)
+    parameters = {"view": "counter", "start_ps": 100, "end_ps": 500, "width": 4}
+    drawn = json.loads(profile.tool("timeline", **parameters).content)
+    assert drawn["last"] == [10, 40, 60, 65]
+    ask(profile, at_ps=300)
+    assert (reader.reads["allocator_events"], reader.reads["events"]) == (1, 0)
