@@ -8,6 +8,7 @@ import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from peakline.service.run import Server
@@ -128,6 +129,27 @@ def test_two_hosts_in_one_session(python, tensorflow_port, jax_port, tmp_path):
         assert b'"numHosts":2' in client.call("GetSessionToolData", **fields).output
     names = sorted(path.name for path in logdir.glob("plugins/profile/*/*"))
     assert names == ["jax-host.xplane.pb", "localhost.xplane.pb"]
+
+
+def test_a_capture_over_http_tells_how_the_jobs_go(tensorflow_port, jax_port, tmp_path):
+    workers = {"tf": f"127.0.0.1:{tensorflow_port}", "jax": f"127.0.0.1:{jax_port}"}
+    with (
+        serving(tmp_path / "logs", workers=workers) as (server, _),
+        httpx.Client(base_url=f"http://127.0.0.1:{server.http_port}", timeout=HANG_S) as client,
+        client.stream(
+            "POST",
+            "/api/captures",
+            json={"hosts": ["tf", "jax"], "duration_ms": 500, "session_id": "one"},
+            headers={"Accept": "application/x-ndjson"},
+        ) as answer,
+    ):
+        *progress, result = map(json.loads, answer.iter_lines())
+    for host in workers:
+        assert [event["state"] for event in progress if event["host"] == host] == [
+            "connecting", "recording", "receiving", "stored",
+        ]  # fmt: skip
+    sizes = {path.name.split(".")[0]: path.stat().st_size for path in tmp_path.rglob("one/*")}
+    assert {each["host"]: each["size"] for each in result["outcomes"]} == sizes
 
 
 def test_its_client_is_told_what_went_wrong(python, tmp_path):

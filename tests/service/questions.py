@@ -12,6 +12,7 @@ from tests.service.conftest import SESSIONS
 from tests.service.load import GrpcQuestion, HttpQuestion, Refused
 
 import peakline
+from peakline.repository import Repository, extent_of
 from peakline.tools import find_tool
 
 __all__ = ["HALF", "add_half_session", "files_of", "questions_of"]
@@ -42,10 +43,11 @@ def questions_of(logdir: Path) -> list[GrpcQuestion | HttpQuestion]:
     """At least one of every kind over each face; the directory has the sessions of `SESSIONS` and
     the half one.
     """
-    repository = peakline.Repository(logdir)
+    repository, layout = peakline.Repository(logdir), Repository(logdir)
     listed = [(session.session_id, session.tools()) for session in repository.sessions()]
     documents = [
         {"session_id": name, "hosts": repository.session(name).hosts, "tools": tools}
+        | extent_of(layout.session(name).hosts()).as_json()
         for name, tools in listed
     ]
     return [

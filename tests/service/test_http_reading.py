@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
+from datetime import datetime
 
 import httpx
 import pytest
@@ -52,13 +54,33 @@ def test_the_tools_tell_their_parameters(get):
     assert tools["memory_profile"]["parameters"]["properties"]["max_snapshots"]["default"] == 1000
 
 
-def test_sessions_are_listed_newest_first_with_hosts_and_tools(get):
+def test_sessions_are_listed_newest_first_with_hosts_and_tools(get, sample_logdir):
     sessions = get("/api/sessions").json()
     assert [each["session_id"] for each in sessions] == sorted(SESSIONS.values(), reverse=True)
     by_id = {each["session_id"]: each for each in sessions}
     assert by_id[TWO_HOSTS]["hosts"] == ["localhost_47507", "localhost_56665"]
     assert by_id[CNN]["tools"] == XSPACE_TOOLS
+    files = [path.stat() for path in (sample_logdir / "plugins/profile" / TWO_HOSTS).iterdir()]
+    assert by_id[TWO_HOSTS]["bytes"] == sum(file.st_size for file in files)
+    newest = datetime.fromisoformat(by_id[TWO_HOSTS]["modified"]).timestamp()
+    assert newest == int(max(file.st_mtime for file in files))
     assert get(f"/api/sessions/{CNN}").json() == by_id[CNN]
+
+
+def test_a_session_that_goes_while_it_is_listed_is_left_out(tmp_path, sample_logdir, monkeypatch):
+    logdir = tmp_path / "logs"
+    shutil.copytree(sample_logdir, logdir)
+    with serving(tmp_path, logdir) as own:
+        listing = own.analysis.listing
+
+        def losing(root):
+            found = listing(root)
+            shutil.rmtree(logdir / "plugins" / "profile" / CNN)
+            return found
+
+        monkeypatch.setattr(own.analysis, "listing", losing)
+        told = [session["session_id"] for session in own.client.get("/api/sessions").json()]
+        assert told == sorted({*SESSIONS.values()} - {CNN}, reverse=True)
 
 
 def test_a_root_may_be_named_in_both_ways(get, sample_logdir):
@@ -185,7 +207,6 @@ def test_a_request_has_an_id_in_the_answer_and_in_the_log(face):
 @pytest.mark.parametrize(
     ("path", "status", "code", "word"),
     [
-        ("/", 404, "NOT_FOUND", "openapi.json"),
         ("/docs", 404, "NOT_FOUND", "openapi.json"),
         ("/api/sessions/", 404, "NOT_FOUND", "openapi.json"),
         ("/api/sessions/nosuch", 404, "NOT_FOUND", "nosuch"),
@@ -238,8 +259,8 @@ def test_a_damaged_profile_is_told_without_the_servers_paths(tmp_path):
         answer = face.client.get("/api/sessions/one/tools/memory_profile")
         assert answer.status_code in {400, 422}
         assert str(tmp_path) not in answer.text
-        listed = face.client.get("/api/sessions").json()
-        assert listed == [{"session_id": "one", "hosts": ["host"], "tools": []}]
+        (listed,) = face.client.get("/api/sessions").json()
+        assert (listed["session_id"], listed["hosts"], listed["tools"]) == ("one", ["host"], [])
 
 
 def test_several_roots_need_a_name(tmp_path, sample_logdir):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import socket
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.service.http_client import BINARY, problem, serving
 from tests.tool_lists import XSPACE_TOOLS
-from tests.waiting import until
+from tests.waiting import HANG_S, until
 
 from peakline.errors import BusyError
 
@@ -39,10 +40,14 @@ def test_an_upload_becomes_a_session(logdir, tmp_path, profile):
             headers=BINARY,
         )
         assert answer.status_code == 201
-        assert answer.json() == {
+        told = answer.json()
+        written = datetime.fromisoformat(told.pop("modified"))
+        assert abs(written - datetime.now(UTC)) < timedelta(seconds=HANG_S)
+        assert told == {
             "session_id": "mine",
             "hosts": ["worker-0"],
             "tools": XSPACE_TOOLS,
+            "bytes": len(profile),
         }
         assert answer.headers["location"] == "/api/sessions/mine"
         assert face.client.get(answer.headers["location"]).json() == answer.json()
@@ -73,11 +78,9 @@ def test_other_formats_are_kept_under_their_own_suffix(logdir, tmp_path, root):
         answer = face.client.post(
             "/api/uploads", params={"session_id": "g"}, content=graph, headers=BINARY
         )
-        assert answer.json() == {
-            "session_id": "g",
-            "hosts": ["upload"],
-            "tools": ["graph", "op_stats"],
-        }
+        told = answer.json()
+        assert (told["hosts"], told["tools"]) == (["upload"], ["graph", "op_stats"])
+        assert told["bytes"] == len(graph)
         assert files_of(logdir) == ["plugins/profile/g/upload.profile"]
 
 
@@ -92,7 +95,9 @@ def test_a_stored_upload_is_told_even_when_nobody_has_time_to_look_at_it(
         url = "/api/uploads?session_id=one"
         answer = face.client.post(url, content=profile, headers=BINARY)
         assert answer.status_code == 201
-        assert answer.json() == {"session_id": "one", "hosts": ["upload"], "tools": []}
+        told = answer.json()
+        assert (told["session_id"], told["hosts"], told["tools"]) == ("one", ["upload"], [])
+        assert told["bytes"] == len(profile)
         assert answer.headers["peakline-notes"] == '["busy"]'
 
 

@@ -30,6 +30,7 @@ from peakline.cli.steps import steps
 from peakline.cli.summary import summary
 from peakline.cli.tool import tool
 from peakline.cli.trace import trace
+from peakline.cli.view import view
 from peakline.errors import PeaklineError
 from peakline.text import one_line
 
@@ -65,6 +66,7 @@ for _verb in (
     sessions,
     capture,
     serve,
+    view,
     demo,
 ):
     app.command()(_verb)

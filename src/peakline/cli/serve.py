@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from peakline.cli.serving import leave, serve_until_told
 from peakline.cli.tool_hosts import ExecutorName, ExecutorOption, Scheduler, Workers
 from peakline.errors import UsageError
-from peakline.text import one_line, parse_duration, parse_size
-
-if TYPE_CHECKING:
-    from peakline.service.settings import Settings
+from peakline.text import parse_duration, parse_size
 
 __all__ = ["serve"]
 
@@ -230,7 +227,7 @@ def serve(
     names = [parse_worker(worker) for worker in workers or ()]
     if len(dict(names)) < len(names):
         raise UsageError("--worker names one host twice")
-    _run(
+    ended = serve_until_told(
         Settings(
             roots=tuple(logdirs),
             host=host,
@@ -262,35 +259,10 @@ def serve(
             read_only=read_only,
             access_log=access_log,
             debug=debug,
-        )
+        ),
+        lambda server: (
+            f"{server.announcement()}; Ctrl-C ends it",
+            f"the page is at {server.url}/",
+        ),
     )
-
-
-def _run(settings: Settings) -> None:
-    """Serve until a signal says to end."""
-    from prometheus_client import disable_created_metrics
-
-    from peakline.service.run import Server
-    from peakline.service.signals import RELOAD, Signals
-
-    # A second series for each one would tell nothing but its birthday.
-    disable_created_metrics()  # type: ignore[no-untyped-call]
-    with Signals() as signals:
-        server = Server(settings)
-        server.log.listen()
-        for line in server.cautions():
-            _say(f"warning: {line}")
-        server.start()
-        _say(f"{server.announcement()}; Ctrl-C ends it")
-        while signals.wait() == RELOAD:
-            server.reload()
-        _say(f"ending; running requests have {settings.grace_s:g} s")
-        ended = server.stop()
-    if not ended:
-        # A thread is still inside the compiler, which an orderly exit would pull away under it.
-        sys.stderr.flush()
-        os._exit(0)
-
-
-def _say(text: str) -> None:
-    print(f"peakline: {one_line(text)}", file=sys.stderr, flush=True)
+    leave(ended=ended)

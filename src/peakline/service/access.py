@@ -16,6 +16,7 @@ from peakline.errors import ForbiddenError, InputError, NotFoundError, UsageErro
 from peakline.repository.store import Missing, Unreadable, store_for
 from peakline.service.browser import BrowserRules
 from peakline.service.capture_hosts import CaptureHosts
+from peakline.service.root_names import root_names
 from peakline.service.tokens import is_token, read_tokens, token_matches, weaknesses
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Access:
         self._settings = settings
         self._browser = BrowserRules(settings)
         self._captures = CaptureHosts(settings)
+        self.roots = root_names(settings.roots)
+        """The served log directories by the names that callers may use for them."""
         self._tokens: tuple[str, ...] = ()
         self._repositories: dict[str, Repository] = {}
         self.reload_tokens()
@@ -55,7 +58,8 @@ class Access:
     # -- the repository -------------------------------------------------------------------------
 
     def repository(self, repository_root: str) -> Repository:
-        """The repository that a request names; empty means the only one.
+        """The repository that a request names, by a name of `roots` or a path; empty means the
+        only one.
 
         The answer is the resolved place, so that a link that is changed afterwards is not
         followed again. Raises UsageError where the name is no path or leaves a choice,
@@ -66,7 +70,8 @@ class Access:
             raise UsageError(
                 f"this server has {len(roots)} log directories; say which as repository_root"
             )
-        return self._kept(self._resolve_root(repository_root or roots[0]))
+        named = self.roots.get(repository_root, repository_root)
+        return self._kept(self._resolve_root(named or roots[0]))
 
     def new_repository(self, repository_root: str) -> Repository:
         """As `repository`, to store a session in: a served root or a directory that is there.
@@ -192,8 +197,10 @@ class Access:
     # -- how a place is resolved ----------------------------------------------------------------
 
     def _places(self) -> Iterator[str]:
-        """The served roots, resolved; anew each time, as an operator may re-point a root."""
-        for root in self._settings.roots:
+        """The served roots and linked files, resolved; anew each time, as an operator may re-point
+        a root.
+        """
+        for root in (*self._settings.roots, *self._settings.linked):
             yield _normal_url(root) if _is_remote(root) else os.path.realpath(_local(root))
 
     def _resolve_root(self, name: str) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from peakline.capture import CaptureResult, Progress
     from peakline.engine import Engine
+    from peakline.figures.named import FigureQuestion
     from peakline.repository import HostFile, Repository, Session
     from peakline.schema import MonitorResponse, ProfileRequest
     from peakline.service.access import Access
@@ -181,6 +182,40 @@ class Analysis:
                 remote=True,
             )
         return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
+
+    def compare(
+        self,
+        repository_root: str,
+        first: tuple[str, str],
+        second: tuple[str, str],
+        *,
+        format: str | None = None,  # noqa: A002 (as above)
+    ) -> Answer:
+        """What changed from one session to another, each with a host's name (empty: its only one).
+
+        Raises as `tool_data` does.
+        """
+        (one, one_host), (other, other_host) = (
+            self._asked(repository_root, session_id, host) for session_id, host in (first, second)
+        )
+        notes = [
+            f"session {session.name}: {note}"
+            for session, host in ((one, one_host), (other, other_host))
+            for note in (() if host else _left_out(session))
+        ]
+        with self.gate.enter():
+            answer = self._engine.compare(
+                one, other, first_host=one_host, second_host=other_host, format=format
+            )
+        return replace(answer, notes=(*answer.notes, *notes))
+
+    def figure(
+        self, repository_root: str, session_id: str, host_name: str, asked: FigureQuestion
+    ) -> Answer:
+        """A figure of one host's profile, as Plotly's JSON; ``null`` where it shows nothing."""
+        session, host = self._asked(repository_root, session_id, host_name)
+        with self.gate.enter():
+            return self._engine.figure(session, asked, host=host)
 
     def sql(self, repository_root: str, session_id: str, host_name: str, query: str) -> pa.Table:
         """The rows of one reading SQL statement over one host's tables."""

@@ -172,7 +172,7 @@ def _add_reflection(
 
 def _bind(server: grpc.Server, settings: Settings) -> int:
     """Listen; returns the port."""
-    address = join_port(settings.host.strip("[]"), settings.grpc_port)
+    address = join_port(settings.host.strip("[]"), settings.grpc_port or 0)
     credentials = _credentials(settings)
     try:
         if credentials is None:

@@ -78,8 +78,8 @@ def _listening(
 def _bind_complaint(host: str, port: int, error: OSError) -> str:
     place = join_port(host, port)
     if error.errno == errno.EADDRINUSE:
-        return f"--http-port {port}: {place} is in use; choose another port, or 0 for any free one"
-    return f"--http-port {port}: cannot listen on {place}: {error.strerror or error}"
+        return f"HTTP port {port}: {place} is in use; choose another port, or 0 for any free one"
+    return f"HTTP port {port}: cannot listen on {place}: {error.strerror or error}"
 
 
 class HttpServer:

@@ -71,8 +71,10 @@ class Server:
         self._started = False
 
     @property
-    def grpc_port(self) -> int:
-        """The port of the gRPC face."""
+    def grpc_port(self) -> int | None:
+        """The port of the gRPC face; None for a server that has none."""
+        if self.settings.grpc_port is None:
+            return None
         if self._grpc is None:
             raise PeaklineError("the server does not run")
         return self._grpc.port
@@ -86,7 +88,6 @@ class Server:
 
     def start(self) -> None:
         """Bind both ports, then serve both faces; the kernels are loaded beside it."""
-        from peakline.service.grpc_server import start_grpc
         from peakline.service.http import create_app
         from peakline.service.http_server import HttpServer, bind
 
@@ -96,7 +97,12 @@ class Server:
         try:
             app = create_app(settings, self.analysis, self.access, self.log, self.metrics)
             self._http = HttpServer(app, settings, sockets)
-            self._grpc = start_grpc(settings, self.analysis, self.access, self.log, self.metrics)
+            if settings.grpc_port is not None:
+                from peakline.service.grpc_server import start_grpc
+
+                self._grpc = start_grpc(
+                    settings, self.analysis, self.access, self.log, self.metrics
+                )
             self._http.start()
         except BaseException:
             for listener in sockets:
@@ -179,14 +185,18 @@ class Server:
 
     def announcement(self) -> str:
         """One line: where the server listens, what it serves, and who may ask."""
-        settings = self.settings
-        shown = _reachable(settings.host)
-        secured = "grpcs" if settings.tls_cert else "grpc"
-        faces = (
-            f"{secured}://{join_port(shown, self.grpc_port)}"
-            f" and {settings.scheme}://{join_port(shown, self.http_port)}"
-        )
-        return f"serving {', '.join(self._roots_told())} on {faces}"
+        faces = [self.url]
+        if self.grpc_port is not None:
+            secured = "grpcs" if self.settings.tls_cert else "grpc"
+            place = join_port(_reachable(self.settings.host), self.grpc_port)
+            faces.insert(0, f"{secured}://{place}")
+        return f"serving {', '.join(self._roots_told())} on {' and '.join(faces)}"
+
+    @property
+    def url(self) -> str:
+        """How this machine reaches the HTTP face, without a slash at the end."""
+        place = join_port(_reachable(self.settings.host), self.http_port)
+        return f"{self.settings.scheme}://{place}"
 
     def _roots_told(self) -> list[str]:
         """Every root with the number of its sessions, as far as they are counted in time."""

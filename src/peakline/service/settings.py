@@ -91,7 +91,9 @@ def _control_group_bytes(
 class Settings:
     """Everything that a server was told; sizes in bytes, times in seconds.
 
-    ``roots`` are log directories or their URLs. A port of 0 is any free one. ``workers`` maps a
+    ``roots`` are log directories or their URLs; ``linked`` are files elsewhere that links in them
+    may lead to. A port of 0 is any free one, and without a ``grpc_port`` there is no gRPC face.
+    ``workers`` maps a
     host's name to the ``ADDRESS:PORT`` of its profiler, ``allow_capture`` holds names, patterns
     and networks besides loopback and the workers. ``token`` is one that callers must show;
     ``token_file`` holds more of them, one a line. ``sql_memory_bytes`` is what one query may take,
@@ -100,8 +102,9 @@ class Settings:
     """
 
     roots: tuple[str, ...]
+    linked: tuple[str, ...] = ()
     host: str = "127.0.0.1"
-    grpc_port: int = 50051
+    grpc_port: int | None = 50051
     http_port: int = 8080
     profiler_port: int = 8466
     workers: Mapping[str, str] = field(default_factory=dict)
@@ -222,7 +225,7 @@ def _check_numbers(settings: Settings) -> None:
         ("--profiler-port", settings.profiler_port),
     ):
         lowest = 1 if option == "--profiler-port" else 0
-        if not lowest <= port <= _LARGEST_PORT:
+        if port is not None and not lowest <= port <= _LARGEST_PORT:
             raise UsageError(f"{option} {port}: a port is between {lowest} and {_LARGEST_PORT}")
     if settings.grpc_port == settings.http_port != 0:
         raise UsageError(f"--grpc-port and --http-port are both {settings.grpc_port}")

@@ -10,7 +10,16 @@ from peakline.errors import PeaklineError
 
 __all__ = ["WarmUp"]
 
-_TOOLS = ("memory_profile", "trace_viewer")
+_QUESTIONS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("timeline", {"view": "lanes"}),
+    ("timeline", {"view": "tile"}),
+    ("memory_profile", {}),
+    ("timeline", {"view": "counter"}),
+    ("live_memory", {}),
+    ("trace_viewer", {}),
+    ("summary", {}),
+)
+"""Tools and their parameters: what the page asks first, and what programs ask most."""
 
 
 class WarmUp:
@@ -53,10 +62,10 @@ class WarmUp:
         help_first_run("xplane")
         try:
             with peakline.open(str(files("peakline") / "demo")) as profile:
-                for tool in _TOOLS:
+                for tool, parameters in _QUESTIONS:
                     if self._stop.is_set():
                         return
-                    profile.tool(tool)
+                    profile.tool(tool, **parameters)
                 if not self._stop.is_set():
                     profile.sql("select count(*) from buffers")
         except PeaklineError:

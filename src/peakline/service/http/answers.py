@@ -23,6 +23,7 @@ __all__ = [
     "data_response",
     "gzipped",
     "json_response",
+    "names_tag",
     "notes_header",
 ]
 
@@ -79,7 +80,7 @@ def data_response(
         tag = f'"{hashlib.blake2b(content, digest_size=16).hexdigest()}"'
         named["ETag"] = f"W/{tag}"
         named["Cache-Control"] = "private, no-cache"
-        if _has(request.headers.get("if-none-match", ""), tag):
+        if names_tag(request.headers.get("if-none-match", ""), tag):
             del named["Content-Type"]
             return Response(status_code=304, headers=named)
     if always_gzip or (
@@ -148,6 +149,6 @@ def _short_array(items: Iterable[Any]) -> str:
     return f"[{', '.join(texts)}]"
 
 
-def _has(header: str, tag: str) -> bool:
+def names_tag(header: str, tag: str) -> bool:
     """Whether ``If-None-Match`` names ``tag``."""
     return header.strip() == "*" or tag in _TAG.findall(header)

@@ -10,6 +10,9 @@ from starlette.middleware import Middleware
 from peakline import __version__
 from peakline.service.http import (
     capture_routes,
+    compare_routes,
+    figure_routes,
+    page_routes,
     problems,
     server_routes,
     session_routes,
@@ -43,9 +46,12 @@ _ROUTERS = (
     session_routes.router,
     tool_routes.router,
     sql_routes.router,
+    compare_routes.router,
+    figure_routes.router,
     capture_routes.router,
     upload_routes.router,
     xprof_routes.router,
+    page_routes.router,
 )
 
 

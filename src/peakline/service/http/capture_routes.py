@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
 
+from peakline.errors import PeaklineError
 from peakline.service.http.answers import json_response, notes_header
 from peakline.service.http.bodies import json_body, refuse_repeated
 from peakline.service.http.context import context_of
-from peakline.service.http.describe import DOING, described, json_answer, request_body
-from peakline.service.http.documents import CaptureBody, CaptureDocument
+from peakline.service.http.describe import (
+    DOING,
+    answer,
+    described,
+    json_answer,
+    reference,
+    request_body,
+)
+from peakline.service.http.documents import (
+    CaptureBody,
+    CaptureDocument,
+    CaptureErrorEvent,
+    CaptureProgressEvent,
+    CaptureResultEvent,
+)
 from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import RootQuery
+from peakline.service.http.problems import problem_of
 from peakline.service.http.session_routes import location_of
+from peakline.service.http.streams import LINES_TYPE, Tell, wants_lines
 
 if TYPE_CHECKING:
+    from peakline.capture import Progress
     from peakline.schema import ProfileOptions
 
 __all__ = ["router"]
@@ -25,6 +43,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api", tags=["captures"])
 
 _SHOWN = 80
+_EVENTS = (CaptureProgressEvent, CaptureResultEvent, CaptureErrorEvent)
 _NOTES = {"Peakline-Notes": "what was passed on or understood in another way: a JSON array"}
 _LOCATION = {"Location": "the session's document", **_NOTES}
 
@@ -35,8 +54,14 @@ _LOCATION = {"Location": "the session's document", **_NOTES}
     status_code=201,
     responses=described(
         *DOING,
-        _200=json_answer(
-            "no host recorded anything: no session was made", CaptureDocument, headers=_NOTES
+        _200=answer(
+            "no host recorded anything: no session was made; or, where `Accept` asks for lines, "
+            "the capture as it goes, one event a line",
+            {
+                "application/json": {"schema": reference(CaptureDocument)},
+                LINES_TYPE: {"schema": {"oneOf": [reference(event) for event in _EVENTS]}},
+            },
+            _NOTES,
         ),
         _201=json_answer(
             "a session was made; `outcomes` says of which hosts", CaptureDocument, headers=_LOCATION
@@ -50,38 +75,72 @@ async def capture(request: Request, query: RootQuery) -> Response:
     refuse_repeated(request)
     asked = await json_body(request, CaptureBody)
     note_request(request, session=asked.session_id, host=",".join(asked.hosts))
+    if wants_lines(request):
+        return context.work.told_capture(
+            lambda tell: _tell(tell, request, query.root, asked),
+            lambda error: _failed(request, error),
+        )
 
     def work() -> Response:
-        from peakline.capture import profile_options
-        from peakline.schema import ProfileRequest
-
-        options = profile_options({key: _text(value) for key, value in asked.options.items()})
-        options.duration_ms = asked.duration_ms
-        result = context.analysis.new_session(
-            query.root,
-            asked.session_id,
-            asked.hosts,
-            ProfileRequest(duration_ms=asked.duration_ms, opts=options),
-        )
-        outcomes = [
-            {**asdict(outcome), "error": context.analysis.told(outcome.error)}
-            for outcome in result.outcomes
-        ]
-        document = {
-            "session_id": result.session_id,
-            "empty_trace": result.empty_trace,
-            "outcomes": outcomes,
-        }
-        note_request(request, session=result.session_id, host=",".join(asked.hosts))
-        left_out = result.notes
-        accounted = len(outcomes) + len(left_out)
-        headers = notes_header([*left_out, *_notes(asked, options, accounted)])
-        if result.empty_trace:
+        document, notes = _captured(request, query.root, asked)
+        headers = notes_header(notes)
+        if document["empty_trace"]:
             return json_response(request, document, headers=headers)
-        headers["Location"] = location_of(query.root, result.session_id)
+        headers["Location"] = location_of(query.root, document["session_id"])
         return json_response(request, document, 201, headers)
 
     return await context.work.capture(request, work)
+
+
+def _captured(
+    request: Request, root: str, asked: CaptureBody, progress: Progress | None = None
+) -> tuple[dict[str, Any], list[str]]:
+    """The document of a capture that was made, and what has to be told beside it."""
+    from peakline.capture import profile_options
+    from peakline.schema import ProfileRequest
+
+    analysis = context_of(request).analysis
+    options = profile_options({key: _text(value) for key, value in asked.options.items()})
+    options.duration_ms = asked.duration_ms
+    result = analysis.new_session(
+        root,
+        asked.session_id,
+        asked.hosts,
+        ProfileRequest(duration_ms=asked.duration_ms, opts=options),
+        progress=progress,
+    )
+    outcomes = [
+        {**asdict(outcome), "error": analysis.told(outcome.error)} for outcome in result.outcomes
+    ]
+    document = {
+        "session_id": result.session_id,
+        "empty_trace": result.empty_trace,
+        "outcomes": outcomes,
+    }
+    note_request(request, session=result.session_id, host=",".join(asked.hosts))
+    accounted = len(outcomes) + len(result.notes)
+    return document, [*result.notes, *_notes(asked, options, accounted)]
+
+
+def _tell(tell: Tell, request: Request, root: str, asked: CaptureBody) -> None:
+    """Capture, and tell of it as it goes."""
+    told = context_of(request).analysis.told
+
+    def progress(host: str, state: str, detail: str) -> None:
+        tell({"event": "progress", "host": host, "state": state, "detail": told(detail)})
+
+    document, notes = _captured(request, root, asked, progress)
+    tell({"event": "result", **document, "notes": notes})
+
+
+def _failed(request: Request, error: BaseException) -> dict[str, Any]:
+    """The last line of a capture that failed after it had begun: the facts of its problem."""
+    if isinstance(error, PeaklineError):
+        problem = json.loads(bytes(problem_of(error, context_of(request).analysis.told).body))
+    else:
+        fault = f"internal error ({request.scope['state']['request_id']})"
+        problem = {"status": 500, "code": "INTERNAL", "detail": fault}
+    return {"event": "error", **{name: problem[name] for name in ("status", "code", "detail")}}
 
 
 def _notes(asked: CaptureBody, options: ProfileOptions, profilers: int) -> Iterator[str]:

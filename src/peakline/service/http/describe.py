@@ -15,7 +15,17 @@ from pydantic.json_schema import models_json_schema
 from peakline.service.http import documents
 from peakline.service.http.problems import MEDIA_TYPE, Problem
 
-__all__ = ["ASKING", "DOING", "READING", "described", "json_answer", "openapi_of", "request_body"]
+__all__ = [
+    "ASKING",
+    "DOING",
+    "READING",
+    "answer",
+    "described",
+    "json_answer",
+    "openapi_of",
+    "reference",
+    "request_body",
+]
 
 _REASONS: Mapping[int, str] = {
     400: "a name, a parameter or a body is none, or the request is refused for what it asks",
@@ -80,7 +90,7 @@ def described(*statuses: int, **answers: Mapping[str, Any]) -> dict[int | str, d
         responses[status] = {
             "description": _REASONS[status],
             "headers": headers,
-            "content": {MEDIA_TYPE: {"schema": _reference(Problem)}},
+            "content": {MEDIA_TYPE: {"schema": reference(Problem)}},
         }
     return responses
 
@@ -93,7 +103,7 @@ def json_answer(
     headers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """A successful answer: one document, or an array of them; ``headers`` by description."""
-    schema = _reference(model)
+    schema = reference(model)
     if many:
         schema = {"type": "array", "items": schema}
     return answer(description, {"application/json": {"schema": schema}}, headers)
@@ -116,12 +126,13 @@ def request_body(model: type[BaseModel]) -> dict[str, Any]:
     return {
         "requestBody": {
             "required": True,
-            "content": {"application/json": {"schema": _reference(model)}},
+            "content": {"application/json": {"schema": reference(model)}},
         }
     }
 
 
-def _reference(model: type[BaseModel]) -> dict[str, Any]:
+def reference(model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a document, which is described in one place."""
     return {"$ref": _COMPONENTS.format(model=model.__name__)}
 
 

@@ -11,10 +11,18 @@ from peakline.service.http.parameters import NAME, OPTIONAL_NAME
 __all__ = [
     "CaptureBody",
     "CaptureDocument",
+    "CaptureErrorEvent",
+    "CaptureProgressEvent",
+    "CaptureResultEvent",
+    "ColumnDocument",
+    "FigureDocument",
+    "FigureKindDocument",
     "HealthDocument",
     "HostOutcomeDocument",
+    "ServerDocument",
     "SessionDocument",
     "SqlBody",
+    "TableDocument",
     "ToolDocument",
 ]
 
@@ -23,6 +31,26 @@ class HealthDocument(BaseModel):
     """The server answers."""
 
     status: Literal["ok"] = Field(description="always `ok`")
+
+
+class ServerDocument(BaseModel):
+    """What the server was started with, as far as callers need it."""
+
+    version: str = Field(description="of Peakline", examples=["0.1.0"])
+    roots: list[str] = Field(
+        min_length=1,
+        description="the log directories, each by a name that `root` takes",
+        examples=[["logs"]],
+    )
+    read_only: bool = Field(description="whether captures and uploads are refused")
+    max_upload_bytes: int = Field(ge=1, description="the largest upload")
+    max_capture_s: float = Field(gt=0, description="how long a capture may take, in seconds")
+    profiler_port: int = Field(
+        ge=1, le=65535, description="where hosts are asked to record; a port of a request is not"
+    )
+    workers: list[str] = Field(
+        description="hosts that have a profiler of their own (`--worker`)", examples=[["trainer-0"]]
+    )
 
 
 class SessionDocument(BaseModel):
@@ -34,6 +62,14 @@ class SessionDocument(BaseModel):
         description="the tools that have something to show for a host",
         examples=[["memory_profile", "trace_viewer"]],
     )
+    bytes: int | None = Field(
+        ge=0, description="size of its profiles; null where the file system does not tell"
+    )
+    modified: str | None = Field(
+        description="when the newest of them last changed, in UTC; null where not told",
+        examples=["2026-11-20T17:04:54Z"],
+        json_schema_extra={"format": "date-time"},
+    )
 
 
 class ToolDocument(BaseModel):
@@ -43,6 +79,28 @@ class ToolDocument(BaseModel):
     doc: str = Field(description="what it shows")
     formats: list[str] = Field(description="the default first", examples=[["json", "proto"]])
     parameters: dict[str, Any] = Field(description="the JSON schema of its parameters")
+
+
+class ColumnDocument(BaseModel):
+    """A column of a table."""
+
+    name: str = Field(examples=["start_ps"], description="what queries call it")
+    type: Literal["int32", "int64", "uint64", "float64", "bool", "string"] = Field(
+        description="of its values"
+    )
+    unit: Literal["ps", "ns", "us", "s", "bytes", "%", ""] = Field(
+        description="of its values; empty where they have none"
+    )
+    nullable: bool = Field(description="whether a value may be null")
+    doc: str = Field(description="what it means")
+
+
+class TableDocument(BaseModel):
+    """A table that queries may ask for."""
+
+    name: str = Field(examples=["buffers"], description="what queries call it")
+    doc: str = Field(description="what a row is")
+    columns: list[ColumnDocument] = Field(description="in order")
 
 
 class SqlBody(BaseModel):
@@ -114,3 +172,48 @@ class CaptureDocument(BaseModel):
     session_id: str = Field(description="the session's id", json_schema_extra=NAME)
     empty_trace: bool = Field(description="no host recorded anything; there is no session then")
     outcomes: list[HostOutcomeDocument] = Field(description="one for every host asked")
+
+
+class CaptureProgressEvent(BaseModel):
+    """A line of a capture that is told as it goes: what a host does now."""
+
+    event: Literal["progress"] = Field(description="always `progress`")
+    host: str = Field(description="the host's name in the session")
+    state: Literal[
+        "waiting", "connecting", "recording", "receiving", "retrying",
+        "stored", "saved_by_host", "empty", "failed",
+    ] = Field(description="the last four are those of its outcome")  # fmt: skip
+    detail: str = Field(description="more about it, one line; may be empty")
+
+
+class CaptureResultEvent(CaptureDocument):
+    """The last line: what came of it, as the plain answer tells."""
+
+    event: Literal["result"] = Field(description="always `result`")
+    notes: list[str] = Field(description="the lines of `Peakline-Notes`")
+
+
+class CaptureErrorEvent(BaseModel):
+    """The last line where it failed after it had begun: the facts of the problem document."""
+
+    event: Literal["error"] = Field(description="always `error`")
+    status: int = Field(description="the HTTP status of the plain answer", ge=400, le=599)
+    code: str = Field(description="the name of the gRPC status", examples=["UNAVAILABLE"])
+    detail: str = Field(description="what, where, what to do: one line")
+
+
+class FigureKindDocument(BaseModel):
+    """A figure that is drawn of a profile."""
+
+    name: str = Field(description="what it is asked for by", examples=["memory_over_time"])
+    doc: str = Field(description="what it shows")
+    parameters: dict[str, Any] = Field(description="the JSON schema of its own parameters")
+
+
+class FigureDocument(BaseModel):
+    """A figure as Plotly reads it."""
+
+    data: list[dict[str, Any]] = Field(description="the traces")
+    layout: dict[str, Any] = Field(
+        description="the layout; `meta.description` says in words what is to be seen"
+    )

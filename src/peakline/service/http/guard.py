@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from peakline.service.access import Access
     from peakline.service.metrics import Metrics
 
-__all__ = ["OPEN_PATHS", "Guard"]
+__all__ = ["OPEN_PATHS", "OPEN_PREFIX", "Guard"]
 
-OPEN_PATHS = frozenset(("/healthz",))
-"""What is answered without a token."""
+OPEN_PATHS = frozenset(("/healthz", "/"))
+"""What is answered without a token: health, and the page."""
+
+OPEN_PREFIX = "/assets/"
+"""And what the page is made of. It holds no data: the page asks for a token, and shows it."""
 
 _READING = frozenset(("GET", "HEAD", "OPTIONS"))
 _EXPOSED = "ETag, Location, Retry-After, Peakline-Warnings, Peakline-Notes, X-Request-Id"
@@ -66,7 +69,7 @@ class Guard:
             answer = _preflight() if allowed else _no_preflight()
             await answer(scope, receive, send)
             return
-        if scope["path"] not in OPEN_PATHS and not self._shows_token(headers):
+        if not _is_open(scope["path"]) and not self._shows_token(headers):
             refusal = problem_response(
                 401,
                 "UNAUTHENTICATED",
@@ -93,6 +96,10 @@ class Guard:
     def _refuse(self, reason: str, answer: Response) -> Response:
         self._metrics.refused(reason)
         return answer
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN_PATHS or path.startswith(OPEN_PREFIX)
 
 
 def _cross_origin(headers: Headers, *, allowed: bool) -> bool:

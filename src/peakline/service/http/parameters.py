@@ -6,7 +6,7 @@ refuses others, in the same words for every face.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,6 +19,7 @@ __all__ = [
     "ROOT",
     "ROOT_MEANING",
     "RUN",
+    "CompareQuery",
     "HostQuery",
     "RootQuery",
     "SessionPath",
@@ -29,6 +30,8 @@ __all__ = [
 _CONTROL = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
 _NAME = rf"[^{INVISIBLE}./\\-][^{INVISIBLE}/\\]*"
 _LONGEST_NAME = 200  # bytes of UTF-8; the schema can only count characters
+
+_LONGEST_TEXT = 10_000
 
 NAME: dict[str, Any] = {"minLength": 1, "maxLength": _LONGEST_NAME, "pattern": f"^{_NAME}$"}
 """JSON schema of a name: one part of a path."""
@@ -43,6 +46,7 @@ ROOT: dict[str, Any] = {"pattern": rf"^[^{_CONTROL}]*$"}
 """JSON schema of a log directory."""
 
 ROOT_MEANING = "a log directory that this server serves; may be left out when it serves one"
+_SESSIONS = ["2026_11_20_16_57_05", "2026_11_20_17_04_52"]
 _HOST = "a host of the session; may be left out when it has one"
 
 SessionPath = Annotated[
@@ -52,6 +56,10 @@ SessionPath = Annotated[
         json_schema_extra=NAME,
         examples=["2026_11_20_17_04_52"],
     ),
+]
+FigurePath = Annotated[
+    str,
+    Path(description="a figure's name", json_schema_extra=NAME, examples=["memory_over_time"]),
 ]
 ToolPath = Annotated[
     str,
@@ -77,6 +85,35 @@ class HostParameters(RootParameters):
     host: str = Field("", description=_HOST, json_schema_extra=OPTIONAL_NAME)
 
 
+class CompareParameters(RootParameters):
+    """The parameters of a comparison."""
+
+    first: str = Field(
+        description="the earlier session's id", json_schema_extra=RUN, examples=_SESSIONS[:1]
+    )
+    second: str = Field(
+        description="the later session's id", json_schema_extra=RUN, examples=_SESSIONS[1:]
+    )
+    first_host: str = Field("", description=_HOST, json_schema_extra=OPTIONAL_NAME)
+    second_host: str = Field("", description=_HOST, json_schema_extra=OPTIONAL_NAME)
+    format: Literal["json", "markdown"] = Field("json", description="of the answer")
+
+
+class FigureParameters(HostParameters):
+    """The parameters of a figure."""
+
+    theme: Literal["light", "dark"] = Field("light", description="the page that it is drawn for")
+    allocator: str | None = Field(
+        None, description="this allocator, where the figure takes one", max_length=_LONGEST_TEXT
+    )
+    device: str | None = Field(
+        None, description="this device, where the figure takes one", max_length=_LONGEST_TEXT
+    )
+    side: Literal["device", "host"] | None = Field(
+        None, description="only what ran there, where the figure takes it"
+    )
+
+
 class UploadParameters(RootParameters):
     """The parameters of an upload."""
 
@@ -96,5 +133,7 @@ class UploadParameters(RootParameters):
 
 
 RootQuery = Annotated[RootParameters, Query()]
+CompareQuery = Annotated[CompareParameters, Query()]
+FigureQuery = Annotated[FigureParameters, Query()]
 HostQuery = Annotated[HostParameters, Query()]
 UploadQuery = Annotated[UploadParameters, Query()]

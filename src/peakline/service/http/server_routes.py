@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
+from peakline import __version__
 from peakline.service.http.answers import json_response
+from peakline.service.http.bodies import refuse_repeated
 from peakline.service.http.context import context_of
 from peakline.service.http.describe import answer, described, json_answer
-from peakline.service.http.documents import HealthDocument
+from peakline.service.http.documents import HealthDocument, ServerDocument
 from peakline.service.metrics import CONTENT_TYPE
 
 __all__ = ["router"]
@@ -24,6 +26,30 @@ router = APIRouter(tags=["server"])
 async def health() -> Response:
     """Answer."""
     return Response('{"status": "ok"}', media_type="application/json")
+
+
+@router.get(
+    "/api/server",
+    summary="The server's log directories, and what it was told to allow",
+    responses=described(_200=json_answer("as it was started", ServerDocument)),
+)
+async def server(request: Request) -> Response:
+    """What a page has to know before it asks for more."""
+    refuse_repeated(request)
+    context = context_of(request)
+    settings = context.settings
+    return json_response(
+        request,
+        {
+            "version": __version__,
+            "roots": list(context.access.roots),
+            "read_only": settings.read_only,
+            "max_upload_bytes": settings.max_upload_bytes,
+            "max_capture_s": settings.max_capture_s,
+            "profiler_port": settings.profiler_port,
+            "workers": sorted(settings.workers),
+        },
+    )
 
 
 @router.get(

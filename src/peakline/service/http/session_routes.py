@@ -1,26 +1,29 @@
-"""Routes that list: sessions, a session's hosts and tools, its tables; and the tools there are."""
+"""Routes that list: sessions, their hosts, tools and tables; the tools and tables there are."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Request, Response
 
+from peakline.errors import NotFoundError
+from peakline.repository import extent_of
 from peakline.service.http.answers import json_response, notes_header
 from peakline.service.http.bodies import refuse_repeated
 from peakline.service.http.context import Context, context_of
 from peakline.service.http.describe import READING, answer, described, json_answer
-from peakline.service.http.documents import SessionDocument, ToolDocument
+from peakline.service.http.documents import SessionDocument, TableDocument, ToolDocument
 from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import HostQuery, RootQuery, SessionPath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from peakline.repository import HostFile
 
-__all__ = ["NOTES", "location_of", "router", "session_document"]
+__all__ = ["NOTES", "document_of", "location_of", "router", "session_document"]
 
 router = APIRouter(prefix="/api", tags=["sessions"])
 
@@ -57,6 +60,42 @@ async def list_tools(request: Request) -> Response:
 
 
 @router.get(
+    "/tables",
+    summary="The tables that queries may ask for, with their columns",
+    responses=described(*READING, _200=json_answer("as documented", TableDocument, many=True)),
+)
+async def list_all_tables(request: Request) -> Response:
+    """Every table there is; `GET /api/sessions/ID/tables` says which of them a profile has."""
+
+    def work() -> Response:
+        from peakline.profile import TABLES
+
+        return json_response(
+            request,
+            [
+                {
+                    "name": table.name,
+                    "doc": table.doc,
+                    "columns": [
+                        {
+                            "name": column.name,
+                            "type": column.type,
+                            "unit": column.unit,
+                            "nullable": column.nullable,
+                            "doc": column.doc,
+                        }
+                        for column in table.columns
+                    ],
+                }
+                for table in TABLES.values()
+            ],
+        )
+
+    refuse_repeated(request)
+    return await context_of(request).work.answer(request, work)
+
+
+@router.get(
     "/sessions",
     summary="The sessions of a log directory",
     responses=described(
@@ -64,15 +103,16 @@ async def list_tools(request: Request) -> Response:
     ),
 )
 async def list_sessions(request: Request, query: RootQuery) -> Response:
-    """Sessions, newest first, with their hosts and tools."""
+    """Sessions, newest first, with their hosts and tools, their size and age."""
     context = context_of(request)
 
     def work() -> Response:
         listing = context.analysis.listing(query.root)
-        sessions = [
-            _document(session.session_id, context.access.host_files(session), tools)
-            for session, tools in listing.sessions
-        ]
+        sessions = []
+        for session, tools in listing.sessions:
+            with suppress(NotFoundError):  # removed since it was listed
+                files = context.access.host_files(session)
+                sessions.append(document_of(session.session_id, files, tools))
         return json_response(request, sessions, headers=notes_header(listing.notes))
 
     refuse_repeated(request)
@@ -126,7 +166,7 @@ def session_document(context: Context, root: str, session_id: str) -> dict[str, 
     """The document of one session; raises as `Access.run` does."""
     session = context.access.run(root, session_id)
     hosts = context.access.host_files(session)
-    return _document(session.session_id, hosts, context.analysis.tools(root, session_id))
+    return document_of(session.session_id, hosts, context.analysis.tools(root, session_id))
 
 
 def location_of(root: str, session_id: str) -> str:
@@ -135,9 +175,11 @@ def location_of(root: str, session_id: str) -> str:
     return f"/api/sessions/{quote(session_id, safe='')}{query}"
 
 
-def _document(session_id: str, hosts: Iterable[HostFile], tools: Iterable[str]) -> dict[str, Any]:
+def document_of(session_id: str, files: Sequence[HostFile], tools: Iterable[str]) -> dict[str, Any]:
+    """The document of a session with these files and tools."""
     return {
         "session_id": session_id,
-        "hosts": [file.host for file in hosts],
+        "hosts": [file.host for file in files],
         "tools": list(tools),
+        **extent_of(files).as_json(),
     }

@@ -19,7 +19,7 @@ from peakline.service.http.parameters import (
     ToolPath,
 )
 
-__all__ = ["ANSWER_HEADERS", "router", "tool_answer"]
+__all__ = ["ANSWER_HEADERS", "NOT_MODIFIED", "router", "tool_answer"]
 
 router = APIRouter(prefix="/api", tags=["tools"])
 
@@ -30,7 +30,7 @@ ANSWER_HEADERS = {
     "Peakline-Notes": "hosts that could not be read, parameters that were ignored: a JSON array "
     "of lines",
 }
-_NOT_MODIFIED = {
+NOT_MODIFIED = {
     "description": "If-None-Match has the ETag of what would be sent",
     "headers": {"ETag": {"description": "of the content", "schema": {"type": "string"}}},
 }
@@ -80,7 +80,7 @@ _PARAMETERS: list[dict[str, Any]] = [
             },
             ANSWER_HEADERS,
         ),
-        _304=_NOT_MODIFIED,
+        _304=NOT_MODIFIED,
     ),
     openapi_extra={"parameters": _PARAMETERS},
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request, Response
 
@@ -16,8 +17,11 @@ from peakline.service.http.documents import SessionDocument
 from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import UploadQuery
 from peakline.service.http.problems import TooLargeError, UnsupportedError
-from peakline.service.http.session_routes import NOTES, location_of, session_document
+from peakline.service.http.session_routes import NOTES, document_of, location_of, session_document
 from peakline.service.uploading import ExpandsError
+
+if TYPE_CHECKING:
+    from peakline.repository import HostFile
 
 __all__ = ["router"]
 
@@ -64,17 +68,17 @@ async def upload(request: Request, query: UploadQuery) -> Response:
     host = query.host or _host_of(query.file_name)
     note_request(request, session=query.session_id, host=host)
 
-    def store(pieces: Iterator[bytes]) -> tuple[str, str]:
-        kept = context.analysis.upload(query.root, query.session_id, host, pieces)
-        return _session_of(kept.path), kept.host
+    def store(pieces: Iterator[bytes]) -> HostFile:
+        return context.analysis.upload(query.root, query.session_id, host, pieces)
 
     try:
-        session_id, host = await context.work.upload(request, store)
+        kept = await context.work.upload(request, store)
     except UnknownFormatError as error:
         raise UnsupportedError(str(error)) from error
     except ExpandsError as error:
         raise TooLargeError(str(error)) from error
-    note_request(request, session=session_id, host=host)
+    session_id = _session_of(kept.path)
+    note_request(request, session=session_id, host=kept.host)
 
     def work() -> Response:
         headers = {"Location": location_of(query.root, session_id)}
@@ -82,7 +86,7 @@ async def upload(request: Request, query: UploadQuery) -> Response:
             document = session_document(context, query.root, session_id)
         except PeaklineError as error:
             # The session is there, whatever hinders a look at it now.
-            document = {"session_id": session_id, "hosts": [host], "tools": []}
+            document = document_of(session_id, [kept], [])
             headers |= notes_header([context.analysis.told(error)])
         return json_response(request, document, 201, headers)
 

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio.from_thread
 import anyio.to_thread
@@ -19,9 +19,11 @@ import anyio.to_thread
 from peakline.deadline import Deadline, check_deadline, within
 from peakline.errors import CancelledError, DeadlineError
 from peakline.service.http.problems import TooLargeError
+from peakline.service.http.streams import Lines, Tell
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+    from starlette.types import Receive
 
     from peakline.service.settings import Settings
 
@@ -63,6 +65,20 @@ class Work:
         deadline = Deadline(self._capture_s + self._timeout_s)
         return await self._run(request, work, deadline, self._captures)
 
+    def told_capture(
+        self,
+        work: Callable[[Tell], object],
+        failed: Callable[[BaseException], dict[str, Any]],
+    ) -> Lines:
+        """As `capture`, with an answer that is sent line by line, as ``work`` tells it."""
+        return Lines(
+            work,
+            failed=failed,
+            deadline=Deadline(self._capture_s + self._timeout_s),
+            limiter=self._captures,
+            watch=_cancel_on_disconnect,
+        )
+
     async def upload(self, request: Request, store: Callable[[Iterator[bytes]], _T]) -> _T:
         """What ``store`` makes of the request's body, which it gets in pieces as they arrive.
 
@@ -91,7 +107,7 @@ class Work:
                 check_deadline()
                 return work()
 
-        watcher = asyncio.create_task(_cancel_on_disconnect(request, deadline))
+        watcher = asyncio.create_task(_cancel_on_disconnect(request.receive, deadline))
         try:
             return await anyio.to_thread.run_sync(
                 under_deadline, limiter=limiter, abandon_on_cancel=True
@@ -138,10 +154,10 @@ def _too_large(limit: int) -> TooLargeError:
     return TooLargeError(f"an upload may have at most {limit} bytes here")
 
 
-async def _cancel_on_disconnect(request: Request, deadline: Deadline) -> None:
+async def _cancel_on_disconnect(receive: Receive, deadline: Deadline) -> None:
     """Wait until the client goes away; what is left of a body is thrown away meanwhile."""
     while True:
-        message = await request.receive()
+        message = await receive()
         if message["type"] == "http.disconnect":
             deadline.cancel()
             return

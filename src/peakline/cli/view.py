@@ -1,0 +1,127 @@
+"""``peakline view``: the page, over one file, session or log directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from peakline.cli.options import PathArgument
+from peakline.cli.serving import leave, say, serve_until_told
+from peakline.text import parse_size
+
+if TYPE_CHECKING:
+    from peakline.cli.view_place import Place
+    from peakline.service.run import Server
+
+__all__ = ["view"]
+
+_GRACE_S = 1.0
+
+
+def view(
+    context: typer.Context,
+    path: PathArgument,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="ID",
+            help="The session of a log directory to open at. Default: the only one, or the list.",
+        ),
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", metavar="HOST", help="The host to open at, of several."),
+    ] = None,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", metavar="PORT", min=0, max=65535, help="The page's port; 0: any free one."
+        ),
+    ] = 0,
+    max_unpacked: Annotated[
+        int | None,
+        typer.Option(
+            "--max-unpacked",
+            metavar="SIZE",
+            parser=parse_size,
+            show_default=False,
+            help="What a gzip file may expand to. Default: 4 GiB, at most half of the memory.",
+        ),
+    ] = None,
+    *,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Say where the page is, and open nothing.")
+    ] = False,
+) -> None:
+    """Look at a profile in a browser: serve it on this machine alone, until Ctrl-C."""
+    from peakline.cli.view_place import find_place
+    from peakline.service.access_log import OFF
+    from peakline.service.settings import Settings, default_unpacked_bytes
+
+    with TemporaryDirectory(prefix="peakline-view-", ignore_cleanup_errors=True) as folder:
+        place = find_place(path, session, host, folder)
+        settings = Settings(
+            roots=(place.logdir,),
+            linked=place.linked,
+            grpc_port=None,
+            http_port=port,
+            max_unpacked_bytes=default_unpacked_bytes() if max_unpacked is None else max_unpacked,
+            grace_s=_GRACE_S,
+            read_only=True,
+            access_log=OFF,
+            debug=bool(context.obj),
+        )
+
+        def announce(server: Server) -> Iterator[str]:
+            url = f"{server.url}/{_address(server, place)}"
+            yield f"showing {path} at {url}; Ctrl-C ends it"
+            if not no_browser:
+                _open_browser(url)
+
+        ended = serve_until_told(settings, announce, lives_on=False)
+    leave(ended=ended)
+
+
+def _address(server: Server, place: Place) -> str:
+    """The fragment to open at: the view that has most to show."""
+    from peakline.web import session_address
+
+    if place.session is None:
+        return ""
+    tools = server.engine.tools(server.access.run("", place.session, nested=True))
+    if not tools and place.source is not None:
+        import peakline
+
+        peakline.open(place.source).close()  # says what is wrong with it, if it is
+    if "timeline" in tools:
+        shown = "timeline"
+    else:
+        shown = "memory" if "memory_profile" in tools else "summary"
+    return session_address(place.session, shown, host=place.host or "")
+
+
+def _open_browser(url: str) -> None:
+    """Open the reader's browser beside this process.
+
+    One in the terminal, such as lynx, has no use for the page and would take the keyboard: only
+    one that the environment names as the reader's choice is used.
+    """
+    import threading
+    import webbrowser
+
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        browser = None
+    if browser is None or (
+        type(browser) is webbrowser.GenericBrowser and "BROWSER" not in os.environ
+    ):
+        say("no browser is found here; open that address in one")
+        return
+    # Some come back when they are closed.
+    threading.Thread(target=browser.open, args=(url,), name="browser", daemon=True).start()

@@ -1,0 +1,117 @@
+"""Answers that are told while the work goes on: one JSON document a line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+from starlette.responses import Response
+
+from peakline.deadline import Deadline, check_deadline, within
+from peakline.errors import PeaklineError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+__all__ = ["LINES_TYPE", "Lines", "Tell", "wants_lines"]
+
+LINES_TYPE = "application/x-ndjson"
+_NOT_WANTED = re.compile(r"q=0(\.0*)?")
+
+Tell = Callable[[dict[str, Any]], None]
+"""Sends a document as the next line; called from the thread that works."""
+
+
+def wants_lines(request: Request) -> bool:
+    """Whether the request's ``Accept`` names lines of JSON, and not with weight 0."""
+    for item in ",".join(request.headers.getlist("accept")).lower().split(","):
+        name, *parameters = (part.replace(" ", "") for part in item.split(";"))
+        if name == LINES_TYPE:
+            return not any(map(_NOT_WANTED.fullmatch, parameters))
+    return False
+
+
+class Lines(Response):
+    """Sends what ``work``, in a thread under ``deadline``, tells: each document when it is told.
+
+    The answer begins with the first line. An error before it is raised, and so becomes a problem
+    document; one after it is the last line, what ``failed`` makes of it. ``watch`` waits until the
+    client goes away and cancels the deadline, so that the work ends.
+    """
+
+    media_type = LINES_TYPE
+
+    def __init__(
+        self,
+        work: Callable[[Tell], object],
+        *,
+        failed: Callable[[BaseException], dict[str, Any]],
+        deadline: Deadline,
+        limiter: anyio.CapacityLimiter,
+        watch: Callable[[Receive, Deadline], Awaitable[None]],
+    ) -> None:
+        super().__init__()
+        del self.headers["content-length"]
+        self._work, self._failed = work, failed
+        self._deadline, self._limiter, self._watch = deadline, limiter, watch
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        """Do the work and send what it tells."""
+        loop = asyncio.get_running_loop()
+        lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+        def tell(document: dict[str, Any]) -> None:
+            line = json.dumps(document, allow_nan=False).encode() + b"\n"
+            loop.call_soon_threadsafe(lines.put_nowait, line)
+
+        def under_deadline() -> None:
+            with within(self._deadline):
+                check_deadline()
+                self._work(tell)
+
+        run = asyncio.create_task(
+            anyio.to_thread.run_sync(under_deadline, limiter=self._limiter, abandon_on_cancel=True)
+        )
+        run.add_done_callback(lambda _: lines.put_nowait(None))
+        watcher = asyncio.ensure_future(self._watch(receive, self._deadline))
+        try:
+            await self._send(lines, run, send)
+        finally:
+            self._deadline.cancel()
+            for task in (run, watcher):
+                task.cancel()
+            await asyncio.gather(run, watcher, return_exceptions=True)
+
+    async def _send(
+        self, lines: asyncio.Queue[bytes | None], run: asyncio.Task[None], send: Send
+    ) -> None:
+        has_begun = False
+
+        async def put(line: bytes) -> None:
+            nonlocal has_begun
+            if not has_begun:
+                has_begun = True
+                await send(
+                    {
+                        "type": "http.response.start",
+                        "status": self.status_code,
+                        "headers": self.raw_headers,
+                    }
+                )
+            await send({"type": "http.response.body", "body": line, "more_body": True})
+
+        while (line := await lines.get()) is not None:
+            await put(line)
+        error = run.exception()
+        if error is not None:
+            if not has_begun:
+                raise error
+            await put(json.dumps(self._failed(error)).encode() + b"\n")
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        if error is not None and not isinstance(error, PeaklineError):
+            raise error  # our own fault: the log has to hold it

@@ -1,0 +1,15 @@
+"""The page: plain ES modules under ``static/``, and what a server needs to hand them out."""
+
+from __future__ import annotations
+
+from peakline.web.address import session_address
+from peakline.web.files import PLOTLY_SCRIPT, PageFile, page_files
+from peakline.web.policy import content_policy
+
+__all__ = [
+    "PLOTLY_SCRIPT",
+    "PageFile",
+    "content_policy",
+    "page_files",
+    "session_address",
+]

@@ -1,0 +1,225 @@
+"""``peakline view``: one file, session or log directory as a page, until Ctrl-C."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from tests.waiting import HANG_S
+from typer.main import get_command
+
+from peakline.cli.main import app
+
+CODE = "import sys; from peakline.cli.main import main; sys.exit(main())"
+LEAK = "programs/leak_list.xplane.pb.gz"
+MULTIHOST = "sessions/tf2_multihost/plugins/profile/2026_11_20_17_33_46"
+
+
+@dataclass
+class Viewing:
+    """A running ``peakline view``; ``url`` is what it said."""
+
+    process: subprocess.Popen
+    url: str
+    temporary: Path
+
+    def api(self, path: str) -> bytes:
+        answer = httpx.get(f"{self.base}/api/{path}", timeout=HANG_S)
+        assert answer.status_code == 200, answer.text
+        return answer.content
+
+    @property
+    def base(self) -> str:
+        return self.url.partition("/#")[0].rstrip("/")
+
+    @property
+    def fragment(self) -> str:
+        return urlsplit(self.url).fragment
+
+
+@pytest.fixture
+def data(root):
+    return root / "tests" / "data"
+
+
+@pytest.fixture
+def viewing(tmp_path):
+    """Run it in a block: ``viewing(path, "--host", "h")``; at the end it is sent Ctrl-C."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+
+    @contextmanager
+    def run(*words, stdin=None, browser="", number=signal.SIGINT) -> Iterator[Viewing]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", CODE, "view", *map(str, words)],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(temporary), "BROWSER": browser},
+        )
+        try:
+            line = process.stderr.readline()
+            found = re.search(r" at (http://127\.0\.0\.1:\d+/\S*); Ctrl-C ends it$", line)
+            assert found, line + process.stderr.read()
+            yield Viewing(process, found[1], temporary)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=HANG_S)
+            assert (process.returncode, out) == (0, "")
+            assert err == "peakline: ending; running requests have 1 s\n"
+        finally:
+            process.kill()
+            process.communicate()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("file", "session", "view"),
+    [
+        (LEAK, "leak_list", "timeline"),
+        ("sessions/jax_cpu/plugins/profile/2026_11_20_17_20_28/vm.xplane.pb.gz", "vm", "timeline"),
+        ("memory_log/tf1_control_flow.log.gz", "tf1_control_flow.log.gz", "memory"),
+        ("pprof/device_memory.pprof.pb.gz", "device_memory.pprof.pb.gz", "memory"),
+        ("chrome_trace/noleak.pt.trace.json.gz", "noleak.pt.trace.json.gz", "timeline"),
+        ("graph_def/frozen.pb", "frozen.pb", "summary"),
+    ],
+)
+def test_a_file_is_a_session_of_its_own_name(viewing, data, file, session, view):
+    with viewing(data / file, "--no-browser") as found:
+        assert found.fragment == f"/session/{session}/{view}"
+        (listed,) = json.loads(found.api("sessions"))
+        assert (listed["session_id"], listed["hosts"]) == (session, [session])
+        (folder,) = found.temporary.iterdir()
+    assert not folder.exists()
+
+
+def test_the_service_answers_as_the_command_line(viewing, data, peakline):
+    with viewing(data / LEAK, "--no-browser") as found:
+        told = found.api("sessions/leak_list/tools/memory_findings")
+    assert told.decode() == peakline("tool", "memory_findings", data / LEAK).out
+
+
+def test_a_session_directory_shows_its_hosts_and_nothing_beside_it(viewing, data, tmp_path):
+    place = tmp_path / "plugins" / "profile"
+    shutil.copytree(data / MULTIHOST, place / "mine")
+    shutil.copytree(data / MULTIHOST, place / "other")
+    with viewing(place / "mine", "--host", "localhost:56665", "--no-browser") as found:
+        assert found.fragment == "/session/mine/timeline?host=localhost_56665"
+        (listed,) = json.loads(found.api("sessions"))
+        assert listed["hosts"] == ["localhost_47507", "localhost_56665"]
+
+
+def test_a_log_directory_opens_at_its_list(viewing, data, tmp_path):
+    place = tmp_path / "plugins" / "profile"
+    shutil.copytree(data / MULTIHOST, place / "one")
+    shutil.copytree(data / MULTIHOST, place / "two")
+    with viewing(tmp_path, "--no-browser") as found:
+        assert found.url.endswith("/")
+        assert not list(found.temporary.glob("*/plugins"))
+    with viewing(tmp_path, "--session", "one", "--no-browser") as found:
+        assert found.fragment == "/session/one/timeline"
+
+
+def test_a_log_directory_of_one_session_opens_at_it(viewing, data):
+    with viewing(data / "sessions" / "tf2_cnn", "--no-browser") as found:
+        assert found.fragment == "/session/2026_11_20_16_57_05/timeline"
+
+
+def test_standard_input_is_kept_while_it_is_shown(viewing, data):
+    with (
+        (data / LEAK).open("rb") as content,
+        viewing("-", "--no-browser", stdin=content) as found,
+    ):
+        assert found.fragment == "/session/stdin/timeline"
+        assert json.loads(found.api("sessions/stdin/tools/summary"))
+
+
+def test_a_url_is_fetched(viewing, data):
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), lambda *words: Handler(*words, directory=str(data))
+    ) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/{LEAK}"
+            with viewing(url, "--no-browser") as found:
+                assert found.fragment == "/session/leak_list/timeline"
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_closed_terminal_ends_it(viewing, data, number):
+    with viewing(data / LEAK, "--no-browser", number=number) as found:
+        pass
+    assert list(found.temporary.iterdir()) == []
+
+
+def test_nothing_can_be_changed(viewing, data):
+    with viewing(data / LEAK, "--no-browser") as found:
+        answer = httpx.post(
+            f"{found.base}/api/uploads?session_id=x",
+            content=b"content",
+            headers={"Content-Type": "application/octet-stream"},
+        )
+        assert (answer.status_code, answer.json()["code"]) == (403, "PERMISSION_DENIED")
+        assert httpx.get(f"{found.base}/api/sessions/x").status_code == 404
+
+
+def test_the_browser_is_opened_at_the_page(viewing, data, tmp_path):
+    told = tmp_path / "told"
+    browser = tmp_path / "browser"
+    os.mkfifo(told)
+    browser.write_text(f'#!/bin/sh\nprintf "%s" "$1" > "{told}"\n')
+    browser.chmod(0o755)
+    with viewing(data / LEAK, browser=str(browser)) as found:
+        assert told.read_text() == found.url
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reason"),
+    [
+        (["nosuch"], 3, "no such file or directory"),
+        (["README.md"], 3, "README.md: nothing that Peakline reads"),
+        (["docs"], 3, "no sessions here"),
+        (["tests/data/sessions/tf2_cnn", "--session", "x"], 3, "no session 'x'"),
+        (["tests/data/sessions/tf2_cnn", "--host", "x"], 3, "no host 'x'"),
+        (["README.md", "--session", "x"], 2, "--session needs a log directory"),
+        (["README.md", "--port", "70000"], 2, "'--port'"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_line(peakline, monkeypatch, root, words, code, reason):
+    monkeypatch.chdir(root)
+    run = peakline("view", *words, "--no-browser")
+    assert (run.code, run.out) == (code, "")
+    assert reason in run.err
+    assert run.err.count("\n") == 1
+
+
+def test_every_option_is_on_the_page(root):
+    page = (root / "docs" / "view.md").read_text(encoding="utf-8")
+    found = re.findall(r"^\| `(--[a-z-]+)[^`]*` \|([^|]*)\|", page, re.MULTILINE)
+    options = {
+        option.opts[0]: "" if option.is_flag or option.default is None else f"`{option.default}`"
+        for option in get_command(app).commands["view"].params
+        if option.param_type_name == "option"
+    }
+    assert {name: default.strip() for name, default in found} == options

@@ -1,0 +1,151 @@
+"""The routes of the page: which files there are, with which headers, and who gets them."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from tests.service.http_client import problem, serving
+
+from peakline.web import PLOTLY_SCRIPT, page_files
+
+WORD = "s3cret-t0ken"
+PLAIN = {"Accept-Encoding": "identity"}
+SCRIPT = "/assets/js/main.js"
+
+
+@pytest.fixture(scope="module")
+def face(tmp_path_factory):
+    place = tmp_path_factory.mktemp("page")
+    (place / "logs").mkdir()
+    with serving(place, place / "logs", token=WORD) as running:
+        yield running
+
+
+def ask(face, path, **headers):
+    """Without a token: the page is open to everybody."""
+    return face.client.get(path, headers=PLAIN | headers)
+
+
+@pytest.mark.parametrize("path", page_files())
+def test_every_file_is_answered_as_it_is(face, path):
+    file = page_files()[path]
+    answer = ask(face, path)
+    assert answer.status_code == 200
+    assert answer.content == (b"" if file.place is None else file.place.read_bytes())
+    assert answer.headers["content-type"] == file.media_type
+    assert "content-encoding" not in answer.headers
+
+
+def test_the_headers_that_guard_the_page(face):
+    headers = ask(face, "/").headers
+    wanted = {
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "x-frame-options": "DENY",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "cache-control": "no-cache",
+        "vary": "Accept-Encoding",
+    }
+    assert {name: headers[name] for name in wanted} == wanted
+
+
+def test_the_policy_is_exact(face):
+    told = ask(face, "/").headers["content-security-policy"]
+    rules = {rule.split()[0]: rule.split()[1:] for rule in told.split("; ")}
+    own, map_library = rules.pop("style-src")
+    assert own == "'self'"
+    assert map_library.startswith("'sha256-")
+    assert rules == {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src-attr": [
+            "'unsafe-hashes'",
+            "'sha256-wkY2X5hecQzbhnFCqvTpwrUJ1f4X8LH5WFjYUzv1wmU='",  # of font-weight:bold
+        ],
+        "img-src": ["'self'", "data:", "blob:"],
+        "connect-src": ["'self'"],
+        "font-src": ["'self'"],
+        "form-action": ["'none'"],
+        "frame-ancestors": ["'none'"],
+        "base-uri": ["'none'"],
+        "require-trusted-types-for": ["'script'"],
+        "trusted-types": ["peakline"],
+    }
+
+
+def test_a_file_is_packed_for_those_who_take_gzip(face):
+    plain = ask(face, PLOTLY_SCRIPT)
+    with face.client.stream("GET", PLOTLY_SCRIPT, headers={"Accept-Encoding": "gzip"}) as answer:
+        packed = b"".join(answer.iter_raw())
+    assert answer.headers["content-encoding"] == "gzip"
+    assert len(packed) < 0.4 * len(plain.content)
+    assert gzip.decompress(packed) == plain.content
+    assert answer.headers["etag"] == plain.headers["etag"]
+
+
+def test_what_gzip_makes_larger_is_sent_as_it_is(face):
+    answer = ask(face, "/assets/plotly.css", **{"Accept-Encoding": "gzip"})
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert "content-encoding" not in answer.headers
+
+
+def test_who_has_a_file_is_told_so(face):
+    tag = ask(face, SCRIPT).headers["etag"]
+    again = ask(face, SCRIPT, **{"If-None-Match": tag})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    other = ask(face, SCRIPT, **{"If-None-Match": ask(face, "/").headers["etag"]})
+    assert other.status_code == 200
+
+
+def test_head_says_the_same_without_the_file(face):
+    told = face.client.head(SCRIPT, headers=PLAIN)
+    asked = ask(face, SCRIPT)
+    same = ("content-length", "etag", "content-type", "content-security-policy")
+    assert told.content == b""
+    assert {name: told.headers[name] for name in same} == {
+        name: asked.headers[name] for name in same
+    }
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/assets/",
+        "/assets/nosuch.js",
+        "/assets/index.html",
+        "/assets/js",
+        "/assets/js/",
+        "/assets//js/main.js",
+        "/assets/./js/main.js",
+        "/assets/js/../js/main.js",
+        "/assets/%2e%2e/__init__.py",
+        "/assets/..%2f__init__.py",
+        "/assets/../files.py",
+        "/assets/..\\files.py",
+        "/assets/js/main.js%00",
+        "/assets//etc/passwd",
+    ],
+)
+def test_no_request_names_a_path(face, path):
+    request = (
+        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"  # as it is written
+    ).encode()
+    status, answer = face.raw(request)
+    assert status == (400 if path.endswith("%00") else 404)
+    assert b"application/problem+json" in answer
+
+
+def test_nobody_else_is_let_in_without_a_token(face):
+    for path in ("/api/sessions", "/assets", "/assetsx", "/index.html", "/openapi.json"):
+        problem(ask(face, path), 401, "UNAUTHENTICATED")
+
+
+def test_the_page_is_there_under_its_own_names_only(face):
+    problem(ask(face, "/", Host="evil.example"), 421, "INVALID_ARGUMENT")
+
+
+def test_the_page_takes_nothing(face):
+    answer = face.client.post("/", content=b"")
+    assert problem(answer, 405, "UNIMPLEMENTED") == "POST is not for this path; allowed: GET, HEAD"
