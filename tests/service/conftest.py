@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.service.grpc_client import Client
+from tests.waiting import HANG_S
 
 from peakline.engine import Engine
 from peakline.service.access import Access
@@ -20,6 +21,7 @@ from peakline.service.access_log import AccessLog
 from peakline.service.core import Analysis
 from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
+from peakline.service.warm_up import WarmUp
 
 if TYPE_CHECKING:
     from tests.service.http_client import Face
@@ -47,6 +49,18 @@ class Parts:
 
     def log_lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log_path.read_text().splitlines()]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def everything_imported() -> None:
+    """What a server imports while it warms up is imported before a test starts one in this process.
+
+    pytest parses what is imported, to explain assertions, and Python 3.11 cannot parse in two
+    threads at a time (its parser counts the depth of both together).
+    """
+    warm_up = WarmUp(lambda: None)
+    warm_up.start()
+    assert warm_up.wait(HANG_S)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,192 @@
+/** The HTTP service: every number of the page comes from here. */
+
+const TOKEN = "peakline.token";
+
+/**
+ * @typedef {object} Asked
+ * @property {Record<string, string | number | boolean | null | undefined>} [query] null: left out
+ * @property {AbortSignal} [signal]
+ * @property {string} [method]
+ * @property {unknown} [body] sent as JSON, a Blob as it is
+ * @property {Record<string, string>} [headers]
+ */
+/** @typedef {{kind: string, count: number, detail: string}} Warning */
+/**
+ * @template T
+ * @typedef {object} Answer
+ * @property {T} data
+ * @property {(Warning | string)[]} warnings what was lost or guessed while reading
+ * @property {string[]} notes what was left out or ignored
+ */
+
+/** An error that the service told, or that kept it from answering (status 0). */
+export class ProblemError extends Error {
+  /**
+   * @param {number} status
+   * @param {string} code
+   * @param {string} detail
+   */
+  constructor(status, code, detail) {
+    super(detail);
+    this.name = "ProblemError";
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** Who asks for the token when the server wants one; set by the shell. */
+export const access = {
+  /** @type {() => Promise<string | null>} */
+  ask: async () => null,
+};
+
+/**
+ * The answer as JSON.
+ * @param {string} path under `/api/`
+ * @param {Asked} [asked]
+ * @returns {Promise<Answer<any>>}
+ */
+export async function json(path, asked = {}) {
+  const response = await request(path, asked);
+  return { data: await response.json(), ...told(response) };
+}
+
+/**
+ * The answer as bytes.
+ * @param {string} path
+ * @param {Asked} [asked]
+ * @returns {Promise<Answer<ArrayBuffer>>}
+ */
+export async function binary(path, asked = {}) {
+  const response = await request(path, asked);
+  return { data: await response.arrayBuffer(), ...told(response) };
+}
+
+/**
+ * The lines of a streamed answer, each parsed.
+ * @param {string} path
+ * @param {Asked} asked
+ * @returns {AsyncGenerator<any>}
+ */
+export async function* lines(path, asked) {
+  const headers = { Accept: "application/x-ndjson", ...asked.headers };
+  const response = await request(path, { ...asked, headers });
+  if (!response.body) return;
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    const parts = (rest + (value ?? "")).split("\n");
+    rest = parts.pop() ?? "";
+    for (const part of parts) if (part) yield JSON.parse(part);
+    if (done) break;
+  }
+  if (rest) yield JSON.parse(rest);
+}
+
+/**
+ * The path of a session's resource.
+ * @param {string} session
+ * @param {...string} parts
+ */
+export function sessionPath(session, ...parts) {
+  return ["sessions", session, ...parts].map(encodeURIComponent).join("/");
+}
+
+/**
+ * A question to the service; asks for the token once where it is wanted. Raises ProblemError, or
+ * the AbortError of `signal`.
+ * @param {string} path
+ * @param {Asked} asked
+ * @returns {Promise<Response>} of a status that is no error
+ */
+export async function request(path, asked) {
+  const shown = token();
+  const response = await send(path, asked, shown);
+  if (response.ok) return response;
+  if (response.status === 401) {
+    // Another question may have been answered meanwhile.
+    const given = token() !== shown ? token() : await access.ask();
+    if (given) {
+      sessionStorage.setItem(TOKEN, given);
+      const again = await send(path, asked, given);
+      if (again.ok) return again;
+      if (again.status === 401) sessionStorage.removeItem(TOKEN);
+      throw await problemOf(again);
+    }
+  }
+  throw await problemOf(response);
+}
+
+/**
+ * @param {string} path
+ * @param {Asked} asked
+ * @param {string | null} shown
+ */
+async function send(path, { query = {}, signal, method = "GET", body, headers = {} }, shown) {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== null && value !== undefined && value !== "") search.set(name, String(value));
+  }
+  const text = search.toString();
+  /** @type {Record<string, string>} */
+  const sent = { ...headers };
+  if (shown) sent["Authorization"] = `Bearer ${shown}`;
+  /** @type {BodyInit | undefined} */
+  let content;
+  if (body instanceof Blob) {
+    content = body;
+    sent["Content-Type"] ??= "application/octet-stream";
+  } else if (body !== undefined) {
+    content = JSON.stringify(body);
+    sent["Content-Type"] = "application/json";
+  }
+  try {
+    return await fetch(`api/${path}${text ? `?${text}` : ""}`, {
+      method, signal: signal ?? null, headers: sent, body: content ?? null, cache: "no-cache",
+    });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ProblemError(0, "UNAVAILABLE", "the server does not answer; is it still running?");
+  }
+}
+
+/**
+ * The error that an answer tells.
+ * @param {Response} response
+ */
+export async function problemOf(response) {
+  try {
+    const { code, detail, title } = await response.json();
+    return new ProblemError(response.status, code ?? "", detail ?? title ?? response.statusText);
+  } catch {
+    return new ProblemError(response.status, "", `the server answered ${response.status}`);
+  }
+}
+
+/**
+ * What the service says beside an answer.
+ * @param {Response} response
+ * @returns {{warnings: (Warning | string)[], notes: string[]}}
+ */
+export function told(response) {
+  return {
+    warnings: list(response.headers.get("Peakline-Warnings")),
+    notes: list(response.headers.get("Peakline-Notes")),
+  };
+}
+
+/** @param {string | null} header */
+function list(header) {
+  return header ? JSON.parse(header) : [];
+}
+
+/** The token that the reader gave; null where none was wanted yet. */
+export function token() {
+  return sessionStorage.getItem(TOKEN);
+}
+
+/** @param {unknown} error */
+export function isAbort(error) {
+  return error instanceof DOMException && error.name === "AbortError";
+}

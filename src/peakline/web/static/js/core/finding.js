@@ -1,0 +1,138 @@
+/** A finding: how severe, what, what to do, and the numbers behind it. */
+
+import { h } from "./dom.js";
+import { columnsOf, titleOf, valueText } from "./kinds.js";
+import { DataTable } from "./table.js";
+
+/**
+ * @typedef {object} Finding of `memory_findings`, `time_findings` or `summary`
+ * @property {string} kind
+ * @property {"info" | "warning" | "error"} severity
+ * @property {string} title
+ * @property {string} suggestion
+ * @property {Record<string, any>} evidence
+ * @property {number} [gain_share]
+ */
+/** @typedef {{text: string, href: string}} EvidenceLink */
+/** @typedef {(view: string, params?: Record<string, string | number>) => string} Link */
+
+/**
+ * @param {Finding} finding
+ * @param {EvidenceLink[]} links to the evidence
+ * @returns {HTMLElement}
+ */
+export function findingPart(finding, links) {
+  const { severity, title, suggestion, evidence } = finding;
+  const numbers = h("details", {}, h("summary", {}, "The numbers behind it"));
+  numbers.addEventListener("toggle", () => {
+    if (numbers.open && numbers.childElementCount === 1) numbers.append(...evidenceParts(evidence));
+  });
+  return h("article", { class: `finding ${severity}` },
+    h("h3", {}, h("span", { class: `badge ${severity}` }, severity), " ", title),
+    h("p", {}, suggestion),
+    links.length > 0 && h("p", { class: "row-of" },
+      ...links.map(({ text, href }) => h("a", { href }, text))),
+    Object.keys(evidence).length > 0 && numbers);
+}
+
+/**
+ * The evidence as facts and tables.
+ * @param {Record<string, any>} evidence
+ * @returns {HTMLElement[]}
+ */
+export function evidenceParts(evidence) {
+  const facts = [], tables = [];
+  for (const [name, value] of Object.entries(evidence)) {
+    if (value === null || value === "") continue;
+    if (Array.isArray(value) && typeof value[0] === "object") {
+      const table = new DataTable({ label: name === "rows" ? "Rows of evidence" : titleOf(name),
+        columns: columnsOf(value, Object.keys(value[0])), height: "18rem" });
+      table.setRows(value);
+      tables.push(table.element);
+    } else if (!Array.isArray(value) || value.length) {
+      facts.push(h("div", {}, h("dt", {}, titleOf(name)), h("dd", {}, valueText(name, value))));
+    }
+  }
+  return [h("dl", { class: "facts small" }, ...facts), ...tables];
+}
+
+/**
+ * Where in the page a finding's evidence can be seen.
+ * @param {Finding} finding
+ * @param {Link} link of the session that is shown
+ * @returns {EvidenceLink[]}
+ */
+export function evidenceLinks(finding, link) {
+  const { kind, evidence } = finding;
+  return "allocator" in evidence ? memoryLinks(kind, evidence, link)
+    : timeLinks(kind, evidence, link);
+}
+
+/**
+ * @param {string} kind
+ * @param {Record<string, any>} evidence
+ * @param {Link} link
+ * @returns {EvidenceLink[]}
+ */
+function memoryLinks(kind, evidence, link) {
+  /** @type {Record<string, string | number>} */
+  const params = {};
+  if (evidence["allocator"]) params["allocator"] = evidence["allocator"];
+  const at = evidence["time_ps"];
+  if (typeof at === "number") params["at"] = at;
+  /** @type {EvidenceLink[]} */
+  const links = [{ text: typeof at === "number" ? "That moment in Memory" : "Show in Memory",
+    href: link("memory", params) }];
+  const op = evidence["op"];
+  if (op) {
+    links.push({ text: `Buffers of ${cut(op)}`, href: link("memory", { ...params, q: op }) });
+  }
+  return kind === "out_of_memory" ? links.slice(0, 1) : links;
+}
+
+/**
+ * @param {string} kind
+ * @param {Record<string, any>} evidence
+ * @param {Link} link
+ * @returns {EvidenceLink[]}
+ */
+function timeLinks(kind, evidence, link) {
+  /** @type {EvidenceLink[]} */
+  const links = [];
+  const first = evidence["rows"]?.[0] ?? {};
+  if (kind === "input_bound") {
+    links.push({ text: "Stages of the input pipeline", href: link("steps", { part: "input" }) });
+  }
+  if (typeof first["idle_from_ps"] === "number") {
+    const from = first["idle_from_ps"], long = first["idle_before_ps"];
+    const air = Math.round(long / 4);
+    links.push({ text: "The longest gap in the timeline",
+      href: link("timeline", { from: from - air, to: from + long + air }) });
+  }
+  if (typeof first["step"] === "string") {
+    /** @type {Record<string, string>} */
+    const params = { name: first["step"] };
+    if (first["device"]) params["device"] = first["device"];
+    links.push({ text: `Step ${cut(first["step"])} among the others`, href: link("steps", params) },
+      { text: "In the timeline", href: link("timeline", { step: first["step"] }) });
+  } else if (evidence["steps"] && kind !== "input_bound") {
+    links.push({ text: "Steps", href: link("steps") });
+  }
+  const program = evidence["programs"]?.[0], longest = evidence["longest"] || program;
+  if (longest) {
+    links.push({ text: `${cut(longest)} in the timeline`, href: link("timeline", { q: longest }) });
+  }
+  if (typeof first["op"] === "string") {
+    links.push({ text: `${cut(first["op"])} among the ops`,
+      href: link("steps", { part: "ops", q: first["op"] }) });
+  }
+  if (!links.length) links.push({ text: "Timeline", href: link("timeline") });
+  return links;
+}
+
+const CUT = 40;
+
+/** @param {string} name */
+function cut(name) {
+  return name.length > CUT ? `${name.slice(0, CUT - 1)}…` : name;
+}

@@ -1,0 +1,88 @@
+/** Numbers as people read them, in the same words as the command line. */
+
+const SIZES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+/** @type {readonly (readonly [number, string])[]} */
+const TIMES = [[1e12, "s"], [1e9, "ms"], [1e6, "µs"], [1e3, "ns"]];
+
+/**
+ * A number of bytes: `1.5 GiB`.
+ * @param {number | null | undefined} value
+ */
+export function bytes(value) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  let size = Math.abs(value), unit = 0;
+  while (unit < SIZES.length - 1 && size >= 1023.95) {
+    size /= 1024;
+    unit += 1;
+  }
+  const sign = value < 0 ? "−" : "";
+  return `${sign}${unit === 0 ? size : tenths(size)} ${SIZES[unit]}`;
+}
+
+/**
+ * Picoseconds: `12.35 ms`. `digits` are those that count.
+ * @param {number | null | undefined} value
+ */
+export function time(value, digits = 4) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  for (const [unit, name] of TIMES) {
+    if (Math.abs(value) >= unit) return `${significant(value / unit, digits)} ${name}`;
+  }
+  return `${significant(value, digits)} ps`;
+}
+
+/**
+ * A whole number with separators: `12,345`.
+ * @param {number | null | undefined} value
+ */
+export function count(value) {
+  return value === null || value === undefined ? "–" : value.toLocaleString("en-US");
+}
+
+/**
+ * A share of 1 as percent: `12.3%`.
+ * @param {number | null | undefined} value
+ */
+export function percent(value) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  return `${(100 * value).toFixed(Math.abs(value) >= 0.9995 ? 0 : 1)}%`;
+}
+
+/**
+ * A date of the service (ISO 8601) in the reader's own time zone.
+ * @param {string} iso
+ */
+export function date(iso) {
+  const found = new Date(iso);
+  if (Number.isNaN(found.getTime())) return "–";
+  const two = (/** @type {number} */ part) => String(part).padStart(2, "0");
+  return `${found.getFullYear()}-${two(found.getMonth() + 1)}-${two(found.getDate())} `
+    + `${two(found.getHours())}:${two(found.getMinutes())}`;
+}
+
+/**
+ * @param {string} one
+ * @param {number} number
+ */
+export function counted(number, one, many = `${one}s`) {
+  return `${count(number)} ${number === 1 ? one : many}`;
+}
+
+/**
+ * @param {number} value
+ * @param {number} digits
+ */
+function significant(value, digits) {
+  const before = Math.max(1, Math.floor(Math.log10(Math.abs(value) || 1)) + 1);
+  return String(Number(value.toFixed(Math.max(0, digits - before))));
+}
+
+/**
+ * With one decimal, the even one where both are as near, as the command line rounds: 1.25 is 1.2.
+ * @param {number} value
+ */
+function tenths(value) {
+  // Only an odd number of quarters lies in the middle exactly.
+  if (Math.abs(value * 4) % 2 !== 1) return value.toFixed(1);
+  return (Math.round(value * 5) / 5).toFixed(1);
+}

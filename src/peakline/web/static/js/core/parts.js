@@ -1,0 +1,77 @@
+/** The parts of a step's time: their names and looks, and a bar that shows shares of them. */
+
+import { h } from "./dom.js";
+import { percent, time } from "./format.js";
+
+/**
+ * `color` is one of the stylesheet's; parts that share one differ by `pattern`: what a color says
+ * is said by its hatching too, and by the numbers beside.
+ * @typedef {{name: string, text: string, color: string, pattern: "" | "/" | "x"}} Part
+ */
+
+/** @type {readonly Part[]} in the order in which they are stacked */
+export const PARTS = [
+  { name: "compute", text: "device compute", color: "series-3", pattern: "" },
+  { name: "communication", text: "communication", color: "series-4", pattern: "" },
+  { name: "device_to_device", text: "copies between devices", color: "series-2", pattern: "x" },
+  { name: "device_to_host", text: "copies to the host", color: "series-2", pattern: "/" },
+  { name: "host_to_device", text: "copies to the device", color: "series-2", pattern: "" },
+  { name: "input_wait", text: "waiting for input", color: "series-7", pattern: "" },
+  { name: "compile", text: "compilation", color: "series-5", pattern: "" },
+  { name: "launch", text: "launching work", color: "series-6", pattern: "" },
+  { name: "host_compute", text: "host compute", color: "series-1", pattern: "" },
+  { name: "idle", text: "device idle, nothing tells why", color: "series-8", pattern: "" },
+  { name: "unknown", text: "no event tells", color: "series-8", pattern: "/" },
+];
+
+const BY_NAME = new Map(PARTS.map((part) => [part.name, part]));
+
+/**
+ * A part by its name, also by that of its column.
+ * @param {string} name
+ * @returns {Part}
+ */
+export function partOf(name) {
+  const bare = name.replace(/_ps$/, "");
+  return BY_NAME.get(bare)
+    ?? { name: bare, text: bare.replace(/_/g, " "), color: "series-8", pattern: "x" };
+}
+
+/**
+ * A bar of parts with a legend below that has the numbers.
+ * @param {{part: string, ps: number}[]} parts those that are not zero
+ * @param {string} label what the whole is, such as "a mean step"
+ * @param {(name: string) => Part} [lookOf] for parts of something else than a step
+ * @returns {HTMLElement}
+ */
+export function partsBar(parts, label, lookOf = partOf) {
+  const whole = parts.reduce((sum, { ps }) => sum + ps, 0);
+  const ordered = parts.filter(({ ps }) => ps > 0)
+    .map(({ part, ps }) => ({ look: lookOf(part), ps, share: whole ? ps / whole : 0 }));
+  const told = ordered.map(({ look, share }) => `${look.text} ${percent(share)}`).join(", ");
+  const bar = h("div", { class: "parts-bar", role: "img", "aria-label": `${label}: ${told}` },
+    ...ordered.map(({ look, ps, share }) => h("div", {
+      class: `part ${patternClass(look.pattern)}`,
+      title: `${look.text}: ${time(ps)}, ${percent(share)}`,
+      style: { flexGrow: String(share), backgroundColor: `var(--${look.color})` },
+    }, share >= 0.08 && h("span", {}, percent(share)))));
+  const legend = h("ul", { class: "parts-legend" }, ...ordered.map(({ look, ps, share }) =>
+    h("li", {}, swatch(look), h("span", { class: "grow" }, look.text),
+      h("span", { class: "number" }, time(ps)),
+      h("span", { class: "number quiet" }, share < 0.0005 ? "<0.1%" : percent(share)))));
+  return h("div", { class: "stack" }, bar, legend);
+}
+
+/**
+ * The small square that names a part's color and hatching.
+ * @param {Part} part
+ */
+export function swatch(part) {
+  return h("span", { class: `swatch ${patternClass(part.pattern)}`, "aria-hidden": "true",
+    style: { backgroundColor: `var(--${part.color})` } });
+}
+
+/** @param {Part["pattern"]} pattern */
+function patternClass(pattern) {
+  return { "": "", "/": "hatched", x: "crossed" }[pattern];
+}

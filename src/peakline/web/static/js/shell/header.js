@@ -1,0 +1,98 @@
+/** The head of the page: where one is, the session's views, its host, light or dark. */
+
+import { formatAddress } from "../core/address.js";
+import { fill, h } from "../core/dom.js";
+import { switchTheme } from "../core/theme.js";
+import { openHelp } from "./help.js";
+
+const TITLES = {
+  summary: "Summary", memory: "Memory", timeline: "Timeline", steps: "Steps and ops", sql: "SQL",
+};
+const KEPT = ["host", "root"];
+/** Parameters that mean the same in two views. */
+const SHARED = { memory: ["from", "to", "at"], timeline: ["from", "to", "at"] };
+
+/** @typedef {import("../core/address.js").Address} Address */
+/** @typedef {import("./router.js").SessionDocument} SessionDocument */
+
+export class Header {
+  /** @type {Address} */
+  #address = { view: "", session: "", params: {} };
+  /** @type {SessionDocument | null} */
+  #document = null;
+
+  /** @param {HTMLElement} element */
+  constructor(element) {
+    this.where = h("div", { class: "where" });
+    this.views = h("nav", { "aria-label": "Views of the session" });
+    const theme = h("button", { type: "button", class: "plain", title: "Light or dark",
+      "aria-label": "Light or dark", onclick: switchTheme }, "◐");
+    const help = h("button", { type: "button", class: "plain", title: "Help (?)",
+      "aria-label": "Help", id: "help" }, "?");
+    help.addEventListener("click", () => openHelp(this.help()));
+    fill(element,
+      h("a", { class: "brand", href: "#/" }, h("img", { src: "assets/icon.svg", alt: "", width: 22,
+        height: 22 }), "Peakline"),
+      this.where, this.views, h("div", { class: "tools" }, theme, help));
+  }
+
+  /** What `?` says besides the general; the router sets it. */
+  help = () => /** @type {[string, string][]} */ ([]);
+
+  /** @param {Address} address */
+  setAddress(address) {
+    if (address.session !== this.#address.session) this.#document = null;
+    this.#address = address;
+    this.#draw();
+  }
+
+  /** @param {SessionDocument} document */
+  setSession(document) {
+    this.#document = document;
+    this.#draw();
+  }
+
+  #draw() {
+    const { view, session } = this.#address;
+    const root = this.#kept();
+    fill(this.where,
+      h("a", { href: formatAddress({ view: "sessions", session: "", params: root }),
+        "aria-current": view === "sessions" ? "page" : null }, "Sessions"),
+      view === "compare" && h("span", {}, " › Compare"),
+      session && h("span", { class: "session", title: session }, " › ", session),
+      session && this.#hosts());
+    this.views.hidden = !session;
+    fill(this.views, session ? Object.entries(TITLES).map(([name, title]) =>
+      h("a", { href: this.#link(name), "aria-current": view === name ? "page" : null }, title))
+      : []);
+  }
+
+  /** @param {string} view */
+  #link(view) {
+    const { session, params } = this.#address;
+    const both = /** @type {Record<string, string[]>} */ (SHARED);
+    const shared = both[this.#address.view]?.filter((name) => both[view]?.includes(name)) ?? [];
+    const kept = [...KEPT, ...shared];
+    return formatAddress({ view, session, params:
+      Object.fromEntries(Object.entries(params).filter(([name]) => kept.includes(name))) });
+  }
+
+  #hosts() {
+    const hosts = this.#document?.hosts ?? [];
+    if (hosts.length < 2) return null;
+    const { params } = this.#address;
+    const choice = h("select", { "aria-label": "Host" },
+      ...hosts.map((host) => h("option", { value: host, selected: host === params["host"] }, host)));
+    choice.addEventListener("change", () => {
+      const address = { ...this.#address, params: { ...this.#kept(), host: choice.value } };
+      location.hash = formatAddress(address);
+    });
+    return choice;
+  }
+
+  /** @returns {Record<string, string>} what every address of this server needs */
+  #kept() {
+    const root = this.#address.params["root"];
+    return root ? { root } : {};
+  }
+}

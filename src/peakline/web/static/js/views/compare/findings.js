@@ -1,0 +1,34 @@
+/** The findings that only one of two sessions has. */
+
+import { h } from "../../core/dom.js";
+import { counted } from "../../core/format.js";
+import { evidenceLinks, findingPart } from "../../core/finding.js";
+
+/** @typedef {import("../../core/finding.js").Finding} Finding */
+
+/**
+ * @param {any} data
+ * @param {import("./index.js").Links} links
+ * @returns {HTMLElement}
+ */
+export function findingsPart({ findings, time }, links) {
+  const news = [...findings.new, ...time?.findings.new ?? []];
+  const gone = [...findings.gone, ...time?.findings.gone ?? []];
+  return h("section", { class: "panel", "aria-label": "Findings" },
+    h("h2", {}, "Findings"),
+    news.length + gone.length ? h("div", { class: "columns" },
+      column(`New: ${counted(news.length, "finding")}`, news, links.after),
+      column(`Gone: ${counted(gone.length, "finding")}`, gone, links.before))
+      : h("p", { class: "quiet" }, "The same findings before and after, or none."));
+}
+
+/**
+ * @param {string} title
+ * @param {Finding[]} found
+ * @param {import("../../core/finding.js").Link} link
+ */
+function column(title, found, link) {
+  return h("div", { class: "stack" }, h("h3", {}, title),
+    ...found.map((finding) => findingPart(finding, evidenceLinks(finding, link))),
+    !found.length && h("p", { class: "quiet" }, "none"));
+}

@@ -1,0 +1,211 @@
+/** Two sessions side by side: what changed in memory and in time, and what that is worth. */
+
+import { isAbort, json, request, sessionPath } from "../../core/api.js";
+import { changed } from "../../core/address.js";
+import { copyButton, copyText } from "../../core/copy.js";
+import { fill, h } from "../../core/dom.js";
+import { bytes, counted } from "../../core/format.js";
+import { serverDocument } from "../../core/server.js";
+import { empty, failed, loading, notices } from "../../core/states.js";
+import { allocatorName, changeFact, time3 } from "./changes.js";
+import { findingsPart } from "./findings.js";
+import { MemoryPart } from "./memory.js";
+import { Pickers } from "./pickers.js";
+import { timePart } from "./time.js";
+
+/** @typedef {import("../../core/finding.js").Link} Link */
+/** @typedef {{before: Link, after: Link}} Links of the two sessions, their hosts kept */
+
+const ASKED = ["first", "second", "first_host", "second_host"];
+
+/** @param {import("../../shell/context.js").Context} context */
+export function mount(context) {
+  const view = new CompareView(context);
+  void view.start();
+  return view;
+}
+
+class CompareView {
+  #ends = new AbortController();
+  #root = "";
+  /** @type {Record<string, string>} */
+  #params;
+  /** @type {MemoryPart | null} */
+  #memory = null;
+  #shown = "";
+
+  /** @param {import("../../shell/context.js").Context} context */
+  constructor(context) {
+    this.context = context;
+    this.#params = context.params;
+    this.pickers = new Pickers((changes) => {
+      this.context.change(changes, true);
+      this.update(changed(this.#params, changes));
+    });
+    this.content = h("div", { class: "stack results" });
+  }
+
+  async start() {
+    const { main, signal } = this.context;
+    main.append(h("h1", { class: "unseen" }, "Compare two sessions"), this.pickers.element, this.content);
+    fill(this.content, loading("Looking for sessions"));
+    try {
+      const { roots } = await serverDocument();
+      this.#root = this.context.root || (roots.length > 1 ? roots[0] ?? "" : "");
+      if (signal.aborted) return;
+      void this.#list();
+      this.update(this.#params);
+    } catch (error) {
+      if (!signal.aborted) fill(this.content, failed(error, () => void this.start()));
+    }
+  }
+
+  /** @param {Record<string, string>} params */
+  update(params) {
+    this.#params = params;
+    this.pickers.setParams(params);
+    const asked = ASKED.map((name) => params[name] ?? "").join("\n");
+    if (asked === this.#shown) return;
+    this.#shown = asked;
+    void this.#compare();
+  }
+
+  destroy() {
+    this.#memory?.destroy();
+    this.#ends.abort();
+  }
+
+  async #list() {
+    try {
+      const { data } = await json("sessions",
+        { query: { root: this.#root }, signal: this.context.signal });
+      this.pickers.setSessions(data);
+    } catch {
+      // What is compared tells what is wrong; the pickers keep what the address names.
+    }
+  }
+
+  async #compare() {
+    const { first = "", second = "" } = this.#params;
+    this.#ends.abort();
+    this.#ends = new AbortController();
+    this.#memory?.destroy();
+    this.#memory = null;
+    const signal = AbortSignal.any([this.#ends.signal, this.context.signal]);
+    if (!first || !second) {
+      fill(this.content, empty("Choose two sessions", "The earlier one is Before, the later one After; "
+        + "what changed from one to the other is shown here."));
+      return;
+    }
+    fill(this.content, loading("Comparing"));
+    try {
+      const query = await this.#query(signal);
+      const { data, notes } = await json("compare", { query, signal });
+      const links = this.#links(query);
+      const shown = this.#draw(data, links, query, signal);
+      fill(this.content, notices({ notes, warnings: warningsOf(data) }, "these profiles"), ...shown);
+    } catch (error) {
+      if (isAbort(error)) return;
+      this.#shown = "";
+      fill(this.content, failed(error, () => void this.#compare()));
+    }
+  }
+
+  /**
+   * What the service is asked: of several hosts the first, where the address names none.
+   * @param {AbortSignal} signal
+   * @returns {Promise<Record<string, string>>}
+   */
+  async #query(signal) {
+    const { first = "", second = "" } = this.#params;
+    const [first_host = "", second_host = ""] = await Promise.all([["first_host", first],
+      ["second_host", second]].map(async ([key = "", session = ""]) => {
+      const host = this.#params[key];
+      if (host) return host;
+      const { data } = await json(sessionPath(session), { query: { root: this.#root }, signal });
+      return data.hosts.length > 1 ? data.hosts[0] : "";
+    }));
+    return { root: this.#root, first, second, first_host, second_host };
+  }
+
+  /**
+   * @param {Record<string, string>} query
+   * @returns {Links}
+   */
+  #links({ first = "", second = "", first_host = "", second_host = "" }) {
+    const link = (/** @type {string} */ session, /** @type {string} */ host) =>
+      (/** @type {string} */ view, /** @type {Record<string, string | number>} */ params = {}) =>
+        this.context.linkTo(session, view, { root: this.#root, host, ...params });
+    return { before: link(first, first_host), after: link(second, second_host) };
+  }
+
+  /**
+   * @param {any} data what `peakline diff --json` prints
+   * @param {Links} links
+   * @param {Record<string, string>} query
+   * @param {AbortSignal} signal
+   */
+  #draw(data, links, query, signal) {
+    this.#memory = new MemoryPart(data, links, query, signal);
+    const isSame = isUnchanged(data);
+    return [
+      h("section", { class: "panel stack", "aria-label": "At a glance" },
+        h("div", { class: "row-of" }, h("h2", { class: "grow" }, isSame ? "Nothing changed" : "What changed"),
+          this.#markdown(query), copyButton("Copy link", () => location.hash)),
+        glance(data)),
+      findingsPart(data, links),
+      this.#memory.element,
+      timePart(data, links),
+    ];
+  }
+
+  /**
+   * For a review or a ticket: the same as a text.
+   * @param {Record<string, string>} query
+   */
+  #markdown(query) {
+    return copyText("Copy as Markdown", async () => {
+      const answer = await request("compare", { query: { ...query, format: "markdown" } });
+      return answer.text();
+    });
+  }
+}
+
+/** @param {any} data */
+function isUnchanged({ allocators, findings, time: both }) {
+  const isQuiet = allocators.every((/** @type {any} */ one) => one.before && one.after
+    && !one.peak_delta_bytes && !one.groups.length && !one.growth.length && !one.churn.length);
+  return isQuiet && !findings.new.length && !findings.gone.length && (!both
+    || !both.parts.length && !both.ops.length && !both.findings.new.length
+      && !both.findings.gone.length);
+}
+
+/** @param {any} data */
+function glance({ before, after, allocators, findings, time: both }) {
+  const facts = [changeFact("Duration", before.duration_ps || null, after.duration_ps || null, time3,
+    { neutral: true })];
+  for (const one of allocators.slice(0, 4)) {
+    facts.push(changeFact(`Peak of ${allocatorName(one.allocator)}`, one.before?.peak_bytes, one.after?.peak_bytes,
+      bytes));
+  }
+  const times = [both?.before.times, both?.after.times];
+  if (times[0] || times[1]) {
+    facts.push(changeFact("Median step", times[0]?.median_ps, times[1]?.median_ps, time3));
+  }
+  const news = findings.new.length + (both?.findings.new.length ?? 0);
+  const gone = findings.gone.length + (both?.findings.gone.length ?? 0);
+  facts.push(h("div", {}, h("dt", {}, "Findings"), h("dd", {}, `${news} new, ${gone} gone`)));
+  const more = allocators.length - 4;
+  return h("div", { class: "stack" }, h("dl", { class: "facts" }, ...facts),
+    more > 0 && h("p", { class: "quiet" }, `${counted(more, "further allocator")} below.`));
+}
+
+/**
+ * @param {any} data
+ * @returns {import("../../core/api.js").Warning[]}
+ */
+function warningsOf({ warnings }) {
+  const of = (/** @type {string} */ side, /** @type {import("../../core/api.js").Warning[]} */ list) =>
+    list.map((one) => ({ ...one, detail: `${side}: ${one.detail}` }));
+  return [...of("Before", warnings.before), ...of("After", warnings.after)];
+}

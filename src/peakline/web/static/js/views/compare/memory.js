@@ -1,0 +1,164 @@
+/** Memory of two sessions, allocator by allocator: the peaks, and which ops make the difference. */
+
+import { h } from "../../core/dom.js";
+import { bytes, count, percent } from "../../core/format.js";
+import { DataTable } from "../../core/table.js";
+import { allocatorName, bySize, changeColumn, changeFact } from "./changes.js";
+import { Courses } from "./courses.js";
+
+/** @typedef {import("../../core/table.js").Column} Column */
+/** @typedef {import("./index.js").Links} Links */
+
+const OPEN = 4;
+
+export class MemoryPart {
+  /** @type {Courses[]} */
+  #courses = [];
+
+  /**
+   * @param {any} data
+   * @param {Links} links
+   * @param {Record<string, string>} query
+   * @param {AbortSignal} signal
+   */
+  constructor(data, links, query, signal) {
+    const { allocators } = data;
+    this.element = h("section", { class: "panel stack", "aria-label": "Memory" },
+      h("h2", {}, "Memory"),
+      !allocators.length && h("p", { class: "quiet" }, "Neither profile tells of memory."),
+      ...allocators.map((/** @type {any} */ one, /** @type {number} */ place) =>
+        this.#allocator(one, place < OPEN, data, links, query, signal)));
+  }
+
+  destroy() {
+    for (const one of this.#courses) one.destroy();
+  }
+
+  /**
+   * @param {any} one of `allocators`
+   * @param {boolean} isOpen
+   * @param {any} data
+   * @param {Links} links
+   * @param {Record<string, string>} query
+   * @param {AbortSignal} signal
+   */
+  #allocator(one, isOpen, data, links, query, signal) {
+    const { before, after } = one;
+    const only = !before ? " (only after)" : !after ? " (only before)" : "";
+    const part = h("details", { class: "allocator" },
+      h("summary", {}, h("h3", {}, allocatorName(one.allocator), only)));
+    const show = () => {
+      if (!part.open || part.childElementCount > 1) return;
+      const courses = new Courses(one, data, query, signal);
+      this.#courses.push(courses);
+      part.append(h("div", { class: "stack" }, facts(one, !data.time), ...one.notes.map(
+        (/** @type {string} */ note) => h("p", { class: "quiet" }, `Note: ${note}.`)),
+      courses.element, ...tables(one, links)));
+      void courses.load();
+    };
+    part.addEventListener("toggle", show);
+    part.open = isOpen;
+    return part;
+  }
+}
+
+/**
+ * @param {any} one of `allocators`
+ * @param {boolean} withSteps where nothing else tells them
+ */
+function facts({ before, after }, withSteps) {
+  const known = (/** @type {number | null | undefined} */ value) =>
+    typeof value === "number" ? bytes(value) : "not known";
+  return h("dl", { class: "facts" },
+    changeFact("Peak", before?.peak_bytes, after?.peak_bytes, bytes),
+    changeFact("Allocated a step", before?.allocated_per_step_bytes, after?.allocated_per_step_bytes, known),
+    changeFact("Growth a step", before?.growth_per_step_bytes, after?.growth_per_step_bytes, known),
+    changeFact("Fragmentation at the peak", before?.fragmentation_at_peak,
+      after?.fragmentation_at_peak, percent, { share: true }),
+    withSteps && changeFact("Steps", before?.steps, after?.steps, count, { neutral: true }));
+}
+
+/**
+ * @param {any} one
+ * @param {Links} links
+ */
+function tables(one, links) {
+  const parts = [];
+  if (one.groups.length) {
+    const rows = bySize(one.groups, "delta_bytes").map((row) => ({ ...row, happened: happened(row) }));
+    parts.push(h("h4", {}, "What changed at the peak"), table("What changed at the peak", [
+      opColumn(one.allocator, links),
+      changeColumn("delta_bytes", "Change", "bytes", bytes, rows),
+      { key: "before_bytes", title: "Before", kind: "bytes" },
+      { key: "after_bytes", title: "After", kind: "bytes" },
+      { key: "happened", title: "What happened", width: "minmax(18rem, 1fr)" },
+      ...KINDS,
+    ], rows));
+  }
+  const rates = /** @type {const} */ ([["growth", "Stays in memory, more or less with every step"],
+    ["churn", "Allocated in a step"]]);
+  for (const [key, title] of rates) {
+    if (!one[key].length) continue;
+    const rows = bySize(one[key], "delta_bytes_per_step");
+    parts.push(h("h4", {}, title), table(title, [
+      opColumn(one.allocator, links),
+      changeColumn("delta_bytes_per_step", "Change a step", "bytes", bytes, rows),
+      { key: "before_bytes_per_step", title: "Before", kind: "bytes" },
+      { key: "after_bytes_per_step", title: "After", kind: "bytes" },
+      ...KINDS,
+    ], rows));
+  }
+  return parts;
+}
+
+/**
+ * @param {string} label
+ * @param {Column[]} columns
+ * @param {any[]} rows by absolute change
+ */
+function table(label, columns, rows) {
+  const made = new DataTable({ label, columns, height: "24rem" });
+  made.setRows(rows);
+  return made.element;
+}
+
+/** @type {readonly Column[]} what kind of buffers a row is about, besides its op */
+const KINDS = [
+  { key: "region_type", title: "Region", width: "8.5rem" },
+  { key: "data_type", title: "Type", width: "6rem" },
+  { key: "shape", title: "Shape", width: "9rem" },
+];
+
+/**
+ * A row's op, which leads to its buffers.
+ * @param {string} allocator
+ * @param {Links} links
+ * @returns {Column}
+ */
+function opColumn(allocator, links) {
+  return { key: "op", title: "Op", width: "minmax(14rem, 2fr)", cell: (row) => {
+    const isGone = (row.after_bytes ?? row.after_bytes_per_step) === 0;
+    // "(before profile)" and its like are no ops.
+    if (!row.op || row.op.startsWith("(")) return row.op || "(no op)";
+    return h("a", { title: row.op, href: (isGone ? links.before : links.after)("memory",
+      { allocator, q: (isGone && row.was?.op) || row.op }) }, row.op);
+  } };
+}
+
+/**
+ * In the words of `peakline diff`.
+ * @param {any} row of `groups`
+ */
+function happened(row) {
+  const { change, was, shape, data_type, region_type, before_count, after_count } = row;
+  switch (change) {
+    case "shape": return `same op, ${was.shape} → ${shape}`;
+    case "data type": return `same op, ${was.data_type} → ${data_type}`;
+    case "region": return `same op, ${was.region_type} → ${region_type}`;
+    case "renamed": return `renamed from ${was.op}`;
+    case "count": return `${count(before_count)} → ${count(after_count)} buffers`;
+    case "pieces": return `the same buffers in ${row.delta_bytes > 0 ? "larger" : "smaller"} pieces`;
+    case "bytes": return "";
+    default: return change;
+  }
+}

@@ -1,0 +1,117 @@
+/** Time of two sessions: steps, what their time goes to, and the ops that take more or less. */
+
+import { h } from "../../core/dom.js";
+import { count, time } from "../../core/format.js";
+import { partOf, swatch } from "../../core/parts.js";
+import { DataTable } from "../../core/table.js";
+import { bySize, changeColumn, changeFact, time3 } from "./changes.js";
+
+/** @typedef {import("./index.js").Links} Links */
+
+/**
+ * @param {any} data
+ * @param {Links} links
+ * @returns {HTMLElement}
+ */
+export function timePart({ time: both }, links) {
+  return h("section", { class: "panel stack", "aria-label": "Time" }, h("h2", {}, "Time"),
+    ...(both ? told(both, links)
+      : [h("p", { class: "quiet" }, "Neither profile tells of steps or ops.")]));
+}
+
+/**
+ * @param {any} both
+ * @param {Links} links
+ */
+function told(both, links) {
+  const { before, after, parts, ops, notes } = both;
+  const found = [];
+  if (before.times || after.times) {
+    const of = (/** @type {string} */ name, /** @type {string} */ title) =>
+      changeFact(title, before.times?.[name], after.times?.[name], time3);
+    found.push(h("dl", { class: "facts" }, of("median_ps", "Median step"), of("mean_ps", "Mean step"),
+      of("min_ps", "Fastest step"), of("p95_ps", "95th percentile"), of("max_ps", "Slowest step"),
+      changeFact("Between steps (median)", before.between_steps_ps, after.between_steps_ps, time3),
+      changeFact("Steps", before.steps || null, after.steps || null, count, { neutral: true })));
+  }
+  found.push(...notes.map((/** @type {string} */ note) =>
+    h("p", { class: "quiet" }, `Note: ${note}.`)));
+  if (parts.length) {
+    const rows = bySize(parts, "delta_ps").map((row) => ({ ...row, text: partOf(row.part).text }));
+    found.push(h("h3", {}, "What a mean step's time goes to"), table("Parts of a mean step", [
+      { key: "text", title: "Part", width: "minmax(14rem, 1fr)",
+        cell: (row) => h("span", { class: "row-of part-name" }, swatch(partOf(row.part)), row.text) },
+      changeColumn("delta_ps", "Change", "time", time, rows),
+      { key: "before_ps", title: "Before", kind: "time" },
+      { key: "after_ps", title: "After", kind: "time" },
+    ], rows));
+  }
+  if (ops.length) found.push(...opsPart(both, links));
+  else if (before.times && after.times) {
+    found.push(h("p", { class: "quiet" }, "No op's own time differs by 1% of all or more."));
+  }
+  return found;
+}
+
+/**
+ * @param {any} both
+ * @param {Links} links
+ */
+function opsPart({ ops, ops_per, other_ops }, links) {
+  const per = ops_per === "step" ? "a step" : "in the whole profile";
+  const rows = bySize(ops, "delta_ps").map((row) => ({ ...row, happened: happened(row) }));
+  const made = table("Ops whose own time differs", [
+    { key: "op", title: "Op", width: "minmax(16rem, 2fr)", cell: (row) => {
+      const isGone = row.change === "gone";
+      return h("a", { title: row.op, href: (isGone ? links.before : links.after)("steps",
+        { part: "ops", q: row.op }) }, row.op);
+    } },
+    changeColumn("delta_ps", "Change", "time", time, rows),
+    { key: "before_ps", title: "Before", kind: "time" },
+    { key: "after_ps", title: "After", kind: "time" },
+    { key: "side", title: "Where", width: "5.5rem" },
+    { key: "op_type", title: "Type", width: "10rem" },
+    { key: "happened", title: "What happened", width: "minmax(12rem, 1fr)" },
+  ], rows);
+  const others = ["device", "host"].flatMap((side) => {
+    const { before_ps, after_ps } = other_ops[side];
+    return before_ps || after_ps
+      ? [`of the ${side} ${time(before_ps)} → ${time(after_ps)}`] : [];
+  });
+  return [h("h3", {}, `Ops whose own time differs, ${per}`), made,
+    ...(others.length ? [h("p", { class: "quiet" }, `All other ops ${per}: ${others.join(", ")}.`)] : [])];
+}
+
+/**
+ * @param {string} label
+ * @param {import("../../core/table.js").Column[]} columns
+ * @param {any[]} rows by absolute change
+ */
+function table(label, columns, rows) {
+  const made = new DataTable({ label, columns, height: "24rem" });
+  made.setRows(rows);
+  return made.element;
+}
+
+/**
+ * What happened to an op besides its time.
+ * @param {any} row of `ops`
+ */
+function happened({ change, was, before_ops, after_ops, before_runs, after_runs }) {
+  if (change === "new" || change === "gone") return change;
+  const found = [];
+  if (change === "renamed") found.push(`renamed from ${was}`);
+  if (change === "several") {
+    found.push(`${count(before_ops)} → ${count(after_ops)} ops of that name and a number`);
+  }
+  const runs = Math.max(before_runs, after_runs);
+  if (Math.abs(after_runs - before_runs) > runs / 100) {
+    found.push(`${round(before_runs)} → ${round(after_runs)} runs`);
+  }
+  return found.join(", ");
+}
+
+/** @param {number} runs a step has no whole number of them */
+function round(runs) {
+  return runs.toLocaleString("en-US", { maximumSignificantDigits: runs < 100 ? 3 : 6 });
+}

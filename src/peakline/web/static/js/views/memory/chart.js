@@ -1,0 +1,300 @@
+/** The chart: memory in use over time, with steps, limits, the peak and the moment looked at. */
+
+import { Surface } from "../../core/canvas.js";
+import { h } from "../../core/dom.js";
+import { bytes, time } from "../../core/format.js";
+import { attachGestures, moveByKey } from "../../core/gestures.js";
+import { palette } from "../../core/theme.js";
+import { hideTip, showTip } from "../../core/tooltip.js";
+import { Following } from "./counters.js";
+import { extremes, paintCurve, seriesColor, valueAt } from "./curves.js";
+import { color, paintAxes, paintLevel, paintLife, paintMoment, paintPeak, paintSteps, xOf, yOf }
+  from "./frame.js";
+
+const LEFT = 84;
+const RIGHT = 14;
+const STRIP = 20;
+const AXIS = 26;
+const LIFE = 20;
+const AIR = 1.12;
+/** A capacity is drawn where the peak takes so much of it; else it would flatten the curves. */
+const NEAR = 0.5;
+
+/** @typedef {import("./counters.js").Curves} Curves */
+/** @typedef {import("./model.js").Model} Model */
+
+/**
+ * @typedef {object} Wishes what a reader does on the chart
+ * @property {(from: number, to: number, allocator: string) => void} choose a stretch as wide as a pixel
+ * @property {(event: KeyboardEvent) => boolean} key one that is not about zoom or pan
+ * @property {(error: unknown) => void} failed
+ */
+
+export class Chart {
+  /** @type {Curves | null} */
+  #fine = null;
+  /** @type {number | null} */
+  #pointer = null;
+
+  /**
+   * @param {Model} model
+   * @param {Wishes} wishes
+   */
+  constructor(model, wishes) {
+    this.model = model;
+    this.canvas = h("canvas", {
+      class: "memory-chart", tabindex: 0, role: "application",
+      "aria-roledescription": "chart", "aria-busy": "true",
+    });
+    this.surface = new Surface(this.canvas, (context, width, height) =>
+      this.#draw(context, width, height), () => this.#changed());
+    this.following = new Following(() => this.#wanted(), (wanted) => this.#ask(wanted),
+      wishes.failed);
+    const { viewport } = model;
+    this.ends = [
+      viewport.onChange(() => this.#changed()),
+      attachGestures(this.canvas, {
+        viewport, left: () => LEFT, width: () => this.#width,
+        click: (x, y) => this.#click(x, y, wishes),
+        hover: (x, y) => this.#hover(x, y),
+        leave: () => {
+          this.#pointer = null;
+          hideTip();
+        },
+      }),
+    ];
+    this.canvas.addEventListener("keydown", (event) => {
+      if (moveByKey(event, viewport, this.#pointer ?? model.shownMoment ?? undefined)) return;
+      if (wishes.key(event)) event.preventDefault();
+    });
+  }
+
+  get #width() {
+    return Math.max(1, this.surface.width - LEFT - RIGHT);
+  }
+
+  /** How many of the screen's pixels the curves are wide. */
+  get pixels() {
+    return Math.max(1, Math.round(this.#width * devicePixelRatio));
+  }
+
+  /** What is drawn besides the viewport changed. */
+  redraw() {
+    this.#changed();
+  }
+
+  destroy() {
+    for (const end of this.ends) end();
+    this.surface.destroy();
+    this.following.destroy();
+  }
+
+  #changed() {
+    this.surface.redraw();
+    void this.following.follow();
+  }
+
+  /** What has to be asked for; null when all that is drawn is known as finely as it can be drawn. */
+  #wanted() {
+    const { viewport } = this.model;
+    const inView = this.#asked(viewport.from, viewport.to);
+    if (inView) return inView;
+    // The overview has time until what is in view is there.
+    return this.#asked(viewport.first, viewport.last);
+  }
+
+  /**
+   * @param {number} from
+   * @param {number} to
+   */
+  #asked(from, to) {
+    const names = this.model.shown.map(({ name }) => name), width = this.pixels;
+    if (!this.surface.width || !names.length) return null;
+    const isKnown = [this.#fine, this.model.whole].some((curves) => curves && curves.from === from
+      && curves.to === to && curves.width === width && names.every((name) => curves.series.has(name)));
+    return isKnown ? null : { from, to, width, names };
+  }
+
+  /** @param {{from: number, to: number, width: number, names: string[]}} wanted */
+  async #ask({ from, to, width, names }) {
+    const curves = await this.model.counters.ask(names, from, to, width);
+    const { viewport } = this.model;
+    if (from === viewport.first && to === viewport.last) this.model.setWhole(curves);
+    else this.#fine = curves;
+    this.surface.redraw();
+  }
+
+  /** The finest answer about what is in view. */
+  get #best() {
+    const { viewport, whole } = this.model;
+    if (viewport.isWhole && whole) return whole;
+    return this.#fine ?? whole;
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {number} width
+   * @param {number} height
+   */
+  #draw(context, width, height) {
+    const { model } = this, { viewport, steps, state, life, whole, shown } = model;
+    const colors = palette();
+    const bottom = height - AXIS - (life ? LIFE : 0), best = this.#best;
+    const [low, high] = this.#heights();
+    /** @type {import("./frame.js").Frame} */
+    const frame = { context, colors, viewport, left: LEFT, right: width - RIGHT, top: STRIP + 8,
+      bottom, low, high };
+    if (steps) paintSteps(frame, steps, STRIP);
+    paintAxes(frame);
+    const chosen = model.allocator;
+    for (const allocator of shown) {
+      paintCurve(frame, best, whole, allocator.name, seriesColor(colors, allocator.place),
+        allocator.name === chosen?.name || shown.length === 1);
+    }
+    for (const { capacity_bytes: capacity, peak_bytes: peak, label } of shown) {
+      if (capacity && isNear(capacity, peak)) {
+        paintLevel(frame, capacity, shown.length > 1 ? `capacity of ${label}: ${bytes(capacity)}`
+          : `capacity ${bytes(capacity)}`, color(colors, "bad"), [7, 4]);
+      }
+    }
+    if (chosen && shown.includes(chosen)) {
+      const { lifetime_peak_bytes: ever, peak_bytes: peak, peak_time_ps: at } = chosen;
+      if (ever !== null && ever > peak && ever <= high) {
+        paintLevel(frame, ever, `${bytes(ever)} reached at some time, by the allocator's own count`,
+          color(colors, "quiet"), [2, 3], isMiddle(xOf(frame, at), width) ? "left" : "center");
+      }
+      paintPeak(frame, at, peak, `peak ${bytes(peak)}`, seriesColor(colors, chosen.place));
+    }
+    if (life) paintLife(frame, life, life.text, bottom + AXIS - 2, LIFE - 4);
+    const moment = model.shownMoment;
+    if (moment !== null) paintMoment(frame, moment, time(moment, 7), STRIP);
+    this.#tell(best, state.fit && low > 0 ? low : 0);
+  }
+
+  /** The bytes at the bottom and at the top. @returns {[number, number]} */
+  #heights() {
+    const { viewport, shown, state } = this.model;
+    const best = this.#best;
+    if (state.fit && best) {
+      const found = extremes(best, shown.map(({ name }) => name), viewport.from, viewport.to);
+      if (found) {
+        const [low, high] = found, air = Math.max((high - low) * 0.08, 1);
+        return [low - air < (high - low) * 0.3 ? 0 : low - air, high + air];
+      }
+    }
+    let top = 1;
+    for (const { peak_bytes: peak, capacity_bytes: capacity, lifetime_peak_bytes: ever } of shown) {
+      top = Math.max(top, peak, capacity && isNear(capacity, peak) ? capacity : 0,
+        ever !== null && ever < 2 * peak ? ever : 0);
+    }
+    return [0, top * AIR];
+  }
+
+  /**
+   * What the chart shows, for those who do not see it, and for tests.
+   * @param {Curves | null} best
+   * @param {number} low
+   */
+  #tell(best, low) {
+    const { viewport, shown, moment } = this.model;
+    const isExact = this.#asked(viewport.from, viewport.to) === null && best !== null;
+    this.canvas.setAttribute("aria-busy", String(!isExact));
+    if (isExact) this.canvas.dataset["drawn"] = `${viewport.from}-${viewport.to}`;
+    const looked = moment?.bytes_in_use !== undefined && moment.bytes_in_use !== null
+      ? ` At ${time(moment.at_ps)} ${bytes(moment.bytes_in_use)} were in use.` : "";
+    this.canvas.setAttribute("aria-label",
+      `Memory in use from ${time(viewport.from)} to ${time(viewport.to)} of `
+      + `${shown.map(({ label, peak_bytes: peak }) => `${label}, peak ${bytes(peak)}`).join("; ")}.`
+      + `${low ? ` The chart begins at ${bytes(low)}.` : ""}${looked}`);
+  }
+
+  /**
+   * @param {number} x
+   * @param {number} y
+   * @param {Wishes} wishes
+   */
+  #click(x, y, wishes) {
+    const { viewport } = this.model;
+    if (x < LEFT || x > LEFT + this.#width) return;
+    const nearest = this.#nearest(x, y);
+    if (!nearest) return;
+    const from = Math.floor(viewport.time(x - LEFT - 0.5, this.#width));
+    const to = Math.ceil(viewport.time(x - LEFT + 0.5, this.#width));
+    wishes.choose(Math.max(from, viewport.first), Math.min(Math.max(to, from + 1), viewport.last),
+      nearest);
+  }
+
+  /**
+   * The allocator whose curve is nearest; the chosen one of equals.
+   * @param {number} x
+   * @param {number} y
+   */
+  #nearest(x, y) {
+    const { viewport, shown, allocator } = this.model;
+    const [low, high] = this.#heights();
+    const frame = { top: STRIP + 8, bottom: this.surface.height - AXIS - (this.model.life ? LIFE : 0),
+      low, high };
+    const at = viewport.time(x - LEFT, this.#width);
+    let found = allocator && shown.includes(allocator) ? allocator.name : shown[0]?.name ?? null;
+    let least = Infinity;
+    for (const { name } of shown) {
+      const value = valueAt(this.#best, name, at) ?? valueAt(this.model.whole, name, at);
+      if (!value) continue;
+      const whole = /** @type {import("./frame.js").Frame} */ (frame);
+      const above = yOf(whole, value.high), below = yOf(whole, value.low);
+      const away = y < above ? above - y : y > below ? y - below : 0;
+      if (away < least - (name === allocator?.name ? 0 : 2)) {
+        least = away;
+        found = name;
+      }
+    }
+    return found;
+  }
+
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
+  #hover(x, y) {
+    const { viewport, shown, steps } = this.model;
+    if (x < LEFT || x > LEFT + this.#width) {
+      this.#pointer = null;
+      hideTip();
+      return;
+    }
+    const at = viewport.time(x - LEFT, this.#width);
+    this.#pointer = at;
+    const step = steps?.at(at);
+    const lines = [`${time(at, 7)}${step ? ` in step ${step.name || step.step_id}` : ""}`];
+    for (const { name, label } of shown) {
+      const value = valueAt(this.#best, name, at) ?? valueAt(this.model.whole, name, at);
+      const head = shown.length > 1 ? `${label}: ` : "";
+      if (!value) lines.push(`${head}no record yet`);
+      else if (value.low === value.high) lines.push(`${head}${bytes(value.last)} in use`);
+      else lines.push(`${head}${bytes(value.low)} to ${bytes(value.high)} within this pixel`);
+    }
+    lines.push("Click: what is live at the highest moment of this pixel");
+    const box = this.canvas.getBoundingClientRect();
+    showTip(box.left + x, box.top + y, lines);
+  }
+
+}
+
+/**
+ * @param {number} capacity
+ * @param {number} peak
+ */
+export function isNear(capacity, peak) {
+  return peak >= NEAR * capacity;
+}
+
+/**
+ * @param {number} x
+ * @param {number} width
+ */
+function isMiddle(x, width) {
+  return x > width / 4 && x < (3 * width) / 4;
+}
+
+/** Pixels left and right of the curves. */
+export const GUTTERS = { left: LEFT, right: RIGHT };

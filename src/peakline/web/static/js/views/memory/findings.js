@@ -1,0 +1,212 @@
+/** What deserves attention about memory, each with its place on the chart, and what lies behind. */
+
+import { fill, h } from "../../core/dom.js";
+import { evidenceParts } from "../../core/finding.js";
+import { bytes, count, percent, time } from "../../core/format.js";
+import { failed, loading } from "../../core/states.js";
+import { DataTable } from "../../core/table.js";
+import { momentOf, placeOf, placeOfSaving } from "./places.js";
+
+/** @typedef {import("./places.js").Place} Place */
+/** @typedef {import("../../core/table.js").Column} Column */
+
+const OP = "minmax(6rem, 1fr)";
+const WAITING = "Looking for leaks, fragmentation and savings";
+
+export class Findings {
+  /** @type {any} */
+  #data = null;
+
+  /**
+   * @param {import("../../shell/context.js").Context} context
+   * @param {import("./model.js").Model} model
+   * @param {import("./live.js").Change} change
+   * @param {(answer: import("../../core/api.js").Answer<any>) => void} told
+   */
+  constructor(context, model, change, told) {
+    this.context = context;
+    this.model = model;
+    this.change = change;
+    this.told = told;
+    this.content = h("div", { class: "stack" }, loading(WAITING));
+    const head = h("h2", { id: "findings-heading" }, "Findings");
+    this.element = h("section", { class: "panel memory-findings", "aria-labelledby": head.id },
+      head, this.content);
+  }
+
+  async load() {
+    fill(this.content, loading(WAITING));
+    try {
+      const answer = await this.context.tool("memory_findings");
+      this.#data = answer.data;
+      this.told(answer);
+      this.draw();
+    } catch (error) {
+      if (this.context.signal.aborted) return;
+      fill(this.content, failed(error, () => void this.load()));
+    }
+  }
+
+  /** Draw again, as the steps are known now. */
+  draw() {
+    if (!this.#data) return;
+    const { findings, savings, growth, fragmentation, churn } = this.#data;
+    fill(this.content,
+      findings.length ? findings.map((/** @type {any} */ one) => this.#finding(one))
+        : h("p", { class: "quiet" }, this.model.isMoment
+          ? "Nothing stands out. Leaks show only in profiles over time."
+          : "Nothing stands out: no leak, no fragmentation, no failed allocation."),
+      section("What would lower the peak", savings.length, () =>
+        savings.map((/** @type {any} */ one) => this.#saving(one))),
+      section("Growth over steps", growth.length, () =>
+        growth.map((/** @type {any} */ one) => this.#growth(one))),
+      section("Fragmentation", fragmentation.length, () =>
+        fragmentation.map((/** @type {any} */ one) => this.#fragmentation(one))),
+      section("Allocations and frees", churn.length, () =>
+        churn.map((/** @type {any} */ one) => this.#churn(one))));
+  }
+
+  /** @param {any} finding */
+  #finding(finding) {
+    const { severity, title, suggestion, evidence } = finding;
+    const numbers = h("details", {}, h("summary", {}, "The numbers behind it"));
+    once(numbers, () => evidenceParts(evidence));
+    return h("article", { class: `finding ${severity}` },
+      h("h3", {}, h("span", { class: `badge ${severity}` }, severity), " ", title),
+      h("p", {}, suggestion), this.#button(placeOf(finding, this.model)), numbers);
+  }
+
+  /** @param {Place | null} place */
+  #button(place) {
+    if (!place) return null;
+    return h("p", {}, h("button", { type: "button", onclick: () => void this.#go(place) }, place.text));
+  }
+
+  /** @param {Place} place */
+  async #go({ state, find }) {
+    if (!find) {
+      this.change(state, true);
+      return;
+    }
+    // The evidence counts them; the records know when they are.
+    const quoted = (/** @type {string | null | undefined} */ text) =>
+      `'${(text ?? "").replace(/'/g, "''")}'`;
+    const { data } = await this.context.sql("select start_ps from buffers where "
+      + `op = ${quoted(find)} and allocator = ${quoted(state.allocator)} and start_ps is not null `
+      + "order by allocated_bytes desc, start_ps limit 1");
+    const at = data[0]?.start_ps;
+    this.change(typeof at === "number" ? { ...state, at } : state, true);
+  }
+
+  /** @param {any} saving */
+  #saving(saving) {
+    const { title, kind, bytes: saved, peak_after_bytes: after, suggestion, rows, cost_ps: cost } = saving;
+    const numbers = h("details", {}, h("summary", {}, "Which buffers"));
+    once(numbers, () => evidenceParts({ rows }));
+    return h("article", { class: "finding" },
+      h("h3", {}, h("strong", {}, `−${bytes(saved)} `), `${kind.replace(/_/g, " ")}: ${title}`),
+      h("p", { class: "quiet" }, `The peak would be ${bytes(after)}`
+        + `${cost === null ? "" : `, for ${time(cost)} of computing again`}.`),
+      h("p", {}, suggestion), this.#button(placeOfSaving(saving, this.model)), numbers);
+  }
+
+  /** @param {any} growth */
+  #growth({ allocator, steps, steps_detail: detail, pattern, bytes_per_step: rate, groups }) {
+    const table = steps.length > 1 && list("Memory in use when each step ends", [
+      { key: "name", title: "Step", width: OP },
+      { key: "in_use_bytes", title: "In use then", kind: "bytes", width: "7rem" },
+    ], steps.map((/** @type {any} */ one) => ({ ...one, name: one.name || String(one.step) })),
+    (row) => {
+      const step = this.model.steps?.withId(row.step);
+      if (step) this.change(momentOf(allocator, Math.min(step.end_ps, this.model.end), ""), true);
+    });
+    return h("div", { class: "stack" }, heading(allocator, this.model),
+      h("p", {}, pattern === "steady" || !pattern ? "Memory comes back to where it was: steady."
+        : `Pattern: ${pattern.replace(/_/g, " ")}, ${bytes(rate)} with every step.`,
+      h("span", { class: "quiet" }, ` Told by ${detail}.`)),
+      groups.length > 0 && list("What grows", [
+        { key: "op", title: "Op", width: OP }, { key: "pattern", title: "Pattern", width: "5rem",
+          cell: ({ pattern: one }) => one.replace(/_/g, " ") },
+        { key: "bytes_per_step", title: "A step", kind: "bytes", width: "5rem" },
+      ], groups, (row) => this.change({ allocator, only: row.op ? { within: row.op } : {},
+        q: "", group: "buffer", sort: "start_ps" }, true)), table);
+  }
+
+  /** @param {any} found */
+  #fragmentation({ allocator, reported_at_peak: told, rebuilt_at_peak: rebuilt, touched_bytes: touched,
+    wasted_bytes: wasted, forced, forced_allocations: rows }) {
+    return h("div", { class: "stack" }, heading(allocator, this.model),
+      h("p", {}, [
+        told !== null && `At the peak, ${percent(told)} of the free memory is not in its largest piece, by the allocator's own count.`,
+        told === null && rebuilt !== null && `At the peak, ${percent(rebuilt)} of the free memory is not in its largest piece, as far as the buffers' addresses tell.`,
+        ` Buffers lay on ${bytes(touched)} in all; ${bytes(wasted)} of it only because what was free lay in pieces.`,
+        forced > 0 && ` ${count(forced)} allocations took new memory though enough was free.`,
+      ].filter(Boolean).join("")),
+      rows.length > 0 && list("Allocations that took new memory", [
+        { key: "op", title: "Op", width: OP },
+        { key: "new_bytes", title: "New", kind: "bytes", width: "5rem" },
+        { key: "time_ps", title: "When", kind: "time", width: "5.5rem" },
+      ], rows, (row) => this.change(momentOf(allocator, row.time_ps, row.op), true)));
+  }
+
+  /** @param {any} found */
+  #churn({ allocator, allocations, bytes: sum, bytes_per_step: perStep, turnover, short_lived: brief,
+    signatures }) {
+    return h("div", { class: "stack" }, heading(allocator, this.model),
+      h("p", {}, `${count(allocations)} allocations, ${bytes(sum)} together`
+        + `${perStep === null ? "" : `; ${bytes(perStep)} in a step`}`
+        + `${turnover === null ? "" : `, ${turnover.toFixed(1)} times the peak`}.`
+        + `${brief ? ` ${count(brief)} were freed almost at once.` : ""}`),
+      signatures.length > 0 && list("What is allocated most", [
+        { key: "op", title: "Op", width: OP },
+        { key: "allocations", title: "Times", kind: "count", width: "4.6rem" },
+        { key: "bytes", title: "Together", kind: "bytes", width: "5.5rem" },
+      ], signatures, (row) => void this.#go({ text: "", find: row.op, state: { allocator, at: null,
+        only: row.op ? { within: row.op } : {}, q: "", group: "buffer" } })));
+  }
+}
+
+/**
+ * A table whose rows lead to their place on the chart.
+ * @param {string} label
+ * @param {Column[]} columns
+ * @param {any[]} rows
+ * @param {(row: any) => void} onChoose
+ */
+function list(label, columns, rows, onChoose) {
+  const table = new DataTable({ label, columns, onChoose, height: "14rem" });
+  table.setRows(rows);
+  return h("div", {}, h("h4", {}, label), table.element);
+}
+
+/**
+ * @param {string} title
+ * @param {number} many
+ * @param {() => HTMLElement[]} make
+ */
+function section(title, many, make) {
+  if (!many) return null;
+  const element = h("details", { class: "section" }, h("summary", {}, title));
+  once(element, make);
+  return element;
+}
+
+/**
+ * What is folded is made when it is opened.
+ * @param {HTMLDetailsElement} element
+ * @param {() => HTMLElement[]} make
+ */
+function once(element, make) {
+  element.addEventListener("toggle", () => {
+    if (element.open && element.childElementCount === 1) element.append(...make());
+  });
+}
+
+/**
+ * The allocator's name, where there are several.
+ * @param {string} name
+ * @param {import("./model.js").Model} model
+ */
+function heading(name, { allocators }) {
+  return allocators.length > 1 && h("h3", {}, name || "(no name)");
+}

@@ -1,0 +1,342 @@
+/** The memory view: use over time, what is live at any moment, and what stands out. */
+
+import { isAbort } from "../../core/api.js";
+import { announce, fill, h } from "../../core/dom.js";
+import { empty, failed, loading, notices } from "../../core/states.js";
+import { makeBars } from "./bars.js";
+import { Chart } from "./chart.js";
+import { Counters } from "./counters.js";
+import { Findings } from "./findings.js";
+import { makeLegend } from "./legend.js";
+import { Live } from "./live.js";
+import { Model } from "./model.js";
+import { Overview } from "./overview.js";
+import { shownWith } from "./places.js";
+import { readState, toParams } from "./state.js";
+import { Steps } from "./steps.js";
+
+/** @typedef {import("../../shell/context.js").Context} Context */
+/** @typedef {import("./state.js").State} State */
+
+/** The remark that the view itself makes of a profile without memory. */
+const NOTHING = "no_memory_events";
+
+/** @type {[string, string][]} */
+const HELP = [
+  ["Click", "what is live at the highest moment under the pointer"],
+  ["Wheel, W S, + −", "zoom where the pointer is"],
+  ["Drag, A D, ← →", "move; with Shift three times as far"],
+  ["0", "show the whole profile"],
+  ["p", "look at the peak"],
+  ["[ ]", "look at the previous or the next step, where it holds most"],
+  [", .", "look a pixel earlier or later"],
+  ["Home End", "look at the first or the last record"],
+  ["f", "fit the height to what is in view"],
+  ["/", "search what is live"],
+];
+
+/** @param {Context} context */
+export function mount(context) {
+  const view = new MemoryView(context);
+  void view.open();
+  return {
+    update: (/** @type {Record<string, string>} */ params) => view.update(params),
+    destroy: () => view.destroy(),
+    help: HELP,
+  };
+}
+
+class MemoryView {
+  /** @type {Model | null} */
+  #model = null;
+  /** @type {(() => void)[]} */
+  #ends = [];
+  /** @type {{chart: Chart | null, overview: Overview | null, live: Live, legend: {redraw: () => void}, findings: Findings, bars: {redraw: () => void} | null, fit: HTMLButtonElement} | null} */
+  #parts = null;
+  /** Whether the viewport changes because the address did. */
+  #isFollowing = false;
+  /** @type {Map<string, {warnings: any[], notes: string[]}>} */
+  #told = new Map();
+
+  /** @param {Context} context */
+  constructor(context) {
+    this.context = context;
+    this.remarks = h("div");
+    this.body = h("div", { class: "memory-body" });
+    this.onKey = (/** @type {KeyboardEvent} */ event) => {
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.target instanceof Element && event.target.closest("input, textarea, select, dialog")) return;
+      event.preventDefault();
+      this.#parts?.live.focusSearch();
+    };
+    document.addEventListener("keydown", this.onKey);
+  }
+
+  async open() {
+    const { context } = this;
+    fill(context.main, loading("Reading the memory records"));
+    try {
+      const state = readState(context.params);
+      const { data, ...told } = await context.tool("live_memory", { limit: 0 });
+      if (!data.allocators.length) {
+        this.#nothing(told);
+        return;
+      }
+      const counters = new Counters(context);
+      const model = new Model(counters, data, state, () => this.#parts?.overview?.redraw());
+      if (!model.isMoment) await counters.open();
+      if (context.signal.aborted) return;
+      this.#model = model;
+      this.#build(model);
+      this.#tell("live", told);
+    } catch (error) {
+      if (isAbort(error) || context.signal.aborted) return;
+      fill(context.main, failed(error, () => void this.open()));
+    }
+  }
+
+  destroy() {
+    document.removeEventListener("keydown", this.onKey);
+    for (const end of this.#ends) end();
+  }
+
+  /** @param {Record<string, string>} params */
+  update(params) {
+    const model = this.#model;
+    if (!model) return;
+    const before = model.state;
+    model.state = readState(params);
+    this.#moveTo(model.state);
+    this.#show(before);
+  }
+
+  /**
+   * Change what is shown, and the address.
+   * @param {Partial<State>} changes
+   * @param {boolean} [push] so that Back undoes it
+   */
+  #change(changes, push = false) {
+    const model = this.#model;
+    if (!model) return;
+    const before = model.state;
+    // The chosen buffer is one of an allocator.
+    if (changes.allocator !== undefined && changes.allocator !== model.allocator?.name
+        && changes.buffer === undefined) changes = { ...changes, buffer: null };
+    model.state = { ...before, ...changes };
+    this.context.change(toParams(changes), push);
+    if (changes.from !== undefined) this.#moveTo(model.state);
+    this.#show(before);
+  }
+
+  /** @param {State} state */
+  #moveTo({ from, to }) {
+    const { viewport } = /** @type {Model} */ (this.#model);
+    this.#isFollowing = true;
+    if (from === null || to === null) viewport.showAll();
+    else viewport.show(from, to);
+    this.#isFollowing = false;
+  }
+
+  /**
+   * Draw what a change of state changes.
+   * @param {State} before
+   */
+  #show(before) {
+    const model = this.#model, parts = this.#parts;
+    if (!model || !parts) return;
+    const { state } = model;
+    const names = /** @type {const} */ (["at", "allocator", "group", "q", "sort"]);
+    const isSame = names.every((name) => state[name] === before[name])
+      && JSON.stringify(state.only) === JSON.stringify(before.only);
+    parts.fit.setAttribute("aria-pressed", String(state.fit));
+    parts.legend.redraw();
+    parts.bars?.redraw();
+    parts.chart?.redraw();
+    parts.overview?.redraw();
+    if (!isSame) parts.live.show();
+    else if (state.buffer !== before.buffer) void parts.live.showBuffer();
+  }
+
+  /** @param {Model} model */
+  #build(model) {
+    const { context } = this;
+    const change = (/** @type {Partial<State>} */ changes, /** @type {boolean} */ push = false) =>
+      this.#change(changes, push);
+    const legend = makeLegend(model, {
+      choose: (allocator) => change({ allocator, ...shownWith(allocator, model) }),
+      show: (shown) => change({ shown }),
+    });
+    const fit = h("button", { type: "button", "aria-pressed": String(model.state.fit),
+      title: "Let the chart's height begin and end with what is in view (f)",
+      onclick: () => change({ fit: !model.state.fit }) }, "Fit height");
+    const trouble = h("div");
+    const chart = model.isMoment ? null : new Chart(model, {
+      choose: (from, to, allocator) => void this.#chooseMoment(from, to, allocator),
+      key: (event) => this.#key(event),
+      failed: (error) => fill(trouble, failed(error, () => {
+        fill(trouble);
+        chart?.redraw();
+      })),
+    });
+    const overview = chart ? new Overview(model) : null;
+    const bars = chart ? null : makeBars(model, (allocator) => change({ allocator }));
+    const live = new Live(context, model, change, () => chart?.redraw());
+    const findings = new Findings(context, model, change, (answer) => this.#tell("findings", answer));
+    this.#parts = { chart, overview, live, legend, findings, bars, fit };
+    this.#ends.push(() => chart?.destroy(), () => overview?.destroy(), () => live.destroy());
+    const head = h("h2", { id: "memory-heading" }, "Memory in use");
+    const picture = h("section", { class: "panel stack memory-picture", "aria-labelledby": head.id },
+      h("div", { class: "row-of" }, head, h("span", { class: "grow" }),
+        chart && [
+          h("button", { type: "button", onclick: () => this.#toPeak() }, "To the peak"),
+          fit,
+          h("button", { type: "button", onclick: () => model.viewport.showAll() }, "Show all"),
+        ]),
+      chart && legend.element, trouble, chart?.canvas, overview?.canvas, bars?.element);
+    fill(this.body, h("div", { class: "memory-main" }, picture, live.element), findings.element);
+    fill(context.main, h("h1", { class: "unseen" }, `Memory of ${context.session}`),
+      this.remarks, this.body);
+    legend.redraw();
+    bars?.redraw();
+    this.#moveTo(model.state);
+    this.#ends.push(model.viewport.onChange(() => this.#moved()));
+    live.show();
+    void this.#loadRest(model);
+  }
+
+  /** What is not needed for the first picture: steps, then findings. @param {Model} model */
+  async #loadRest(model) {
+    if (!model.isMoment) await this.#loadSteps(model);
+    await this.#parts?.findings.load();
+  }
+
+  /** @param {Model} model */
+  async #loadSteps(model) {
+    try {
+      const { data: tables } = await this.context.resource(["tables"]);
+      if (!tables.includes("steps")) return;
+      const { data } = await this.context.sql(
+        "select step_id, name, start_ps, end_ps from steps order by start_ps, end_ps");
+      model.steps = new Steps(data);
+      this.#parts?.chart?.redraw();
+      if (data.length) this.#parts?.live.nameSteps();
+    } catch (error) {
+      if (isAbort(error)) return;
+      this.#tell("steps", { warnings: [], notes: [`The steps are not shown: ${error}`] });
+    }
+  }
+
+  /** The viewport was moved by the reader. */
+  #moved() {
+    const model = this.#model;
+    if (this.#isFollowing || !model) return;
+    const { viewport } = model;
+    const range = viewport.isWhole ? { from: null, to: null }
+      : { from: viewport.from, to: viewport.to };
+    model.state = { ...model.state, ...range };
+    this.context.change(toParams(range));
+  }
+
+  /**
+   * Look at the highest moment of a stretch.
+   * @param {number} from
+   * @param {number} to
+   * @param {string} allocator
+   */
+  async #chooseMoment(from, to, allocator) {
+    const model = this.#model;
+    if (!model) return;
+    try {
+      const found = await model.counters.highest(allocator, from, to);
+      this.#change({ at: found?.time ?? Math.round((from + to) / 2), allocator });
+    } catch (error) {
+      if (!isAbort(error)) announce(String(error));
+    }
+  }
+
+  #toPeak() {
+    const model = this.#model, peak = model?.allocator;
+    if (!model || !peak) return;
+    this.#change({ at: null });
+    this.#reveal(peak.peak_time_ps, peak.peak_time_ps);
+  }
+
+  /**
+   * Bring a stretch into view, unless it is.
+   * @param {number} from
+   * @param {number} to
+   */
+  #reveal(from, to) {
+    const { viewport } = /** @type {Model} */ (this.#model);
+    if (from >= viewport.from && to <= viewport.to) return;
+    if (to - from > viewport.span) viewport.bring(from, to, 0.1);
+    else {
+      const middle = (from + to) / 2;
+      viewport.show(middle - viewport.span / 2, middle + viewport.span / 2);
+    }
+  }
+
+  /**
+   * @param {KeyboardEvent} event
+   * @returns {boolean} whether the key meant something
+   */
+  #key(event) {
+    const model = this.#model, chosen = model?.allocator, chart = this.#parts?.chart;
+    if (!model || !chosen || !chart || event.ctrlKey || event.metaKey || event.altKey) return false;
+    const at = model.shownMoment ?? model.begin;
+    const look = (/** @type {number} */ time) => {
+      const inside = Math.min(Math.max(Math.round(time), model.begin), model.end);
+      this.#change({ at: inside });
+      this.#reveal(inside, inside);
+    };
+    const pixel = Math.max(1, model.viewport.span / Math.max(1, chart.surface.width));
+    switch (event.key) {
+      case "p": case "P": this.#toPeak(); return true;
+      case "f": case "F": this.#change({ fit: !model.state.fit }); return true;
+      case "Home": look(model.begin); return true;
+      case "End": look(model.end); return true;
+      case ",": look(at - pixel); return true;
+      case ".": look(at + pixel); return true;
+      case "[": case "]": {
+        const step = model.steps?.beside(at, event.key === "]" ? 1 : -1);
+        if (!step) {
+          announce("there is no such step");
+          return true;
+        }
+        this.#reveal(step.start_ps, step.end_ps);
+        void this.#chooseMoment(step.start_ps, step.end_ps + 1, chosen.name);
+        announce(`step ${step.name || step.step_id}`);
+        return true;
+      }
+      default: return false;
+    }
+  }
+
+  /** @param {{warnings: any[], notes: string[]}} told */
+  #nothing(told) {
+    fill(this.context.main, h("h1", { class: "unseen" }, `Memory of ${this.context.session}`),
+      notices({ notes: told.notes, warnings: told.warnings.filter((one) =>
+        typeof one === "string" || one.kind !== NOTHING) }), empty("This profile tells nothing about memory",
+        "TensorFlow's profiler records memory of GPUs, and of CPUs with its BFC allocator; "
+        + "PyTorch's with profile_memory=True, or as a snapshot (torch.cuda.memory._dump_snapshot); "
+        + "JAX writes jax.profiler.save_device_memory_profile. RunMetadata, memory logs and "
+        + "out-of-memory reports can be dropped on the list of sessions too."));
+  }
+
+  /**
+   * What was lost or guessed, of every part of the view, once.
+   * @param {string} part
+   * @param {{warnings: any[], notes: string[]}} told
+   */
+  #tell(part, told) {
+    this.#told.set(part, told);
+    /** @type {Map<string, any>} */
+    const warnings = new Map();
+    for (const one of [...this.#told.values()].flatMap((each) => each.warnings)) {
+      warnings.set(typeof one === "string" ? one : `${one.kind} ${one.detail}`, one);
+    }
+    const notes = [...new Set([...this.#told.values()].flatMap((each) => each.notes))];
+    fill(this.remarks, notices({ warnings: [...warnings.values()], notes }));
+    this.remarks.hidden = !warnings.size && !notes.length;
+  }
+}

@@ -1,0 +1,123 @@
+/** What sessions say at a glance, asked for as they come into view: two at a time, no more. */
+
+import { json, isAbort, ProblemError, sessionPath } from "../../core/api.js";
+import { glanceOf } from "./glance.js";
+
+/** @typedef {import("./glance.js").Glance} Glance */
+/** @typedef {import("../../shell/router.js").SessionDocument} SessionDocument */
+/**
+ * @typedef {object} State
+ * @property {"none" | "large" | "waiting" | "asking" | "known" | "failed"} kind none: no tool
+ * says anything; large: only read when the reader asks
+ * @property {Glance} [glance]
+ * @property {string} [reason]
+ */
+
+const AT_ONCE = 2;
+/** Larger sessions take the server seconds: they are read when the reader says so. */
+const LARGE_BYTES = 200e6;
+const BUSY_MS = 2000;
+
+export class Summaries {
+  /** @type {Map<string, State>} */
+  #states = new Map();
+  /** @type {SessionDocument[]} */
+  #waiting = [];
+  #asking = 0;
+
+  /**
+   * @param {string} root
+   * @param {AbortSignal} signal
+   * @param {(session: SessionDocument) => boolean} isSeen whether its row is in view
+   * @param {(session: SessionDocument) => void} tell its state changed
+   */
+  constructor(root, signal, isSeen, tell) {
+    this.root = root;
+    this.signal = signal;
+    this.isSeen = isSeen;
+    this.tell = tell;
+    /** Whether rows that are out of view are asked about, too: the list is sorted by what they say. */
+    this.all = false;
+  }
+
+  /**
+   * @param {SessionDocument} session
+   * @returns {State}
+   */
+  of(session) {
+    const known = this.#states.get(keyOf(session));
+    if (known) return known;
+    if (!session.tools.includes("summary")) return { kind: "none" };
+    return { kind: (session.bytes ?? 0) > LARGE_BYTES ? "large" : "waiting" };
+  }
+
+  /**
+   * Ask about a session when its turn comes; a large one only with `large`.
+   * @param {SessionDocument} session
+   */
+  want(session, large = false) {
+    const { kind } = this.of(session);
+    if (kind !== "waiting" && !(large && kind === "large")) return;
+    if (this.#states.has(keyOf(session))) return;
+    this.#set(session, { kind: "waiting" });
+    if (large) this.#waiting.unshift(session);
+    else this.#waiting.push(session);
+    // Once the table has put the row into the page, it can be told whether it is in view.
+    queueMicrotask(() => this.#next());
+  }
+
+  #next() {
+    while (this.#asking < AT_ONCE && this.#waiting.length && !this.signal.aborted) {
+      const seen = this.#waiting.findIndex((session) => this.isSeen(session));
+      if (seen < 0 && !this.all) {
+        // Rows that were scrolled past: forgotten until they come into view again.
+        for (const session of this.#waiting.splice(0)) this.#states.delete(keyOf(session));
+        return;
+      }
+      const [session] = this.#waiting.splice(Math.max(seen, 0), 1);
+      if (session) void this.#ask(session);
+    }
+  }
+
+  /** @param {SessionDocument} session */
+  async #ask(session) {
+    this.#asking += 1;
+    this.#set(session, { kind: "asking" });
+    try {
+      const { data } = await json(sessionPath(session.session_id, "tools", "summary"),
+        { query: { root: this.root }, signal: this.signal });
+      this.#set(session, { kind: "known", glance: glanceOf(data) });
+    } catch (error) {
+      if (isAbort(error)) return;
+      if (error instanceof ProblemError && error.status === 429) {
+        await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
+        if (this.signal.aborted) return;
+        this.#states.set(keyOf(session), { kind: "waiting" });
+        this.#waiting.push(session);
+      } else {
+        const reason = error instanceof Error ? error.message : String(error);
+        this.#set(session, { kind: "failed", reason });
+      }
+    } finally {
+      this.#asking -= 1;
+      this.#next();
+    }
+  }
+
+  /**
+   * @param {SessionDocument} session
+   * @param {State} state
+   */
+  #set(session, state) {
+    this.#states.set(keyOf(session), state);
+    this.tell(session);
+  }
+}
+
+/**
+ * A session that was written again is another one.
+ * @param {SessionDocument} session
+ */
+export function keyOf(session) {
+  return `${session.session_id}\n${session.bytes}\n${session.modified}`;
+}

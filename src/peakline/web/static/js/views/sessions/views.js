@@ -1,0 +1,20 @@
+/** Which views have something to show for a session, by its tools. */
+
+/** @typedef {import("../../shell/router.js").SessionDocument} SessionDocument */
+
+/** @type {readonly {view: string, text: string, tools: readonly string[]}[]} */
+const VIEWS = [
+  { view: "memory", text: "Memory", tools: ["memory_profile", "memory_findings", "live_memory"] },
+  { view: "timeline", text: "Timeline", tools: ["timeline"] },
+  { view: "steps", text: "Steps", tools: ["step_breakdown", "framework_op_stats"] },
+  { view: "sql", text: "SQL", tools: [] },
+];
+
+/**
+ * The views worth a look besides the summary; SQL answers for whatever can be read.
+ * @param {SessionDocument} session
+ */
+export function viewsOf({ tools }) {
+  return VIEWS.filter((one) => tools.length > 0
+    && (!one.tools.length || one.tools.some((tool) => tools.includes(tool))));
+}

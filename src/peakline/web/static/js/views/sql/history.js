@@ -1,0 +1,57 @@
+/** The queries asked before on this browser, the latest first. */
+
+import { fill, h } from "../../core/dom.js";
+import { counted, date } from "../../core/format.js";
+
+const KEY = "peakline.sql.history";
+const KEPT = 50;
+
+/** @typedef {{query: string, rows: number, when: string}} Past */
+
+/** @returns {Past[]} */
+function past() {
+  try {
+    const found = JSON.parse(localStorage.getItem(KEY) ?? "[]");
+    return Array.isArray(found) ? found.filter((one) => typeof one?.query === "string") : [];
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * @param {string} query
+ * @param {number} rows
+ */
+export function remember(query, rows) {
+  const others = past().filter((one) => one.query !== query);
+  const kept = [{ query, rows, when: new Date().toISOString() }, ...others].slice(0, KEPT);
+  try {
+    localStorage.setItem(KEY, JSON.stringify(kept));
+  } catch {
+    // The browser's store is full or closed: the page works without a history.
+  }
+}
+
+/**
+ * @param {(query: string) => void} run
+ * @returns {{element: HTMLElement, refresh: () => void}}
+ */
+export function historyPart(run) {
+  const element = h("details", { class: "panel" });
+  refresh();
+  return { element, refresh };
+
+  function refresh() {
+    const found = past();
+    element.hidden = !found.length;
+    fill(element, h("summary", {}, `Asked before (${found.length})`),
+      h("ul", { class: "plain-list queries" }, ...found.map(({ query, rows, when }) => h("li", {},
+        h("button", { type: "button", class: "plain mono", title: query,
+          onclick: () => run(query) }, query.replace(/\s+/g, " ")),
+        h("span", { class: "quiet note" }, `${counted(rows, "row")}, ${date(when)}`)))),
+      h("button", { type: "button", onclick: () => {
+        localStorage.removeItem(KEY);
+        refresh();
+      } }, "Forget them"));
+  }
+}

@@ -1,0 +1,209 @@
+/** The critical path of a step: the chain of work that made it as long as it was. */
+
+import { fill, h } from "../../core/dom.js";
+import { count, counted, percent, time } from "../../core/format.js";
+import { partsBar } from "../../core/parts.js";
+import { empty, failed, loading, notices } from "../../core/states.js";
+import { DataTable } from "../../core/table.js";
+import { kindLook, PathStrip, whyText } from "./path_strip.js";
+
+/**
+ * @typedef {object} Segment
+ * @property {string} op
+ * @property {string} kind
+ * @property {string} why
+ * @property {string | null} device
+ * @property {number | null} line
+ * @property {string} line_name
+ * @property {number | null} event as the timeline numbers it
+ * @property {number} start_ps
+ * @property {number} end_ps
+ * @property {number} own_ps
+ * @property {number} wait_ps
+ * @property {number | null} slack_ps
+ */
+/**
+ * @typedef {object} Path
+ * @property {number | null} step_id
+ * @property {string | null} step_name
+ * @property {string | null} device
+ * @property {"graph" | "hlo" | "links" | null} source
+ * @property {number} start_ps
+ * @property {number} end_ps
+ * @property {number} explained
+ * @property {number} busy_ps
+ * @property {number} wait_ps
+ * @property {number} guesses
+ * @property {boolean} is_cut
+ * @property {Segment[]} segments
+ * @property {{op: string, kind: string, own_ps: number, count: number}[]} ops
+ * @property {Record<string, number>} kinds
+ * @property {any[]} near
+ */
+
+const SOURCES = {
+  graph: "by the edges of the graph that ran",
+  hlo: "by the operands of the compiled program, and the order of its streams",
+  links: "by the links between threads and devices, and by their order",
+};
+/** More choices than these are no help; any step is reached from the chart of steps. */
+const CHOICES = 2000;
+
+/** @type {import("./index.js").MountPart} */
+export function mountCritical(facts, body, params, signal) {
+  const { context } = facts;
+  /** @type {PathStrip | null} */
+  let strip = null;
+  let asked = "";
+  const picker = h("select", { id: "path-step" });
+  const place = h("div", { class: "stack" });
+  picker.addEventListener("change", () => {
+    const [step = "", device = ""] = picker.value.split("\n");
+    context.change({ step, device }, true);
+    params = { ...params, step, device };
+    void load();
+  });
+  const choose = h("div", { class: "row-of", hidden: true },
+    h("label", { for: "path-step" }, "Step"), picker);
+  fill(body, choose, place);
+  void load();
+  void addSteps();
+  return {
+    update(changed) {
+      params = changed;
+      void load();
+    },
+    destroy: () => strip?.destroy(),
+  };
+
+  async function load() {
+    const step = params["step"] || null, device = params["device"] || null;
+    const key = `${step}\n${device}`;
+    if (key === asked) return;
+    asked = key;
+    fill(place, loading("Following the critical path"));
+    try {
+      const answer = await facts.criticalPath(step, step ? device : null);
+      if (signal.aborted || asked !== key) return;
+      strip?.destroy();
+      if (!answer.data.segments.length) {
+        fill(place, notices(answer), empty("No critical path in this profile",
+          "It needs events that tell what ran, or executions of a graph."));
+        return;
+      }
+      strip = new PathStrip(answer.data, (segment) => context.link("timeline", there(segment)));
+      fill(place, notices(answer), overview(answer.data), strip.element,
+        h("p", { class: "quiet" }, found(answer.data)),
+        h("div", { class: "steps-parts" }, segmentsTable(answer.data),
+          h("div", { class: "stack" }, shares(answer.data), nearTable(answer.data))));
+      selected(answer.data);
+    } catch (error) {
+      asked = "";
+      if (!signal.aborted) fill(place, failed(error, () => void load()));
+    }
+  }
+
+  async function addSteps() {
+    const { data } = await facts.breakdown().catch(() => ({ data: { steps: [] } }));
+    if (signal.aborted || data.steps.length < 2) return;
+    fill(picker, h("option", { value: "" }, "of median time"),
+      ...data.steps.slice(0, CHOICES).map((step) => h("option",
+        { value: `${step.step_id}\n${step.device ?? ""}` },
+        `${step.name || step.step_id}${step.device ? ` on ${step.device}` : ""}: `
+        + time(step.wall_ps))));
+    choose.hidden = false;
+    picker.value = params["step"] ? `${params["step"]}\n${params["device"] ?? ""}` : "";
+  }
+
+  /** @param {Path} path */
+  function selected(path) {
+    if (params["step"]) picker.value = `${path.step_id}\n${path.device ?? ""}`;
+  }
+
+  /** @param {Segment} segment */
+  function there({ start_ps: start, end_ps: end, event }) {
+    const air = Math.max(end - start, 1000);
+    return { from: start - air, to: end + air, ...(event === null ? {} : { event }) };
+  }
+
+  /** @param {Path} path */
+  function overview(path) {
+    const whole = path.end_ps - path.start_ps;
+    return h("dl", { class: "panel facts" }, ...[
+      ["Step", path.step_name ?? "none marked: all that the device did"],
+      ...(path.device ? [["Device", path.device]] : []),
+      ["Takes", time(whole)],
+      ["Explained", percent(path.explained)],
+      ["Nothing ran on it", time(path.wait_ps)],
+      ["Pieces", count(path.segments.length)],
+      ...(path.guesses ? [["Guessed", counted(path.guesses, "piece")]] : []),
+    ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  }
+
+  /** @param {Path} path */
+  function segmentsTable(path) {
+    const table = new DataTable({
+      label: "Pieces of the critical path, in order of time", height: "32rem",
+      columns: [
+        { key: "op", title: "Piece", width: "minmax(12rem, 3fr)", cell: (row) =>
+          h("a", { href: context.link("timeline", there(row)), title: row.op }, row.op) },
+        { key: "kind", title: "Kind", width: "6rem", cell: (row) => kindLook(row.kind).text },
+        { key: "own_ps", title: "Takes", kind: "time", width: "6.5rem" },
+        { key: "wait_ps", title: "Before it", kind: "time", width: "6.5rem",
+          help: "in which nothing on the path ran" },
+        { key: "why", title: "Came after", width: "minmax(9rem, 1fr)",
+          cell: (row) => whyText(row.why) },
+        { key: "slack_ps", title: "Slack", kind: "time", width: "6rem",
+          help: "how much longer it could have lasted without the step lasting longer" },
+        { key: "line_name", title: "On", width: "minmax(9rem, 1fr)",
+          cell: (row) => [row.device, row.line_name].filter(Boolean).join(" › ") },
+      ],
+      sort: "",
+    });
+    table.setRows(path.segments);
+    return table.element;
+  }
+
+  /** @param {Path} path */
+  function shares(path) {
+    const parts = Object.entries(path.kinds).sort(([, one], [, other]) => other - one)
+      .map(([part, ps]) => ({ part, ps }));
+    if (path.wait_ps) parts.push({ part: "nothing", ps: path.wait_ps });
+    const table = new DataTable({
+      label: "What is on the path", height: "16rem",
+      columns: [
+        { key: "op", title: "Most on the path", width: "minmax(10rem, 1fr)" },
+        { key: "own_ps", title: "Takes", kind: "time", width: "6.5rem" },
+        { key: "share", title: "Share", kind: "percent", width: "5rem" },
+        { key: "count", title: "Pieces", kind: "count", width: "5.5rem" },
+      ],
+    });
+    const whole = Math.max(path.end_ps - path.start_ps, 1);
+    table.setRows(path.ops.map((op) => ({ ...op, share: op.own_ps / whole })));
+    return h("section", { class: "panel stack" }, h("h2", {}, "What it is made of"),
+      partsBar(parts, "The critical path", kindLook), table.element);
+  }
+
+  /** @param {Path} path */
+  function nearTable(path) {
+    if (!path.near.length) return null;
+    const table = new DataTable({
+      label: "Work beside the path with the least slack", height: "14rem",
+      columns: [
+        { key: "op", title: "Nearly critical", width: "minmax(10rem, 1fr)", cell: (row) =>
+          h("a", { href: context.link("timeline", there(row)), title: row.op }, row.op) },
+        { key: "slack_ps", title: "Slack", kind: "time", width: "6.5rem",
+          help: "how much longer it could have lasted without the step lasting longer" },
+      ],
+    });
+    table.setRows(path.near);
+    return h("section", { class: "panel stack" }, h("h2", {}, "What becomes critical next"),
+      table.element);
+  }
+}
+
+/** @param {Path} path */
+function found({ source, is_cut: isCut }) {
+  return `What each piece waited for is told ${source ? SOURCES[source] : "by nothing"}.`
+    + (isCut ? " The path is longer than is told: its begin is cut off." : "");
+}

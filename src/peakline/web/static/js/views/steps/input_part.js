@@ -1,0 +1,107 @@
+/** The input pipeline: its stages, which of them holds up the program, and how long steps wait. */
+
+import { fill, h } from "../../core/dom.js";
+import { percent, time } from "../../core/format.js";
+import { evidenceLinks, findingPart } from "../../core/finding.js";
+import { empty, failed, loading, notices } from "../../core/states.js";
+import { DataTable } from "../../core/table.js";
+
+/** @typedef {{stage: string, parent: string | null, is_bottleneck: boolean, wait_ps: number}} Stage */
+
+const QUERY = "select * from input_pipeline order by wait_ps desc";
+
+/** @type {import("./index.js").MountPart} */
+export function mountInput(facts, body, params, signal) {
+  const { context } = facts;
+  void load();
+  return { update() {} };
+
+  async function load() {
+    fill(body, loading("Reading the input pipeline"));
+    try {
+      const known = await facts.tables();
+      const [answer, breakdown] = await Promise.all([
+        known.includes("input_pipeline") ? facts.sql(QUERY) : { data: [], warnings: [], notes: [] },
+        facts.breakdown(),
+      ]);
+      if (signal.aborted) return;
+      const waited = waitFacts(breakdown.data.steps);
+      const stages = answer.data.length ? stagesTable(answer.data) : empty(
+        "No stages of an input pipeline in this profile",
+        "tf.data tells of its own stages, PyTorch of its DataLoader; of JAX none are recorded.");
+      const found = h("div", { class: "stack" });
+      fill(body, notices(answer), waited, h("section", { class: "panel stack" },
+        h("h2", {}, "Stages"), stages), found);
+      const findings = await facts.findings();
+      if (signal.aborted) return;
+      fill(found, ...findings.filter((one) => one.kind === "input_bound").map((one) =>
+        findingPart(one, evidenceLinks(one, (view, changes) => context.link(view, changes))
+          .filter((link) => !link.href.includes("part=input")))));
+    } catch (error) {
+      if (!signal.aborted) fill(body, failed(error, () => void load()));
+    }
+  }
+}
+
+/** @param {import("./facts.js").Step[]} steps */
+function waitFacts(steps) {
+  if (!steps.length) return null;
+  const wait = steps.reduce((sum, step) => sum + /** @type {any} */ (step).input_wait_ps, 0);
+  const wall = steps.reduce((sum, step) => sum + step.wall_ps, 0);
+  const waiting = steps.filter((step) => /** @type {any} */ (step).input_wait_ps > 0).length;
+  return h("dl", { class: "panel facts" }, ...[
+    ["Steps wait for input", percent(wait / Math.max(wall, 1))],
+    ["Per step", `${time(wait / steps.length)} of ${time(wall / steps.length)}`],
+    ["Steps that wait", `${waiting} of ${steps.length}`],
+  ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+}
+
+/** @param {Stage[]} rows by how long they were waited for */
+function stagesTable(rows) {
+  const table = new DataTable({
+    label: "Stages of the input pipeline",
+    columns: [
+      { key: "stage", title: "Stage", width: "minmax(18rem, 4fr)", unsorted: true, cell: (row) =>
+        h("span", { title: row.stage, style: { paddingLeft: `${row.depth * 1.2}rem` } },
+          row.depth ? "↳ " : "", row.short, row.is_bottleneck
+            && h("span", { class: "badge warning after" }, "holds the pipeline up")) },
+      { key: "category", title: "Kind", width: "8rem", unsorted: true },
+      { key: "wait_ps", title: "Waited for", kind: "time", unsorted: true,
+        help: "how long the stage above, or the program, had to wait for it" },
+      { key: "self_ps", title: "Own time", kind: "time", unsorted: true },
+      { key: "total_ps", title: "Total", kind: "time", unsorted: true,
+        help: "with the stages below" },
+      { key: "occurrences", title: "Calls", kind: "count", width: "6rem", unsorted: true },
+      { key: "median_ps", title: "Median", kind: "time", unsorted: true },
+      { key: "p95_ps", title: "95th perc.", kind: "time", unsorted: true },
+      { key: "max_ps", title: "Longest", kind: "time", unsorted: true },
+    ],
+  });
+  table.setRows(asTree(rows));
+  return table.element;
+}
+
+/**
+ * Each stage after the one that asks it, with its depth.
+ * @param {Stage[]} rows
+ */
+function asTree(rows) {
+  const names = new Set(rows.map((row) => row.stage));
+  /** @type {any[]} */
+  const made = [];
+  const seen = new Set();
+  const add = (/** @type {Stage} */ row, /** @type {number} */ depth) => {
+    if (seen.has(row.stage)) return;
+    seen.add(row.stage);
+    made.push({ ...row, depth, short: shortened(row) });
+    for (const below of rows) if (below.parent === row.stage) add(below, depth + 1);
+  };
+  for (const row of rows) if (!row.parent || !names.has(row.parent)) add(row, 0);
+  for (const row of rows) add(row, 0);
+  return made;
+}
+
+/** @param {Stage} row */
+function shortened({ stage, parent }) {
+  return parent && stage.startsWith(`${parent}::`) ? stage.slice(parent.length + 2) : stage;
+}

@@ -1,0 +1,68 @@
+/** How much steps differ: a row per device, or per host of the session. */
+
+import { fill, h } from "../../core/dom.js";
+import { count } from "../../core/format.js";
+import { failed, loading } from "../../core/states.js";
+import { stragglerText } from "../../core/straggler.js";
+import { DataTable } from "../../core/table.js";
+
+/** @typedef {import("./facts.js").Variation} Variation */
+
+/**
+ * @param {string} label
+ * @param {Variation[]} rows
+ * @param {"device" | "host"} key what a row is about
+ * @param {(row: any) => string} link to it
+ */
+export function variationTable(label, rows, key, link) {
+  const isHost = key === "host";
+  const table = new DataTable({
+    label,
+    columns: [
+      { key, title: isHost ? "Host" : "Device", cell: (row) =>
+        h("a", { href: link(row) }, row[key] || "(host)") },
+      ...(isHost && rows.some((row) => row.device !== null)
+        ? [/** @type {const} */ ({ key: "device", title: "Device" })] : []),
+      { key: "steps", title: "Steps", kind: "count", width: "5.5rem" },
+      { key: "median_ps", title: "Median", kind: "time" },
+      { key: "p95_ps", title: "95th perc.", kind: "time", help: "of 20 steps 19 took no longer" },
+      { key: "max_ps", title: "Longest", kind: "time" },
+      { key: "coefficient", title: "Varies by", kind: "percent", width: "6.5rem",
+        help: "standard deviation by the mean" },
+      { key: "slow", title: "Slow", kind: "count", width: "5rem", unsorted: true,
+        help: "steps much longer than the median", cell: (row) => count(row.slow.length) },
+    ],
+  });
+  table.setRows(rows);
+  return table.element;
+}
+
+/**
+ * The hosts side by side, and who keeps the others waiting.
+ * @param {import("./facts.js").Facts} facts
+ * @param {AbortSignal} signal
+ */
+export function hostsPart(facts, signal) {
+  const body = h("div", { class: "stack" });
+  void load();
+  return h("section", { class: "panel" }, h("h2", {}, "Hosts"), body);
+
+  async function load() {
+    fill(body, loading("Reading all hosts"));
+    try {
+      const { data, notes } = await facts.breakdownOfHosts();
+      if (signal.aborted) return;
+      const hosts = new Set(data.variation.map((row) => row.host)).size;
+      const { context } = facts;
+      fill(body,
+        h("p", {}, stragglerText(data.straggler, hosts)
+          || "Fewer than two hosts tell of steps: who keeps the others waiting is not known."),
+        notes.length > 0 && h("p", { class: "quiet" }, notes.join(" ")),
+        variationTable("Hosts", data.variation, "host", (row) =>
+          context.linkTo(context.session, "steps",
+            { host: row.host, ...(row.device ? { device: row.device } : {}) })));
+    } catch (error) {
+      if (!signal.aborted) fill(body, failed(error, () => void load()));
+    }
+  }
+}

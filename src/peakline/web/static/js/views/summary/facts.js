@@ -1,0 +1,162 @@
+/** The summary's panels of numbers: the profile, a step, the devices, memory, ops. */
+
+import { h } from "../../core/dom.js";
+import { bytes, counted, percent, time } from "../../core/format.js";
+import { partsBar } from "../../core/parts.js";
+
+/** @typedef {import("./index.js").Summary} Summary */
+/** @typedef {import("../../shell/context.js").Context} Context */
+
+const SHOWN = 4;
+
+/** @param {Summary} summary */
+export function factsPanel({ profile, memory, time: told }) {
+  const times = told?.times;
+  const peak = (memory?.allocators ?? []).reduce((most, one) => Math.max(most, one.peak_bytes), 0);
+  return h("dl", { class: "panel facts" },
+    fact("Format", profile.format),
+    profile.host && fact("Host", profile.host),
+    (profile.duration_ps > 0 || memory) && fact("Recorded",
+      profile.duration_ps ? time(profile.duration_ps) : "one moment"),
+    times && fact("Steps", counted(told.steps, "step")),
+    times && fact("Median step", time(times.median_ps),
+      times.count > 1 ? `${time(times.min_ps)} to ${time(times.max_ps)}` : ""),
+    told && told.devices.length > 0 && fact("Devices busy", span(told.devices.map(busyShare)),
+      counted(told.devices.length, "device")),
+    peak > 0 && fact("Largest peak", bytes(peak),
+      memory && memory.allocators.length > 1
+        ? `of ${counted(memory.allocators.length, "allocator")}` : ""));
+}
+
+/**
+ * @param {Context} context
+ * @param {Summary} summary
+ */
+export function stepPanel(context, { time: told }) {
+  if (!told) {
+    return missing("Time", "This file does not tell what ran.",
+      "Record a trace: peakline capture, tf.profiler, jax.profiler.trace or torch.profiler.");
+  }
+  if (!told.times) {
+    return missing("Where a step's time goes",
+      "No steps are marked in this profile, so what a step takes is not judged.",
+      "Put each step in jax.profiler.StepTraceAnnotation or tf.profiler.experimental.Trace(..., "
+      + "_r=1), or call step() of torch.profiler.");
+  }
+  const { times } = told;
+  return h("section", { class: "panel" },
+    h("h2", {}, "Where a step's time goes"),
+    partsBar(told.parts.map(({ part, per_step_ps: ps }) => ({ part, ps })), "A mean step"),
+    h("p", { class: "quiet" }, times.count < 2 ? `One step of ${time(times.mean_ps)}. `
+      : `Mean ${time(times.mean_ps)} of ${counted(told.steps, "step")}`
+        + (times.count > told.steps ? ` on ${counted(told.devices.length, "device")}` : "")
+        + `; of 20 steps 19 take no longer than ${time(times.p95_ps)}. `,
+    h("a", { href: context.link("steps") }, "All steps")));
+}
+
+/** @param {Summary} summary */
+export function devicesPanel({ time: told }) {
+  if (!told?.devices.length) return null;
+  return h("section", { class: "panel" }, h("h2", {}, "Devices"),
+    h("ul", { class: "gauges" }, ...told.devices.map((row) => gauge(row["device"],
+      busyShare(row), `busy ${percent(busyShare(row))} of ${time(row["end_ps"] - row["start_ps"])}`,
+      `longest time without work ${time(row["longest_idle_ps"])}`))));
+}
+
+/**
+ * @param {Context} context
+ * @param {Summary} summary
+ */
+export function memoryPanel(context, { memory, profile, time: told }) {
+  if (!memory) {
+    return missing("Memory", "This profile tells of no memory.",
+      told ? "TensorFlow tells of it on every device, JAX on accelerators, PyTorch with "
+        + "profile_memory=True; of JAX's heap save jax.profiler.save_device_memory_profile." : "");
+  }
+  const peaks = [...memory.allocators].sort((one, other) => other.peak_bytes - one.peak_bytes);
+  return h("section", { class: "panel" }, h("h2", {}, "Memory peaks"),
+    h("ul", { class: "gauges" }, ...peaks.slice(0, SHOWN).map((one) => {
+      const name = one.allocator || "(unnamed allocator)";
+      const isKnown = one.peak_bytes > 0 || !one.untracked_allocations;
+      /** @type {Record<string, string | number>} */
+      const params = { allocator: one.allocator };
+      if (profile.duration_ps) params["at"] = one.peak_time_ps;
+      const link = h("a", { href: context.link("memory", params) }, name);
+      if (!isKnown) {
+        return gauge(link, null, "not known",
+          "its records have no ids, so that no buffer can be followed");
+      }
+      const when = profile.duration_ps ? ` at ${time(one.peak_time_ps)}` : "";
+      const share = one.capacity_bytes ? one.peak_bytes / one.capacity_bytes : null;
+      return gauge(link, share, `${bytes(one.peak_bytes)}${when}`,
+        share === null ? "capacity not told"
+          : `${share < 0.0005 ? "<0.1%" : percent(share)} of ${bytes(one.capacity_bytes)}`);
+    })),
+    peaks.length > SHOWN && h("p", {}, h("a", { href: context.link("memory") },
+      `${counted(peaks.length - SHOWN, "more allocator")} in Memory`)));
+}
+
+/**
+ * @param {Context} context
+ * @param {Summary} summary
+ */
+export function opsPanel(context, { time: told }) {
+  if (!told?.top_ops.length) return null;
+  const { side } = told.top_ops[0] ?? { side: "host" };
+  return h("section", { class: "panel" }, h("h2", {}, "Ops with the most own time"),
+    h("ul", { class: "gauges" }, ...told.top_ops.map((op) => gauge(
+      h("a", { href: context.link("steps", { part: "ops", op: op.op, side: op.side }) }, op.op),
+      op.share, `${time(op.self_ps)}, ${percent(op.share)}`,
+      [op.op.endsWith(op.op_type ?? "") ? "" : op.op_type,
+        op.is_input && "prepares input, beside the steps"].filter(Boolean).join("; ")))),
+    h("p", { class: "quiet" }, side === "host" ? "Shares of the ops' own time on the host. "
+      : "Shares of the ops' own time on the devices. ",
+    h("a", { href: context.link("steps", { part: "ops" }) }, "All ops")));
+}
+
+/**
+ * A named share as a bar with its words.
+ * @param {Node | string} name
+ * @param {number | null} share null: no bar
+ * @param {string} value
+ * @param {string} note
+ */
+function gauge(name, share, value, note) {
+  return h("li", {},
+    h("div", { class: "row-of" }, h("span", { class: "grow name" }, name),
+      h("span", { class: "number" }, value)),
+    share !== null && h("div", { class: "gauge", "aria-hidden": "true" },
+      h("div", { style: { width: `${(100 * Math.min(Math.max(share, 0), 1)).toFixed(2)}%` } })),
+    note && h("div", { class: "quiet note" }, note));
+}
+
+/** @param {Record<string, any>} row of `device_time` */
+function busyShare(row) {
+  return row["busy_ps"] / Math.max(row["end_ps"] - row["start_ps"], 1);
+}
+
+/** @param {number[]} shares */
+function span(shares) {
+  const least = percent(Math.min(...shares)), most = percent(Math.max(...shares));
+  return least === most ? most : `${least} to ${most}`;
+}
+
+/**
+ * @param {string} title
+ * @param {string} what
+ * @param {string} todo
+ */
+function missing(title, what, todo) {
+  return h("section", { class: "panel" }, h("h2", {}, title), h("p", {}, what),
+    todo && h("p", { class: "quiet" }, todo));
+}
+
+/**
+ * @param {string} name
+ * @param {string} value
+ * @param {string} [note]
+ */
+function fact(name, value, note = "") {
+  return h("div", {}, h("dt", {}, name),
+    h("dd", {}, value, note && h("div", { class: "quiet note" }, note)));
+}

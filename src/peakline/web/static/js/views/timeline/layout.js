@@ -1,0 +1,176 @@
+/** Where planes, lines and their rows lie, from the top of all lanes, in pixels. */
+
+import { formatRanges, parseRanges } from "./ranges.js";
+
+export const ROW_PX = 17;
+const PLANE_PX = 24;
+const GAP_PX = 5;
+
+/**
+ * @typedef {object} Line
+ * @property {number} line its number in questions
+ * @property {number} plane
+ * @property {string} name
+ * @property {number | null} nativeId
+ * @property {number} events
+ * @property {number} rows
+ */
+/**
+ * A plane's head (`line` is null), or a line with its rows.
+ * @typedef {{plane: number, line: Line | null, top: number, height: number, rows: number}} Entry
+ */
+/** @typedef {{name: string, kind: string, lines: Line[], events: number}} Plane */
+
+export class Layout {
+  /** @type {Entry[]} */
+  entries = [];
+  height = 0;
+  /** @type {Set<number>} */
+  #foldedPlanes = new Set();
+  /** @type {Set<number>} */
+  #foldedLines = new Set();
+
+  /** @param {Record<string, any>} lanes the tool's answer */
+  constructor(lanes) {
+    /** @type {Plane[]} */
+    this.planes = lanes["plane_name"].map((/** @type {string} */ name, /** @type {number} */ place) =>
+      ({ name, kind: lanes["plane_kind"][place], lines: [], events: 0 }));
+    /** @type {Line[]} */
+    this.lines = lanes["line_name"].map((/** @type {string} */ name, /** @type {number} */ line) => ({
+      line, name, plane: lanes["line_plane"][line], nativeId: lanes["line_native_id"][line],
+      events: lanes["line_events"][line], rows: lanes["line_rows"][line],
+    }));
+    for (const line of this.lines) {
+      const plane = this.planes[line.plane];
+      if (!plane || !line.events) continue;
+      plane.lines.push(line);
+      plane.events += line.events;
+    }
+    /** Lines without a timed event: they are not drawn. */
+    this.emptyLines = this.lines.filter((line) => !line.events).length;
+    this.#place();
+  }
+
+  /** @param {number} plane */
+  isPlaneFolded(plane) {
+    return this.#foldedPlanes.has(plane);
+  }
+
+  /** @param {number} line */
+  isLineFolded(line) {
+    return this.#foldedLines.has(line);
+  }
+
+  /** @param {number} plane */
+  togglePlane(plane) {
+    toggle(this.#foldedPlanes, plane);
+    this.#place();
+  }
+
+  /** @param {number} line */
+  toggleLine(line) {
+    toggle(this.#foldedLines, line);
+    this.#place();
+  }
+
+  /**
+   * Unfold what hides a row of a line.
+   * @param {number} line
+   * @param {number} row
+   * @returns {boolean} whether something changed
+   */
+  unfold(line, row) {
+    const plane = this.lines[line]?.plane ?? -1;
+    const hidden = this.#foldedPlanes.delete(plane);
+    const cut = row > 0 && this.#foldedLines.delete(line);
+    if (hidden || cut) this.#place();
+    return hidden || cut;
+  }
+
+  /** What is folded, as a short text: `p0,3,8-12`. */
+  get folded() {
+    const planes = formatRanges(this.#foldedPlanes), lines = formatRanges(this.#foldedLines);
+    return [planes && `p${planes.replaceAll(",", ",p")}`, lines].filter(Boolean).join(",");
+  }
+
+  /** @param {string} text */
+  setFolded(text) {
+    const parts = text.split(",");
+    const isPlane = (/** @type {string} */ part) => part.startsWith("p");
+    const planes = parts.filter(isPlane).map((part) => part.slice(1)).join(",");
+    const lines = parts.filter((part) => !isPlane(part)).join(",");
+    this.#foldedPlanes = new Set(parseRanges(planes, this.planes.length));
+    this.#foldedLines = new Set(parseRanges(lines, this.lines.length));
+    this.#place();
+  }
+
+  /**
+   * The entries that lie between two heights.
+   * @param {number} top
+   * @param {number} bottom
+   * @returns {Entry[]}
+   */
+  between(top, bottom) {
+    let low = 0, high = this.entries.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const entry = /** @type {Entry} */ (this.entries[middle]);
+      if (entry.top + entry.height <= top) low = middle + 1;
+      else high = middle;
+    }
+    const found = [];
+    for (let place = low; place < this.entries.length; place++) {
+      const entry = /** @type {Entry} */ (this.entries[place]);
+      if (entry.top >= bottom) break;
+      found.push(entry);
+    }
+    return found;
+  }
+
+  /**
+   * The line and row at a height; null on heads and in gaps.
+   * @param {number} y
+   */
+  at(y) {
+    const entry = this.between(y, y + 1)[0];
+    if (!entry?.line) return null;
+    const row = Math.floor((y - entry.top) / ROW_PX);
+    return row >= 0 && row < entry.rows ? { line: entry.line, row } : null;
+  }
+
+  /**
+   * The top of a row; null where its plane is folded.
+   * @param {number} line
+   * @param {number} row
+   */
+  topOf(line, row) {
+    const entry = this.entries.find((one) => one.line?.line === line);
+    return entry ? entry.top + Math.min(row, entry.rows - 1) * ROW_PX : null;
+  }
+
+  #place() {
+    this.entries = [];
+    let top = 0;
+    this.planes.forEach((plane, place) => {
+      if (!plane.lines.length) return;
+      this.entries.push({ plane: place, line: null, top, height: PLANE_PX, rows: 0 });
+      top += PLANE_PX;
+      if (this.#foldedPlanes.has(place)) return;
+      for (const line of plane.lines) {
+        const rows = this.#foldedLines.has(line.line) ? 1 : line.rows;
+        const height = rows * ROW_PX + GAP_PX;
+        this.entries.push({ plane: place, line, top, height, rows });
+        top += height;
+      }
+    });
+    this.height = top;
+  }
+}
+
+/**
+ * @param {Set<number>} set
+ * @param {number} member
+ */
+function toggle(set, member) {
+  if (!set.delete(member)) set.add(member);
+}

@@ -1,0 +1,235 @@
+/** What is chosen and shown of the timeline: from the address, by keys, clicks and links. */
+
+import { number } from "../../core/address.js";
+import { announce } from "../../core/dom.js";
+import { time } from "../../core/format.js";
+
+const AIR = 0.5;
+const STEP_AIR = 0.04;
+const RANGE_AIR = 0.25;
+const EDGE = 0.02;
+const LEAST_PS = 1e5;
+
+/** @typedef {import("./lanes.js").Brief} Brief */
+/** @typedef {Record<string, string>} Params */
+
+export class Navigation {
+  /** @type {number | null} a moment that the address names */
+  moment = null;
+  /** What update() brought is not told to the address again. */
+  isTelling = true;
+
+  /** @param {import("./view.js").TimelineView} view */
+  constructor(view) {
+    this.view = view;
+  }
+
+  /** Take what an address says. @param {Params} params */
+  update(params) {
+    this.isTelling = false;
+    const from = number(params["from"]), to = number(params["to"]);
+    const event = number(params["event"]);
+    if (from !== null && to !== null && to > from) this.view.viewport.show(from, to);
+    else if (!params["step"] && event === null) this.view.viewport.showAll();
+    this.view.layout.setFolded(params["folded"] ?? "");
+    this.view.showMemory(params["memory"] !== "0", false);
+    this.view.search.set(params["q"] ?? "", false);
+    this.moment = number(params["at"]);
+    const [begin = "", end = ""] = (params["range"] ?? "").split("_");
+    this.setRange(number(begin), number(end));
+    this.view.panel.show(params["tab"] ?? "");
+    if (event !== this.view.chosen.id) void this.chooseFromAddress(event, from === null);
+    const step = params["step"];
+    if (step) void this.followFromAddress(step, from === null && event === null);
+    else this.setStep(null);
+    const scroll = number(params["y"]) ?? 0;
+    this.view.lanes.space.style.height = `${this.view.layout.height}px`;
+    this.view.lanes.element.scrollTop = scroll;
+    this.isTelling = true;
+    this.view.invalidate();
+  }
+
+  /**
+   * @param {number | null} event
+   * @param {import("./chosen.js").Named | null} brief where it is, if that is known
+   */
+  choose(event, brief) {
+    this.view.lanes.chosen = brief;
+    if (event === null) this.view.context.change({ event: null });
+    else this.view.context.change({ event });
+    if (event !== null) this.view.panel.show("event");
+    void this.view.chosen.choose(event, brief).then(() => this.view.invalidate());
+    this.view.invalidate();
+  }
+
+  /** @param {Brief | null} brief */
+  placed(brief) {
+    this.view.lanes.chosen = brief;
+    this.view.invalidate();
+  }
+
+  /**
+   * Choose an event and bring it into view, moving no more than that needs.
+   * @param {import("./chosen.js").Named} event
+   */
+  go(event) {
+    const { start_ps: start, duration_ps: duration, line, row } = event;
+    const { from, to, span } = this.view.viewport;
+    if (start + duration < from + span * EDGE || start > to - span * EDGE) {
+      this.view.viewport.show(start + duration / 2 - span / 2, start + duration / 2 + span / 2);
+    }
+    this.view.lanes.reveal(line, row);
+    this.choose(event.event, event);
+  }
+
+  /**
+   * @param {number | null} event
+   * @param {boolean} bring
+   */
+  async chooseFromAddress(event, bring) {
+    this.view.lanes.chosen = null;
+    const details = await this.view.chosen.choose(event);
+    if (!details) return;
+    if (this.view.layout.unfold(details.line, details.row)) this.view.folded();
+    if (bring) this.zoomTo(details);
+    if (bring) this.view.lanes.reveal(details.line, details.row);
+    this.view.invalidate();
+  }
+
+  /** @param {Brief} event */
+  zoomTo({ start_ps: start, duration_ps: duration }) {
+    // Of what takes no time, what is around it is shown.
+    const more = Math.max(0, LEAST_PS - duration) / 2;
+    this.view.viewport.bring(start - more, start + duration + more, AIR);
+  }
+
+  zoomToRange() {
+    const { from, to } = this.view.range;
+    if (from !== null && to !== null) this.view.viewport.bring(from, to, RANGE_AIR);
+  }
+
+  /** @param {Brief} event */
+  mark({ start_ps: start, duration_ps: duration }) {
+    this.measure(start, start + duration, true);
+  }
+
+  /**
+   * @param {number} from
+   * @param {number} to
+   * @param {boolean} done
+   */
+  measure(from, to, done) {
+    if (!done) {
+      this.view.range.set(from, to);
+      this.view.invalidate();
+      return;
+    }
+    this.setRange(from, to);
+    this.view.panel.show("range");
+  }
+
+  /**
+   * @param {number | null} from
+   * @param {number | null} to
+   */
+  setRange(from, to) {
+    const isNew = from !== null && to !== null
+      && (Math.round(from) !== this.view.range.from || Math.round(to) !== this.view.range.to || this.isTelling);
+    this.view.range.set(from, to === null ? null : to);
+    if (this.isTelling) {
+      this.view.context.change({ range: from === null || to === null ? null
+        : `${Math.round(from)}_${Math.round(to)}` });
+    }
+    if (isNew) void this.view.range.load();
+    this.view.invalidate();
+  }
+
+  /** @param {import("./steps.js").Step | null} step */
+  setStep(step) {
+    this.view.steps.choose(step);
+    this.view.bar.setStep(step);
+  }
+
+  /** @param {import("./steps.js").Step} step */
+  follow(step) {
+    this.setStep(step);
+    this.view.context.change({ step: this.view.steps.key(step) });
+    this.view.viewport.bring(step.start_ps, step.end_ps, STEP_AIR);
+    announce(`step ${step.name}, ${time(step.wall_ps)}${step.device ? ` on ${step.device}` : ""}`);
+  }
+
+  /** @param {string} name */
+  followNamed(name) {
+    const step = this.view.steps.named(name);
+    if (step) this.follow(step);
+    return step !== null;
+  }
+
+  /**
+   * @param {string} key
+   * @param {boolean} bring
+   */
+  async followFromAddress(key, bring) {
+    await this.view.steps.ready;
+    const step = this.view.steps.find(key) ?? this.view.steps.named(key);
+    if (!step || this.view.context.signal.aborted) return;
+    this.setStep(step);
+    if (bring) this.view.viewport.bring(step.start_ps, step.end_ps, STEP_AIR);
+  }
+
+  /** @param {1 | -1} way */
+  step(way) {
+    const step = this.view.steps.neighbour(way);
+    if (step) this.follow(step);
+    else announce(this.view.steps.count ? "there is no further step" : "this profile has no steps");
+  }
+
+  /** @returns {import("./keys.js").Actions} */
+  actions() {
+    return {
+      at: () => this.view.pointer ?? (this.view.viewport.from + this.view.viewport.to) / 2,
+      hasChoice: () => this.view.chosen.id !== null,
+      go: (way) => {
+        const { details } = this.view.chosen;
+        if (!details) return;
+        if (way === "child") void this.view.chosen.firstChild();
+        const other = way === "parent" ? details.parents[0]
+          : way === "child" ? null : details[way];
+        if (other) this.go(other);
+        else if (way !== "child") announce("there is none");
+      },
+      zoom: () => {
+        if (this.view.lanes.chosen) this.zoomTo(this.view.lanes.chosen);
+        else this.zoomToRange();
+      },
+      mark: () => {
+        if (this.view.lanes.chosen) this.mark(this.view.lanes.chosen);
+      },
+      search: () => {
+        this.view.search.field.focus();
+        this.view.search.field.select();
+      },
+      match: (way) => void this.view.search.go(way),
+      step: (way) => this.step(way),
+      clear: () => this.clear(),
+      scroll: (by, pages) => {
+        const { element } = this.view.lanes;
+        element.scrollTop += pages ? by * (element.clientHeight - 40) : by;
+      },
+    };
+  }
+
+  clear() {
+    if (this.view.chosen.id !== null) this.choose(null, null);
+    else if (this.view.range.from !== null) this.setRange(null, null);
+    else if (this.view.search.text) this.view.search.set("", true);
+    else if (this.moment !== null || this.view.steps.chosen) {
+      this.moment = null;
+      this.setStep(null);
+      this.view.context.change({ at: null, step: null });
+    } else {
+      this.view.panel.show("");
+    }
+    this.view.invalidate();
+  }
+}

@@ -1,0 +1,210 @@
+/** Finding events by their name: how many, where, the next and the previous. */
+
+import { isAbort } from "../../core/api.js";
+import { announce, fill, h } from "../../core/dom.js";
+import { count, counted } from "../../core/format.js";
+import { empty, failed } from "../../core/states.js";
+import { DataTable } from "../../core/table.js";
+import { HitsBand } from "./bands.js";
+
+const TYPING_MS = 250;
+const MOVED_MS = 150;
+const BINS_PER_PX = 0.5;
+const MOST_NAMES = 1000;
+
+/** @typedef {import("./lanes.js").Brief & {name: string}} Found */
+/**
+ * @typedef {object} SearchOptions
+ * @property {import("./names.js").Names} names
+ * @property {import("./bands.js").Shared} shared
+ * @property {() => number | null} chosen the id of the chosen event
+ * @property {(found: Found) => void} choose
+ * @property {(text: string) => void} changed the reader searches for something else
+ * @property {(title: string) => void} told the title of the tab
+ */
+
+export class Search {
+  text = "";
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+  /** @type {AbortController | null} */
+  #asking = null;
+  #seen = "";
+
+  /**
+   * @param {import("../../shell/context.js").Context} context
+   * @param {SearchOptions} options
+   */
+  constructor(context, options) {
+    this.context = context;
+    this.options = options;
+    this.band = new HitsBand(options.shared);
+    this.band.element.hidden = true;
+    this.field = h("input", {
+      type: "search", placeholder: "Search events ( / )", "aria-label": "Search events by name",
+      spellcheck: "false", autocomplete: "off", maxlength: 1000,
+    });
+    this.status = h("span", { class: "quiet tl-found", role: "status" });
+    const step = (/** @type {"previous" | "next"} */ way, /** @type {string} */ sign) =>
+      h("button", { type: "button", class: "plain", title: `${way} match`, "aria-label": `${way} match`,
+        disabled: true, onclick: () => void this.go(way) }, sign);
+    this.buttons = [step("previous", "‹"), step("next", "›")];
+    this.bar = h("div", { class: "tl-search", role: "search" }, this.field, ...this.buttons, this.status);
+    this.table = new DataTable({
+      label: "Names that the search found", sort: "-count", height: "100%",
+      columns: [{ key: "name", title: "Name" }, { key: "count", title: "Events", kind: "count" }],
+      onChoose: (row) => void this.go("next", row.name),
+    });
+    this.element = h("div", { class: "tl-fill" }, empty("No search yet",
+      "Type a part of a name above; / goes there."));
+    this.field.addEventListener("input", () => this.#later(TYPING_MS, () => this.set(this.field.value, true)));
+    this.field.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") {
+        if (this.field.value !== this.text) this.set(this.field.value, true);
+        void this.go(event.shiftKey ? "previous" : "next");
+      } else if (event.key === "Escape") {
+        if (this.field.value) this.set("", true);
+        this.field.blur();
+      } else {
+        return;
+      }
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    context.signal.addEventListener("abort", () => clearTimeout(this.#timer));
+  }
+
+  /**
+   * Search for a text; "" ends the search.
+   * @param {string} text
+   * @param {boolean} byReader whether the address has to be told
+   */
+  set(text, byReader) {
+    clearTimeout(this.#timer);
+    if (this.field.value !== text) this.field.value = text;
+    if (text === this.text) return;
+    this.text = text;
+    this.#seen = "";
+    if (byReader) this.options.changed(text);
+    if (!text) {
+      this.#asking?.abort();
+      this.#none();
+      return;
+    }
+    this.status.textContent = "searching …";
+    void this.#ask();
+  }
+
+  /** The viewport moved: where in it are matches? */
+  moved() {
+    if (this.text && this.#seen !== this.#shown()) this.#later(MOVED_MS, () => void this.#ask());
+  }
+
+  /**
+   * Choose the match after or before the chosen event, or after the beginning of what is shown; at the
+   * end it begins again.
+   * @param {"previous" | "next"} way
+   * @param {string} [name] only events of exactly this name
+   */
+  async go(way, name) {
+    if (!this.text) return;
+    const { viewport } = this.options.shared;
+    const event = this.options.chosen();
+    try {
+      const { data } = await this.context.tool("timeline", {
+        view: "search", format: "json", width: 1,
+        search: name === undefined ? this.text : `^${escaped(name)}$`,
+        pattern: name === undefined ? null : "true",
+        ...(event === null ? { at_ps: viewport.from } : { event }),
+      });
+      const found = data[way], wrapped = way === "next" ? data["first"] : data["last"];
+      if (!found && wrapped) announce(`${way === "next" ? "the first" : "the last"} match again`);
+      if (found ?? wrapped) this.options.choose(found ?? wrapped);
+      else announce("no match");
+    } catch (error) {
+      if (!isAbort(error)) this.#failed(error);
+    }
+  }
+
+  async #ask() {
+    this.#asking?.abort();
+    this.#asking = new AbortController();
+    const { signal } = this.#asking;
+    this.context.signal.addEventListener("abort", () => this.#asking?.abort(), { signal });
+    const { viewport } = this.options.shared;
+    const { from, to } = viewport;
+    this.#seen = this.#shown();
+    try {
+      const { data } = await this.context.tool("timeline", {
+        view: "search", format: "json", search: this.text, start_ps: from, end_ps: to,
+        width: Math.max(100, Math.round(this.band.surface.width * BINS_PER_PX) || 500),
+      }, signal);
+      this.#show(data, from, to);
+    } catch (error) {
+      if (!isAbort(error)) this.#failed(error);
+    }
+  }
+
+  #shown() {
+    return `${this.options.shared.viewport.from} ${this.options.shared.viewport.to}`;
+  }
+
+  /**
+   * @param {any} data
+   * @param {number} from
+   * @param {number} to
+   */
+  #show(data, from, to) {
+    const { names } = this.options;
+    const codes = new Set(data["name"]), text = this.text.toLowerCase();
+    const isAll = data["names_total"] <= MOST_NAMES;
+    names.highlight((code, name) => codes.has(code)
+      || (!isAll && (name ?? "").toLowerCase().includes(text)));
+    const total = data["total"];
+    this.status.textContent = total
+      ? `${counted(total, "event")}, ${counted(data["names_total"], "name")}` : "nothing found";
+    for (const button of this.buttons) button.disabled = !total;
+    this.options.told(total ? `Matches (${count(total)})` : "Matches");
+    const rows = Array.from(data["name"], (code, place) =>
+      ({ name: names.get(/** @type {number} */ (code)), count: data["count"][place] }));
+    this.table.setRows(rows);
+    fill(this.element, rows.length ? this.table.element
+      : empty("Nothing found", `No event has “${this.text}” in its name.`));
+    this.band.setHits({ from, to, bins: data["bins"] });
+  }
+
+  /** @param {unknown} error */
+  #failed(error) {
+    this.status.textContent = error instanceof Error ? error.message : String(error);
+    fill(this.element, failed(error, () => void this.#ask()));
+  }
+
+  #none() {
+    this.status.textContent = "";
+    for (const button of this.buttons) button.disabled = true;
+    this.options.names.highlight(null);
+    this.options.told("Matches");
+    fill(this.element, empty("No search yet", "Type a part of a name above; / goes there."));
+    this.band.setHits(null);
+  }
+
+  /**
+   * @param {number} wait
+   * @param {() => void} work
+   */
+  #later(wait, work) {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(work, wait);
+  }
+
+  destroy() {
+    clearTimeout(this.#timer);
+    this.#asking?.abort();
+    this.band.destroy();
+  }
+}
+
+/** A text as an expression that matches it alone. @param {string} text */
+export function escaped(text) {
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+}

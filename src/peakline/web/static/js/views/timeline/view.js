@@ -1,0 +1,277 @@
+/** The timeline of one profile: lanes, what is above and below them, and what they share. */
+
+import { fill, h } from "../../core/dom.js";
+import { count, counted, time } from "../../core/format.js";
+import { failed, notices } from "../../core/states.js";
+import { onTheme } from "../../core/theme.js";
+import { hideTip } from "../../core/tooltip.js";
+import { Viewport } from "../../core/viewport.js";
+import { readColumns } from "../../core/columns.js";
+import { isAbort } from "../../core/api.js";
+import { AxisBand, OverviewBand } from "./bands.js";
+import { Bar } from "./bar.js";
+import { Chosen } from "./chosen.js";
+import { Counters } from "./counters.js";
+import { Findings } from "./findings.js";
+import { attachKeys } from "./keys.js";
+import { Lanes } from "./lanes.js";
+import { Layout } from "./layout.js";
+import { Names } from "./names.js";
+import { Navigation } from "./navigation.js";
+import { Over } from "./over.js";
+import { Panel } from "./panel.js";
+import { Range } from "./range.js";
+import { Search } from "./search.js";
+import { Steps } from "./steps.js";
+
+/** Findings are asked for at once where that is quick, else when their tab is opened. */
+const EVENTS_OF_QUICK_FINDINGS = 1e6;
+const OVERVIEW_ITEMS = 2e5;
+
+/** @typedef {Record<string, string>} Params */
+
+export class TimelineView {
+  #isWaiting = false;
+  #isDrawn = false;
+  /** @type {number | null} where the pointer is, as a time */
+  pointer = null;
+
+  /**
+   * @param {import("../../shell/context.js").Context} context
+   * @param {import("../../core/api.js").Answer<Record<string, any>>} answer of the view lanes, read
+   * @param {import("./tiles.js").Tiles} tiles with the first one
+   */
+  constructor(context, answer, tiles) {
+    this.context = context;
+    this.tiles = tiles;
+    const lanes = answer.data;
+    this.lanesTold = lanes;
+    this.viewport = new Viewport(lanes["start_ps"], lanes["end_ps"]);
+    tiles.first = this.viewport.first;
+    tiles.last = this.viewport.last;
+    this.layout = new Layout(lanes);
+    this.navigation = new Navigation(this);
+    const changed = () => this.invalidate();
+    this.names = new Names(context, lanes, changed);
+    const shared = {
+      viewport: this.viewport, changed,
+      measure: (/** @type {number} */ from, /** @type {number} */ to, /** @type {boolean} */ done) =>
+        this.navigation.measure(from, to, done),
+      pointed: (/** @type {number | null} */ x) => this.#pointed(x),
+    };
+    this.over = new Over();
+    this.axis = new AxisBand(shared);
+    this.overview = new OverviewBand(shared);
+    this.counters = new Counters(context, shared);
+    this.steps = new Steps(context, shared, (step) => this.navigation.follow(step));
+    this.search = new Search(context, {
+      names: this.names, shared, chosen: () => this.chosen.id,
+      choose: (found) => this.navigation.go(found), changed: (q) => context.change({ q }),
+      told: (title) => this.panel.setTitle("matches", title),
+    });
+    this.bar = new Bar({
+      search: this.search.bar, emptyLines: this.layout.emptyLines, untimed: lanes["untimed"],
+      step: (way) => this.navigation.step(way), memory: (isShown) => this.showMemory(isShown, true),
+      whole: () => this.viewport.showAll(),
+    });
+    this.trouble = h("div", { class: "tl-trouble", hidden: true });
+    this.chosen = new Chosen(context, {
+      placed: (brief) => this.navigation.placed(brief), go: (event) => this.navigation.go(event),
+      zoom: (brief) => this.navigation.zoomTo(brief), mark: (brief) => this.navigation.mark(brief),
+      follow: ({ step_id: id }) => {
+        const step = this.steps.find(String(id));
+        if (step) this.navigation.follow(step);
+      },
+    });
+    this.range = new Range(context, (text) => this.search.set(text, true),
+      () => this.navigation.zoomToRange(), () => this.navigation.setRange(null, null));
+    this.findings = new Findings(context, {
+      hasStep: (name) => this.steps.named(name) !== null,
+      followStep: (name) => this.navigation.followNamed(name),
+      showRange: (from, to) => {
+        this.navigation.setRange(from, to);
+        this.navigation.zoomToRange();
+      },
+      search: (text) => this.search.set(text, true),
+    }, this.steps.ready, (title) => this.panel.setTitle("findings", title));
+    this.lanes = new Lanes({
+      layout: this.layout, tiles, names: this.names, viewport: this.viewport, changed,
+      scrolled: () => this.#scrolled(), folded: () => this.folded(),
+      choose: (event, brief) => this.navigation.choose(event, brief), measure: shared.measure,
+      pointed: shared.pointed,
+    });
+    this.panel = new Panel([
+      { key: "event", title: "Event", content: this.chosen.element },
+      { key: "range", title: "Range", content: this.range.element },
+      { key: "matches", title: "Matches", content: this.search.element },
+      { key: "steps", title: "Steps", content: this.steps.element },
+      { key: "findings", title: "Findings", content: this.findings.element,
+        opened: () => void this.findings.load() },
+    ], () => {
+      context.change({ tab: this.panel.open || null });
+      this.invalidate();
+    });
+    this.#build(answer);
+    this.viewport.onChange(() => this.#moved());
+    this.endTheme = onTheme(() => {
+      this.lanes.retheme();
+      this.invalidate();
+    });
+    attachKeys(this.viewport, this.navigation.actions(), context.signal);
+    this.update(context.params);
+    this.invalidate();
+  }
+
+  /** @param {import("../../core/api.js").Answer<any>} answer */
+  #build(answer) {
+    fill(this.context.main,
+      h("h1", { class: "unseen" }, `Timeline of ${this.context.session}`),
+      notices(answer), this.bar.element,
+      this.chart = h("section", { class: "tl-chart", "aria-label": "Timeline" },
+        this.overview.element, this.axis.element, this.steps.band.element, this.counters.element,
+        this.search.band.element, this.lanes.element, this.trouble, this.over.element),
+      this.panel.element);
+  }
+
+  /** Take what an address says. @param {Params} params */
+  update(params) {
+    this.navigation.update(params);
+  }
+
+  /** What comes after the first drawing: nothing of it delays that. */
+  async #loadMore() {
+    void this.#loadOverview();
+    const { step, from } = this.context.params;
+    if (step && !from) {
+      await this.steps.load();
+      await this.#loadCounters();
+    } else {
+      await this.#loadCounters();
+      await this.steps.load();
+    }
+    if (this.context.signal.aborted) return;
+    this.bar.stepper.hidden = !this.steps.count;
+    this.panel.setTitle("steps", this.steps.count ? `Steps (${count(this.steps.count)})` : "Steps: none");
+    if (this.lanesTold["events"] <= EVENTS_OF_QUICK_FINDINGS) await this.findings.load();
+  }
+
+  async #loadCounters() {
+    if (this.counters.isShown && !this.counters.isAsked) await this.counters.load();
+  }
+
+  async #loadOverview() {
+    const lines = Math.max(1, this.layout.lines.length);
+    try {
+      const { data } = await this.context.toolBytes("timeline", { view: "tile", format: "bin", rows: 1,
+        width: Math.max(50, Math.min(1000, Math.floor(OVERVIEW_ITEMS / lines))) });
+      this.overview.setTile(readColumns(data));
+    } catch (error) {
+      // The picture is whole without it; the lanes tell what is wrong.
+      if (!isAbort(error)) this.overview.element.hidden = true;
+    }
+  }
+
+  /** Draw again, with the browser's next picture. */
+  invalidate() {
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
+    requestAnimationFrame(() => {
+      this.#isWaiting = false;
+      if (!this.context.signal.aborted) this.#draw();
+    });
+  }
+
+  #draw() {
+    // What scrolls has a bar at its right: the bands above leave the same room.
+    const { offsetWidth, clientWidth } = this.lanes.element;
+    this.chart?.style.setProperty("--tl-gutter", `${offsetWidth - clientWidth}px`);
+    this.lanes.surface.measure();
+    if (this.lanes.surface.width) this.tiles.want(this.lanes.want());
+    this.lanes.draw(this.steps.marks());
+    this.axis.draw();
+    this.overview.draw();
+    this.counters.draw();
+    this.steps.draw();
+    this.search.band.draw();
+    this.over.draw(this.viewport, this.lanes.surface.width, this.range, this.navigation.moment);
+    this.#tell();
+    if (!this.#isDrawn && this.tiles.isComplete) {
+      this.#isDrawn = true;
+      void this.#loadMore();
+    }
+  }
+
+  /** Say what is drawn, to those who do not see it. */
+  #tell() {
+    const { viewport, tiles } = this;
+    const { from, to } = viewport;
+    const what = `${counted(this.layout.lines.length - this.layout.emptyLines, "line")}, from ${
+      time(from, 7)} to ${time(to, 7)}`;
+    const chosen = this.chosen.details ? `; chosen: ${this.chosen.details.name}` : "";
+    const canvas = this.lanes.surface.canvas;
+    // Only what changed: the browser looks at every write.
+    const label = `Events of ${what}${chosen}`;
+    if (canvas.getAttribute("aria-label") !== label) canvas.setAttribute("aria-label", label);
+    const busy = String(!tiles.isComplete && !tiles.error);
+    if (canvas.getAttribute("aria-busy") !== busy) canvas.setAttribute("aria-busy", busy);
+    const shown = `${from} ${to}`;
+    if (canvas.dataset["shown"] !== shown) {
+      canvas.dataset["shown"] = shown;
+      this.bar.setWhere(from, to);
+    }
+    this.trouble.hidden = !tiles.error;
+    if (tiles.error && this.trouble.dataset["reason"] !== String(tiles.error)) {
+      this.trouble.dataset["reason"] = String(tiles.error);
+      fill(this.trouble, failed(tiles.error, () => {
+        tiles.retry();
+        this.invalidate();
+      }));
+    }
+  }
+
+  #moved() {
+    hideTip();
+    this.search.moved();
+    if (this.navigation.isTelling) {
+      const { from, to, isWhole } = this.viewport;
+      this.context.change(isWhole ? { from: null, to: null } : { from, to });
+    }
+    this.invalidate();
+  }
+
+  #scrolled() {
+    const y = Math.round(this.lanes.element.scrollTop) || null;
+    if (this.navigation.isTelling) this.context.change({ y });
+    this.invalidate();
+  }
+
+  folded() {
+    this.context.change({ folded: this.layout.folded || null });
+    this.invalidate();
+  }
+
+  /** @param {number | null} x */
+  #pointed(x) {
+    this.pointer = x === null ? null : this.viewport.time(x, this.lanes.surface.width);
+    this.over.point(x);
+  }
+
+  /**
+   * @param {boolean} isShown
+   * @param {boolean} byReader
+   */
+  showMemory(isShown, byReader) {
+    this.counters.show(isShown);
+    this.bar.setMemory(isShown);
+    if (byReader) this.context.change({ memory: isShown ? null : "0" });
+    if (this.#isDrawn) void this.#loadCounters();
+    this.invalidate();
+  }
+
+  destroy() {
+    this.endTheme();
+    for (const part of [this.lanes, this.axis, this.overview, this.counters, this.steps, this.search]) {
+      part.destroy();
+    }
+  }
+}

@@ -1,0 +1,207 @@
+"""Captures from the page: of peers that answer, fail, wait, or may not be asked."""
+
+from __future__ import annotations
+
+import re
+import threading
+
+import grpc
+import pytest
+from tests.capture.peers import answer_of, peer, profile_of
+from tests.waiting import HANG_S, until
+from tests.web.looking import api, expect_accessible, open_view, screenshot
+
+from peakline.text import size_text
+
+
+@pytest.fixture
+def logdir(tmp_path):
+    place = tmp_path / "logs"
+    place.mkdir()
+    return place
+
+
+@pytest.fixture
+def serve_workers(serve, logdir):
+    """Start a server that knows these profilers by name."""
+
+    def start(**workers):
+        return serve(logdir, *(f"--worker={name}={each.address}" for name, each in workers.items()))
+
+    return start
+
+
+def ask(page, hosts=None, seconds=None, name=None):
+    page.get_by_role("button", name="Capture …").first.click()
+    if hosts is not None:
+        page.get_by_label("Hosts, one a line").fill(hosts)
+    if seconds is not None:
+        page.get_by_label("Seconds to record").fill(str(seconds))
+    if name is not None:
+        page.get_by_label("Session name").fill(name)
+
+
+def record(page):
+    page.get_by_role("button", name="Record").click()
+
+
+def states(page):
+    """What the dialog says of each host: its state and the detail."""
+    rows = page.get_by_role("dialog").get_by_role("row").all()[1:]
+    return {
+        row.get_by_role("rowheader").inner_text(): tuple(row.get_by_role("cell").all_inner_texts())
+        for row in rows
+    }
+
+
+def test_a_capture_of_two_hosts_becomes_a_session(serve_workers, page, logdir):
+    with (
+        peer(lambda *_: profile_of(3)) as one,
+        peer(lambda *_: profile_of(5)) as other,
+    ):
+        server = serve_workers(a=one, b=other)
+        open_view(page, server)
+        ask(page, seconds=0.01, name="both")
+        # The server's workers are suggested.
+        assert page.get_by_label("Hosts, one a line").input_value() == "a\nb"
+        screenshot(page, "capture")
+        expect_accessible(page)
+        record(page)
+        page.get_by_role("link", name="Open both").wait_for()
+        session = api(server, "sessions/both")
+        assert session["hosts"] == ["a", "b"]
+        sizes = {place.name[0]: place.stat().st_size for place in logdir.glob("**/both/*.pb")}
+        assert states(page) == {
+            "a": ("✓ stored", size_text(sizes["a"])),
+            "b": ("✓ stored", size_text(sizes["b"])),
+        }
+        screenshot(page, "capture_stored")
+        expect_accessible(page)
+        assert [request.duration_ms for request in one.requests] == [10]
+        page.get_by_role("link", name="Timeline").last.click()
+        page.wait_for_url(re.compile("#/session/both/timeline"))
+        assert page.get_by_role("dialog").count() == 0
+        open_view(page, server)
+        assert page.get_by_role("grid").get_by_role("link", name="both").count() == 1
+
+
+def test_progress_is_told_for_each_host_and_a_failure_does_not_lose_the_others(serve_workers, page):
+    go_on = threading.Event()
+
+    def slow(*_):
+        assert go_on.wait(HANG_S)
+        return profile_of()
+
+    def broken(_request, context, _number):
+        context.abort(grpc.StatusCode.INTERNAL, "no tracer <b>here</b>")
+
+    with (
+        peer(slow) as one,
+        peer(broken) as other,
+    ):
+        server = serve_workers(good=one, bad=other)
+        open_view(page, server)
+        ask(page, hosts="good, bad", seconds=0.01, name="half")
+        record(page)
+        until(lambda: states(page).get("bad", ("",))[0] == "✗ failed")
+        # Of what the good one does there is a line, too, while it has not answered.
+        assert states(page)["good"][0] in {"waiting", "connecting", "recording", "receiving"}
+        # Escape must not lose what is being recorded.
+        page.keyboard.press("Escape")
+        assert page.get_by_role("dialog").is_visible()
+        screenshot(page, "capture_progress")
+        go_on.set()
+        page.get_by_role("link", name="Open half").wait_for()
+        assert "1 of 2 hosts recorded" in page.get_by_role("dialog").inner_text()
+        assert "no tracer <b>here</b>" in states(page)["bad"][1]
+        assert api(server, "sessions/half")["hosts"] == ["good"]
+        screenshot(page, "capture_half")
+
+
+def test_cancel_ends_the_recording_and_keeps_nothing(serve_workers, page):
+    ended = threading.Event()
+
+    def wait(_request, context, _number):
+        context.add_callback(ended.set)
+        assert ended.wait(HANG_S)
+        return profile_of()
+
+    with peer(wait) as one:
+        server = serve_workers(a=one)
+        open_view(page, server)
+        ask(page, seconds=100, name="never")
+        record(page)
+        until(lambda: one.requests)
+        page.get_by_role("button", name="Cancel").click()
+        page.get_by_text("Cancelled:").wait_for()
+        assert ended.wait(HANG_S)
+        assert states(page)["a"][0] == "cancelled"
+        assert api(server, "sessions") == []
+        # The form comes back as it was.
+        page.get_by_role("button", name="Change and try again").click()
+        assert page.get_by_label("Session name").input_value() == "never"
+
+
+def test_nothing_recorded_is_no_session(serve_workers, page):
+    with (
+        peer(lambda *_: answer_of(empty_trace=True)) as one,
+    ):
+        server = serve_workers(a=one)
+        open_view(page, server)
+        ask(page, seconds=0.01)
+        record(page)
+        page.get_by_text("No host recorded anything").wait_for()
+        assert states(page)["a"][0] == "✗ recorded nothing"
+        assert api(server, "sessions") == []
+
+
+def test_a_host_that_may_not_be_asked_is_refused_with_the_option_to_allow_it(page, writable_server):
+    page.allowed_failures.append("/api/captures")
+    open_view(page, writable_server)
+    ask(page, hosts="trainer.example.com")
+    record(page)
+    page.get_by_role("alert").wait_for()
+    assert "--allow-capture trainer.example.com" in page.get_by_role("alert").inner_text()
+    screenshot(page, "capture_refused")
+
+
+def test_a_job_that_does_not_listen_is_told_with_what_to_do(serve_workers, page):
+    with peer(lambda *_: profile_of()) as gone:
+        pass
+    open_view(page, serve_workers(a=gone))
+    ask(page, seconds=0.01)
+    record(page)
+    page.get_by_role("alert").wait_for()
+    assert "cannot be reached" in page.get_by_role("alert").inner_text()
+    assert "start its profiler's server on port 8466" in page.get_by_role("dialog").inner_text()
+
+
+def test_a_port_that_the_service_ignores_is_told_before(page, writable_server):
+    open_view(page, writable_server)
+    ask(page, hosts="localhost:9012")
+    remark = page.get_by_text("Port 9012 of localhost:9012 is ignored: 8466 is asked.")
+    assert remark.is_visible()
+    assert "--profiler-port 9012" in remark.inner_text()
+    page.get_by_label("Hosts, one a line").fill("localhost:8466")
+    assert not remark.is_visible()
+
+
+def test_options_go_to_the_host_and_addresses_are_remembered(serve_workers, page):
+    with peer(lambda *_: profile_of()) as one:
+        server = serve_workers(a=one)
+        open_view(page, server)
+        ask(page, hosts="a", seconds=0.02, name="first")
+        page.get_by_text("Options", exact=True).click()
+        page.get_by_label("Python tracer").select_option("1")
+        page.get_by_label("Others").fill("tpu_trace_mode = TRACE_COMPUTE")
+        record(page)
+        page.get_by_role("link", name="Open first").wait_for()
+        assert "advanced_configuration" in page.get_by_role("dialog").inner_text()
+        (request,) = one.requests
+        assert request.opts.python_tracer_level == 1
+        given = request.opts.advanced_configuration["tpu_trace_mode"]
+        assert given.string_value == "TRACE_COMPUTE"
+        open_view(page, server)
+        ask(page)
+        assert page.get_by_label("Hosts, one a line").input_value() == "a"
+        assert page.get_by_label("Seconds to record").input_value() == "0.02"

@@ -1,0 +1,187 @@
+"""Two sessions side by side: the numbers of `peakline diff --json`, and links to the evidence."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.web.looking import api, expect_accessible, open_view, screenshot, settle
+from tests.web.samples import HOSTILE
+
+from peakline.text import size_text
+
+MINUS = "\N{MINUS SIGN}"
+PAIR = {"first": "doubled_batch_healthy", "second": "doubled_batch"}
+
+
+def region(page, name):
+    return page.get_by_role("region", name=name, exact=True)
+
+
+def facts(part):
+    """The facts of a part of the page: what is told of each name."""
+    found = {}
+    for fact in part.locator("dl.facts > div").all():
+        name, *told = fact.inner_text().split("\n")
+        found[name] = told
+    return found
+
+
+def rows(page, table):
+    """The cells of the rows of a table, by its label."""
+    grid = page.get_by_role("grid", name=table, exact=True)
+    return [
+        row.get_by_role("gridcell").all_inner_texts() for row in grid.get_by_role("row").all()[1:]
+    ]
+
+
+def signed(size):
+    return f"{MINUS if size < 0 else '+'}{size_text(abs(size))}"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_peaks_and_what_makes_them_are_those_of_the_service(new_page, server, scheme):
+    page = new_page(color_scheme=scheme)
+    (allocator,) = api(server, "compare", **PAIR)["allocators"]
+    open_view(page, server, "/compare", **PAIR)
+    before, after = allocator["before"]["peak_bytes"], allocator["after"]["peak_bytes"]
+    told = facts(region(page, "Memory"))["Peak"]
+    share = f"+{100 * (after - before) / before:.1f}%"
+    assert told == [
+        f"{size_text(before)} → {size_text(after)}",
+        f"{signed(after - before)} ({share})",
+    ]
+    largest = sorted(allocator["groups"], key=lambda group: -abs(group["delta_bytes"]))
+    shown = rows(page, "What changed at the peak")
+    assert len(shown) == len(largest)
+    for cells, group in zip(shown, largest, strict=True):
+        assert cells[0] == group["op"]
+        assert cells[1].strip() == signed(group["delta_bytes"])
+        assert cells[2:4] == [size_text(group["before_bytes"]), size_text(group["after_bytes"])]
+        assert cells[5:] == [group["region_type"], group["data_type"], group["shape"]]
+    assert shown[0][4] == "same op, [192, 1024] → [384, 1024]"
+    assert all(f"Note: {note}." in page.inner_text("main") for note in allocator["notes"])
+    chart = page.get_by_role("figure", name=re.compile("Memory in use"))
+    chart.locator(".main-svg").first.wait_for()
+    label = chart.get_attribute("aria-label")
+    assert f"Before: at most {size_text(before)}" in label
+    assert f"After: at most {size_text(after)}" in label
+    screenshot(page, f"compare_{scheme}")
+    expect_accessible(page)
+
+
+def test_the_time_is_that_of_the_service(page, server):
+    told = api(server, "compare", **PAIR)["time"]
+    open_view(page, server, "/compare", **PAIR)
+    part = region(page, "Time")
+    before, after = told["before"]["times"]["median_ps"], told["after"]["times"]["median_ps"]
+    found = re.findall(r"[\d.]+", facts(part)["Median step"][0])
+    assert [float(number) for number in found] == pytest.approx(
+        [before / 1e9, after / 1e9], rel=0.005
+    )
+    assert facts(part)["Steps"] == ["12 → 12", "no change"]
+    ops = sorted(told["ops"], key=lambda op: -abs(op["delta_ps"]))
+    shown = rows(page, "Ops whose own time differs")
+    assert [cells[0] for cells in shown] == [op["op"] for op in ops]
+    for cells, op in zip(shown, ops, strict=True):
+        sign, number = cells[1].strip()[0], float(re.search(r"[\d.]+", cells[1])[0])
+        assert (sign == "+") == (op["delta_ps"] > 0)
+        unit = {"ms": 1e9, "µs": 1e6}[cells[1].split()[-1]]
+        assert number * unit == pytest.approx(abs(op["delta_ps"]), rel=0.001)
+    assert len(rows(page, "Parts of a mean step")) == len(told["parts"])
+
+
+def test_ops_lead_to_their_buffers_and_their_times(page, server):
+    open_view(page, server, "/compare", **PAIR)
+    grid = page.get_by_role("grid", name="What changed at the peak", exact=True)
+    href = grid.get_by_role("link", name="model/hidden/MatMul").first.get_attribute("href")
+    assert href.startswith("#/session/doubled_batch/memory?")
+    assert "q=model%2Fhidden%2FMatMul" in href
+    ops = page.get_by_role("grid", name="Ops whose own time differs", exact=True)
+    assert all(
+        "/steps?part=ops&q=" in link.get_attribute("href") for link in ops.get_by_role("link").all()
+    )
+
+
+def test_new_and_gone_findings_are_told_with_their_evidence(page, server):
+    told = api(server, "compare", first="doubled_batch_healthy", second="leak_list")
+    news = told["findings"]["new"] + told["time"]["findings"]["new"]
+    assert [finding["kind"] for finding in news] == ["leak"]
+    open_view(page, server, "/compare", first="doubled_batch_healthy", second="leak_list")
+    part = region(page, "Findings")
+    assert part.get_by_role("heading", name="New: 1 finding").is_visible()
+    assert news[0]["title"] in part.inner_text()
+    link = part.get_by_role("link").first.get_attribute("href")
+    assert link.startswith("#/session/leak_list/memory?")
+    page.get_by_role("button", name="Swap before and after").click()
+    settle(page)
+    part.get_by_role("heading", name="Gone: 1 finding").wait_for()
+    assert "first=leak_list&second=doubled_batch_healthy" in page.url
+    page.go_back()
+    part.get_by_role("heading", name="New: 1 finding").wait_for()
+
+
+def test_a_session_and_itself_do_not_differ(page, server):
+    open_view(page, server, "/compare", first="tf2_cnn", second="tf2_cnn")
+    assert page.get_by_role("heading", name="Nothing changed").is_visible()
+    assert page.get_by_text("The same findings before and after, or none.").is_visible()
+
+
+def test_sessions_are_chosen_and_their_hosts(page, server):
+    open_view(page, server, "/compare")
+    assert page.get_by_text("Choose two sessions").is_visible()
+    screenshot(page, "compare_nothing")
+    page.get_by_label("Before", exact=True).select_option("tf2_multihost")
+    page.get_by_label("After", exact=True).select_option("tf2_multihost")
+    host = page.get_by_label("Host of After")
+    host.wait_for()
+    page.get_by_role("heading", name="Nothing changed").wait_for()
+    host.select_option("localhost_56665")
+    page.wait_for_url(re.compile("second_host=localhost_56665"))
+    settle(page)
+    asked = {"first": "tf2_multihost", "second": "tf2_multihost"}
+    told = api(
+        server,
+        "compare",
+        **asked,
+        first_host="localhost_47507",
+        second_host="localhost_56665",
+    )
+    before, after = (told["allocators"][0][side]["peak_bytes"] for side in ("before", "after"))
+    assert facts(region(page, "Memory"))["Peak"][0] == f"{size_text(before)} → {size_text(after)}"
+
+
+def test_what_only_one_of_the_two_tells_is_told_as_that(page, server):
+    open_view(page, server, "/compare", first="jax_cpu", second="oom_report")
+    assert "(only after)" in region(page, "Memory").inner_text()
+    screenshot(page, "compare_unlike")
+    expect_accessible(page)
+    open_view(page, server, "/compare", first="memory_log", second="memory_log_bfc")
+    assert "Neither profile tells of steps or ops." in region(page, "Time").inner_text()
+
+
+def test_hostile_names_are_text(page, server):
+    open_view(page, server, "/compare", first="leak_list", second=HOSTILE)
+    assert HOSTILE in region(page, "Memory").inner_text()
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_a_session_that_is_not_there_is_an_error_with_what_to_do(page, server):
+    page.allowed_failures += ["/api/sessions/nosuch", "/api/compare"]
+    open_view(page, server, "/compare", first="nosuch", second="leak_list")
+    alert = page.get_by_role("alert")
+    assert "Not found" in alert.inner_text()
+    assert "nosuch" in alert.inner_text()
+    screenshot(page, "compare_not_found")
+    page.get_by_label("Before", exact=True).select_option("leak_list")
+    page.get_by_role("heading", name="Nothing changed").wait_for()
+
+
+def test_the_difference_is_copied_as_markdown(new_page, server):
+    page = new_page(permissions=["clipboard-read", "clipboard-write"])
+    open_view(page, server, "/compare", **PAIR)
+    page.get_by_role("button", name="Copy as Markdown").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("### What changed")
+    assert "18.2 MiB | 23.5 MiB" in copied

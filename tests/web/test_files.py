@@ -1,0 +1,130 @@
+"""The files of the page: what there is, and that it fits together."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from peakline.web import PLOTLY_SCRIPT, PageFile, content_policy, page_files, session_address
+
+START = "/assets/js/main.js"
+PLOTLY_STYLE = "/assets/plotly.css"
+_IMPORT = re.compile(r"""(?:\bfrom\s+|\bimport\s*\(\s*|^import\s+)["']([^"']+)["']""", re.MULTILINE)
+_COMMENT = re.compile(r"/\*.*?\*/|^\s*//.*$", re.DOTALL | re.MULTILINE)
+
+
+def modules() -> dict[str, str]:
+    """The text of every module of ours, without comments (types in them import as well)."""
+    return {
+        path: _COMMENT.sub("", file.place.read_text(encoding="utf-8"))
+        for path, file in page_files().items()
+        if path.endswith(".js") and path != PLOTLY_SCRIPT
+    }
+
+
+def imported(path: str, text: str) -> set[str]:
+    return {os.path.normpath(PurePosixPath(path).parent / name) for name in _IMPORT.findall(text)}
+
+
+def test_every_file_of_the_checkout_is_installed_and_served(root):
+    static = root / "src" / "peakline" / "web" / "static"
+    wanted = {path.relative_to(static).as_posix() for path in static.rglob("*") if path.is_file()}
+    served = {
+        "index.html" if path == "/" else path.removeprefix("/assets/")
+        for path in set(page_files()) - {PLOTLY_SCRIPT, PLOTLY_STYLE}
+    }
+    assert served == wanted
+    installed = Path(str(files("peakline"))) / "web" / "static"
+    for name in wanted:
+        assert (installed / name).read_bytes() == (static / name).read_bytes(), name
+
+
+def test_modules_import_what_is_there():
+    served = set(page_files())
+    missing = {
+        f"{path} imports {name}"
+        for path, text in modules().items()
+        for name in imported(path, text)
+        if name not in served
+    }
+    assert missing == set()
+
+
+def test_every_module_is_reached_from_the_first():
+    texts = modules()
+    reached, waiting = set(), [START]
+    while waiting:
+        path = waiting.pop()
+        if path not in reached and path in texts:
+            reached.add(path)
+            waiting += imported(path, texts[path])
+    assert set(texts) - reached == set()
+
+
+def test_the_document_names_files_of_the_page_alone():
+    text = page_files()["/"].place.read_text(encoding="utf-8")
+    named = set(re.findall(r"""(?:src|href)="([^"#][^"]*)\"""", text))
+    assert named
+    assert {f"/{name}" for name in named} - set(page_files()) == set()
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", text)
+
+
+def test_no_module_and_no_style_names_another_host():
+    texts = modules() | {
+        path: file.place.read_text(encoding="utf-8")
+        for path, file in page_files().items()
+        if path.endswith((".css", ".svg")) and path != PLOTLY_STYLE
+    }
+    spaces = ("http://www.w3.org/",)  # names of XML, which nobody asks for
+    found = {
+        f"{path}: {url}"
+        for path, text in texts.items()
+        for url in re.findall(r"https?://[^\s\"'`)]+", text)
+        if not url.startswith(spaces)
+    }
+    assert found == set()
+
+
+def test_no_module_makes_markup_of_a_text():
+    sinks = re.compile(r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval)\b")
+    found = {
+        f"{path}: {match[0]}" for path, text in modules().items() if (match := sinks.search(text))
+    }
+    assert found == set()
+
+
+def test_a_file_that_changed_is_read_again(tmp_path):
+    place = tmp_path / "a.js"
+    place.write_text("1")
+    file = PageFile("text/javascript", place)
+    first = file.content()
+    assert file.content() is first
+    place.write_text("22")
+    assert (file.content().plain, file.content().tag == first.tag) == (b"22", False)
+
+
+def test_the_style_of_a_map_library_is_allowed_by_its_hash():
+    script = r"""x.textContent='a{b:url("c")} \'d\'',document.head.appendChild(x)"""
+    (rule,) = (one for one in content_policy(script).split("; ") if one.startswith("style-src "))
+    # printf '%s' "a{b:url(\"c\")} 'd'" | openssl dgst -sha256 -binary | base64
+    assert rule == "style-src 'self' 'sha256-St3fS+P8mvqft5estajTrBNerutq5jKbbTDi29wBdgg='"
+
+
+def test_a_script_without_one_leaves_the_page_s_own_styles():
+    assert "; style-src 'self'; " in content_policy("")
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "address"),
+    [
+        ("a", {}, "#/session/a/memory"),
+        ("train/a b", {"host": "h:1", "root": ""}, "#/session/train%2Fa%20b/memory?host=h%3A1"),
+        ("<?#&%>", {}, "#/session/%3C%3F%23%26%25%3E/memory"),
+    ],
+)
+def test_an_address_is_written_as_the_page_reads_it(name, state, address):
+    assert session_address(name, "memory", **state) == address

@@ -1,0 +1,216 @@
+"""Ops, kernels, the input pipeline and the critical path: the service's numbers, linked."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote_plus
+
+import pytest
+from tests.web.gpus import gpu_server
+from tests.web.looking import api, expect_accessible, open_view, screenshot, settle
+from tests.web.shown import almost, fact, facts, number_of, rows_of
+
+
+@pytest.fixture(scope="module")
+def gpus(tmp_path_factory):
+    with gpu_server(tmp_path_factory.mktemp("gpus")) as server:
+        yield server
+
+
+def breakdown(server, session, **query):
+    return api(server, f"sessions/{session}/tools/step_breakdown", **query)
+
+
+def sql(server, session, query):
+    return api(server, f"sessions/{session}/sql", {"query": query})
+
+
+def wait_for_url(page, text):
+    page.wait_for_function("(text) => location.hash.includes(text)", arg=text)
+
+
+def test_kernels_are_those_of_the_service(page, gpus):
+    told = sql(gpus, "kernels", "select * from kernels order by total_ps desc")
+    open_view(page, gpus, "/session/kernels/steps", part="kernels")
+    rows = rows_of(page, "Kernels")
+    assert len(rows) == len(told) == 23
+    assert [number_of(row["Total"]) for row in rows] == [almost(one["total_ps"]) for one in told]
+    assert sorted((row["Kernel"], row["Runs"], row["Grid"]) for row in rows) == sorted(
+        (one["kernel"], f"{one['occurrences']:,}", one["grid"]) for one in told
+    )
+    could = [one for one in told if one["could_use_tensor_cores"] and not one["uses_tensor_cores"]]
+    assert [row["Tensor cores"] for row in rows].count("could be used") == len(could) == 7
+    share = sum(one["total_ps"] for one in could) / sum(one["total_ps"] for one in told)
+    words = page.locator("#main").inner_text()
+    assert number_of(words[: words.index("% of the kernels' time") + 1].split()[-1]) == almost(
+        share
+    )
+    name = told[0]["kernel"]
+    page.get_by_label("Search").fill(name.upper())
+    wait_for_url(page, "q=")
+    assert {row["Kernel"] for row in rows_of(page, "Kernels")} == {
+        one["kernel"]
+        for one in told
+        if name.lower() in one["kernel"].lower() or name.lower() in (one["op"] or "").lower()
+    }
+    screenshot(page, "kernels")
+    expect_accessible(page)
+
+
+def test_runs_of_a_device_s_op_are_not_those_of_the_host(page, gpus):
+    """The op is called as the kernel is, and the histogram has the device's runs alone."""
+    (op,) = (one for one in sql(gpus, "gpus", "from op_stats") if one["op"] == "gemm")
+    assert op["side"] == "device"
+    open_view(page, gpus, "/session/gpus/steps", part="ops", op="gemm")
+    bars = page.locator(".histogram rect title").all_text_contents()
+    assert sum(number_of(text.split(" run")[0]) for text in bars) == op["occurrences"] == 36
+    assert len(bars) == 2
+
+
+def test_ops_are_those_of_the_service(page, server):
+    told = sql(server, "tf2_cnn", "select * from op_stats order by self_ps desc")
+    open_view(page, server, "/session/tf2_cnn/steps", part="ops")
+    rows = rows_of(page, "Ops")
+    assert len(rows) > 15
+    whole = sum(row["self_ps"] for row in told)
+    for row, op in zip(rows, told, strict=False):
+        assert (row["Op"], row["Runs"]) == (op["op"], f"{op['occurrences']:,}")
+        assert number_of(row["Own time"]) == almost(op["self_ps"])
+        assert number_of(row["Share"]) == almost(op["self_ps"] / whole)
+        assert number_of(row["95th perc."]) == almost(op["p95_ps"])
+    assert f"{len(told)} ops" in page.locator("#main").inner_text()
+    screenshot(page, "ops_tf2_cnn")
+
+
+def test_the_share_of_ops_agrees_with_framework_op_stats(page, server):
+    """XProf's tool, another way to the same: own time by op, IDLE left out."""
+    tables = api(server, "sessions/tf2_cnn/tools/framework_op_stats")
+    columns = [column["id"] for column in tables[1]["cols"]]
+    cells = [[cell["v"] for cell in row["c"]] for row in tables[1]["rows"]]
+    own = {row[columns.index("operation")]: row[columns.index("total_self_time")] for row in cells}
+    open_view(page, server, "/session/tf2_cnn/steps", part="ops")
+    rows = rows_of(page, "Ops")
+    assert rows
+    for row in rows:
+        assert number_of(row["Own time"]) == almost(own[row["Op"]] * 1e6)
+
+
+def test_search_and_sort_of_ops_are_in_the_address(page, new_page, server):
+    found = sql(
+        server,
+        "tf2_cnn",
+        "select op, max_ps from op_stats where op ilike '%relu%' or op_type ilike '%relu%' "
+        "order by max_ps desc",
+    )
+    open_view(page, server, "/session/tf2_cnn/steps", part="ops")
+    page.get_by_label("Search").fill("RELU")
+    page.get_by_role("button", name="Longest").click()
+    wait_for_url(page, "q=RELU")
+    wait_for_url(page, "sort=-max_ps")
+    other = new_page()
+    other.goto(page.url)
+    settle(other)
+    for one in (page, other):
+        assert [row["Op"] for row in rows_of(one, "Ops")] == [op["op"] for op in found]
+    assert f"{len(found)} ops" in other.locator("#main").inner_text()
+
+
+def test_an_op_shows_its_runs(page, server):
+    op = "sequential_1/conv2d_1/Relu"
+    (told,) = (one for one in sql(server, "tf2_cnn", "from op_stats") if one["op"] == op)
+    open_view(page, server, "/session/tf2_cnn/steps", part="ops", op=op)
+    shown = page.get_by_role("complementary", name="The chosen op")
+    assert shown.get_by_role("heading", name=op).is_visible()
+    assert fact(shown, "Median") == almost(told["median_ps"])
+    assert fact(shown, "Longest") == almost(told["max_ps"])
+    assert fact(shown, "Mean") == almost(told["total_ps"] / told["occurrences"])
+    bars = shown.locator(".histogram rect title").all_text_contents()
+    assert sum(number_of(text.split(" run")[0]) for text in bars) == told["occurrences"]
+    timeline = shown.get_by_role("link", name="Show in the timeline").get_attribute("href")
+    assert f"q={op}" in unquote_plus(timeline)
+    shown.get_by_role("link", name="Its runs in SQL").click()
+    page.get_by_role("heading", name=f"{told['occurrences']} rows").wait_for()
+    screenshot(page, "op_runs_in_sql")
+
+
+def test_choosing_an_op_puts_it_into_the_address(page, server):
+    open_view(page, server, "/session/tf2_cnn/steps", part="ops")
+    table = page.get_by_role("grid", name="Ops")
+    table.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    second = rows_of(page, "Ops")[1]["Op"]
+    page.get_by_role("complementary").get_by_role("heading", name=second, exact=True).wait_for()
+    page.wait_for_function(
+        "(op) => new URLSearchParams(location.hash.split('?')[1]).get('op') === op", arg=second
+    )
+
+
+def test_stages_of_the_input_pipeline(page, server):
+    told = sql(server, "input_bound", "select * from input_pipeline order by wait_ps desc")
+    steps = breakdown(server, "input_bound")["steps"]
+    open_view(page, server, "/session/input_bound/steps", part="input")
+    rows = rows_of(page, "Stages of the input pipeline")
+    assert [number_of(row["Waited for"]) for row in rows] == [
+        almost(stage["wait_ps"]) for stage in told
+    ]
+    held = [row["Stage"] for row in rows if "holds the pipeline up" in row["Stage"]]
+    assert len(held) == 1
+    assert "Map" in held[0]
+    share = sum(step["input_wait_ps"] for step in steps) / sum(step["wall_ps"] for step in steps)
+    assert fact(page.locator("dl.panel.facts"), "Steps wait for input") == almost(share)
+    screenshot(page, "input_pipeline")
+
+
+@pytest.mark.parametrize("session", ["run_metadata", "input_bound"])
+def test_the_critical_path_is_the_service_s(page, server, session):
+    told = api(server, f"sessions/{session}/tools/critical_path")
+    open_view(page, server, f"/session/{session}/steps", part="critical")
+    shown = page.locator("dl.panel.facts")
+    assert facts(shown)["Step"] == told["step_name"]
+    assert fact(shown, "Explained") == almost(told["explained"])
+    assert fact(shown, "Takes") == almost(told["end_ps"] - told["start_ps"])
+    rows = rows_of(page, "Pieces of the critical path, in order of time")
+    assert [row["Piece"] for row in rows] == [one["op"] for one in told["segments"]][: len(rows)]
+    first = told["segments"][0]
+    link = page.get_by_role("grid").first.get_by_role("link").first.get_attribute("href")
+    assert f"event={first['event']}" in link
+    ops = rows_of(page, "What is on the path")
+    assert [number_of(row["Takes"]) for row in ops] == [
+        almost(op["own_ps"]) for op in told["ops"][: len(ops)]
+    ]
+    screenshot(page, f"critical_{session}")
+
+
+def test_the_critical_path_of_another_step(page, server):
+    steps = breakdown(server, "input_bound")["steps"]
+    open_view(page, server, "/session/input_bound/steps", part="critical")
+    page.get_by_label("Step", exact=True).select_option(index=4)
+    wait_for_url(page, f"step={steps[3]['step_id']}")
+    page.wait_for_function(
+        "(name) => document.querySelector('dl.panel.facts dd')?.textContent === name",
+        arg=steps[3]["name"],
+    )
+    told = api(server, "sessions/input_bound/tools/critical_path", step=steps[3]["step_id"])
+    assert facts(page.locator("dl.panel.facts"))["Pieces"] == f"{len(told['segments']):,}"
+    page.go_back()
+    page.wait_for_function(
+        "(name) => document.querySelector('dl.panel.facts dd')?.textContent !== name",
+        arg=steps[3]["name"],
+    )
+
+
+def test_a_profile_without_kernels_says_so(page, server):
+    open_view(page, server, "/session/tf2_cnn/steps", part="kernels")
+    assert "No GPU kernels in this profile" in page.locator("#main").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("part", ["ops", "kernels", "input", "critical"])
+def test_everybody_can_read_it(new_page, server, scheme, part):
+    page = new_page(color_scheme=scheme)
+    open_view(page, server, "/session/input_bound/steps", part=part)
+    if part == "ops":
+        page.get_by_role("gridcell").first.click()
+        settle(page)
+    expect_accessible(page)
+    screenshot(page, f"steps_{part}_{scheme}")

@@ -1,0 +1,198 @@
+"""The page in a browser: it loads, offline and under its policy, and asks for a token."""
+
+from __future__ import annotations
+
+import pytest
+from tests.web.looking import (
+    SLOW_MS,
+    address,
+    api,
+    expect_accessible,
+    open_view,
+    quote_part,
+    screenshot,
+    settle,
+)
+from tests.web.samples import HOSTILE, SAMPLES
+
+from peakline.web import PLOTLY_SCRIPT, page_files
+
+VIEWS = ("summary", "memory", "timeline", "steps", "sql")
+MODULES = [path for path in page_files() if path.endswith(".js") and path != PLOTLY_SCRIPT]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_loads(new_page, server, scheme):
+    page = new_page(color_scheme=scheme)
+    open_view(page, server)
+    screenshot(page, f"page_{scheme}")
+    assert page.title().endswith("Peakline")
+    expect_accessible(page)
+
+
+def test_every_module_loads(page, server):
+    open_view(page, server)
+    loaded = page.evaluate(
+        "async (paths) => (await Promise.all(paths.map((path) => import(path)))).length", MODULES
+    )
+    assert loaded == len(MODULES)
+
+
+def test_plotly_draws_under_the_policy(page, server):
+    """With what our figures have: lines, bars, an icicle, bands, bold words, and hover labels."""
+    open_view(page, server)
+    page.evaluate(
+        """async () => {
+          const {drawPlot, dropPlot} = await import("/assets/js/core/plot.js");
+          const kinds = [
+            [{type: "scatter", x: [1, 2, 3], y: [2, 1, 3], fill: "tozeroy", name: "<b>a</b>"}],
+            [{type: "bar", x: ["a", "b"], y: [1, 2]}, {type: "bar", x: ["a", "b"], y: [2, 2]}],
+            [{type: "icicle", labels: ["r", "a"], parents: ["", "r"], values: [3, 1]}],
+          ];
+          const main = document.getElementById("main");
+          for (const traces of kinds) {
+            const place = document.createElement("div");
+            place.style.height = "250px";
+            place.className = "of-this-test";
+            main.replaceChildren(...main.querySelectorAll(".of-this-test"), place);
+            await drawPlot(place, traces, {
+              title: {text: "<b>bold</b> title"}, barmode: "stack", showlegend: true,
+              shapes: [{type: "rect", x0: 1, x1: 2, y0: 0, y1: 3}],
+              annotations: [{x: 2, y: 2, text: "<b>peak</b>"}],
+            });
+          }
+        }"""
+    )
+    plots = page.locator(".of-this-test")
+    assert plots.count() == 3
+    for place in range(3):
+        plots.nth(place).hover()
+        screenshot(page, f"plotly_{place}", plots.nth(place))
+    assert plots.locator(".modebar-btn[data-title]").count() > 0
+    titles = plots.locator(".modebar-btn").evaluate_all("all => all.map(one => one.dataset.title)")
+    # Plotly would send the data to its makers.
+    assert [title for title in titles if "hare" in title or "cloud" in title.lower()] == []
+
+
+def test_the_policy_holds_in_the_browser(page, server):
+    """What an attacker would try is refused, and seen by these tests."""
+    open_view(page, server)
+    outcome = page.evaluate(
+        """async () => {
+          const tried = {};
+          const attempt = async (name, act) => {
+            try { await act(); tried[name] = "done"; } catch (error) { tried[name] = error.name; }
+          };
+          await attempt("markup", () => { document.body.innerHTML = "<b>x</b>"; });
+          await attempt("script", () => { document.createElement("script").src = "/x.js"; });
+          await attempt("outside", () => fetch("http://127.0.0.2:9/"));
+          return tried;
+        }"""
+    )
+    assert outcome == {"markup": "TypeError", "script": "TypeError", "outside": "TypeError"}
+    page.watch.hear()
+    seen = [what for what, _ in page.watch.complaints]
+    assert sum("against the policy: require-trusted-types-for" in what for what in seen) == 2
+    assert sum("against the policy: connect-src" in what for what in seen) == 1
+    page.watch.complaints.clear()  # they were asked for
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_hostile_names_are_shown_as_they_are(page, server, view):
+    said = []
+    page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    open_view(page, server, f"/session/{quote_part(HOSTILE)}/{view}")
+    screenshot(page, f"hostile_{view}")
+    assert page.locator("img[src=x]").count() == 0
+    assert said == []
+    assert HOSTILE in page.locator("#header").inner_text()
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, "damaged"])
+def test_every_view_shows_every_sample(page, server, name):
+    """Something, that is: what is missing is told in words, and nothing complains."""
+    if name == "damaged":
+        page.allowed_failures.append("/api/sessions/damaged/")
+    open_view(page, server)
+    for view in VIEWS:
+        page.evaluate("(hash) => { location.hash = hash; }", address(f"/session/{name}/{view}"))
+        page.wait_for_selector(f"#main.{view}")
+        settle(page)
+        screenshot(page, f"{view}_{name}")
+        assert page.locator("#main").inner_text().strip(), view
+        if name != "damaged":
+            assert page.locator("#main .state.error").count() == 0, view
+
+
+def test_an_address_that_names_nothing_says_so(page, server):
+    open_view(page, server, "/nosuch")
+    assert "There is no such page" in page.locator("#main").inner_text()
+    screenshot(page, "no_such_page")
+    expect_accessible(page)
+
+
+def test_a_session_that_is_not_there_is_an_error_with_its_reason(page, server):
+    page.allowed_failures.append("/api/sessions/nosuch")
+    open_view(page, server, "/session/nosuch/memory")
+    error = page.locator("#main .state.error")
+    assert "no session 'nosuch'" in error.inner_text()
+    screenshot(page, "no_such_session")
+    expect_accessible(page)
+
+
+def test_a_server_that_ended_is_told(new_page, writable_server):
+    page = new_page()
+    open_view(page, writable_server, "/session/leak_list/summary")
+    page.route("**/api/**", lambda route: route.abort("connectionrefused"))
+    page.allowed_failures.append("/api/")
+    page.goto(f"{writable_server.url}/#/session/leak_list/sql")
+    settle(page)
+    assert "is it still running?" in page.locator("#main .state.error").first.inner_text()
+    screenshot(page, "no_server")
+
+
+def test_the_page_asks_for_the_token_and_keeps_it(page, guarded_server):
+    page.allowed_failures.append("/api/")
+    page.goto(f"{guarded_server.url}/")
+    field = page.locator("dialog input")
+    field.wait_for(timeout=SLOW_MS)
+    screenshot(page, "token")
+    expect_accessible(page)
+    field.fill(guarded_server.token)
+    field.press("Enter")
+    page.locator("dialog").wait_for(state="detached")
+    settle(page)
+    assert "leak_list" in page.locator("#main").inner_text()
+    assert api(guarded_server, "sessions")[0]["session_id"] == "leak_list"
+    page.reload()
+    settle(page)
+    assert page.locator("dialog").count() == 0
+
+
+def test_help_is_a_key_away(page, server):
+    open_view(page, server)
+    page.keyboard.press("?")
+    dialog = page.locator("dialog[open]")
+    assert "Keys" in dialog.inner_text()
+    screenshot(page, "help")
+    expect_accessible(page)
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+
+
+def test_light_and_dark_can_be_switched(page, server):
+    open_view(page, server)
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.get_by_role("button", name="Light or dark").click()
+    after = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert before != after
+    page.reload()
+    settle(page)
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == after
+
+
+def test_the_keyboard_reaches_the_content_at_once(page, server):
+    open_view(page, server)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "To the content"
+    screenshot(page, "skip_link")

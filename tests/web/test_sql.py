@@ -1,0 +1,296 @@
+"""SQL in the page: rows, errors with their place, charts, downloads, addresses."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import parse_qs, unquote_plus, urlsplit
+
+import pytest
+from tests.web.looking import api, expect_accessible, open_view, screenshot, settle
+from tests.web.shown import almost, number_of, rows_of
+
+BY_NAME = (
+    "select name, count(*) as events, sum(duration_ps) as total_ps\n"
+    "from events group by name order by total_ps desc, name limit 20"
+)
+TABLE = "Rows of the query"
+
+
+def sql(server, session, query, **more):
+    return api(server, f"sessions/{session}/sql", {"query": query, **more})
+
+
+def heading(page):
+    return page.locator("#main h2").filter(has_text=" row").inner_text()
+
+
+def run(page, query):
+    page.get_by_label("Query", exact=True).fill(query)
+    page.keyboard.press("Control+Enter")
+    page.locator("#main h2, #main .state.error").first.wait_for()
+    settle(page)
+
+
+def parameters(page):
+    return parse_qs(urlsplit(page.url).fragment.partition("?")[2])
+
+
+def test_rows_are_those_of_the_service(page, server):
+    told = sql(server, "tf2_cnn", BY_NAME)
+    open_view(page, server, "/session/tf2_cnn/sql")
+    run(page, BY_NAME)
+    rows = rows_of(page, TABLE)
+    assert list(rows[0]) == ["name", "events", "total_ps"]
+    assert [row["name"] for row in rows] == [one["name"] for one in told]
+    assert [number_of(row["events"]) for row in rows] == [one["events"] for one in told]
+    assert [number_of(row["total_ps"]) for row in rows] == [almost(one["total_ps"]) for one in told]
+    assert heading(page).startswith("20 rows, 3 columns, in ")
+    assert parameters(page)["query"] == [BY_NAME]
+
+
+def test_a_link_runs_its_query(page, server):
+    open_view(page, server, "/session/tf2_cnn/sql", query="select 6 * 7 as answer")
+    assert page.get_by_label("Query", exact=True).input_value() == "select 6 * 7 as answer"
+    assert rows_of(page, TABLE) == [{"answer": "42"}]
+
+
+def test_back_shows_the_query_before(page, server):
+    open_view(page, server, "/session/tf2_cnn/sql", query="select 1 as first")
+    run(page, "select 2 as second")
+    page.get_by_role("columnheader", name="second").wait_for()
+    page.go_back()
+    page.get_by_role("columnheader", name="first").wait_for()
+    assert page.get_by_label("Query", exact=True).input_value() == "select 1 as first"
+
+
+def test_numbers_can_be_shown_exactly(page, server):
+    query = "select 123456789012::bigint as wait_ps, 9007199254740993::bigint as large"
+    open_view(page, server, "/session/tf2_cnn/sql", query=query)
+    assert rows_of(page, TABLE) == [{"wait_ps": "123.5 ms", "large": "9007199254740993"}]
+    page.get_by_label("Exact numbers").check()
+    assert rows_of(page, TABLE) == [{"wait_ps": "123456789012", "large": "9007199254740993"}]
+
+
+def test_columns_keep_the_query_s_order(page, server):
+    """Names that are numbers too, which objects of JavaScript would put first."""
+    query = """select 'x' as op, 2 as "2", 1 as "1", '{"a":3}' as "{0}" """
+    open_view(page, server, "/session/tf2_cnn/sql", query=query)
+    heads = page.get_by_role("columnheader").all_inner_texts()
+    assert [head.strip() for head in heads] == ["op", "2", "1", "{0}"]
+
+
+def test_no_more_rows_are_kept_than_can_be_shown(page, server):
+    open_view(page, server, "/session/tf2_cnn/sql", query="select range as n from range(25000)")
+    assert heading(page).startswith("25,000 rows")
+    assert "The first 10,000 rows are shown" in page.locator("#main").inner_text()
+    assert page.get_by_role("grid").get_attribute("aria-rowcount") == "10001"
+    # Only rows in view are elements.
+    assert page.get_by_role("row").count() < 100
+
+
+def test_nothing_found_is_told(page, server):
+    open_view(page, server, "/session/tf2_cnn/sql", query="select * from events where name = 'no'")
+    assert heading(page).startswith("0 rows")
+    assert "The query found nothing." in page.locator("#main").inner_text()
+    screenshot(page, "sql_nothing")
+
+
+@pytest.mark.parametrize(
+    ("query", "reason", "place", "word"),
+    [
+        ("select nme\nfrom events", 'column "nme" not found', "Line 1, column 8.", "nme"),
+        (
+            "select 1\nfrm events e",
+            'syntax error at or near "events"',
+            "Line 2, column 5.",
+            "events",
+        ),
+        (
+            "select *\nfrom evnts",
+            "Table with name evnts does not exist",
+            "Line 2, column 6.",
+            "evnts",
+        ),
+        ("select count(*\nfrom", "syntax error", None, None),
+    ],
+)
+def test_an_error_tells_its_place(page, server, query, reason, place, word):
+    page.allowed_failures.append("/sql")
+    open_view(page, server, "/session/tf2_cnn/sql", query=query)
+    assert reason in page.locator(".state.error").inner_text()
+    if place is None:
+        return
+    assert place in page.locator("#main").inner_text()
+    page.get_by_role("button", name="Show the place").click()
+    chosen = page.evaluate("getSelection().toString()") or page.get_by_label(
+        "Query", exact=True
+    ).evaluate("(field) => field.value.slice(field.selectionStart, field.selectionEnd)")
+    assert chosen == word
+    screenshot(page, "sql_error")
+
+
+def test_a_refused_query_is_told_why(page, server):
+    page.allowed_failures.append("/sql")
+    open_view(page, server, "/session/tf2_cnn/sql", query="drop table events")
+    assert page.locator(".state.error p").first.inner_text().strip()
+    assert page.get_by_role("grid").count() == 0
+
+
+def test_tables_and_columns_are_those_that_the_session_has(page, server):
+    own = api(server, "sessions/memory_log/tables")
+    every = {table["name"]: table for table in api(server, "tables")}
+    open_view(page, server, "/session/memory_log/sql")
+    shown = page.locator(".table-list summary").all_inner_texts()
+    assert sorted(shown) == sorted(own)
+    page.get_by_text("log_records", exact=True).click()
+    columns = page.locator(".table-list details[open] .column").all_inner_texts()
+    assert columns == [column["name"] for column in every["log_records"]["columns"]]
+
+
+def test_a_column_is_inserted_where_the_cursor_is(page, server):
+    open_view(page, server, "/session/tf2_cnn/sql")
+    field = page.get_by_label("Query", exact=True)
+    field.fill("select from buffers")
+    field.evaluate("(field) => field.setSelectionRange(6, 6)")
+    page.get_by_label("Find a table or column").fill("requested_bytes")
+    page.locator(".table-list").get_by_role("button", name="requested_bytes").first.click()
+    assert field.input_value() == "select requested_bytes from buffers"
+    assert field.evaluate("(field) => field === document.activeElement")
+
+
+def test_a_look_at_a_table(page, server):
+    open_view(page, server, "/session/tf2_cnn/sql")
+    page.get_by_text("steps", exact=True).click()
+    page.get_by_role("button", name="Look at it").click()
+    page.get_by_role("heading", name="16 rows").wait_for()
+    assert parameters(page)["query"] == ["select * from steps limit 100"]
+
+
+@pytest.mark.parametrize("session", ["tf2_cnn", "run_metadata", "graph"])
+def test_every_question_to_begin_with_has_an_answer(page, server, session):
+    open_view(page, server, f"/session/{session}/sql")
+    own = set(api(server, f"sessions/{session}/tables"))
+    examples = page.evaluate(
+        "async () => (await import('/assets/js/views/sql/examples.js')).EXAMPLES"
+    )
+    fitting = [one for one in examples if set(one["tables"]) <= own]
+    buttons = page.locator(".questions button")
+    assert buttons.all_inner_texts() == [one["question"] for one in fitting]
+    assert fitting
+    for one in fitting:
+        assert isinstance(sql(server, session, one["query"]), list)
+    buttons.first.click()
+    page.locator("#main h2").filter(has_text=" row").wait_for()
+    assert parameters(page)["query"] == [fitting[0]["query"]]
+
+
+def test_a_chart_of_rows_is_in_the_address(page, new_page, server):
+    told = sql(server, "tf2_cnn", BY_NAME)
+    open_view(page, server, "/session/tf2_cnn/sql", query=BY_NAME)
+    page.get_by_label("Chart", exact=True).select_option("Bars")
+    page.locator(".plot .bars .point").first.wait_for()
+    page.get_by_label("up", exact=True).select_option("events")
+    page.wait_for_function("() => location.hash.includes('y=events')")
+    other = new_page()
+    other.goto(page.url)
+    settle(other)
+    other.locator(".plot .bars .point").first.wait_for()
+    assert other.locator(".plot .bars .point").count() == len(told)
+    drawn = other.evaluate("document.querySelector('.plot').data[0].x")
+    assert drawn == [one["events"] for one in told]
+    screenshot(other, "sql_chart")
+
+
+def test_times_of_a_chart_have_their_unit(page, server):
+    query = "select name, wall_ps from step_breakdown order by start_ps"
+    told = sql(server, "tf2_cnn", query)
+    open_view(
+        page, server, "/session/tf2_cnn/sql", query=query, chart="line", x="name", y="wall_ps"
+    )
+    page.locator(".plot .scatterlayer path").first.wait_for(state="attached")
+    assert page.locator(".plot .ytitle").text_content() == "wall_ps in ms"
+    drawn = page.evaluate("document.querySelector('.plot').data[0].y")
+    assert drawn == pytest.approx([one["wall_ps"] / 1e9 for one in told])
+
+
+def test_rows_can_be_downloaded(page, server, tmp_path):
+    open_view(page, server, "/session/tf2_cnn/sql", query=BY_NAME)
+    told = sql(server, "tf2_cnn", BY_NAME)
+    saved = {}
+    for name in ("CSV", "JSON", "Parquet"):
+        with page.expect_download() as coming:
+            page.get_by_role("button", name=name, exact=True).click()
+        place = tmp_path / coming.value.suggested_filename
+        coming.value.save_as(place)
+        saved[name] = place
+    assert [place.name for place in saved.values()] == [
+        "tf2_cnn_query.csv",
+        "tf2_cnn_query.json",
+        "tf2_cnn_query.parquet",
+    ]
+    assert json.loads(saved["JSON"].read_text(encoding="utf-8")) == told
+    assert saved["CSV"].read_text(encoding="utf-8").splitlines()[0] == "name,events,total_ps"
+    import pyarrow.parquet as pq
+
+    assert pq.read_table(saved["Parquet"]).to_pylist() == told
+
+
+def test_queries_are_remembered_and_forgotten(page, server):
+    open_view(page, server, "/session/tf2_cnn/sql", query="select 1 as a")
+    run(page, "select 2 as b")
+    past = page.locator("details").filter(has_text="Asked before")
+    past.locator("summary").click()
+    assert past.locator(".queries button").all_inner_texts() == ["select 2 as b", "select 1 as a"]
+    past.get_by_text("select 1 as a").click()
+    page.get_by_role("columnheader", name="a", exact=True).wait_for()
+    past.get_by_role("button", name="Forget them").click()
+    assert past.is_hidden()
+    assert page.evaluate("localStorage.getItem('peakline.sql.history')") is None
+
+
+def test_tab_leaves_the_editor(page, server):
+    open_view(page, server, "/session/tf2_cnn/sql")
+    field = page.get_by_label("Query", exact=True)
+    field.focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Run"
+
+
+def test_a_query_is_of_the_host_that_is_shown(page, server):
+    query = "select count(*) as n from steps"
+    hosts = api(server, "sessions/tf2_multihost")["hosts"]
+    counts = [sql(server, "tf2_multihost", query, host=host)[0]["n"] for host in hosts]
+    assert len(set(counts)) == 2
+    for host, count in zip(hosts, counts, strict=True):
+        open_view(page, server, "/session/tf2_multihost/sql", query=query, host=host)
+        assert rows_of(page, TABLE) == [{"n": str(count)}]
+
+
+def test_what_a_query_finds_is_text(page, server):
+    open_view(
+        page, server, "/session/tf2_cnn/sql", query="select '<img src=x onerror=alert(1)>' as a"
+    )
+    assert rows_of(page, TABLE) == [{"a": "<img src=x onerror=alert(1)>"}]
+    page.goto(page.url.replace("query=", "chart=bar&query="))
+    assert "onerror" in unquote_plus(page.url)
+    assert page.locator("img[src=x]").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_read_it(new_page, server, scheme):
+    page = new_page(color_scheme=scheme)
+    open_view(page, server, "/session/tf2_cnn/sql", query=BY_NAME, chart="bar")
+    page.locator(".plot .bars .point").first.wait_for()
+    page.locator(".table-list summary").get_by_text("events", exact=True).click()
+    expect_accessible(page)
+    screenshot(page, f"sql_{scheme}")
+
+
+def test_the_same_query_again_keeps_its_chart(page, server):
+    open_view(page, server, "/session/tf2_cnn/sql", query=BY_NAME)
+    page.get_by_label("Chart", exact=True).select_option("Line")
+    page.locator(".plot .scatterlayer path").first.wait_for(state="attached")
+    run(page, BY_NAME)
+    page.locator(".plot .scatterlayer path").first.wait_for(state="attached")
+    assert page.get_by_label("Chart", exact=True).input_value() == "line"
+    assert parameters(page)["chart"] == ["line"]

@@ -1,0 +1,232 @@
+"""Steps: the chart, its table and the address say what the service says, and lead on."""
+
+from __future__ import annotations
+
+import pytest
+from tests.web.gpus import gpu_server
+from tests.web.looking import api, expect_accessible, open_view, screenshot, settle
+from tests.web.shown import almost, fact, facts, number_of, rows_of
+
+
+@pytest.fixture(scope="module")
+def gpus(tmp_path_factory):
+    with gpu_server(tmp_path_factory.mktemp("gpus")) as server:
+        yield server
+
+
+def breakdown(server, session, **query):
+    return api(server, f"sessions/{session}/tools/step_breakdown", **query)
+
+
+def detail(page):
+    return page.locator("section.panel[aria-live]")
+
+
+def wait_for_url(page, text):
+    page.wait_for_function("(text) => location.hash.includes(text)", arg=text)
+
+
+def canvas_of(page):
+    return page.locator("canvas.step-chart")
+
+
+def click_step(page, place, steps):
+    """Click the bar of a step; bars share the chart's width evenly, from 78 pixels on."""
+    box = canvas_of(page).bounding_box()
+    width = box["width"] - 78 - 8
+    canvas_of(page).click(position={"x": 78 + (place + 0.5) * width / steps, "y": 150})
+
+
+def test_statistics_and_rows_are_those_of_the_service(page, server):
+    told = breakdown(server, "slow_step")
+    (variation,) = told["variation"]
+    open_view(page, server, "/session/slow_step/steps")
+    shown = page.locator("dl.facts").first
+    assert facts(shown)["Steps"] == str(variation["steps"]) == "28"
+    assert fact(shown, "Median") == almost(variation["median_ps"])
+    assert fact(shown, "95th percentile") == almost(variation["p95_ps"])
+    assert fact(shown, "Longest") == almost(variation["max_ps"])
+    assert facts(shown)["Slow"] == f"{len(variation['slow'])} steps" == "4 steps"
+    rows = rows_of(page, "Steps")
+    assert [row["Step"] for row in rows] == [step["name"] for step in told["steps"]][: len(rows)]
+    for row, step in zip(rows, told["steps"], strict=False):
+        assert number_of(row["Time"]) == almost(step["wall_ps"])
+        assert number_of(row["Host"]) == almost(step["host_compute_ps"])
+        assert number_of(row["No event"]) == almost(step["unknown_ps"])
+    screenshot(page, "steps_slow_step")
+
+
+def test_the_mean_step_is_the_mean_of_all(page, server):
+    steps = breakdown(server, "input_bound")["steps"]
+    open_view(page, server, "/session/input_bound/steps")
+    names = detail(page).locator(".parts-legend .grow").all_inner_texts()
+    numbers = detail(page).locator(".parts-legend .number").all_inner_texts()[::2]
+    shown = dict(zip(names, map(number_of, numbers), strict=True))
+    mean = sum(step["input_wait_ps"] for step in steps) / len(steps)
+    assert shown["waiting for input"] == almost(mean)
+    whole = sum(step["wall_ps"] for step in steps) / len(steps)
+    assert sum(shown.values()) == almost(whole)
+
+
+def test_a_click_chooses_a_step_in_chart_table_and_address(page, server):
+    steps = breakdown(server, "slow_step")["steps"]
+    open_view(page, server, "/session/slow_step/steps")
+    click_step(page, 6, len(steps))
+    assert detail(page).get_by_role("heading").inner_text() == "train 6"
+    wait_for_url(page, f"step={steps[6]['step_id']}")
+    assert page.get_by_role("row", selected=True).inner_text().startswith("train 6")
+    assert "slow" in detail(page).inner_text()
+    link = detail(page).get_by_role("link", name="In the timeline").get_attribute("href")
+    air = round(steps[6]["wall_ps"] * 0.05)
+    assert f"from={steps[6]['start_ps'] - air}&to={steps[6]['end_ps'] + air}" in link
+    assert f"step={steps[6]['step_id']}" in link
+
+
+def test_a_link_to_a_step_shows_it_again(page, new_page, server):
+    steps = breakdown(server, "slow_step")["steps"]
+    open_view(page, server, "/session/slow_step/steps")
+    click_step(page, 13, len(steps))
+    wait_for_url(page, "step=")
+    other = new_page()
+    other.goto(page.url)
+    settle(other)
+    assert detail(other).inner_text() == detail(page).inner_text()
+
+
+def test_keys_move_through_the_chart(page, server):
+    open_view(page, server, "/session/slow_step/steps")
+    canvas_of(page).focus()
+    heading = detail(page).get_by_role("heading")
+    page.keyboard.press("Home")
+    assert heading.inner_text() == "train 0"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert heading.inner_text() == "train 2"
+    page.keyboard.press("ArrowLeft")
+    assert heading.inner_text() == "train 1"
+    page.keyboard.press("End")
+    assert heading.inner_text() == "train 27"
+    assert canvas_of(page).evaluate("(canvas) => canvas === document.activeElement")
+    page.keyboard.press("Tab")
+    assert not canvas_of(page).evaluate("(canvas) => canvas === document.activeElement")
+
+
+def test_bars_are_as_tall_as_the_steps_take(page, server):
+    """The chart's own pixels: the colour of host compute against the service's numbers."""
+    steps = breakdown(server, "input_bound")["steps"]
+    open_view(page, server, "/session/input_bound/steps")
+    tall = page.evaluate(
+        """(steps) => {
+          const canvas = document.querySelector("canvas.step-chart");
+          const paint = canvas.getContext("2d");
+          const ratio = canvas.width / canvas.clientWidth;
+          const wide = (canvas.clientWidth - 78 - 8) / steps;
+          const {data} = paint.getImageData(0, 0, canvas.width, canvas.height);
+          return Array.from({length: steps}, (_, place) => {
+            const x = Math.round((78 + (place + 0.5) * wide) * ratio);
+            let count = 0;
+            for (let y = 0; y < canvas.height; y++) {
+              const at = 4 * (y * canvas.width + x);
+              const [r, g, b] = data.slice(at, at + 3);
+              if (Math.abs(r - 0x2f) + Math.abs(g - 0x6f) + Math.abs(b - 0xd0) < 12) count++;
+            }
+            return count / ratio;
+          });
+        }""",
+        len(steps),
+    )
+    top = max(step["wall_ps"] for step in steps) * 1.06
+    expected = [step["host_compute_ps"] / top * (260 - 20 - 24) for step in steps]
+    # The median's dashed line, the grid and the edges of the parts take a pixel each.
+    assert tall == pytest.approx(expected, abs=5)
+
+
+def test_devices_can_be_chosen_and_the_slow_one_is_named(page, gpus):
+    told = breakdown(gpus, "gpus")
+    device = "/device:GPU:1"
+    straggler = told["straggler"]
+    assert straggler["name"] == device
+    open_view(page, gpus, "/session/gpus/steps")
+    assert f"The other devices wait for {device}" in page.locator("#main").inner_text()
+    page.get_by_label("Device", exact=True).select_option(device)
+    wait_for_url(page, "device=%2Fdevice%3AGPU%3A1")
+    steps = [step for step in told["steps"] if step["device"] == device]
+    rows = rows_of(page, "Steps")
+    assert [number_of(row["Compute"]) for row in rows] == [
+        almost(step["compute_ps"]) for step in steps
+    ]
+    assert [row["Device"] for row in rows_of(page, "Devices")] == [
+        one["device"] for one in told["variation"]
+    ]
+    page.go_back()
+    page.wait_for_function("() => !location.hash.includes('device=')")
+    screenshot(page, "steps_devices")
+    expect_accessible(page)
+
+
+def test_hosts_are_told_with_their_variation(page, server):
+    told = breakdown(server, "tf2_multihost")
+    open_view(page, server, "/session/tf2_multihost/steps")
+    rows = rows_of(page, "Hosts")
+    assert [row["Host"] for row in rows] == [one["host"] for one in told["variation"]]
+    assert [number_of(row["Median"]) for row in rows] == [
+        almost(one["median_ps"]) for one in told["variation"]
+    ]
+    assert [number_of(row["Varies by"]) for row in rows] == [
+        almost(one["coefficient"]) for one in told["variation"]
+    ]
+    assert told["straggler"] is None
+    assert "No host keeps the others waiting." in page.locator("#main").inner_text()
+
+
+def test_findings_stand_beside_and_lead_to_steps(page, server):
+    (host,) = api(server, "sessions/slow_step/tools/time_findings")["hosts"]
+    open_view(page, server, "/session/slow_step/steps")
+    shown = page.locator("article.finding")
+    assert shown.count() == len(host["findings"]) == 1
+    assert host["findings"][0]["title"] in shown.inner_text()
+    name = host["findings"][0]["evidence"]["rows"][0]["step"]
+    shown.get_by_role("link", name=f"Step {name} among the others").click()
+    page.wait_for_function(
+        "(name) => document.querySelector('section[aria-live] h2').textContent === name", arg=name
+    )
+
+
+def test_a_profile_without_steps_says_how_to_mark_them(page, server):
+    open_view(page, server, "/session/memory_log/steps")
+    assert "No steps are marked in this profile" in page.locator("#main").inner_text()
+    screenshot(page, "steps_none")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_read_it(new_page, server, scheme):
+    page = new_page(color_scheme=scheme)
+    open_view(page, server, "/session/input_bound/steps")
+    expect_accessible(page)
+    screenshot(page, f"steps_{scheme}")
+
+
+def test_zoom_is_in_the_address(page, new_page, server):
+    open_view(page, server, "/session/slow_step/steps")
+    canvas_of(page).focus()
+    for key in "www":
+        page.keyboard.press(key)
+    wait_for_url(page, "steps=")
+    page.keyboard.press("a")
+    range_before = page.url
+    page.wait_for_function("(before) => location.href !== before", arg=range_before)
+    other = new_page()
+    other.goto(page.url)
+    settle(other)
+    # The picture itself: what the address says is all that it takes.
+    canvas_of(page).evaluate("(canvas) => canvas.blur()")
+    pictures = [
+        one.locator("canvas.step-chart").evaluate("(canvas) => canvas.toDataURL()")
+        for one in (page, other)
+    ]
+    assert pictures[0] == pictures[1]
+    canvas_of(other).focus()
+    other.keyboard.press("0")
+    other.wait_for_function("() => !location.hash.includes('steps=')")
+    whole = canvas_of(other).evaluate("(canvas) => canvas.toDataURL()")
+    assert whole != pictures[0]

@@ -1,0 +1,138 @@
+"""Files that are dropped on the list, or chosen, become sessions."""
+
+from __future__ import annotations
+
+import re
+
+from tests.web.looking import api, expect_accessible, open_view, screenshot
+from tests.web.samples import SAMPLES, make_logdir
+
+DROP = """async ([name, bytes]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([new Uint8Array(bytes)], name));
+  for (const kind of ["dragover", "drop"]) {
+    document.body.dispatchEvent(
+      new DragEvent(kind, {dataTransfer: data, bubbles: true, cancelable: true}));
+  }
+}"""
+
+
+def choose(page, *files, name=None):
+    page.get_by_role("button", name="Upload …").first.click()
+    page.get_by_label("Files", exact=True).set_input_files(list(map(str, files)))
+    if name is not None:
+        page.get_by_label("Session name").fill(name)
+
+
+def send(page):
+    page.get_by_role("dialog").get_by_role("button", name="Upload", exact=True).click()
+
+
+def test_a_chosen_file_is_stored_and_opened(page, writable_server):
+    (file,) = SAMPLES["jax_cpu"]
+    open_view(page, writable_server)
+    choose(page, file)
+    assert page.get_by_label("Session name").input_value() == "vm"
+    expect_accessible(page)
+    screenshot(page, "upload")
+    send(page)
+    page.wait_for_url(re.compile("#/session/vm/summary"))
+    stored = api(writable_server, "sessions/vm")
+    assert stored["hosts"] == ["vm"]
+    assert stored["bytes"] == file.stat().st_size
+
+
+def test_a_dropped_file_is_uploaded_under_a_name_of_the_readers_choice(page, writable_server):
+    (file,) = SAMPLES["oom_report"]
+    open_view(page, writable_server)
+    page.evaluate(DROP, [file.name, list(file.read_bytes())])
+    field = page.get_by_label("Session name")
+    assert field.input_value() == "tf_bfc_oom"
+    field.fill("the third night")
+    send(page)
+    page.wait_for_url(re.compile("#/session/the%20third%20night/summary"))
+    assert "memory_findings" in api(writable_server, "sessions/the%20third%20night")["tools"]
+
+
+def test_several_files_are_sent_one_after_the_other(page, writable_server):
+    (heap,), (log,) = SAMPLES["jax_heap"], SAMPLES["memory_log"]
+    open_view(page, writable_server)
+    choose(page, heap, log)
+    send(page)
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("link", name="session_default_allocator").wait_for()
+    assert dialog.get_by_role("link", name="device_memory").is_visible()
+    screenshot(page, "upload_several")
+    page.keyboard.press("Escape")
+    page.get_by_role("grid").get_by_role("link", name="device_memory").wait_for()
+
+
+def test_what_is_no_profile_is_refused_with_the_formats_there_are(page, writable_server, tmp_path):
+    page.allowed_failures.append("/api/uploads")
+    junk = tmp_path / "notes.bin"
+    junk.write_bytes(bytes(range(256)) * 4096)
+    open_view(page, writable_server)
+    choose(page, junk)
+    send(page)
+    alert = page.get_by_role("dialog").get_by_role("alert")
+    alert.wait_for()
+    assert "not a profile that Peakline reads" in alert.inner_text()
+    assert "XSpace" in alert.inner_text()
+    screenshot(page, "upload_refused")
+
+
+def test_a_name_that_is_taken_is_answered_with_another_one(page, writable_server):
+    (file,) = SAMPLES["leak_list"]
+    open_view(page, writable_server)
+    choose(page, file)
+    field = page.get_by_label("Session name")
+    # The suggested name is free already; the reader insists.
+    assert field.input_value() == "leak_list_2"
+    field.fill("leak_list")
+    send(page)
+    page.get_by_role("dialog").get_by_role("alert").wait_for()
+    assert "there is a session of that name" in page.get_by_role("alert").inner_text()
+    assert field.input_value() == "leak_list_2"
+
+
+def test_a_name_that_somebody_else_took_meanwhile_is_told_by_the_server(page, writable_server):
+    page.allowed_failures.append("/api/uploads")
+    (file,) = SAMPLES["leak_list"]
+    # The list of the page does not know the session.
+    page.route("**/api/sessions", lambda route: route.fulfill(json=[]))
+    open_view(page, writable_server)
+    choose(page, file, name="leak_list")
+    send(page)
+    alert = page.get_by_role("dialog").get_by_role("alert")
+    alert.wait_for()
+    assert "leak_list" in alert.inner_text()
+    assert page.get_by_label("Session name").input_value() == "leak_list_2"
+
+
+def test_a_file_beyond_the_servers_limit_is_not_even_sent(serve, page, tmp_path):
+    sent = []
+    page.on("request", lambda request: sent.append(request.url))
+    open_view(page, serve(make_logdir(tmp_path, "tf2_cnn"), "--max-upload", "1000"))
+    choose(page, *SAMPLES["leak_list"])
+    send(page)
+    page.get_by_role("dialog").get_by_role("alert").wait_for()
+    assert "--max-upload" in page.get_by_role("alert").inner_text()
+    assert not any("/api/uploads" in url for url in sent)
+
+
+def test_the_token_is_sent_with_the_file(serve, page, tmp_path):
+    page.allowed_failures.append("/api/server")
+    word = "a-t0ken-of-the-tests"
+    tokens = tmp_path / "tokens"
+    tokens.write_text(word)
+    tokens.chmod(0o600)
+    logdir = make_logdir(tmp_path / "logs", "tf2_cnn")
+    server = serve(logdir, "--token-file", tokens, token=word)
+    page.goto(f"{server.url}/#/")
+    page.get_by_role("dialog").get_by_role("textbox").fill(server.token)
+    page.keyboard.press("Enter")
+    page.get_by_role("grid").wait_for()
+    choose(page, *SAMPLES["jax_cpu"])
+    send(page)
+    page.wait_for_url(re.compile("#/session/vm/summary"))
+    assert api(server, "sessions/vm")["hosts"] == ["vm"]
