@@ -19,10 +19,14 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from tests.waiting import HANG_S
+from tests.waiting import HANG_S, until
 from typer.main import get_command
 
 from peakline.cli.main import app
+from peakline.deadline import check_deadline
+from peakline.service import warm_up
+from peakline.service.run import Server
+from peakline.service.settings import Settings
 
 CODE = "import sys; from peakline.cli.main import main; sys.exit(main())"
 LEAK = "programs/leak_list.xplane.pb.gz"
@@ -171,6 +175,79 @@ def test_a_closed_terminal_ends_it(viewing, data, number):
     with viewing(data / LEAK, "--no-browser", number=number) as found:
         pass
     assert list(found.temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_nothing_stays_of_what_is_ended_before_it_serves(tmp_path, number, code):
+    with subprocess.Popen(
+        [sys.executable, "-c", CODE, "view", "-", "--no-browser"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:
+        try:
+            until(lambda: list(tmp_path.glob("peakline-view-*/plugins/profile/stdin/*")))
+            process.send_signal(number)
+            assert process.wait(HANG_S) == code
+            assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
+        finally:
+            process.kill()
+    assert list(tmp_path.iterdir()) == []
+
+
+STUCK = """
+import sys, threading
+from peakline.cli.main import main
+from peakline.service.run import Server
+Server.stop = lambda *_: threading.Event().wait()
+sys.exit(main())
+"""
+
+
+def test_nothing_stays_after_a_second_ctrl_c(data, tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", STUCK, "view", data / LEAK, "--no-browser"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:
+        try:
+            assert "; Ctrl-C ends it" in process.stderr.readline()
+            assert len(list(tmp_path.glob("peakline-view-*"))) == 1
+            process.send_signal(signal.SIGINT)
+            assert "ending" in process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(HANG_S) == 130
+        finally:
+            process.kill()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_warms_up_delays_the_end_no_longer_than_requests_may(tmp_path, monkeypatch):
+    allowed = []
+    server = Server(Settings(roots=(str(tmp_path),), grpc_port=None, http_port=0, grace_s=1))
+    monkeypatch.setattr(server._warm_up, "stop", lambda seconds: allowed.append(seconds) or False)
+    assert not server.stop()
+    assert 0 < allowed[0] <= 1
+
+
+def test_what_warms_up_ends_in_the_middle_of_an_answer(monkeypatch):
+    begun = threading.Event()
+
+    def answer(_profile, _tool, **_):
+        begun.set()
+        until(check_deadline)
+
+    monkeypatch.setattr("peakline.api.Profile.tool", answer)
+    after = []
+    warming = warm_up.WarmUp(then=lambda: after.append("then"))
+    warming.start()
+    assert begun.wait(HANG_S)
+    assert warming.stop(HANG_S / 2)
+    assert after == []
 
 
 def test_nothing_can_be_changed(viewing, data):

@@ -150,6 +150,15 @@ def test_answers_are_packed_only_for_those_who_accept_it(face):
     assert "content-encoding" not in memory(face, **{"Accept-Encoding": "br"}).headers
 
 
+def test_columns_are_not_packed_for_callers_on_this_machine(get):
+    lanes = f"/api/sessions/{CNN}/tools/timeline?view=lanes"
+    packed = get(lanes, headers={"Accept-Encoding": "gzip"})
+    plain = get(f"{lanes}&format=bin", headers={"Accept-Encoding": "gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert plain.content.startswith(b"PEAKTIME")
+
+
 def test_who_has_the_content_gets_304(face):
     first = memory(face)
     tag = first.headers["etag"]

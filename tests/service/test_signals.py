@@ -11,7 +11,7 @@ import pytest
 from tests.service.server_process import running_server
 from tests.waiting import HANG_S
 
-from peakline.service.signals import END, RELOAD, Signals
+from peakline.service.signals import END, RELOAD, EndedBySignal, Signals
 
 _ENDS = (signal.SIGINT, signal.SIGTERM)
 _ALL = (*_ENDS, signal.SIGHUP)
@@ -122,6 +122,59 @@ def test_a_second_end_ends_a_process_whose_main_thread_is_stuck(stuck, second):
             assert child.wait(HANG_S) == 130
         finally:
             child.kill()
+
+
+def test_a_second_end_cleans_up_and_ends_also_when_that_fails(tmp_path):
+    kept = tmp_path / "kept"
+    kept.touch()
+    code = _STUCK.replace("STUCK", "threading.Event().wait()").replace(
+        "Signals()", "Signals(clean)"
+    )
+    code = f"import os\ndef clean():\n    os.remove({str(kept)!r})\n    1 / 0\n{code}"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout.readline() == "ready\n"
+            child.send_signal(signal.SIGINT)
+            assert child.stdout.readline() == "end\n"
+            child.send_signal(signal.SIGINT)
+            assert child.wait(HANG_S) == 130
+        finally:
+            child.kill()
+    assert not kept.exists()
+
+
+def _end_the_block(numbers):
+    """What the block ends with, and whether signals that come while it cleans up do nothing."""
+    cleaned = False
+    try:
+        with EndedBySignal() as signals:
+            try:
+                for number in numbers:
+                    os.kill(os.getpid(), number)
+            finally:
+                signals.armed = False
+                for number in _ALL:
+                    os.kill(os.getpid(), number)
+                cleaned = True
+    except (KeyboardInterrupt, SystemExit) as error:
+        return type(error), error.args, cleaned
+    return None, (), cleaned
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "words"),
+    [
+        (signal.SIGINT, KeyboardInterrupt, ()),
+        (signal.SIGTERM, SystemExit, (143,)),
+        (signal.SIGHUP, SystemExit, (129,)),
+    ],
+)
+def test_a_signal_ends_a_block_and_none_its_cleaning_up(number, kind, words):
+    handlers = [signal.getsignal(each) for each in _ALL]
+    assert _end_the_block([number]) == (kind, words, True)
+    assert _end_the_block([]) == (None, (), True)
+    assert [signal.getsignal(each) for each in _ALL] == handlers
 
 
 @pytest.mark.parametrize("number", _ENDS)

@@ -61,6 +61,7 @@ def test_the_default_is_the_peak():
                 "peak_step": None,
                 "lifetime_peak_bytes": None,
                 "live_at_end_bytes": 35,
+                "untracked_allocations": 0,
             }
         ],
         "allocator": "",
@@ -348,3 +349,8 @@ def test_a_chart_of_a_viewport_reads_no_events():
     assert drawn["last"] == [10, 40, 60, 65]
     ask(profile, at_ps=300)
     assert (reader.reads["allocator_events"], reader.reads["events"]) == (1, 0)
+
+
+def test_the_time_of_records_that_are_out_of_order():
+    found = ask(of_rows([alloc(1, 10, time_ps=(1 << 63) - 1), alloc(2, 20, time_ps=-5)]))
+    assert (found["start_ps"], found["end_ps"]) == (-5, (1 << 63) - 1)

@@ -29,6 +29,8 @@ COLORS = """async ([names]) => {
   const {colorOf, cssColor} = await import(place);
   return names.map((name) => cssColor(colorOf(name)));
 }"""
+FRAMES = """() => new Promise((done) =>
+  requestAnimationFrame(() => requestAnimationFrame(() => done(null))))"""
 FOCUS = """() => document.activeElement.getAttribute("aria-label")
   || document.activeElement.textContent"""
 TOPS = """() => Object.fromEntries([...document.querySelectorAll(".tl-line")].map((label) =>
@@ -77,6 +79,7 @@ def canvas(page):
 
 def shown(page):
     """The viewport that is drawn, in ps."""
+    page.evaluate(FRAMES)
     settle(page)
     return tuple(map(int, canvas(page).get_attribute("data-shown").split()))
 
@@ -493,6 +496,7 @@ def test_only_what_is_in_view_of_many_lines_is_asked_for(page, tmp_path):
         assert ranges
         first, last = map(int, ranges[-1])
         assert 0 < first < 230 < last < threads - 1
+        page.goto("about:blank")  # before the server ends
 
 
 def test_a_profile_without_timed_events_says_so(page, server):

@@ -15,14 +15,22 @@ if TYPE_CHECKING:
 
 __all__ = ["leave", "say", "serve_until_told"]
 
+_FAILED_S = 5.0
+"""How long threads may take to end before an error is told: an orderly exit needs their end."""
+
 
 def serve_until_told(
-    settings: Settings, announce: Callable[[Server], Iterable[str]], *, lives_on: bool = True
+    settings: Settings,
+    announce: Callable[[Server], Iterable[str]],
+    *,
+    lives_on: bool = True,
+    at_once: Callable[[], object] | None = None,
 ) -> bool:
     """Serve until a signal says to end; ``announce`` says in lines that the server runs.
 
     SIGHUP, which is what a closed terminal sends, makes a server that ``lives_on`` read its files
-    again, and ends any other. Returns whether every thread has ended: see `leave`.
+    again, and ends any other. ``at_once`` cleans up when a second signal ends the process at once.
+    Returns whether every thread has ended: see `leave`.
     """
     from prometheus_client import disable_created_metrics
 
@@ -31,7 +39,7 @@ def serve_until_told(
 
     # A second series for each one would tell nothing but its birthday.
     disable_created_metrics()  # type: ignore[no-untyped-call]
-    with Signals() as signals:
+    with Signals(at_once) as signals:
         server = Server(settings)
         server.log.listen()
         for line in server.cautions():
@@ -41,7 +49,7 @@ def serve_until_told(
             for line in announce(server):
                 say(line)
         except BaseException:
-            server.stop(0)
+            server.stop(_FAILED_S)
             raise
         while signals.wait() == RELOAD and lives_on:
             server.reload()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from tempfile import TemporaryDirectory
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -59,31 +60,46 @@ def view(
     ] = False,
 ) -> None:
     """Look at a profile in a browser: serve it on this machine alone, until Ctrl-C."""
+    import shutil
+    import tempfile
+    import uuid
+
     from peakline.cli.view_place import find_place
     from peakline.service.access_log import OFF
     from peakline.service.settings import Settings, default_unpacked_bytes
+    from peakline.service.signals import EndedBySignal
 
-    with TemporaryDirectory(prefix="peakline-view-", ignore_cleanup_errors=True) as folder:
-        place = find_place(path, session, host, folder)
-        settings = Settings(
-            roots=(place.logdir,),
-            linked=place.linked,
-            grpc_port=None,
-            http_port=port,
-            max_unpacked_bytes=default_unpacked_bytes() if max_unpacked is None else max_unpacked,
-            grace_s=_GRACE_S,
-            read_only=True,
-            access_log=OFF,
-            debug=bool(context.obj),
-        )
+    # Its name is known before it is made: a signal can come at any time.
+    folder = Path(tempfile.gettempdir(), f"peakline-view-{uuid.uuid4().hex}")
+    remove = partial(shutil.rmtree, folder, ignore_errors=True)
+    with EndedBySignal() as signals:
+        try:
+            folder.mkdir(mode=0o700)
+            place = find_place(path, session, host, str(folder))
+            settings = Settings(
+                roots=(place.logdir,),
+                linked=place.linked,
+                grpc_port=None,
+                http_port=port,
+                max_unpacked_bytes=(
+                    default_unpacked_bytes() if max_unpacked is None else max_unpacked
+                ),
+                grace_s=_GRACE_S,
+                read_only=True,
+                access_log=OFF,
+                debug=bool(context.obj),
+            )
 
-        def announce(server: Server) -> Iterator[str]:
-            url = f"{server.url}/{_address(server, place)}"
-            yield f"showing {path} at {url}; Ctrl-C ends it"
-            if not no_browser:
-                _open_browser(url)
+            def announce(server: Server) -> Iterator[str]:
+                url = f"{server.url}/{_address(server, place)}"
+                yield f"showing {path} at {url}; Ctrl-C ends it"
+                if not no_browser:
+                    _open_browser(url)
 
-        ended = serve_until_told(settings, announce, lives_on=False)
+            ended = serve_until_told(settings, announce, lives_on=False, at_once=remove)
+        finally:
+            signals.armed = False
+            remove()
     leave(ended=ended)
 
 

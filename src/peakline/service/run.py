@@ -25,7 +25,8 @@ __all__ = ["Server"]
 
 _COUNTING_S = 10.0
 """How long the announcement waits for the number of sessions; a bucket may take minutes."""
-_WARMING_S = 5.0
+_BESIDE_S = 5.0
+"""How long threads that serve no request may take to end, at most; no longer than the grace."""
 _CLEANING_S = 5.0
 _LOOK_S = 0.02
 
@@ -119,6 +120,7 @@ class Server:
         May be called again and from any thread. Returns whether every thread has ended.
         """
         grace = self.settings.grace_s if grace_s is None else grace_s
+        end = time.monotonic() + min(grace, _BESIDE_S)
         with self._stopping:
             grpc_server, self._grpc = self._grpc, None
             http_server, self._http = self._http, None
@@ -129,7 +131,8 @@ class Server:
             if http_server is not None:
                 http_server.stop(grace)
             self._settle()
-            ended = self._indexer.stop(_WARMING_S) & self._warm_up.stop(_WARMING_S)
+            ended = self._indexer.stop(max(_LOOK_S, end - time.monotonic()))
+            ended &= self._warm_up.stop(max(_LOOK_S, end - time.monotonic()))
             if self._started:
                 self.log.event("stopped")
                 self._started = False

@@ -6,10 +6,11 @@ import os
 import queue
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-__all__ = ["END", "RELOAD", "Signals"]
+__all__ = ["END", "RELOAD", "EndedBySignal", "Signals"]
 
 END = "end"
 RELOAD = "reload"
@@ -23,7 +24,8 @@ _CHUNK = 4096
 class Signals:
     """SIGINT and SIGTERM say `END`, SIGHUP says `RELOAD`; a second end ends the process at once.
 
-    A context manager, for the main thread only: the former handlers come back.
+    A context manager, for the main thread only: the former handlers come back. ``at_once`` is
+    called, in another thread, before a second end ends the process: nothing else is cleaned up.
 
     Python runs the handlers of signals in the main thread, when that runs Python code the next
     time. One that is about to wait has looked for signals a moment before, which other threads can
@@ -33,7 +35,8 @@ class Signals:
     pipe the moment the signal arrives, wakes a thread that only reads them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: Callable[[], object] | None = None) -> None:
+        self._at_once = at_once
         self._words: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._former: dict[int, Any] = {}
         self._former_wakeup = -1
@@ -76,9 +79,51 @@ class Signals:
                     self._words.put(RELOAD)
                 elif number in _ENDS:
                     if ending:
-                        os._exit(_AT_ONCE)
+                        self._exit_at_once()
                     ending = True
                     self._words.put(END)
+
+    def _exit_at_once(self) -> None:
+        try:
+            if self._at_once is not None:
+                self._at_once()
+        finally:
+            os._exit(_AT_ONCE)
+
+
+class EndedBySignal:
+    """SIGINT, SIGTERM and SIGHUP end the block as an exception does, so that it is cleaned up.
+
+    A context manager, for the main thread only: the former handlers come back. SIGINT raises
+    KeyboardInterrupt, the others SystemExit with 128 and their number. What cleans up first sets
+    ``armed`` to False: then signals do nothing. Several may come one right after the other, and
+    Python looks for none before an attribute is set.
+    """
+
+    def __init__(self) -> None:
+        self.armed = True
+        self._former: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (*_ENDS, *_RELOADS):
+            self._former[number] = signal.signal(number, self._end)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._former.items():
+            signal.signal(number, handler)
+
+    def _end(self, number: int, _: FrameType | None) -> None:
+        if not self.armed:
+            return
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(128 + number)
 
 
 def _ignore(_number: int, _frame: FrameType | None) -> None:

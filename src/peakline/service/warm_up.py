@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from importlib.resources import files
 
+from peakline.deadline import Deadline, within
 from peakline.errors import PeaklineError
 
 __all__ = ["WarmUp"]
@@ -31,7 +32,7 @@ class WarmUp:
 
     def __init__(self, then: Callable[[], object]) -> None:
         self._then = then
-        self._stop = threading.Event()
+        self._stopped = Deadline()
         self._thread = threading.Thread(target=self._run, name="warm-up", daemon=True)
 
     def start(self) -> None:
@@ -39,8 +40,11 @@ class WarmUp:
         self._thread.start()
 
     def stop(self, timeout: float | None = None) -> bool:
-        """End after the present step; False when that takes longer than ``timeout`` seconds."""
-        self._stop.set()
+        """End at once; False when that takes longer than ``timeout`` seconds.
+
+        Only an import and the compiler go on until they are done.
+        """
+        self._stopped.cancel()
         if self._thread.is_alive():
             self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -51,8 +55,9 @@ class WarmUp:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        self._answer()
-        if not self._stop.is_set():
+        with within(self._stopped):
+            self._answer()
+        if not self._stopped.is_over():
             self._then()
 
     def _answer(self) -> None:
@@ -63,10 +68,9 @@ class WarmUp:
         try:
             with peakline.open(str(files("peakline") / "demo")) as profile:
                 for tool, parameters in _QUESTIONS:
-                    if self._stop.is_set():
-                        return
+                    self._stopped.check()
                     profile.tool(tool, **parameters)
-                if not self._stop.is_set():
-                    profile.sql("select count(*) from buffers")
+                self._stopped.check()
+                profile.sql("select count(*) from buffers")
         except PeaklineError:
-            return  # only a matter of speed; a request would say what is wrong
+            return  # stopped; or only a matter of speed: a request would say what is wrong

@@ -159,7 +159,7 @@ def _answer(
     if records is None:
         return document
     time = records.events.array("time_ps")
-    document |= {"start_ps": int(time[0]), "end_ps": int(time[-1])}
+    document |= {"start_ps": int(time.min()), "end_ps": int(time.max())}
     document["allocators"] = _allocators(records)
     if number is None:
         return document
@@ -196,6 +196,7 @@ def _allocators(records: MemoryRecords) -> list[dict[str, object]]:
                 "peak_step": records.number("step_id", row),
                 "lifetime_peak_bytes": usage.lifetime_peak,
                 "live_at_end_bytes": usage.live_at_end,
+                "untracked_allocations": usage.untracked,
             }
         )
     return told

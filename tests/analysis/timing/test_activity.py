@@ -309,6 +309,22 @@ class TestStepStats:
             assert activities(profile) == {"g": "COMPUTE"}
 
 
+@pytest.mark.parametrize(
+    ("name", "activity"),
+    [
+        ("LSRAv25", "COMPILE"),
+        ("LSRAv35", "HOST"),
+        ("all-reduce.1234", "COMMUNICATION"),
+        ("all-reduce.1234x", "HOST"),
+        ("MulBackward12", "HOST_OP"),
+        ("MulBackward123x", "HOST"),
+        ("x" * 300 + ":MatMul12", "HOST_OP"),
+    ],
+)
+def test_names_with_long_numbers(name, activity):
+    assert host_activity(name).name == activity
+
+
 def test_every_event_of_a_real_trace_is_known():
     (path,) = (DATA / "sessions/tf2_cnn").rglob("*.xplane.pb.gz")
     with peakline.open(path) as profile:

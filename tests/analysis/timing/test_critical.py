@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from tests.analysis.timing.programs import Maker, f32
 from tests.analysis.timing.traces import GPU, HOST_PLANE, profile_of
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
+from peakline.analysis.timing import critical_walk
 from peakline.analysis.timing.critical import critical_path_of, median_step
+from peakline.analysis.timing.trace import nesting_of
 from peakline.errors import NotFoundError
 
 US = 10**6
@@ -253,3 +257,26 @@ def test_pieces_are_known_by_their_events_and_lines(path_of):
     assert places["b", 150] == (1, stream)
     assert places["cudaLaunchKernel", 10] == (3, thread)
     assert places["(going on)", 100] == (-1, thread)
+
+
+def test_deep_nesting_is_climbed_once(path_of, monkeypatch):
+    depth, asked = 300, []
+
+    class Parents(list):
+        def __getitem__(self, event):
+            asked.append(event)
+            return super().__getitem__(event)
+
+    def nesting(profile):
+        return SimpleNamespace(parent=Parents(nesting_of(profile).parent.tolist()))
+
+    monkeypatch.setattr(critical_walk, "nesting_of", nesting)
+    space = SpaceBuilder()
+    line = space.host().line("python")
+    for level in range(depth):
+        line.event(f"f{level}", level * US, (2 * depth - 2 * level) * US)
+    pieces = path_of(space).pieces
+    inwards = [f"f{level}" for level in range(depth)]
+    assert [piece.name for piece in pieces] == inwards + inwards[-2::-1]
+    assert {piece.busy_ps for piece in pieces[: depth - 1] + pieces[depth:]} == {US}
+    assert len(asked) < 4 * depth

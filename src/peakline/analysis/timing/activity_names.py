@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
+from functools import lru_cache
 
 __all__ = [
     "Activity",
@@ -53,10 +54,27 @@ class Activity(IntEnum):
     """Anything else that a host does."""
 
 
-def _any(*patterns: str) -> re.Pattern[str]:
-    # Names are the file's and can be long: what is unbounded is anchored and looked at once (an
-    # atomic group), so that the time grows with the length and not with its square.
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+class _Rule:
+    """Names that one of ``begins`` matches from the beginning, or one of ``holds`` anywhere.
+
+    Two expressions, since the first is looked at in one place of a name and not in each.
+    """
+
+    def __init__(self, begins: tuple[str, ...] = (), holds: tuple[str, ...] = ()) -> None:
+        # Names are the file's and can be long: what is unbounded is anchored and looked at once
+        # (an atomic group), so that the time grows with the length and not with its square.
+        self._begins = re.compile(_either(begins)).match
+        self._holds = re.compile(_either(holds)).search if holds else None
+
+    def speaks_of(self, name: str) -> bool:
+        """Whether the rule is about events called so."""
+        return self._begins(name) is not None or (
+            self._holds is not None and self._holds(name) is not None
+        )
+
+
+def _either(patterns: tuple[str, ...]) -> str:
+    return "|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)"
 
 
 _COLLECTIVE = re.compile(
@@ -95,6 +113,13 @@ _HLO_COLLECTIVE = frozenset(
         "recv",
     )
 )
+_HOST_COLLECTIVE = _HLO_COLLECTIVE - {"send", "recv"}
+_LONG_NUMBER = re.compile(r"([0-9])[0-9]+")
+"""Names differ by their numbers most of all, and no rule asks for more than a number's first digit:
+one decision is enough for all that are alike but for the rest.
+"""
+_LONG_NAME = 256
+"""No decision on a longer name is kept, so that what is kept stays small."""
 _BACKEND = re.compile(r"^(?:gloo|mpi|ucc):")
 _TENSORFLOW_COLLECTIVE = {
     "CollectiveReduceScatter": "reduce-scatter",
@@ -107,8 +132,8 @@ _TENSORFLOW_COLLECTIVE = {
     "Send": "send-recv",
 }
 """What TensorFlow's ops are, by a part of their types."""
-_OWN_KERNEL = _any(
-    r"cross_device_reduce", r"(?:one|two)_?shot_?all_?reduce", r"multimem_(?:all|one_shot)"
+_OWN_KERNEL = re.compile(
+    r"cross_device_reduce|(?:one|two)_?shot_?all_?reduce|multimem_(?:all|one_shot)"
 )
 _COPY = re.compile(
     r"(?i)^(?:cu|cuda|hip)?(?:memcpy|copy)[ _]?(host|h|device|d|a|p(?:eer)?)[ _]?(?:2|to|->)[ _]?"
@@ -119,58 +144,71 @@ _MARKER = re.compile(
     r"ProfilerStep#\d+|(?:train|test|TraceContext)(?: \d+)?|PyTorch Profiler.*|Iteration Start.*"
     r"|Record Window End"
 )
-_SILENT = _any(
-    r"^ThreadpoolListener::", r"^Memory(?:Allocation|Deallocation)$", r"^end: ",
-    r"^SlinkyThreadPool::Await", r"^(?:tf_)?ThreadpoolListener",
-)  # fmt: skip
-_INPUT_WAIT = _any(
-    r"^IteratorGetNext", r":(?:IteratorGetNext(?:Sync|AsOptional)?|QueueDequeue\w*)$",
-    r"^enumerate\(DataLoader\)", r"DataLoaderIter\.__next__", r"^\[?DataLoader.*next",
-    r"(?:[dD]ata_?[lL]oader|iterator_ops|data_iterator|\b(?>\w*?prefetch)\w*+|dataset_iterator)\.py"
-    r"(?:\(\d+\)|:\d+):? (?:__next__|_next_data|get_next|next)$",
-)  # fmt: skip
-_INPUT_WORK = _any(
-    r"^Iterator::", r"^MakeIterator::", r"^InstantiatedCapturedFunction::",
-    r"^(?:Prefetch|ParallelMap|ParallelInterleave|MapAndBatch|ParallelBatch|Shuffle)\w*"
-    r"(?:Produce|Consume)",
-)  # fmt: skip
-_COMPILE = _any(
-    r"backend_compile", r"(?s:^(?>.*Compiler::)(?!.*Await))", r"JitCompiler",
+_SILENT = _Rule((
+    r"ThreadpoolListener::", r"Memory(?:Allocation|Deallocation)$", r"end: ",
+    r"SlinkyThreadPool::Await", r"(?:tf_)?ThreadpoolListener",
+))  # fmt: skip
+_INPUT_WAIT = _Rule((
+    r"IteratorGetNext", r"enumerate\(DataLoader\)", r"\[?DataLoader.*next",
+), (
+    r":(?:IteratorGetNext(?:Sync|AsOptional)?|QueueDequeue\w*)$", r"DataLoaderIter\.__next__",
+    (
+        r"(?:[dD]ata_?[lL]oader|iterator_ops|data_iterator|\b(?>\w*?prefetch)\w*+"
+        r"|dataset_iterator)\.py(?:\(\d+\)|:\d+):? (?:__next__|_next_data|get_next|next)$"
+    ),
+))  # fmt: skip
+_INPUT_WORK = _Rule((
+    r"Iterator::", r"MakeIterator::", r"InstantiatedCapturedFunction::",
+    (
+        r"(?:Prefetch|ParallelMap|ParallelInterleave|MapAndBatch|ParallelBatch|Shuffle)\w*"
+        r"(?:Produce|Consume)"
+    ),
+))  # fmt: skip
+_COMPILE = _Rule((
+    r"(?s:(?>.*Compiler::)(?!.*Await))", r"XLA::TPU|LSRAv2|HLO passes|DCE$", r"XlaCompile",
+    r"Codegen$", r"tf\.function-graph_building$", r"(?is:(?>.*?triton).*compile)", r"ptxas",
+), (
+    r"backend_compile|JitCompiler|HloPassPipeline|RunHloPasses|RunBackend",
     r"(?i:\bcompile_and_load\b)",
-    r"^(?:XLA::TPU|LSRAv2|HLO passes|DCE$)", r"HloPassPipeline|RunHloPasses|RunBackend",
-    r"Client::Compile|::CompileToExecutable|^XlaCompile|LocalLaunchBase::Compile|^Codegen$",
+    r"Client::Compile|::CompileToExecutable|LocalLaunchBase::Compile",
     r"trace_to_jaxpr|jaxpr_to_mlir|lower_sharding_computation|lower_jaxpr|lower_parallel_callable",
-    r"GraphOptimizationPass|OptimizeFunctionGraph|MetaOptimizer|InstantiateFunction"
-    r"|FunctionInstantiate|^tf\.function-graph_building$",
+    r"GraphOptimizationPass|OptimizeFunctionGraph|MetaOptimizer|InstantiateFunction",
+    r"FunctionInstantiate",
     r"torch/_(?:dynamo/convert_frame|inductor/(?:compile_fx|codecache|async_compile))\.py",
-    r"_dynamo\.convert_frame|compile_fx|inductor_codecache|(?is:^(?>.*?triton).*compile)",
-    r"^ptxas|nvJitLink|cu(?:ModuleLoad|LinkComplete|LibraryLoad)|hipModuleLoad|cudaModuleLoad",
+    r"_dynamo\.convert_frame|compile_fx|inductor_codecache",
+    r"nvJitLink|cu(?:ModuleLoad|LinkComplete|LibraryLoad)|hipModuleLoad|cudaModuleLoad",
     r"[aA]utotun(?:e|ing)",
-)  # fmt: skip
-_WAIT = _any(
+))  # fmt: skip
+_WAIT = _Rule((
+    r"Wait(?: |:|$)", r"Acquire semaphore", r"np\.asarray\(jax\.Array\)",
+    r"EagerLocalExecute: __(?:inference|forward|backward)_",
+    r"\$?(?:time|threading|queue|selectors|socket)\.py.* (?:sleep|wait|join|get|select|acquire)$",
+    r"\$(?:\S+ )?(?:sleep|acquire|wait|select|poll|join)$",
+), (
     r"(?i:synchroni[sz]e)", r"\bblock_until_ready\b|BlockHostUntil|BlockUntil|\bAwait\b|::Wait\b",
-    r"^Wait(?: |:|$)|\(wait for completion\)|^Acquire semaphore|dependency-wait",
-    r"^np\.asarray\(jax\.Array\)", r"^EagerLocalExecute: __(?:inference|forward|backward)_",
+    r"\(wait for completion\)|dependency-wait",
     r"<built-in (?:method|function) (?:_?\w*sleep|acquire|wait|select|poll|join|run_backward)\b",
-    r"^\$?(?:time|threading|queue|selectors|socket)\.py.* (?:sleep|wait|join|get|select|acquire)$",
-    r"^\$(?:\S+ )?(?:sleep|acquire|wait|select|poll|join)$|\btime\.sleep\b",
-)  # fmt: skip
-_LAUNCH = _any(
-    r"^PjitFunction|^PmapFunction|LoadedExecutable(?:::|_)Execute|^ExecuteReplicated|^FunctionRun$",
-    r"::ExecuteHelper|EnqueueExecution|^GpuExecutable::|:XLA GPU module$|tpu::System::Execute$",
-    r"EnqueueProgram|ExecuteLaunch|ExecutePrepare",
-    r"^(?:cu|cuda|hip|hipExt|hsa|ze|sycl|neuron)\w*(?:Launch|Memcpy|Memset|Enqueue)",
-    r"^(?:cuda|hip|cu)Graph(?:Launch|Upload)|^nrt_execute|^XlaLaunch",
-)  # fmt: skip
-_HOST_COMMUNICATION = _any(
-    r"^Rendezvous", r"^Wait: pending_threads", r"^RecvTensor$|^SendTensor$|^gloo:|^mpi:|^ucc:",
+    r"\btime\.sleep\b",
+))  # fmt: skip
+_LAUNCH = _Rule((
+    r"PjitFunction|PmapFunction|ExecuteReplicated|FunctionRun$|GpuExecutable::",
+    r"(?:cu|cuda|hip|hipExt|hsa|ze|sycl|neuron)\w*(?:Launch|Memcpy|Memset|Enqueue)",
+    r"(?:cuda|hip|cu)Graph(?:Launch|Upload)|nrt_execute|XlaLaunch",
+), (
+    r"LoadedExecutable(?:::|_)Execute|::ExecuteHelper|EnqueueExecution|:XLA GPU module$",
+    r"tpu::System::Execute$|EnqueueProgram|ExecuteLaunch|ExecutePrepare",
+))  # fmt: skip
+_HOST_COMMUNICATION = _Rule((
+    r"Rendezvous", r"Wait: pending_threads", r"RecvTensor$|SendTensor$|gloo:|mpi:|ucc:",
+), (
     r":(?:_(?:Host)?(?:Recv|Send)|RecvTensor|Collective\w+|Nccl\w+|XlaAllReduce)$",
-)  # fmt: skip
-_HOST_OP = _any(
-    r"^[A-Za-z0-9.][A-Za-z0-9_./>-]*:[A-Z_][a-zA-Z0-9_]*$", r"^ParallelFor$|^aten::|^torch::",
+))  # fmt: skip
+_HOST_OP = _Rule((
+    r"[A-Za-z0-9.][A-Za-z0-9_./>-]*:[A-Z_][a-zA-Z0-9_]*$", r"ParallelFor$|aten::|torch::",
+    r"autograd::engine::|\w+Backward\d*$|(?:torchvision|xformers|flash_attn|c10d?|dist)::",
+), (
     r"(?:Executor|ExecutorState)::\w*Async::Done$",
-    r"^autograd::engine::|^\w+Backward\d*$|^(?:torchvision|xformers|flash_attn|c10d?|dist)::",
-)  # fmt: skip
+))  # fmt: skip
 _HOST_RULES = (
     (_SILENT, Activity.NOTHING),
     (_INPUT_WAIT, Activity.INPUT_WAIT),
@@ -192,13 +230,22 @@ def host_activity(name: str) -> Activity:
     """What an event of a host's thread does, by its name."""
     if is_marker(name):
         return Activity.NOTHING
+    if len(name) > _LONG_NAME:
+        return _by_rules(name)
+    return _kept(_LONG_NUMBER.sub(r"\g<1>0", name))
+
+
+def _by_rules(name: str) -> Activity:
     opcode = _HLO.match(name)
-    if _JAX.fullmatch(name) or (opcode and opcode[1] in _HLO_COLLECTIVE - {"send", "recv"}):
+    if _JAX.fullmatch(name) or (opcode and opcode[1] in _HOST_COLLECTIVE):
         return Activity.COMMUNICATION
-    for pattern, activity in _HOST_RULES:
-        if pattern.search(name):
+    for rule, activity in _HOST_RULES:
+        if rule.speaks_of(name):
             return activity
     return Activity.HOST
+
+
+_kept = lru_cache(1 << 14)(_by_rules)
 
 
 def copy_of(name: str) -> Activity | None:
@@ -282,7 +329,7 @@ def kind_of_collective(name: str) -> str | None:
         return "barrier"
     if _LIBRARY.search(name) or _OWN_KERNEL.search(name) or _BACKEND.match(name):
         return collective_in(name) or "collective"
-    if _HOST_COMMUNICATION.search(name):
+    if _HOST_COMMUNICATION.speaks_of(name):
         for word, kind in _TENSORFLOW_COLLECTIVE.items():
             if word in name:
                 return kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,15 @@ Raw = tuple[str, str, str, str, int, int, int, int, int]
 """The fields of a Piece up to its line."""
 
 
+class _Climb(NamedTuple):
+    """Events from the one of a thread that began last outwards, and their ends, ascending; after
+    the outermost -1, which ends with the step.
+    """
+
+    events: list[int]
+    ends: list[int]
+
+
 class Walk:
     """One path. A place in it is an event of the device, or a thread of the host at a moment."""
 
@@ -42,6 +51,8 @@ class Walk:
         self._context = contexts.target, contexts.cause
         self._others = self._ends_of_others()
         self._pieces: list[Raw] = []
+        self._kinds: dict[int, str] = {}
+        self._climbs: dict[int, _Climb] = {}
         self._now = end
         self._why = "start"
         self._host_lines = [
@@ -136,11 +147,7 @@ class Walk:
         """What a thread did until now, and where the path goes on."""
         trace = self._trace
         own = trace.lines[line]
-        at = int(np.searchsorted(trace.start[own.events], self._now)) + own.first - 1
-        ended = -1
-        at = at if at >= own.first else -1
-        while at >= 0 and trace.end[at] < self._now:
-            ended, at = at, int(self._parent[at])
+        at, ended = self._innermost(line)
         if at < 0:
             return self._idle(line, ended)
         begin = int(trace.start[at])
@@ -161,12 +168,37 @@ class Walk:
         """Whether an event waits, for input or anything else, or is part of one that does: wait or
         input, else host.
         """
+        climbed: list[int] = []
+        kind: str | None = None
         while event >= 0:
-            kind = _WAITS.get(int(self._activity[event]))
+            kind = self._kinds.get(event) or _WAITS.get(int(self._activity[event]))
+            climbed.append(event)
             if kind is not None:
-                return kind
+                break
             event = int(self._parent[event])
-        return "host"
+        found = kind or "host"
+        self._kinds.update(dict.fromkeys(climbed, found))
+        return found
+
+    def _innermost(self, line: int) -> tuple[int, int]:
+        """The innermost event of a thread that is going on just before now, and the one directly in
+        it that had ended by then, on the way to what began last; -1 for none.
+        """
+        trace, own = self._trace, self._trace.lines[line]
+        at = int(np.searchsorted(trace.start[own.events], self._now)) + own.first - 1
+        if at < own.first:
+            return -1, -1
+        climb = self._climbs.get(line)
+        if climb is None or climb.events[0] != at:
+            climb = self._climbs[line] = _Climb([at], [int(trace.end[at])])
+        # Now only goes back, so that what was climbed over for an earlier question is enough.
+        events, ends = climb.events, climb.ends
+        while ends[-1] < self._now:
+            outer = int(self._parent[events[-1]])
+            events.append(outer)
+            ends.append(int(trace.end[outer]) if outer >= 0 else self._end)
+        place = bisect_left(ends, self._now)
+        return events[place], events[place - 1] if place else -1
 
     def _idle(self, line: int, ended: int) -> tuple[int, int]:
         """The thread had nothing to do: another was at work then, which is a guess; else what the
@@ -188,13 +220,9 @@ class Walk:
         """
         trace, found, began = self._trace, -1, self._begin - 1
         for number in self._host_lines:
-            own = trace.lines[number]
             if number == line:
                 continue
-            at = int(np.searchsorted(trace.start[own.events], self._now)) + own.first - 1
-            at = at if at >= own.first else -1
-            while at >= 0 and trace.end[at] < self._now:
-                at = int(self._parent[at])
+            at, _ = self._innermost(number)
             if at < 0 or self._blocks(at) == "wait":
                 continue
             if number == self._main:

@@ -190,7 +190,7 @@ class MemoryRecords:
         if (self.step < 0).any():
             valid["step_id"] = self.step >= 0
         table = Columns(columns, valid)
-        if (np.diff(time) >= 0).all():
+        if (time[1:] >= time[:-1]).all():
             return table
         return table.take(np.argsort(time, kind="stable"))
 

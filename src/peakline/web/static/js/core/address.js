@@ -20,7 +20,8 @@ export const SESSION_VIEWS = ["summary", "memory", "timeline", "steps", "sql"];
  */
 export function parseAddress(hash) {
   const [path = "", query = ""] = split(hash.replace(/^#/, ""), "?");
-  const parts = path.split("/").filter(Boolean).map(decode);
+  const names = path.replace(/^\//, "").replace(/\/$/, "");
+  const parts = names ? names.split("/").map(decode) : [];
   /** @type {Record<string, string>} */
   const params = {};
   for (const [name, value] of new URLSearchParams(query)) params[name] = value;

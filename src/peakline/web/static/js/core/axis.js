@@ -1,6 +1,7 @@
 /** Round times for the marks of an axis. */
 
 const APART = 110;
+const MOST_MARKS = 200;
 const STEPS = [1, 2, 5];
 /** @type {readonly (readonly [number, string])[]} */
 const UNITS = [[1e12, "s"], [1e9, "ms"], [1e6, "µs"], [1e3, "ns"], [1, "ps"]];
@@ -16,8 +17,14 @@ export function timeMarks(from, to, width) {
   const step = roundStep(((to - from) * APART) / Math.max(width, 1));
   const [unit, name] = UNITS.find(([size]) => step >= size) ?? [1, "ps"];
   const digits = Math.max(0, -Math.floor(Math.log10(step / unit) + 1e-9));
+  /** @type {{time: number, text: string}[]} */
   const marks = [];
-  for (let time = Math.ceil(from / step) * step; time <= to; time += step) {
+  // Counted, not added up: far from zero a small step is lost in a number's last digit.
+  const first = Math.ceil(from / step);
+  for (let place = 0; place <= MOST_MARKS; place++) {
+    const time = (first + place) * step;
+    if (time > to) break;
+    if (time === marks.at(-1)?.time) continue;
     marks.push({ time, text: `${commas((time / unit).toFixed(digits))} ${name}` });
   }
   return marks;

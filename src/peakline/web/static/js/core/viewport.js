@@ -12,7 +12,8 @@ export class Viewport {
    */
   constructor(first, last) {
     this.first = first;
-    this.last = Math.max(last, first + SHORTEST_PS);
+    // Far from zero numbers lie further apart than that.
+    this.last = Math.max(last, first + SHORTEST_PS, first + Math.abs(first) * 2 ** -40);
     this.from = this.first;
     this.to = this.last;
   }

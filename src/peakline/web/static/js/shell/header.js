@@ -2,7 +2,9 @@
 
 import { formatAddress } from "../core/address.js";
 import { fill, h } from "../core/dom.js";
+import { copyButton } from "../core/copy.js";
 import { switchTheme } from "../core/theme.js";
+import { viewsOf } from "../core/views.js";
 import { openHelp } from "./help.js";
 
 const TITLES = {
@@ -25,6 +27,7 @@ export class Header {
   constructor(element) {
     this.where = h("div", { class: "where" });
     this.views = h("nav", { "aria-label": "Views of the session" });
+    this.copy = copyButton("Copy link", () => location.hash);
     const theme = h("button", { type: "button", class: "plain", title: "Light or dark",
       "aria-label": "Light or dark", onclick: switchTheme }, "◐");
     const help = h("button", { type: "button", class: "plain", title: "Help (?)",
@@ -33,7 +36,7 @@ export class Header {
     fill(element,
       h("a", { class: "brand", href: "#/" }, h("img", { src: "assets/icon.svg", alt: "", width: 22,
         height: 22 }), "Peakline"),
-      this.where, this.views, h("div", { class: "tools" }, theme, help));
+      this.where, this.views, h("div", { class: "tools" }, this.copy, theme, help));
   }
 
   /** What `?` says besides the general; the router sets it. */
@@ -61,9 +64,12 @@ export class Header {
       view === "compare" && h("span", {}, " › Compare"),
       session && h("span", { class: "session", title: session }, " › ", session),
       session && this.#hosts());
-    this.views.hidden = !session;
-    fill(this.views, session ? Object.entries(TITLES).map(([name, title]) =>
-      h("a", { href: this.#link(name), "aria-current": view === name ? "page" : null }, title))
+    this.views.hidden = this.copy.hidden = !session;
+    const document = this.#document;
+    const useful = document && new Set(["summary", view, ...viewsOf(document).map((one) => one.view)]);
+    fill(this.views, session ? Object.entries(TITLES).filter(([name]) => !useful || useful.has(name))
+      .map(([name, title]) =>
+        h("a", { href: this.#link(name), "aria-current": view === name ? "page" : null }, title))
       : []);
   }
 

@@ -11,7 +11,7 @@ import { allocatorName, changeFact, time3 } from "./changes.js";
 import { findingsPart } from "./findings.js";
 import { MemoryPart } from "./memory.js";
 import { Pickers } from "./pickers.js";
-import { timePart } from "./time.js";
+import { isChance, timePart } from "./time.js";
 
 /** @typedef {import("../../core/finding.js").Link} Link */
 /** @typedef {{before: Link, after: Link}} Links of the two sessions, their hosts kept */
@@ -190,7 +190,11 @@ function glance({ before, after, allocators, findings, time: both }) {
   }
   const times = [both?.before.times, both?.after.times];
   if (times[0] || times[1]) {
-    facts.push(changeFact("Median step", times[0]?.median_ps, times[1]?.median_ps, time3));
+    facts.push(changeFact("Median step", times[0]?.median_ps, times[1]?.median_ps, time3,
+      { neutral: isChance(both) }));
+    if (isChance(both)) {
+      facts.push(h("div", {}, h("dt", {}, "Step times"), h("dd", {}, "no more than chance")));
+    }
   }
   const news = findings.new.length + (both?.findings.new.length ?? 0);
   const gone = findings.gone.length + (both?.findings.gone.length ?? 0);

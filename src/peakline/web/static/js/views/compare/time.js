@@ -6,6 +6,9 @@ import { partOf, swatch } from "../../core/parts.js";
 import { DataTable } from "../../core/table.js";
 import { bySize, changeColumn, changeFact, time3 } from "./changes.js";
 
+/** From this probability on, chance alone may well have made the steps differ as they do. */
+const LIKELY = 0.05;
+
 /** @typedef {import("./index.js").Links} Links */
 
 /**
@@ -20,6 +23,14 @@ export function timePart({ time: both }, links) {
 }
 
 /**
+ * Whether the step times differ no more than chance makes them.
+ * @param {any} both
+ */
+export function isChance({ chance }) {
+  return chance !== null && chance >= LIKELY;
+}
+
+/**
  * @param {any} both
  * @param {Links} links
  */
@@ -28,7 +39,7 @@ function told(both, links) {
   const found = [];
   if (before.times || after.times) {
     const of = (/** @type {string} */ name, /** @type {string} */ title) =>
-      changeFact(title, before.times?.[name], after.times?.[name], time3);
+      changeFact(title, before.times?.[name], after.times?.[name], time3, { neutral: isChance(both) });
     found.push(h("dl", { class: "facts" }, of("median_ps", "Median step"), of("mean_ps", "Mean step"),
       of("min_ps", "Fastest step"), of("p95_ps", "95th percentile"), of("max_ps", "Slowest step"),
       changeFact("Between steps (median)", before.between_steps_ps, after.between_steps_ps, time3),

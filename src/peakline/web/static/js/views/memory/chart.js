@@ -3,7 +3,7 @@
 import { Surface } from "../../core/canvas.js";
 import { h } from "../../core/dom.js";
 import { bytes, time } from "../../core/format.js";
-import { attachGestures, moveByKey } from "../../core/gestures.js";
+import { attachGestures, isTyping, moveByKey } from "../../core/gestures.js";
 import { palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
 import { Following } from "./counters.js";
@@ -11,6 +11,8 @@ import { extremes, paintCurve, seriesColor, valueAt } from "./curves.js";
 import { color, paintAxes, paintLevel, paintLife, paintMoment, paintPeak, paintSteps, xOf, yOf }
   from "./frame.js";
 
+/** Keys that scroll the page. */
+const SCROLLING = new Set(["Home", "End"]);
 const LEFT = 84;
 const RIGHT = 14;
 const STRIP = 20;
@@ -42,6 +44,7 @@ export class Chart {
    */
   constructor(model, wishes) {
     this.model = model;
+    this.wishes = wishes;
     this.canvas = h("canvas", {
       class: "memory-chart", tabindex: 0, role: "application",
       "aria-roledescription": "chart", "aria-busy": "true",
@@ -63,10 +66,19 @@ export class Chart {
         },
       }),
     ];
-    this.canvas.addEventListener("keydown", (event) => {
-      if (moveByKey(event, viewport, this.#pointer ?? model.shownMoment ?? undefined)) return;
-      if (wishes.key(event)) event.preventDefault();
-    });
+  }
+
+  /**
+   * A key of the view, wherever the focus is but in a field or a table.
+   * @param {KeyboardEvent} event
+   */
+  key(event) {
+    if (isTyping(event)) return;
+    // Of the page's own keys only those that the focused chart takes.
+    if (SCROLLING.has(event.key) && event.target !== this.canvas) return;
+    const { viewport, shownMoment } = this.model;
+    if (moveByKey(event, viewport, this.#pointer ?? shownMoment ?? undefined)) return;
+    if (this.wishes.key(event)) event.preventDefault();
   }
 
   get #width() {

@@ -38,6 +38,9 @@ export function makeFacts(context, model, change) {
     if (at !== null) change({ at }, true);
   } }, field, h("button", { type: "submit" }, "Go"));
   const element = h("div", { class: "stack" }, list, wrong);
+  let hasTimeline = false;
+  // An error of it is told where the page opens the session.
+  context.document?.then(({ tools }) => void (hasTimeline = tools.includes("timeline")), () => undefined);
   return { element, show };
 
   /** @param {import("./model.js").Moment} moment */
@@ -62,7 +65,7 @@ export function makeFacts(context, model, change) {
       step && fact("Step", h("a", { href: context.link("steps", { name: step }) }, step)),
       record !== null && at !== null && record !== at && fact("Last record", time(record, 7),
         "the record that says how much was in use"),
-      !isMoment && at !== null && fact("What runs then", h("a", {
+      hasTimeline && at !== null && fact("What runs then", h("a", {
         href: context.link("timeline", { from: Math.max(Math.round(at - around), 0),
           to: Math.round(at + around), at }) }, "in the timeline")));
     if (used !== null && at !== null) announce(`${bytes(used)} in use at ${time(at)}`);

@@ -64,6 +64,7 @@ class MemoryView {
     this.remarks = h("div");
     this.body = h("div", { class: "memory-body" });
     this.onKey = (/** @type {KeyboardEvent} */ event) => {
+      this.#parts?.chart?.key(event);
       if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.target instanceof Element && event.target.closest("input, textarea, select, dialog")) return;
       event.preventDefault();

@@ -24,7 +24,9 @@ export function makeLegend(model, wishes) {
     const focused = element.contains(document.activeElement)
       ? document.activeElement?.getAttribute("data-key") : null;
     fill(element, model.allocators.map((one) => {
-      const facts = h("span", { class: "quiet" }, `peak ${bytes(one.peak_bytes)}${limit(one)}`);
+      const facts = h("span", { class: "quiet" }, one.peak_bytes || !one.untracked_allocations
+        ? `peak ${bytes(one.peak_bytes)}${limit(one)}`
+        : "peak not known: its records have no ids, so that no buffer can be followed");
       const swatch = h("span", { class: "swatch", "aria-hidden": "true",
         style: { backgroundColor: `var(--series-${(one.place % 8) + 1})` } });
       if (!many) return h("span", { class: "chip" }, swatch, h("strong", {}, one.label), facts);

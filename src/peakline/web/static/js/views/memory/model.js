@@ -15,6 +15,7 @@ const AIR = 0.01;
  * @property {number} place in the service's list
  * @property {number | null} capacity_bytes
  * @property {number} peak_bytes
+ * @property {number} untracked_allocations without an id, so that their end is not seen
  * @property {number} peak_time_ps
  * @property {number | null} lifetime_peak_bytes
  * @property {number} live_at_end_bytes

@@ -55,7 +55,7 @@ export function readState(params) {
     allocator: params["allocator"] ?? null,
     shown: places(params["shown"]),
     fit: params["fit"] === "true",
-    group: group in GROUPS ? /** @type {Group} */ (group) : "buffer",
+    group: Object.hasOwn(GROUPS, group) ? /** @type {Group} */ (group) : "buffer",
     q: params["q"] ?? "",
     sort: SPECIAL.test(sort) ? sort : "",
     only,

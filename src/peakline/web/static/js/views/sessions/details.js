@@ -4,7 +4,7 @@ import { copyButton } from "../../core/copy.js";
 import { h } from "../../core/dom.js";
 import { bytes, count, counted, date, time } from "../../core/format.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
-import { viewsOf } from "./views.js";
+import { viewsOf } from "../../core/views.js";
 
 const SHOWN_HOSTS = 12;
 

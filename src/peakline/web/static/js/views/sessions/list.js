@@ -5,7 +5,7 @@ import { bytes, counted, date, time } from "../../core/format.js";
 import { DataTable } from "../../core/table.js";
 import { SEVERITIES } from "./glance.js";
 import { keyOf, Summaries } from "./summaries.js";
-import { viewsOf } from "./views.js";
+import { viewsOf } from "../../core/views.js";
 
 /** @typedef {import("../../shell/router.js").SessionDocument} SessionDocument */
 /**

@@ -51,7 +51,7 @@ export class ResultChart {
   /** @param {Record<string, string>} params */
   update(params) {
     const { names, rows } = this.found;
-    this.#kind = params["chart"] && params["chart"] in KINDS ? params["chart"] : "";
+    this.#kind = params["chart"] && Object.hasOwn(KINDS, params["chart"]) ? params["chart"] : "";
     this.#y = this.numbers.includes(params["y"] ?? "") ? params["y"] ?? ""
       : this.numbers[this.numbers.length - 1] ?? "";
     this.#x = names.includes(params["x"] ?? "") ? params["x"] ?? ""

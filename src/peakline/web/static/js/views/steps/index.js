@@ -46,7 +46,7 @@ export function mount(context) {
 
   /** @param {Params} params */
   function update(params) {
-    const asked = params["part"] && PARTS[params["part"]] ? params["part"] : "steps";
+    const asked = params["part"] && Object.hasOwn(PARTS, params["part"]) ? params["part"] : "steps";
     if (asked === name) {
       part?.update(params);
       return;

@@ -11,7 +11,7 @@ import { DataTable } from "../../core/table.js";
 const QUERY = "select * from input_pipeline order by wait_ps desc";
 
 /** @type {import("./index.js").MountPart} */
-export function mountInput(facts, body, params, signal) {
+export function mountInput(facts, body, _params, signal) {
   const { context } = facts;
   void load();
   return { update() {} };

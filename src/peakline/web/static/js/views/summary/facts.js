@@ -50,7 +50,7 @@ export function stepPanel(context, { time: told }) {
     h("p", { class: "quiet" }, times.count < 2 ? `One step of ${time(times.mean_ps)}. `
       : `Mean ${time(times.mean_ps)} of ${counted(told.steps, "step")}`
         + (times.count > told.steps ? ` on ${counted(told.devices.length, "device")}` : "")
-        + `; of 20 steps 19 take no longer than ${time(times.p95_ps)}. `,
+        + `, 95th percentile ${time(times.p95_ps)}. `,
     h("a", { href: context.link("steps") }, "All steps")));
 }
 

@@ -204,9 +204,10 @@ export class Chosen {
   async firstChild(name) {
     const { details } = this;
     if (!details || !details.children.count) return;
-    const child = name ?? details.children.names[0]?.name ?? "";
+    // Of any name: what begins next on the line is what lies in it.
+    const search = name === undefined ? "^" : `^${escaped(name)}$`;
     const { data } = await this.context.tool("timeline", {
-      view: "search", format: "json", width: 1, search: `^${escaped(child)}$`, pattern: "true",
+      view: "search", format: "json", width: 1, search, pattern: "true",
       lines: details.line, event: details.event,
     });
     const found = data["next"];

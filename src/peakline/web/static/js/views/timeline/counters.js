@@ -94,13 +94,16 @@ export class Counters {
       left > 0 && h("p", { class: "quiet tl-note" }, `${left} more counters: see the SQL table counters`));
   }
 
-  /** Draw what is there, and ask for what is better. */
-  draw() {
+  /**
+   * Draw what is there, and ask for what is better.
+   * @param {boolean} mayAsk not while the lanes wait for an answer: they come first
+   */
+  draw(mayAsk) {
     if (this.element.hidden) return;
     const { viewport } = this.shared;
     this.#counters.forEach((counter, place) => this.#drawOne(counter, place));
     const width = this.#counters[0]?.band.surface.width ?? 0;
-    if (!width || this.#asking || this.#error) return;
+    if (!mayAsk || !width || this.#asking || this.#error) return;
     const piece = this.#piece;
     const isGood = piece && piece.from <= viewport.from && piece.to >= viewport.to
       && (piece.to - piece.from) / piece.width <= (viewport.span / width) * 1.01;

@@ -63,7 +63,7 @@ export class Search {
         if (this.field.value !== this.text) this.set(this.field.value, true);
         void this.go(event.shiftKey ? "previous" : "next");
       } else if (event.key === "Escape") {
-        if (this.field.value) this.set("", true);
+        // The text stays, for n and N; Escape outside of the field ends the search.
         this.field.blur();
       } else {
         return;

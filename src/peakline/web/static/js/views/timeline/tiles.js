@@ -1,8 +1,9 @@
 /**
  * Pieces of the picture from the server: asked for as the viewport moves, kept for a while.
  *
- * A tile is asked for with half a screen more on both sides, in pixels of the screen. Until it
- * comes, what is there is drawn stretched. At most two questions are on their way; of these the
+ * What is missing is asked for in pixels of the screen, with a little more on both sides; when it has
+ * come and the viewport rests, the same with half a screen more, so that moving finds it there. Until
+ * a tile comes, what is there is drawn stretched. At most two questions are on their way; of these the
  * older is let go on, so that a steady zoom shows something between, the newer gives way.
  */
 
@@ -12,8 +13,10 @@ import { formatRanges } from "./ranges.js";
 
 const KEPT = 8;
 const AT_ONCE = 2;
-const MARGIN = 0.5;
-const NEAR_EDGE = 0.15;
+const MARGIN = 0.3;
+const MARGIN_AHEAD = 0.5;
+const NEAR_EDGE = 0.2;
+const REST_MS = 120;
 const MOST_WIDTH = 16384;
 const AGAIN_MS = 700;
 const ROW_LIMIT = 4096;
@@ -66,8 +69,10 @@ export function trackKey(line, row) {
 export class Tiles {
   /** @type {Tile[]} */
   #tiles = [];
-  /** @type {{question: Question, ends: AbortController}[]} */
+  /** @type {{question: Question, ends: AbortController, isAhead: boolean}[]} */
   #coming = [];
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #resting;
   /** @type {Want | null} */
   #want = null;
   /** How often the width was halved, because a tile had too many items. */
@@ -84,7 +89,10 @@ export class Tiles {
     this.changed = changed;
     this.first = -Infinity;
     this.last = Infinity;
-    context.signal.addEventListener("abort", () => this.#coming.forEach(({ ends }) => ends.abort()));
+    context.signal.addEventListener("abort", () => {
+      clearTimeout(this.#resting);
+      for (const { ends } of this.#coming) ends.abort();
+    });
   }
 
   /** Whether the picture of `want` is complete. */
@@ -97,18 +105,32 @@ export class Tiles {
    * @param {Want} want
    */
   want(want) {
+    const isMoved = !isSame(this.#want, want);
     this.#want = want;
+    if (isMoved) clearTimeout(this.#resting);
     const present = this.#tiles.find((tile) => answers(tile, want));
     if (present) {
       this.#use(present);
-      if (!this.#isNearEdge(present, want) || this.#coming.length) return;
-      if (this.#tiles.some((tile) => answers(tile, want) && !this.#isNearEdge(tile, want))) return;
-    } else if (this.#coming.some(({ question }) => answers(question, want))) {
+      if (isMoved) this.#resting = setTimeout(() => this.#askAhead(want), REST_MS);
       return;
     }
-    if (this.error) return;
+    if (this.#coming.some(({ question }) => answers(question, want)) || this.error) return;
+    // What was asked for ahead gives way to what is missing.
+    for (const { ends, isAhead } of this.#coming) if (isAhead) ends.abort();
+    this.#coming = this.#coming.filter(({ isAhead }) => !isAhead);
     if (this.#coming.length >= AT_ONCE) this.#coming.pop()?.ends.abort();
-    void this.#ask(this.#question(want));
+    void this.#ask(this.#question(want, MARGIN), false);
+  }
+
+  /**
+   * The viewport rests: have what is around it, too.
+   * @param {Want} want
+   */
+  #askAhead(want) {
+    const isThere = this.#tiles.some((tile) => answers(tile, want) && !this.#isNearEdge(tile, want));
+    if (!isThere && !this.#coming.length && !this.error) {
+      void this.#ask(this.#question(want, MARGIN_AHEAD), true);
+    }
   }
 
   /**
@@ -143,11 +165,14 @@ export class Tiles {
       asked: resolutionOf(end - start, width) });
   }
 
-  /** @param {Want} want */
-  #question({ from, to, width, lines, more, rows }) {
+  /**
+   * @param {Want} want
+   * @param {number} margin on both sides, of what is seen
+   */
+  #question({ from, to, width, lines, more, rows }, margin) {
     const span = to - from;
-    const begin = Math.max(this.first, Math.floor(from - MARGIN * span));
-    const end = Math.min(this.last, Math.ceil(to + MARGIN * span));
+    const begin = Math.max(this.first, Math.floor(from - margin * span));
+    const end = Math.min(this.last, Math.ceil(to + margin * span));
     const scaled = Math.ceil((width * (end - begin)) / span);
     const asked = Math.max(1, Math.min(MOST_WIDTH, scaled) >> this.#halved);
     return {
@@ -156,10 +181,13 @@ export class Tiles {
     };
   }
 
-  /** @param {Question} question */
-  async #ask(question) {
+  /**
+   * @param {Question} question
+   * @param {boolean} isAhead
+   */
+  async #ask(question, isAhead) {
     const ends = new AbortController();
-    const coming = { question, ends };
+    const coming = { question, ends, isAhead };
     this.#coming.push(coming);
     try {
       const { from, to, width, lines, rows } = question;
@@ -259,4 +287,13 @@ function answers(tile, want) {
     && tile.asked <= resolutionOf(want.to - want.from, want.width) && tile.rows >= want.rows
     && (tile.lines === null || (want.lines !== null
       && want.lines.every((line) => /** @type {Set<number>} */ (tile.lines).has(line))));
+}
+
+/**
+ * @param {Want | null} one
+ * @param {Want} other
+ */
+function isSame(one, other) {
+  return one !== null && one.from === other.from && one.to === other.to && one.width === other.width
+    && one.rows === other.rows && String(one.lines) === String(other.lines);
 }

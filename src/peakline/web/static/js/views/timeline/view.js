@@ -190,7 +190,7 @@ export class TimelineView {
     this.lanes.draw(this.steps.marks());
     this.axis.draw();
     this.overview.draw();
-    this.counters.draw();
+    this.counters.draw(this.tiles.isComplete);
     this.steps.draw();
     this.search.band.draw();
     this.over.draw(this.viewport, this.lanes.surface.width, this.range, this.navigation.moment);
@@ -231,6 +231,8 @@ export class TimelineView {
 
   #moved() {
     hideTip();
+    // Not only with the next picture: the answer comes that much sooner.
+    if (this.lanes.surface.width) this.tiles.want(this.lanes.want());
     this.search.moved();
     if (this.navigation.isTelling) {
       const { from, to, isWhole } = this.viewport;

@@ -1,6 +1,6 @@
 /** Which views have something to show for a session, by its tools. */
 
-/** @typedef {import("../../shell/router.js").SessionDocument} SessionDocument */
+/** @typedef {import("../shell/router.js").SessionDocument} SessionDocument */
 
 /** @type {readonly {view: string, text: string, tools: readonly string[]}[]} */
 const VIEWS = [
