@@ -127,7 +127,10 @@ def test_tools_that_both_have_in_their_order(both, run):
     if theirs.json():
         assert {"overview_page", "trace_viewer@", "framework_op_stats"} <= set(shared)
     # It lists a memory profile for every run, and never the pod viewer.
-    own = {"memory_findings", "pod_viewer", "step_breakdown", "time_findings", "timeline"}
+    own = {
+        "critical_path", "live_memory", "memory_findings", "pod_viewer", "step_breakdown",
+        "summary", "time_findings", "timeline",
+    }  # fmt: skip
     assert set(ours.json()) - set(shared) <= own
 
 
