@@ -110,7 +110,12 @@ class Trace:
         if self.row is not None:
             found: _Array = self.row[events]
             return found
-        return np.arange(self.size, dtype=np.int64)[events]
+        # All numbers of ten million events are not made to pick a few.
+        if isinstance(events, slice):
+            return np.arange(*events.indices(self.size), dtype=np.int64)
+        if events.dtype == np.bool_:
+            return np.flatnonzero(events)
+        return events.astype(np.int64, copy=False)
 
     def places(self, rows: _Array) -> _Array:
         """Where the events stand that are ``rows`` of the source table; -1 for one without a
