@@ -66,7 +66,7 @@ def test_every_public_name_can_be_had():
 
 def test_the_console_script_is_the_command_line():
     (script,) = entry_points(group="console_scripts", name="peakline")
-    assert script.value == "peakline.cli.main:main"
+    assert script.value == "peakline.__main__:main"
 
 
 def test_no_development_tool_is_a_dependency():

@@ -120,6 +120,18 @@ def test_an_interrupt_is_quiet(peakline, monkeypatch):
     assert (run.code, run.out, run.err) == (130, "", "")
 
 
+@pytest.mark.parametrize("program", [[PROGRAM], [sys.executable, "-m", "peakline"]])
+def test_an_interrupt_while_the_program_is_imported_is_quiet(tmp_path, program):
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
+    run = subprocess.run(
+        [*program, "--version"],
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        check=False,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (130, b"", b"")
+
+
 def test_debug_after_two_dashes_is_an_argument(peakline):
     assert "--debug: no such file" in peakline("memory", "--", "--debug").err
 
