@@ -43,6 +43,16 @@ def test_rows_are_objects(ask):
     assert all(isinstance(row["n"], int) for row in rows)
 
 
+def test_the_first_rows_and_how_many_there_are(ask):
+    query = "select unnest(range(5)) as n"
+    assert ask(query).headers["peakline-rows"] == "5"
+    answer = ask(query, max_rows=2)
+    assert (answer.json(), answer.headers["peakline-rows"]) == ([{"n": 0}, {"n": 1}], "5")
+    assert ask(query, max_rows=0).json() == []
+    assert len(ask(query, max_rows=9).json()) == 5
+    assert ask(query, max_rows=1, format="csv").text.splitlines() == ["n", "0"]
+
+
 def test_an_empty_answer_is_an_empty_array(ask):
     assert ask("select * from events where false").json() == []
 
@@ -131,6 +141,7 @@ def test_a_refused_query_is_told_why(ask, query):
         (b'{"query": 1}', 400),
         (b'{"query": "select 1", "path": "/etc"}', 400),
         (b'{"query": "select 1", "format": "table"}', 400),
+        (b'{"query": "select 1", "max_rows": -1}', 400),
         (b'{"query": "select \'\\ud800\'"}', 400),
         (b'{"query": "\xff"}', 400),
         (b"[" * 100_000, 400),

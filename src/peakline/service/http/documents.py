@@ -124,6 +124,14 @@ class SqlBody(BaseModel):
         description="how JSON spells integers beyond 2^53 - 1: as numbers, exactly, which some "
         "languages read as doubles; or as strings",
     )
+    max_rows: int | None = Field(
+        None,
+        ge=0,
+        le=(1 << 53) - 1,
+        strict=True,  # false and "5" are no numbers
+        description="only the first rows are sent, this many; by default all. Peakline-Rows tells "
+        "how many there are",
+    )
 
 
 class CaptureBody(BaseModel):

@@ -10,7 +10,7 @@ from peakline.service.http.context import context_of
 from peakline.service.http.describe import READING, answer, described, json_answer, reference
 from peakline.service.http.documents import FigureDocument, FigureKindDocument
 from peakline.service.http.observe import note_request
-from peakline.service.http.parameters import FigurePath, FigureQuery, SessionPath
+from peakline.service.http.parameters import FigurePath, FigureQuery, NoQuery, SessionPath
 from peakline.service.http.tool_routes import ANSWER_HEADERS, NOT_MODIFIED
 
 __all__ = ["router"]
@@ -23,7 +23,7 @@ router = APIRouter(prefix="/api", tags=["figures"])
     summary="The figures of this server",
     responses=described(*READING, _200=json_answer("by name", FigureKindDocument, many=True)),
 )
-async def list_figures(request: Request) -> Response:
+async def list_figures(request: Request, _query: NoQuery) -> Response:
     """Names and parameters; docs/figures.md tells what each shows."""
 
     def work() -> Response:

@@ -21,6 +21,7 @@ __all__ = [
     "RUN",
     "CompareQuery",
     "HostQuery",
+    "NoQuery",
     "RootQuery",
     "SessionPath",
     "ToolPath",
@@ -71,6 +72,10 @@ class _Strict(BaseModel):
     """Misspelt parameters are refused, not ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NoParameters(_Strict):
+    """The parameters of routes that take none."""
 
 
 class RootParameters(_Strict):
@@ -132,6 +137,7 @@ class UploadParameters(RootParameters):
     )
 
 
+NoQuery = Annotated[NoParameters, Query()]
 RootQuery = Annotated[RootParameters, Query()]
 CompareQuery = Annotated[CompareParameters, Query()]
 FigureQuery = Annotated[FigureParameters, Query()]

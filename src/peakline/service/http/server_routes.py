@@ -10,6 +10,7 @@ from peakline.service.http.bodies import refuse_repeated
 from peakline.service.http.context import context_of
 from peakline.service.http.describe import answer, described, json_answer
 from peakline.service.http.documents import HealthDocument, ServerDocument
+from peakline.service.http.parameters import NoQuery
 from peakline.service.metrics import CONTENT_TYPE
 
 __all__ = ["router"]
@@ -33,7 +34,7 @@ async def health() -> Response:
     summary="The server's log directories, and what it was told to allow",
     responses=described(_200=json_answer("as it was started", ServerDocument)),
 )
-async def server(request: Request) -> Response:
+async def server(request: Request, _query: NoQuery) -> Response:
     """What a page has to know before it asks for more."""
     refuse_repeated(request)
     context = context_of(request)

@@ -16,7 +16,7 @@ from peakline.service.http.context import Context, context_of
 from peakline.service.http.describe import READING, answer, described, json_answer
 from peakline.service.http.documents import SessionDocument, TableDocument, ToolDocument
 from peakline.service.http.observe import note_request
-from peakline.service.http.parameters import HostQuery, RootQuery, SessionPath
+from peakline.service.http.parameters import HostQuery, NoQuery, RootQuery, SessionPath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ NOTES = {"Peakline-Notes": "what could not be read or was not looked at: a JSON 
     summary="The tools of this server",
     responses=described(*READING, _200=json_answer("by name", ToolDocument, many=True)),
 )
-async def list_tools(request: Request) -> Response:
+async def list_tools(request: Request, _query: NoQuery) -> Response:
     """Names, formats and parameters."""
 
     def work() -> Response:
@@ -64,7 +64,7 @@ async def list_tools(request: Request) -> Response:
     summary="The tables that queries may ask for, with their columns",
     responses=described(*READING, _200=json_answer("as documented", TableDocument, many=True)),
 )
-async def list_all_tables(request: Request) -> Response:
+async def list_all_tables(request: Request, _query: NoQuery) -> Response:
     """Every table there is; `GET /api/sessions/ID/tables` says which of them a profile has."""
 
     def work() -> Response:

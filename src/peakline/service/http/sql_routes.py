@@ -21,6 +21,7 @@ router = APIRouter(prefix="/api", tags=["sql"])
 _LARGE = 64 << 20
 """Bytes of an answer after which memory is returned to the system."""
 
+_HEADERS = {"Peakline-Rows": "how many rows the query has, those left out by max_rows too"}
 _ROWS = {
     "application/json": {
         "schema": {"type": "array", "items": {"type": "object"}},
@@ -33,7 +34,7 @@ _ROWS = {
 @router.post(
     "/sessions/{session_id}/sql",
     summary="A query over the tables of one host's profile",
-    responses=described(*ASKING, _200=answer("the rows, in the format asked for", _ROWS)),
+    responses=described(*ASKING, _200=answer("the rows, in the format asked for", _ROWS, _HEADERS)),
     openapi_extra=request_body(SqlBody),
 )
 async def sql(request: Request, session_id: SessionPath, query: RootQuery) -> Response:
@@ -46,14 +47,15 @@ async def sql(request: Request, session_id: SessionPath, query: RootQuery) -> Re
     def work() -> Response:
         table = context.analysis.sql(query.root, session_id, asked.host, asked.query)
         content = written(
-            table,
+            table if asked.max_rows is None else table.slice(0, asked.max_rows),
             asked.format,
             context.settings.sql_memory_bytes,
             large_as_text=asked.large_integers == "string",
         )
+        headers = {"Peakline-Rows": str(table.num_rows)}
         if table.nbytes > _LARGE:
             del table
             give_back_memory()
-        return data_response(request, content, asked.format, cached=False)
+        return data_response(request, content, asked.format, headers, cached=False)
 
     return await context.work.answer(request, work)

@@ -74,13 +74,10 @@ export function mount(context) {
    * @param {AbortController} ends
    */
   async function answer(query, ends) {
-    const read = h("span", { class: "quiet" });
-    fill(output, loading("Running the query"), read);
+    fill(output, loading("Running the query"));
     editor.setRunning(true);
     try {
-      const found = await ask(context, query, ends.signal, (rows) => {
-        read.textContent = `${rows.toLocaleString("en-US")} rows so far`;
-      });
+      const found = await ask(context, query, ends.signal);
       if (ends.signal.aborted) return;
       results = new Results(context, query, found, { sort: shown["sort"] ?? "", change });
       fill(output, results.element);

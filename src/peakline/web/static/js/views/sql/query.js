@@ -1,10 +1,9 @@
-/** Asking a query: its rows are read as they come, and only as many kept as can be shown. */
+/** Asking a query for as many rows as can be shown. */
 
 import { request, sessionPath, told } from "../../core/api.js";
 
 /** A table of more rows is no longer read by a person: a query can sort, group and limit. */
 export const MOST_ROWS = 10_000;
-const TELL_EVERY = 20_000;
 
 /**
  * @typedef {object} Found
@@ -20,12 +19,14 @@ const TELL_EVERY = 20_000;
  * @param {import("../../shell/context.js").Context} context
  * @param {string} query
  * @param {string} format
+ * @param {number} [mostRows] by default all
  * @returns {import("../../core/api.js").Asked}
  */
-export function asking(context, query, format) {
+export function asking(context, query, format, mostRows) {
   return {
     method: "POST", query: { root: context.root },
     body: { query, format, ...(format === "json" ? { large_integers: "string" } : {}),
+      ...(mostRows === undefined ? {} : { max_rows: mostRows }),
       ...(context.host ? { host: context.host } : {}) },
   };
 }
@@ -34,46 +35,18 @@ export function asking(context, query, format) {
  * @param {import("../../shell/context.js").Context} context
  * @param {string} query
  * @param {AbortSignal} signal
- * @param {(rows: number) => void} progress told of how many rows came so far
  * @returns {Promise<Found>}
  */
-export async function ask(context, query, signal, progress) {
+export async function ask(context, query, signal) {
   const began = performance.now();
   const response = await request(sessionPath(context.session, "sql"),
-    { ...asking(context, query, "json"), signal });
-  /** @type {any[]} */
-  const rows = [];
-  /** @type {string[]} */
-  let names = [];
-  let total = 0;
-  for await (const line of linesOf(response)) {
-    // An array with an object on each line.
-    if (!line.startsWith("{")) continue;
-    total += 1;
-    if (total > MOST_ROWS) {
-      if (total % TELL_EVERY === 0) progress(total);
-      continue;
-    }
-    const text = line.replace(/,\s*$/, "");
-    if (total === 1) names = keysOf(text);
-    rows.push(JSON.parse(text));
-  }
-  return { rows, names, total, ms: performance.now() - began, ...told(response) };
-}
-
-/** @param {Response} response */
-async function* linesOf(response) {
-  if (!response.body) return;
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    const parts = (rest + (value ?? "")).split("\n");
-    rest = parts.pop() ?? "";
-    yield* parts;
-    if (done) break;
-  }
-  if (rest) yield rest;
+    { ...asking(context, query, "json", MOST_ROWS), signal });
+  const text = await response.text();
+  // An array with an object on each line.
+  const first = text.indexOf("{");
+  const names = first < 0 ? [] : keysOf(text.slice(first, text.indexOf("\n", first)));
+  return { rows: JSON.parse(text), names, total: Number(response.headers.get("Peakline-Rows")),
+    ms: performance.now() - began, ...told(response) };
 }
 
 /**
