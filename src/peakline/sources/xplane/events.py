@@ -19,15 +19,15 @@ from peakline.sources.xplane.lines import KeptLine, read_headers
 from peakline.sources.xplane.names import NO_GROUP
 from peakline.sources.xplane.outline import Outline, PlaneOutline
 from peakline.sources.xplane.places import names_of_types, type_bases
-from peakline.sources.xplane.sorting import wrap
 from peakline.sources.xplane.stat_rows import StatRows
+from peakline.sources.xplane.times import OCCURRENCES, Far, add_durations, limit_durations, place
 from peakline.sources.xplane.tpu import overlap_groups, timed
 from peakline.wire import Damage, Plan, decode
 
 __all__ = ["EventTables", "PlaneEvents", "read_module_runs"]
 
 _Array = npt.NDArray[Any]
-_OFFSET, _OCCURRENCES = 2, 5
+_OFFSET = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +59,14 @@ class EventTables:
         has_tpu = any(plane.is_tpu for plane in outline.planes)
         # By the lines' own times: before they are moved to the profile's clock.
         self._step_id, self._has_step = _steps(planes, grouping, has_tpu=has_tpu)
-        for _, line in self._lines:
+        self.far = Far()
+        """How many times were out of reach."""
+        for plane, line in self._lines:
             check_deadline()
             # Nobody else reads the line's own times any more: they become the column.
-            with np.errstate(over="ignore"):
-                line.begin[:] += np.int64(wrap(line.header.timestamp_ns * 1000 - zero_ps))
+            base = line.header.timestamp_ns * 1000 - zero_ps
+            self.far[plane.index, "start"] += place(line.begin, base, line.case)
+            self.far[plane.index, "duration"] += limit_durations(line.length)
 
     @property
     def rows(self) -> int:
@@ -85,7 +88,7 @@ class EventTables:
         data = {name: made() for name, made in make.items() if wanted is None or name in wanted}
         valid: dict[str, npt.NDArray[np.bool_]] = {}
         if "start_ps" in data:
-            valid["start_ps"] = _joined([line.case for line in lines], np.uint8) != _OCCURRENCES
+            valid["start_ps"] = _joined([line.case for line in lines], np.uint8) != OCCURRENCES
         if "step_id" in data:
             valid["step_id"] = self._has_step
         types = data.get("type_id")
@@ -105,8 +108,7 @@ class EventTables:
         for _, line in self._lines:
             has_time = line.case == _OFFSET
             if has_time.any():
-                ends = line.begin[has_time] + np.maximum(line.length[has_time], 0)
-                last = max(last, int(ends.max()))
+                last = max(last, int((line.begin[has_time] + line.length[has_time]).max()))
         return last
 
     def _line_ids(self) -> _Array:
@@ -182,9 +184,9 @@ def _narrow(groups: _Array) -> _Array:
     return np.where(known, groups, np.int64(_NONE)).astype(np.int32)
 
 
-def read_module_runs(file: SourceFile, outline: Outline) -> tuple[Columns, dict[int, Damage]]:
-    """The ``module_runs`` table, and the damage by plane: events of the ``XLA Modules`` lines of
-    the TPU planes.
+def read_module_runs(file: SourceFile, outline: Outline) -> tuple[Columns, dict[int, Damage], Far]:
+    """The ``module_runs`` table, by plane the damage, and how many ends were out of reach: events
+    of the ``XLA Modules`` lines of the TPU planes.
     """
     plan = Plan(
         schema.descriptor("tensorflow.profiler.XLine"),
@@ -192,6 +194,7 @@ def read_module_runs(file: SourceFile, outline: Outline) -> tuple[Columns, dict[
     )
     names, starts, ends, devices = [], [], [], []
     damage: dict[int, Damage] = {}
+    far = Far()
     for plane in outline.planes:
         headers = read_headers(file.buffer, plane) if plane.is_tpu else []
         lines = [k for k, header in enumerate(headers) if header.name == "XLA Modules"]
@@ -203,8 +206,9 @@ def read_module_runs(file: SourceFile, outline: Outline) -> tuple[Columns, dict[
         names += [plane.event_names.get(i, "") for i in events.array("metadata_id").tolist()]
         start = events.array("offset_ps").astype(np.int64)
         starts.append(start)
-        with np.errstate(over="ignore"):
-            ends.append(start + events.array("duration_ps").astype(np.int64))
+        end, wrapped = add_durations(start, events.array("duration_ps").astype(np.int64))
+        ends.append(end)
+        far[plane.index, "end"] = wrapped
         devices += [plane.name.removeprefix("/device:")] * events.rows
     columns = Columns(
         {
@@ -214,7 +218,7 @@ def read_module_runs(file: SourceFile, outline: Outline) -> tuple[Columns, dict[
             "plane_name": Names.encode(devices),
         }
     )
-    return columns, damage
+    return columns, damage, far
 
 
 def _joined(parts: list[_Array], dtype: Any) -> _Array:

@@ -18,7 +18,7 @@ from peakline.deadline import check_deadline
 from peakline.sources.xplane.attributes import Attributes, Picked, mix
 from peakline.sources.xplane.contexts import Ends, connect
 from peakline.sources.xplane.forest_kernels import adjacency, spread
-from peakline.sources.xplane.lines import PlanePass
+from peakline.sources.xplane.lines import LineHeader, PlanePass
 from peakline.sources.xplane.names import (
     HOST_PLANE,
     IMPLICIT_ROOTS,
@@ -30,6 +30,7 @@ from peakline.sources.xplane.names import (
     Role,
 )
 from peakline.sources.xplane.outline import PlaneOutline
+from peakline.sources.xplane.sorting import wrap
 from peakline.sources.xplane.store import Found
 from peakline.sources.xplane.tpu import TpuPlane
 from peakline.wire import Buffer
@@ -43,12 +44,16 @@ _Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Step:
-    """One group: its name, and when the event that opened it began and ended (absolute ps)."""
+    """One group: its name, and of the event that opened it the plane, when its line began (ps on
+    the file's clock, of any size), how much later it did, and how long it was.
+    """
 
     step_id: int
     name: str
-    begin_ps: int
-    end_ps: int
+    plane: int
+    line_ps: int
+    offset_ps: int
+    length_ps: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +67,7 @@ class GroupedPlane:
     kinds: _Array
     producers: Ends
     consumers: Ends
-    line_names: list[str]
+    headers: list[LineHeader]
     found: Found | None = None
     tpu: TpuPlane | None = None
     pruned: bool = False
@@ -75,7 +80,7 @@ class GroupedPlane:
             plane, first_node, found.nodes, Attributes.of(got), got.get("node_kind"),
             _inside(Ends(got.get("producer_node"), got.get("producer_key"))),
             Ends(got.get("consumer_node"), got.get("consumer_key")),
-            [header.name for header in found.headers], got, pruned=found.pruned,
+            found.headers, got, pruned=found.pruned,
         )  # fmt: skip
 
     @classmethod
@@ -83,7 +88,7 @@ class GroupedPlane:
         """A TPU's plane, whose steps take part for everything on it."""
         return cls(
             plane, first_node, tpu.steps, tpu.attrs, tpu.kinds, tpu.producers, tpu.consumers,
-            [line.name for line in tpu.lines], tpu=tpu,
+            [line.header for line in tpu.lines], tpu=tpu,
         )  # fmt: skip
 
     def holds(self, nodes: _Array) -> _Array:
@@ -372,19 +377,23 @@ class _Forest:
             check_deadline()
             plane = self._plane_of(root)
             if plane.tpu is not None:
-                event, begin, length, line_name = plane.tpu.step(root - plane.first_node)
+                event, begin, length, header = plane.tpu.step(root - plane.first_node)
             else:
                 event = plane.plane.event_names.get(int(self.root_metadata[at]), "")
                 begin, length = int(self.root_begin[at]), int(self.root_length[at])
-                line_name = plane.line_names[int(self.root_line[at])]
-            implicit = event in IMPLICIT_ROOTS or line_name in TPU_STEP_LINES + TPU_MODULE_LINES
+                header = plane.headers[int(self.root_line[at])]
+            # Absolute times are those of 64 bits; how far the event is from its line is exact.
+            base = header.timestamp_ns * 1000
+            offset, length = wrap(begin - base), wrap(length)
+            implicit = event in IMPLICIT_ROOTS or header.name in TPU_STEP_LINES + TPU_MODULE_LINES
             kind, value = kinds.get(k), iters.get(k) or numbers.get(k)
             prefix = "" if implicit else event + " "
             if kind is not None:
                 prefix = self._text(kind) + " "
             number = first + k
             shown = number if value is None else value[1] if value[0] == _INT64 else 0
-            steps.append(Step(number, f"{prefix}{shown}", begin, begin + length))
+            index = plane.plane.index
+            steps.append(Step(number, f"{prefix}{shown}", index, base, offset, length))
         return steps
 
     def _text(self, found: tuple[int, int, int]) -> str:

@@ -130,7 +130,9 @@ class KeptLine:
     owner: _Array
 
     def span(self) -> tuple[_Array, _Array]:
-        """Begin and end of every event, absolute in ps, unsigned."""
+        """Begin and end of every event, absolute in ps, unsigned: as upstream groups them, whose
+        sums are those of 64 bits.
+        """
         begin = self.begin.view(np.uint64) + np.uint64(self.header.timestamp_ns * 1000 % 2**64)
         return begin, begin + self.length.view(np.uint64)
 
@@ -197,11 +199,6 @@ class PlanePass:
             self.found.get("stat_number"),
             Union(case, bits, length),
         )
-
-    @property
-    def line_timestamps(self) -> _Array:
-        """Timestamp per line, in ns."""
-        return np.array([header.timestamp_ns for header in self.headers], np.int64)
 
     def texts(self) -> list[str]:
         """Every string a memory record may name, by code."""

@@ -18,7 +18,7 @@ from peakline.profile.columns import Columns, Names
 from peakline.sources.xplane.kernels import FIRST_MEMORY_ROLE
 from peakline.sources.xplane.lines import PlanePass
 from peakline.sources.xplane.names import NO_GROUP, EventKind, Role
-from peakline.sources.xplane.sorting import wrap
+from peakline.sources.xplane.times import Far, place_runs
 
 __all__ = ["MemoryRecords"]
 
@@ -50,7 +50,7 @@ class MemoryRecords:
         self.numbers, self.codes = get("mem_numbers"), get("mem_codes")
         self.dtype, self.id_role = get("mem_dtype"), get("mem_id")
         self.have, self.odd = get("mem_have"), get("mem_odd")
-        self._timestamps = found.line_timestamps
+        self._plane, self._headers = found.plane.index, found.headers
 
     def _has(self, role: Role) -> _Array:
         present: _Array = (self.have & np.uint16(1 << (role - FIRST_MEMORY_ROLE))) != 0
@@ -145,10 +145,13 @@ class MemoryRecords:
             }
         )
 
-    def allocator_events(self, zero_ps: int) -> Columns:
-        """The ``allocator_events`` table: by time, then by place in the file."""
-        with np.errstate(over="ignore"):
-            time = self._timestamps[self.line] * 1000 - np.int64(wrap(zero_ps)) + self.offset
+    def allocator_events(self, zero_ps: int) -> tuple[Columns, Far]:
+        """The ``allocator_events`` table, by time, then by place in the file; and how many of its
+        times were out of reach.
+        """
+        bases = [header.timestamp_ns * 1000 - zero_ps for header in self._headers]
+        time = self.offset.copy()
+        far = Far({(self._plane, "start"): place_runs(time, self.line, bases)})
         columns: dict[str, Any] = {
             "time_ps": time,
             "sequence": np.arange(self.rows, dtype=np.int64),
@@ -191,8 +194,8 @@ class MemoryRecords:
             valid["step_id"] = self.step >= 0
         table = Columns(columns, valid)
         if (time[1:] >= time[:-1]).all():
-            return table
-        return table.take(np.argsort(time, kind="stable"))
+            return table, far
+        return table.take(np.argsort(time, kind="stable")), far
 
 
 def data_type_name(number: int) -> str:

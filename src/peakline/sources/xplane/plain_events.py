@@ -7,7 +7,6 @@ wanted columns are made from, without looking at any stat.
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from peakline.sources.files import SourceFile
 from peakline.sources.xplane.lines import LINE_FACTS, LineFacts, line_facts, read_headers
 from peakline.sources.xplane.outline import Outline, PlaneOutline
 from peakline.sources.xplane.places import names_of_types, places_of, type_bases
-from peakline.sources.xplane.sorting import wrap
 from peakline.sources.xplane.store import Found
+from peakline.sources.xplane.times import OCCURRENCES, Far, limit_durations, place_runs
 from peakline.wire import Damage, Plan, WireTable, stream
 
 __all__ = ["PLAIN", "read_plain_events"]
@@ -34,21 +33,21 @@ _FIELDS = {
     "start_ps": ("events.data",),
     "duration_ps": ("events.duration_ps",),
 }
-_OFFSET, _OCCURRENCES = 2, 5
+_OFFSET = 2
 
 
 def read_plain_events(
     file: SourceFile, outline: Outline, zero_ps: int, wanted: AbstractSet[str]
-) -> tuple[Columns, dict[int, Damage], dict[int, list[LineFacts]]]:
-    """The ``wanted`` columns of ``events`` in file order (all of `PLAIN`); by plane the damage, and
-    what its lines say about themselves.
+) -> tuple[Columns, dict[int, Damage], dict[int, list[LineFacts]], Far]:
+    """The ``wanted`` columns of ``events`` in file order (all of `PLAIN`); by plane the damage,
+    what its lines say about themselves, and how many times were out of reach.
 
     Rows and values are those of the whole table. The file is read piece by piece into columns that
     are made once.
     """
     fields = {field: None for name in _FIELDS if name in wanted for field in _FIELDS[name]}
     plan = Plan(schema.descriptor("tensorflow.profiler.XLine"), (*LINE_FACTS, "events.@", *fields))
-    found, counts = Found(), [np.zeros(0, np.int64)]
+    found, counts, far = Found(), [np.zeros(0, np.int64)], Far()
     damage: dict[int, Damage] = {}
     facts: dict[int, list[LineFacts]] = {}
     bases = type_bases(outline)
@@ -65,14 +64,14 @@ def read_plain_events(
             events = part.tables["events"]
             read = min(bytes_here, float(part.position - first))
             found.reserve("event", events.rows, min(1.0, max(before + read, 1.0) / all_bytes))
-            _add(found, events, plane, int(bases[plane.index]), line_bases, wanted)
+            far += _add(found, events, plane, int(bases[plane.index]), line_bases, wanted)
             if events.rows:
                 counts[-1] += np.bincount(events.parent, minlength=counts[-1].size)
             file.release(part.position)
         facts[plane.index] = line_facts(file.buffer, part.tables[""])
         before += bytes_here
     columns = _as_columns(found, outline, np.concatenate(counts), wanted)
-    return columns, damage, facts
+    return columns, damage, facts, far
 
 
 def _add(
@@ -80,36 +79,33 @@ def _add(
     events: WireTable,
     plane: PlaneOutline,
     first_type: int,
-    line_bases: _Array | None,
+    line_bases: list[int] | None,
     wanted: AbstractSet[str],
-) -> None:
-    """Write one piece's events behind those that are there."""
-    rows = events.rows
+) -> Far:
+    """Write one piece's events behind those that are there; which of its times were too far."""
+    rows, far = events.rows, Far()
     if "name" in wanted or "type_id" in wanted:
         types = found.free("event_place")[:rows]
         types[:] = places_of(events.array("metadata_id"), plane)
         types[types >= 0] += np.int32(first_type)
     if "duration_ps" in wanted:
-        found.free("event_length")[:rows] = events.array("duration_ps")
+        length = found.free("event_length")[:rows]
+        length[:] = events.array("duration_ps")
+        far[plane.index, "duration"] = limit_durations(length)
     if line_bases is not None:
         data = events.union("data")
         found.free("event_case")[:rows] = data.case
         begin = found.free("event_begin")[:rows]
         begin[:] = data.bits
         begin[data.case != _OFFSET] = 0
-        with np.errstate(over="ignore"):
-            # Lines are long runs: one addition per line instead of a gather.
-            changes = np.flatnonzero(np.diff(events.parent)) + 1
-            bounds = [0, *changes.tolist(), rows] if rows else [0]
-            for lo, hi in pairwise(bounds):
-                begin[lo:hi] += line_bases[int(events.parent[lo])]
+        far[plane.index, "start"] = place_runs(begin, events.parent, line_bases, data.case)
     found.used["event"] += rows
+    return far
 
 
-def _line_bases(file: SourceFile, plane: PlaneOutline, zero_ps: int) -> _Array:
+def _line_bases(file: SourceFile, plane: PlaneOutline, zero_ps: int) -> list[int]:
     """When each line begins, on the profile's clock."""
-    headers = read_headers(file.buffer, plane)
-    return np.array([wrap(h.timestamp_ns * 1000 - zero_ps) for h in headers], np.int64)
+    return [h.timestamp_ns * 1000 - zero_ps for h in read_headers(file.buffer, plane)]
 
 
 def _as_columns(
@@ -130,7 +126,7 @@ def _as_columns(
         valid["type_id"] = types >= 0
     if "start_ps" in wanted:
         data["start_ps"] = found.get("event_begin")
-        valid["start_ps"] = found.get("event_case") != _OCCURRENCES
+        valid["start_ps"] = found.get("event_case") != OCCURRENCES
     if "duration_ps" in wanted:
         data["duration_ps"] = found.get("event_length")
     return Columns(data, {name: mask for name, mask in valid.items() if not mask.all()})

@@ -8,11 +8,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from peakline.errors import DamagedError
-from peakline.profile.columns import Columns, Names
+from peakline.profile.columns import Columns
 from peakline.profile.reader import Warnings
 from peakline.profile.tables import empty_columns
 from peakline.sources.files import SourceFile
@@ -32,6 +31,13 @@ from peakline.sources.xplane.names import EVENT_KINDS, KEPT_STATS, EventKind
 from peakline.sources.xplane.outline import Outline, PlaneOutline, read_outline
 from peakline.sources.xplane.plain_events import PLAIN, read_plain_events
 from peakline.sources.xplane.presence import has_events, has_memory_events
+from peakline.sources.xplane.small_tables import lines_table, planes_table, steps_table
+from peakline.sources.xplane.times import (
+    FARTHEST_PS,
+    Far,
+    FarTimes,
+    clock_zero_ns,
+)
 from peakline.sources.xplane.tpu import read_tpu_plane
 from peakline.sources.xplane.types import TypeTables
 from peakline.wire import Damage
@@ -76,6 +82,10 @@ class XPlaneReader:
         """What is known of a plane's lines since somebody has read them whole."""
         self._damage: dict[int, Damage] = {_OUTLINE: self._outline.damage}
         """Damage by plane, as whoever read it first found it."""
+        self._far = FarTimes()
+        times = self._profile_times()
+        if times is not None and (times[1] - times[0]) * 1000 > FARTHEST_PS:
+            self._far.note(Far({(_OUTLINE, "profiler"): 1}))
         self._told: set[int | str] = set()
         self._nameless: set[str] = set()
 
@@ -115,7 +125,7 @@ class XPlaneReader:
         """Between the profiler's start and stop where the file tells, else until the last event."""
         times = self._profile_times()
         if times is not None:
-            return (times[1] - times[0]) * 1000
+            return min((times[1] - times[0]) * 1000, FARTHEST_PS)
         return self._event_tables.last_end_ps()
 
     def read(
@@ -123,7 +133,7 @@ class XPlaneReader:
     ) -> Columns:
         """Read one table."""
         read: dict[str, Callable[[], Columns]] = {
-            "planes": self._planes,
+            "planes": lambda: planes_table(self._outline.planes),
             "lines": self._lines,
             "events": lambda: self._events(columns),
             "event_stats": lambda: self._noting(
@@ -132,7 +142,7 @@ class XPlaneReader:
             "steps": self._steps,
             "allocator_events": self._allocator_events,
             _SNAPSHOTS: self._memory_snapshots,
-            "module_runs": lambda: self._noting(*read_module_runs(self._file, self._outline)),
+            "module_runs": self._module_runs,
             "event_types": lambda: self._of_types("event_types"),
             "event_type_stats": lambda: self._of_types("event_type_stats"),
             "plane_stats": lambda: self._of_types("plane_stats"),
@@ -186,13 +196,14 @@ class XPlaneReader:
 
     @cached_property
     def zero_ps(self) -> int:
-        """The profile's start: the earliest line timestamp of all planes, in ps."""
-        earliest = [
-            header.timestamp_ns
-            for plane in self._outline.planes
-            for header in read_headers(self._file.buffer, plane)
-        ]
-        return min(earliest, default=0) * 1000
+        """The profile's start: the earliest line timestamp of all planes, in ps (but see
+        `clock_zero_ns`).
+        """
+        times, sizes = list[int](), list[int]()
+        for plane in self._outline.planes:
+            times += [line.timestamp_ns for line in read_headers(self._file.buffer, plane)]
+            sizes += plane.lines.length.tolist()
+        return clock_zero_ns(times, sizes) * 1000
 
     @property
     def start_ns(self) -> int | None:
@@ -216,34 +227,12 @@ class XPlaneReader:
             return None
         return start, stop
 
-    def _planes(self) -> Columns:
-        planes = self._outline.planes
-        return Columns(
-            {
-                "plane_id": np.arange(len(planes), dtype=np.int64),
-                "name": Names.encode([plane.name for plane in planes]),
-                "kind": Names.encode([plane.kind for plane in planes]),
-                "native_id": np.array([plane.native_id for plane in planes], np.int64),
-            }
-        )
-
     def _lines(self) -> Columns:
         facts = [
             self._line_facts.get(plane.index) or read_line_facts(self._file.buffer, plane)
             for plane in self._outline.planes
         ]
-        counts = [len(plane.lines) for plane in self._outline.planes]
-        every = [fact for some in facts for fact in some]
-        zero = self.zero_ps
-        return Columns(
-            {
-                "line_id": np.arange(sum(counts), dtype=np.int64),
-                "plane_id": np.repeat(np.arange(len(counts), dtype=np.int64), counts),
-                "name": Names.encode([fact.name for fact in every]),
-                "start_ps": _wrapped([fact.timestamp_ns * 1000 - zero for fact in every]),
-                "native_id": np.array([fact.native_id for fact in every], np.int64),
-            }
-        )
+        return self._placed(*lines_table(facts, self.zero_ps))
 
     # Memory and steps.
 
@@ -316,21 +305,17 @@ class XPlaneReader:
         records = self._records()
         if records is None:
             return empty_columns("allocator_events")
-        return records.allocator_events(self.zero_ps)
+        return self._placed(*records.allocator_events(self.zero_ps))
+
+    def _module_runs(self) -> Columns:
+        found, damage, far = read_module_runs(self._file, self._outline)
+        return self._noting(self._placed(found, far), damage)
 
     def _steps(self) -> Columns:
         # The steps are the same either way; that all events have been grouped may be known.
         everything = True in self._grouping or any(p.is_tpu for p in self._outline.planes)
-        steps = sorted(self._grouped(everything=everything)[0].steps, key=lambda s: s.step_id)
-        zero = self.zero_ps
-        return Columns(
-            {
-                "step_id": np.array([step.step_id for step in steps], np.int64),
-                "name": Names.encode([step.name for step in steps]),
-                "start_ps": _wrapped([step.begin_ps - zero for step in steps]),
-                "end_ps": _wrapped([step.end_ps - zero for step in steps]),
-            }
-        )
+        steps = self._grouped(everything=everything)[0].steps
+        return self._placed(*steps_table(steps, self.zero_ps))
 
     @cached_property
     def _event_tables(self) -> EventTables:
@@ -340,16 +325,20 @@ class XPlaneReader:
 
     def _events(self, columns: AbstractSet[str] | None) -> Columns:
         if columns is not None and columns <= PLAIN and "_event_tables" not in vars(self):
-            found, damage, facts = read_plain_events(
+            found, damage, facts, far = read_plain_events(
                 self._file, self._outline, self.zero_ps, columns
             )
             self._line_facts.update(facts)
-            return self._noting(found, damage)
-        return self._event_tables.events(columns)
+            return self._noting(self._placed(found, far), damage)
+        return self._placed(self._event_tables.events(columns), self._event_tables.far)
 
     def _noting(self, columns: Columns, damage: dict[int, Damage]) -> Columns:
         for plane, harm in damage.items():
             self._damage.setdefault(plane, harm)
+        return columns
+
+    def _placed(self, columns: Columns, far: Far) -> Columns:
+        self._far.note(far)
         return columns
 
     def _warn(self, warnings: Warnings) -> None:
@@ -383,6 +372,7 @@ class XPlaneReader:
                     "names_lost",
                     f"{plane.name}: the names of its events stood behind the cut, so none is known",
                 )
+        self._far.tell(warnings)
         if "profiler" not in self._told:
             self._told.add("profiler")
             for kind, texts in (
@@ -391,10 +381,6 @@ class XPlaneReader:
             ):
                 for text in texts:
                     warnings.add(kind, " ".join(text.split()))
-
-
-def _wrapped(values: list[int]) -> npt.NDArray[Any]:
-    return np.array([(v + 2**63) % 2**64 - 2**63 for v in values], np.int64)
 
 
 def _takes_part(plane: PlaneOutline, *, everything: bool) -> bool:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from peakline.sources.xplane.attributes import Attributes
 from peakline.sources.xplane.contexts import Ends
 from peakline.sources.xplane.forest_kernels import enclosing_step, overlapping_group
-from peakline.sources.xplane.lines import KeptLine, PlanePass
+from peakline.sources.xplane.lines import KeptLine, LineHeader, PlanePass
 from peakline.sources.xplane.names import (
     NO_GROUP,
     TPU_MODULE_LINES,
@@ -41,17 +41,22 @@ class TimedLine:
     ``place`` is the place of an event's metadata among the plane's.
     """
 
-    name: str
+    header: LineHeader
     begin: _Array
     end: _Array
     place: _Array
     node: _Array
 
+    @property
+    def name(self) -> str:
+        """The line's name."""
+        return self.header.name
+
 
 def timed(line: KeptLine) -> TimedLine:
     """The events of one line as grouping by overlap wants them."""
     begin, end = line.span()
-    return TimedLine(line.header.name, begin, end, line.place, np.maximum(line.owner, -1))
+    return TimedLine(line.header, begin, end, line.place, np.maximum(line.owner, -1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +90,13 @@ class TpuPlane:
         """How many nodes the plane adds: one per event of its grouping line."""
         return int(self.lines[self.guide].begin.size) if self.guide >= 0 else 0
 
-    def step(self, number: int) -> tuple[str, int, int, str]:
-        """Event name, begin, length and line name of a step."""
+    def step(self, number: int) -> tuple[str, int, int, LineHeader]:
+        """Event name, begin, length and line of a step."""
         line = self.lines[self.guide]
         begin, end = int(line.begin[number]), int(line.end[number])
         place = int(line.place[number])
         name = self.plane.event_names[sorted(self.plane.event_names)[place]] if place >= 0 else ""
-        return name, begin, (end - begin) % 2**64, line.name
+        return name, begin, end - begin, line.header
 
     def event_groups(self, step_groups: _Array, *, assigned: bool) -> list[_Array]:
         """The group of every event, per line (`NO_GROUP`: none), given those of the steps.
@@ -115,7 +120,7 @@ def read_tpu_plane(buffer: Buffer, plane: PlaneOutline, *, rewrite: bool) -> Tpu
     """Read the plane ``plane`` of a TPU."""
     got = PlanePass(buffer, plane, want_memory=False, rewrite=rewrite, own_ends=True, keep=True)
     none, nobody = np.zeros(0, np.uint64), np.zeros(0, np.int32)
-    lines = [TimedLine(header.name, none, none, nobody, nobody) for header in got.headers]
+    lines = [TimedLine(header, none, none, nobody, nobody) for header in got.headers]
     for line in got.kept_lines():
         lines[line.number] = timed(line)
     is_core = tensor_core(plane.name) is not None or is_sparse_core(plane.name)
