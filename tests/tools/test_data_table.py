@@ -34,6 +34,16 @@ def test_several_tables_are_an_array_and_one_without_anything_is_empty():
     ]  # fmt: skip
 
 
+def test_numbers_are_doubles_and_texts_may_hold_anything():
+    columns = [Column("n", "number"), Column("t", "string")]
+    table = DataTable(columns, [(2, "100 % %s"), (-math.inf, ""), (1e16, "\ud800\n")])
+    assert json.loads(tables_json(table))["rows"] == [
+        {"c": [{"v": 2.0}, {"v": "100 % %s"}]},
+        {"c": [{"v": None}, {"v": ""}]},
+        {"c": [{"v": 1e16}, {"v": "?\n"}]},
+    ]
+
+
 def test_csv_quotes_every_field():
     assert tables_csv(TABLE).decode() == (
         '"Number","t","Yes"\n"1.0","a ""b""","True"\n"","","False"\n"","ü","True"\n'

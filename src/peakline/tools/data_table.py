@@ -10,8 +10,9 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from json.encoder import encode_basestring as _quoted
 from typing import Literal
 
 __all__ = ["Column", "DataTable", "tables_csv", "tables_json"]
@@ -74,10 +75,35 @@ def _cell(kind: Kind, value: Value) -> Value:
 
 def tables_json(*tables: DataTable) -> bytes:
     """One table as an object, several as an array."""
-    shown = [table.as_json() for table in tables]
-    content = shown[0] if len(shown) == 1 else shown
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    shown = [_written(table) for table in tables]
+    text = shown[0] if len(shown) == 1 else f"[{','.join(shown)}]"
     return text.encode("utf-8", "replace")
+
+
+def _written(table: DataTable) -> str:
+    """The table as JSON text; its rows, of which there may be many, straight from their values."""
+    if not (table.columns and table.rows):
+        return _dumped(table.as_json())
+    values = zip(*table.rows, strict=True)
+    texts = [_texts(c.kind, column) for c, column in zip(table.columns, values, strict=True)]
+    row = '{"c":[' + ",".join(['{"v":%s}'] * len(texts)) + "]}"
+    rows = ",".join([row % cells for cells in zip(*texts, strict=True)])
+    # The rows come last: their key is the last of the sorted.
+    return _dumped(replace(table, rows=()).as_json()).removesuffix("[]}") + f"[{rows}]}}"
+
+
+def _texts(kind: Kind, values: Iterable[Value]) -> list[str]:
+    """The values of one column as JSON."""
+    if kind == "number":
+        return [
+            float.__repr__(v) if type(v) is float and math.isfinite(v) else _dumped(_cell(kind, v))
+            for v in values
+        ]
+    return [_quoted(v) if type(v) is str else _dumped(_cell(kind, v)) for v in values]
+
+
+def _dumped(content: object) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def tables_csv(table: DataTable) -> bytes:

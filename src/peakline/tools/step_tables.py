@@ -64,6 +64,7 @@ _TOOLTIP_LABELS = (
     "Device compute", "Device to device", "Device collectives", "Host compute", "Kernel launch",
     "Input", "Output", "Compilation", "All others",
 )  # fmt: skip
+_TOLD = "".join(f"\n-{label}: %.2f ms" for label in reversed(_TOOLTIP_LABELS))
 
 
 def generic_steps_table(
@@ -122,9 +123,7 @@ def _parts(step: GenericStep) -> list[float]:
 
 
 def _tooltip(step: GenericStep, parts: Sequence[float]) -> str:
-    told = zip(reversed(_TOOLTIP_LABELS), reversed(parts), strict=True)
-    lines = [f"-{label}: {value:.2f} ms" for label, value in told]
-    return "\n".join([f"Step {step.name}, duration: {step.step_ms:.2f} ms", *lines])
+    return f"Step {step.name}, duration: {step.step_ms:.2f} ms{_TOLD % (*reversed(parts),)}"
 
 
 def _deviation(summary: Summary, digits: int, compatible: bool) -> str:

@@ -10,7 +10,7 @@ from tests.reference.xspace_builder import SpaceBuilder
 from tests.sources.step_stats_files import add_device, add_node, run_metadata
 
 import peakline
-from peakline.analysis.timing.activity import activity_of
+from peakline.analysis.timing.activity import activity_of, named_activities
 from peakline.analysis.timing.activity_names import (
     Activity,
     category_activity,
@@ -333,3 +333,19 @@ def test_every_event_of_a_real_trace_is_known():
     ops = {name for name, activity in found.items() if activity == "HOST_OP"}
     assert all(":" in name or name == "ParallelFor" for name in ops)
     assert len(ops) > 50
+
+
+def test_names_alone_tell_what_the_events_of_a_host_do():
+    (path,) = (DATA / "sessions/tf2_cnn").rglob("*.xplane.pb.gz")
+    with peakline.open(path) as profile:
+        trace, of_line = trace_of(profile), named_activities(profile)
+        lines = list(trace.lines_on("host"))
+        assert len(lines) > 3
+        for line in lines:
+            told = of_line(line)[trace.name.codes[line.events]]
+            assert (told == activity_of(profile)[line.events]).all()
+
+
+def test_names_alone_do_not_tell_what_xla_runs_on_a_cpu():
+    host = {"python": [("ThunkExecutor::Execute", 0, 9), ("dot.3", 1, 5)]}
+    assert named_activities(profile_of({HOST_PLANE: host})) is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
-from peakline.analysis.timing.kernels import MOST_ROWS, nest_lines
+from peakline.analysis.timing.kernels import MOST_ROWS, nest_lines, own_times, timed
 from peakline.analysis.timing.trace import nesting_of, step_places_of, trace_of
 
 DATA = Path(__file__).parents[2] / "data"
@@ -60,8 +60,8 @@ class TestOrder:
         plane = space.host()
         plane.line("a", 1).event("never", -LAST, 5).event("ever", LAST, LAST)
         trace = trace_of(opened(space))
-        assert trace.span() == (1 - 2**62, 2**62 - 1)
-        assert (trace.end - trace.start).tolist() == [0, 0]
+        assert trace.span() == (1 - 2**62 + 2**60, 2**62 - 1)
+        assert (trace.end - trace.start).tolist() == [5, 2**60]
 
     def test_events_without_a_time_are_left_out_and_counted(self, opened):
         space = SpaceBuilder()
@@ -70,11 +70,11 @@ class TestOrder:
         assert (names_of(trace), trace.untimed) == (["real"], 1)
         assert trace.rows(np.array([0])).tolist() == [1]
 
-    def test_a_negative_length_is_none_and_an_endless_one_ends_with_the_clock(self, opened):
+    def test_a_negative_length_is_none_and_an_endless_one_is_as_long_as_any_may_be(self, opened):
         space = SpaceBuilder()
         space.host().line("a").event("back", 5, -3).event("endless", 7, LAST)
         trace = trace_of(opened(space))
-        assert trace.end.tolist() == [5, 2**62 - 1]
+        assert trace.end.tolist() == [5, 7 + 2**60]
 
     def test_a_profile_without_events_has_an_empty_trace(self, opened):
         space = SpaceBuilder()
@@ -161,6 +161,28 @@ def test_nesting_is_that_of_a_slow_reference(pairs):
     own = np.empty(start.size, np.int64)
     nest_lines(start, end, np.array([0, start.size]), np.array([True]), parent, row, own)
     assert (parent.tolist(), row.tolist(), own.tolist()) == slow_nesting(events)
+    # Of the same events, every second place of a longer trace, alone.
+    event = np.arange(0, 2 * start.size, 2, dtype=np.int32)
+    places, total, alone = np.repeat(start, 2), np.empty_like(own), np.empty_like(own)
+    line = np.array([0, start.size]), np.array([True])
+    own_times(places, np.repeat(end, 2), event, *line, total, alone)
+    assert (total.tolist(), alone.tolist()) == ((end - start).tolist(), own.tolist())
+
+
+def test_own_times_of_a_deep_stack_and_of_a_line_that_does_not_nest():
+    start, end = np.arange(600), 2000 - np.arange(600)
+    event, total, own = np.arange(600, dtype=np.int32), np.empty(600, int), np.empty(600, int)
+    nests = np.array([True, False])
+    own_times(start, end, event, np.array([0, 500, 600]), nests, total, own)
+    assert own.tolist() == [2] * 499 + [1002] + total[500:].tolist()
+
+
+def test_ends_of_events_and_which_lines_are_out_of_order():
+    start, length = np.array([5, 7, 3, 3, 1, 2]), np.array([-3, LAST, 4, 5, 9, 1])
+    end = np.empty(6, np.int64)
+    odd, least, most = timed(start, length, np.array([0, 2, 4, 6]), 1000, end)
+    assert end.tolist() == [5, 1000, 7, 8, 10, 3]
+    assert (odd.tolist(), least, most) == ([False, True, False], 0, 1000)
 
 
 class TestSteps:

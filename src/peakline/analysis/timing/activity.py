@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from peakline.profile import Profile
     from peakline.profile.columns import Names
 
-__all__ = ["Activity", "activity_of", "is_xla_line"]
+__all__ = ["Activity", "activity_of", "is_xla_line", "named_activities"]
 
 _Array = npt.NDArray[Any]
 _RUNTIME = (
@@ -50,6 +50,17 @@ def activity_of(profile: Profile) -> npt.NDArray[np.uint8]:
     return profile.keep("activity", lambda: _activity(profile, trace_of(profile)))
 
 
+def named_activities(profile: Profile) -> Callable[[TraceLine], npt.NDArray[np.uint8]] | None:
+    """What gives of a line of a host's threads an `Activity` per code of a name (the last for no
+    name), as `activity_of` decides; None where more than the names counts.
+    """
+    trace = trace_of(profile)
+    if profile.format != "xplane" or trace.name.code_of(_THUNKS) >= 0:
+        return None
+    names = _Table(trace.name, host_activity)
+    return lambda line: _of_line(line, names)
+
+
 def is_xla_line(line: TraceLine) -> bool:
     """Whether a host's thread is one on which XLA runs compiled programs for the CPU."""
     return line.name.startswith("tf_XLA")
@@ -64,18 +75,9 @@ def _activity(profile: Profile, trace: Trace) -> npt.NDArray[np.uint8]:
     of_devices = [(device, place) for device in devices_of(profile) for place, _ in device.lines]
     for _, place in of_devices:
         events = trace.lines[place].events
-        found[events] = on_device.of(events)
+        found[events] = on_device.of(events)[trace.name.codes[events]]
     for line in trace.lines_on(HOST):
-        events = line.events
-        if line.name.startswith("tf_data"):
-            found[events] = Activity.INPUT_WORK
-        elif "ompiler" in line.name or "codegen" in line.name:
-            found[events] = Activity.COMPILE
-        else:
-            found[events] = on_host.of(events)
-            if is_xla_line(line):
-                part = found[events]
-                part[part == Activity.HOST] = Activity.HOST_OP
+        found[line.events] = _of_line(line, on_host)[trace.name.codes[line.events]]
     if trace.source == "op_runs":
         _refine_runs(profile, trace, found, [place for _, place in of_devices])
         return found
@@ -90,25 +92,41 @@ def _activity(profile: Profile, trace: Trace) -> npt.NDArray[np.uint8]:
     return found
 
 
+def _of_line(line: TraceLine, names: _Table) -> npt.NDArray[np.uint8]:
+    """What the events of a host's thread do, by the code of their name."""
+    if line.name.startswith("tf_data"):
+        return np.full(names.size, Activity.INPUT_WORK, np.uint8)
+    if "ompiler" in line.name or "codegen" in line.name:
+        return np.full(names.size, Activity.COMPILE, np.uint8)
+    table = names.of(line.events)
+    if is_xla_line(line):
+        return np.where(table == Activity.HOST, np.uint8(Activity.HOST_OP), table)
+    return table
+
+
 class _Table:
     """An activity per distinct name, made for the names that are asked for."""
+
+    _FEW = 1 << 12
+    """So many names are sooner decided than looked for among millions of events."""
 
     def __init__(self, names: Names, decide: Callable[[str], Activity]) -> None:
         self._names, self._decide = names, decide
         self._known = np.zeros(len(names.values) + 1, np.bool_)
         self._known[-1] = True
-        self._table = np.zeros(self._known.size, np.uint8)
+        self.size = self._known.size
+        self._table = np.zeros(self.size, np.uint8)
 
     def of(self, events: slice) -> npt.NDArray[np.uint8]:
-        """The activity of each of ``events``, by its name."""
-        codes = self._names.codes[events]
+        """The activity per code of a name (the last: none), right for those of ``events``."""
         if not self._known.all():
-            used = np.zeros(self._known.size, np.bool_)
-            used[codes] = True
+            used = np.full(self.size, self.size <= self._FEW)
+            if self.size > self._FEW:
+                used[self._names.codes[events]] = True
             for code in np.flatnonzero(used & ~self._known).tolist():
                 self._table[code] = self._decide(self._names.values[code])
             self._known |= used
-        return self._table[codes]
+        return self._table
 
 
 def _refine_categories(profile: Profile, trace: Trace, found: npt.NDArray[np.uint8]) -> None:

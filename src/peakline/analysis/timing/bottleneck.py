@@ -37,6 +37,13 @@ _LEAST = 2.2250738585072014e-308
 _INPUT, _OUTPUT = (5.0, 20.0), (5.0, 20.0)
 _OTHER, _LAUNCH, _COLLECTIVES = (3.0, 15.0), (3.0, 15.0), (3.0, 15.0)
 """Moderately bound from the first on, highly from the second."""
+_KINDS = (
+    SpanKind.DEVICE_COMPUTE_16, SpanKind.DEVICE_COMPUTE_32, SpanKind.DEVICE_TO_DEVICE,
+    SpanKind.DEVICE_COLLECTIVES, SpanKind.HOST_COMPUTE, SpanKind.HOST_PREPARE,
+    SpanKind.HOST_WAIT_INPUT, SpanKind.HOST_TO_DEVICE, SpanKind.DEVICE_TO_HOST, SpanKind.UNKNOWN,
+    SpanKind.HOST_COMPILE,
+)  # fmt: skip
+"""What the parts of a `GenericStep` are made of, in its order; the first two are one."""
 _TPU_IDLE, _SPARSE = 3.0, 10.0
 _NO_TIME = "No step time measured. Therefore we cannot tell where the performance bottleneck is."
 _LOOP_DOC = (
@@ -112,23 +119,9 @@ def generic_steps(database: StepDatabase, *, compatible: bool) -> list[GenericSt
 
 
 def _generic(core: CoreStep, number: int) -> GenericStep:
-    def ms(kind: SpanKind) -> float:
-        return core.kinds.get(kind, 0) / _PS_PER_MS
-
-    return GenericStep(
-        core.name or str(number),
-        core.duration_ps / _PS_PER_MS,
-        ms(SpanKind.DEVICE_COMPUTE_16) + ms(SpanKind.DEVICE_COMPUTE_32),
-        ms(SpanKind.DEVICE_TO_DEVICE),
-        ms(SpanKind.DEVICE_COLLECTIVES),
-        ms(SpanKind.HOST_COMPUTE),
-        ms(SpanKind.HOST_PREPARE),
-        ms(SpanKind.HOST_WAIT_INPUT),
-        ms(SpanKind.HOST_TO_DEVICE),
-        ms(SpanKind.DEVICE_TO_HOST),
-        ms(SpanKind.UNKNOWN),
-        ms(SpanKind.HOST_COMPILE),
-    )
+    half, single, *others = [core.kinds.get(kind, 0) / _PS_PER_MS for kind in _KINDS]
+    name = core.name or str(number)
+    return GenericStep(name, core.duration_ps / _PS_PER_MS, half + single, *others)
 
 
 def tpu_steps_of(database: StepDatabase) -> list[TpuStep]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from peakline.analysis.timing.device_programs import gpu_ops
 from peakline.analysis.timing.distribution import distinct
-from peakline.analysis.timing.kernels import nest_lines
+from peakline.analysis.timing.kernels import own_times
 from peakline.analysis.timing.op_metrics import OpMetrics, OpTable
 from peakline.analysis.timing.op_names import (
     EAGER,
@@ -113,24 +113,17 @@ def _find(profile: Profile) -> Executions:
         eager = frozenset[int]()
     else:
         op, eager = _ops_of_events(profile, trace, ops)
-    wanted = np.zeros(trace.size, np.bool_)
-    for line in host_lines(profile, trace).values():
-        wanted[line.events] = True
-    wanted &= op >= 0
-    event = np.flatnonzero(wanted).astype(np.int32)
-    start, end = trace.start[event], trace.end[event]
-    own = _own_times(trace, start, end, np.searchsorted(event, trace.first))
-    return Executions(list(ops.numbers), event, op[event], end - start, own, eager)
-
-
-def _own_times(trace: Trace, start: _Array, end: _Array, first: _Array) -> npt.NDArray[np.int64]:
-    own = np.empty(start.size, np.int64)
+    lines = host_lines(profile, trace)
+    found = [np.zeros(0, np.int32)] * len(trace.lines)
+    for number, line in lines.items():
+        found[number] = np.flatnonzero(op[line.events] >= 0).astype(np.int32)
+        found[number] += np.int32(line.first)
+    first = np.cumsum([0, *(part.size for part in found)])
+    event = np.concatenate([np.zeros(0, np.int32), *found])
+    total, own = np.empty(event.size, np.int64), np.empty(event.size, np.int64)
     nests = np.array([line.nests for line in trace.lines], np.bool_)
-    nest_lines(
-        start, end, first.astype(np.int64), nests,
-        np.empty(start.size, np.int32), np.empty(start.size, np.uint16), own,
-    )  # fmt: skip
-    return own
+    own_times(trace.start, trace.end, event, first, nests, total, own)
+    return Executions(list(ops.numbers), event, op[event], total, own, eager)
 
 
 def op_numbers_of_runs(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.int32]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-__all__ = ["MOST_ROWS", "nest_lines", "out_of_order"]
+__all__ = ["MOST_ROWS", "nest_lines", "own_times", "timed"]
 
 U = np.uint64  # an unsigned index needs no check for counting from the end
 
@@ -15,18 +15,59 @@ last."""
 
 
 @nb.njit(cache=True, nogil=True)
-def out_of_order(start, duration, first):  # type: ignore[no-untyped-def]
-    """Per line (``first[k]:first[k + 1]``): whether an event begins before the one in front of it,
-    or at the same time and lasts longer.
+def timed(start, duration, first, farthest, end):  # type: ignore[no-untyped-def]
+    """Write the end of every event: of one with a negative duration its start, of one beyond the
+    clock ``farthest``.
+
+    Returns per line (``first[k]:first[k + 1]``) whether an event begins before the one in front of
+    it, or at the same time and lasts longer; and the first start and the last end of all.
     """
     found = np.zeros(first.size - 1, np.bool_)
+    least, most = np.int64(0), np.int64(0)
     for line in range(first.size - 1):
-        for e in range(first[line] + 1, first[line + 1]):
-            b, before = start[U(e)], start[U(e - 1)]
-            if b < before or (b == before and duration[U(e)] > duration[U(e - 1)]):
-                found[line] = True
-                break
-    return found
+        odd, before, lasted = False, np.iinfo(np.int64).min, np.iinfo(np.int64).max
+        for e in range(first[line], first[line + 1]):
+            b, length = np.int64(start[U(e)]), np.int64(duration[U(e)])
+            # Of signed numbers the compiler takes for granted that no sum is too large.
+            stop = np.int64(U(b) + U(length))
+            if stop < b:
+                stop = b if length < 0 else np.int64(farthest)
+            end[U(e)] = stop
+            odd |= b < before or (b == before and length > lasted)
+            before, lasted = b, length
+            least, most = min(least, b), max(most, stop)
+        found[line] = odd
+    return found, least, most
+
+
+@nb.njit(cache=True, nogil=True)
+def own_times(start, end, event, first, nests, total, own):  # type: ignore[no-untyped-def]
+    """Of the events ``event`` (places, those of line k ``first[k]:first[k + 1]``) how long each
+    took, and its duration without what its direct children among them cover; as `nest_lines`.
+    """
+    stack = np.empty((3, 256), np.int64)  # number, end, how far its children have covered it
+    for line in range(first.size - 1):
+        top = np.int64(0)
+        for k in range(first[line], first[line + 1]):
+            e = event[U(k)]
+            b, stop = start[U(e)], end[U(e)]
+            total[U(k)] = stop - b
+            own[U(k)] = stop - b
+            while top > 0 and stack[1, U(top - 1)] < stop:
+                top -= 1
+            if top > 0:
+                seen = stack[2, U(top - 1)]
+                if stop > seen:
+                    own[U(stack[0, U(top - 1)])] -= stop - max(b, seen)
+                    stack[2, U(top - 1)] = stop
+            if stop == b or not nests[line]:
+                continue
+            if top == stack.shape[1]:
+                wider = np.empty((3, 2 * top), np.int64)
+                wider[:, :top] = stack
+                stack = wider
+            stack[0, U(top)], stack[1, U(top)], stack[2, U(top)] = k, stop, b
+            top += 1
 
 
 @nb.njit(cache=True, nogil=True)

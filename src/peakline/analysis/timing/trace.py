@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.timing.kernels import nest_lines, out_of_order
+from peakline.analysis.timing.kernels import nest_lines, timed
 
 if TYPE_CHECKING:
     from peakline.profile import Profile
@@ -308,21 +308,17 @@ def _ordered(
 ) -> Trace:
     """A trace of events that stand line after line; lines that are not in order are sorted."""
     first = np.array([*(line.first for line in lines), start.size], np.int64)
-    odd = np.flatnonzero(out_of_order(start, length, first))
+    end = np.empty(start.size, np.int64)
+    unordered, least, most = timed(start, length, first, FARTHEST, end)
+    odd = np.flatnonzero(unordered)
     if odd.size:
         order = np.arange(start.size, dtype=np.int64)
         for number in odd.tolist():
             part = lines[number].events
             order[part] = part.start + np.lexsort((-length[part], start[part]))
         row = order if row is None else row[order]
-        start, length, name = start[order], length[order], name.take(order)
-    with np.errstate(over="ignore"):
-        end = start + length
-    wrong = end < start
-    if wrong.any():
-        # A negative length is none; a sum beyond the clock ends with it.
-        end[wrong] = np.where(length[wrong] < 0, start[wrong], FARTHEST)
-    if start.size and (start.min() < -FARTHEST or end.max() > FARTHEST):
+        start, end, name = start[order], end[order], name.take(order)
+    if least < -FARTHEST or most > FARTHEST:
         start, end = (np.clip(times, -FARTHEST, FARTHEST) for times in (start, end))
     return Trace(source, planes, lines, start, end, name, row, untimed)
 

@@ -20,6 +20,7 @@ from peakline.analysis.timing.xprof_step_kinds import (
     activity_kinds,
     device_kinds,
     host_kinds,
+    named_kinds,
     special_kinds,
 )
 
@@ -115,8 +116,7 @@ def _groups(profile: Profile, trace: Trace) -> Groups:
     ids, place = np.zeros(0, np.int64), np.full(trace.size, -1, np.int32)
     if trace.size:
         own = profile.columns(trace.source, frozenset(("step_id",)))
-        step, known = own.array("step_id"), own.is_valid("step_id")
-        ids, place = _placed(step, known & (step >= 0))
+        ids, place = _placed(own.array("step_id"), own.is_valid("step_id"))
         if trace.row is not None:
             place = place[trace.row]
     names = [""] * ids.size
@@ -138,6 +138,15 @@ def _groups(profile: Profile, trace: Trace) -> Groups:
 
 def _placed(step: _Array, known: _Array) -> tuple[_Array, npt.NDArray[np.int32]]:
     """The distinct ids and where each event's stands; they are nearly always 0, 1, 2 ..."""
+    positive = step >= 0
+    known = known & positive
+    count = np.count_nonzero(known)
+    if step.dtype == np.int32 and count and count == np.count_nonzero(positive):
+        # As unsigned numbers those below zero, which are none, are the largest.
+        first, last = int(step.view(np.uint32).min()), int(step.max())
+        if last - first <= 2 * count:
+            place = np.maximum(step, np.int32(first - 1))
+            return np.arange(first, last + 1), np.subtract(place, np.int32(first), out=place)
     used = step if known.all() else step[known]
     if not used.size:
         return used, np.full(step.size, -1, np.int32)
@@ -213,11 +222,14 @@ class _Maker:
 
     def add_host(self, plane: int, *, with_device: bool) -> None:
         trace, groups, lines = self.trace, self.groups, self._lines(plane)
+        of_line = None if self.compatible or with_device else named_kinds(self.profile)
         if self.compatible:
-            kind_of = host_kinds(trace)
-            special = special_kinds(self.profile, trace, lines, kind_of)
+            by_name = host_kinds(trace)
+            special = special_kinds(self.profile, trace, lines, by_name)
+        elif of_line is not None:
+            special = by_name = np.zeros(0, np.uint8)
         else:
-            kind_of = np.full(len(trace.name.values) + 1, SKIP, np.uint8)
+            by_name = np.full(len(trace.name.values) + 1, SKIP, np.uint8)
             special = activity_kinds(self.profile, with_device=with_device)
             if with_device and trace.source == "events" and "event_stats" in self.profile.tables:
                 # Whatever it is called: it says what it started on a device.
@@ -225,8 +237,9 @@ class _Maker:
                 plain = special[started] == SpanKind.HOST_COMPUTE
                 special[started[plain]] = SpanKind.HOST_PREPARE
         special = self._given_names(special)
-        marks = [np.zeros(0, np.int64)]
+        marks: dict[int, int] = {}
         for line in lines:
+            kind_of = by_name if of_line is None else of_line(line)
             size = line.last - line.first
             # As large as they can get: memory that is never written is never there.
             found = (
@@ -239,8 +252,12 @@ class _Maker:
                 line.first, line.last, groups.begin, groups.end, found, marked,
             )  # fmt: skip
             self.spans.append(tuple(part[:count].copy() for part in found))
-            marks.append(marked[:marks_found].copy())
-        self._mark_host(np.concatenate(marks), kind_of, special)
+            mark = marked[:marks_found]
+            kinds = kind_of[trace.name.codes[mark]]
+            if special.size:
+                kinds = np.where(special[mark] == SKIP, kinds, special[mark])
+            marks.update(zip(mark.tolist(), kinds.tolist(), strict=True))
+        self._mark_host(marks)
 
     def _given_names(self, special: _Array) -> _Array:
         """Where the file was grouped when it was written, it tells the names of the steps."""
@@ -259,17 +276,19 @@ class _Maker:
             self.names[step] = self.names[step] or name
         return special
 
-    def _mark_host(self, found: _Array, kind_of: _Array, special: _Array) -> None:
-        """Tell markers from other events that just lie where the step's first event lies."""
+    def _mark_host(self, kind_of: dict[int, int]) -> None:
+        """Tell markers from other events that just lie where the step's first event lies; of all
+        of them the kind.
+        """
         trace, groups = self.trace, self.groups
         names, code = trace.name.values, trace.name.codes
         opening: dict[int, list[int]] = {}
         marks, others = [], []
-        for event in found.tolist():
+        for event, kind in kind_of.items():
             step = int(groups.place[event])
             if trace.start[event] == groups.begin[step] and trace.end[event] == groups.end[step]:
                 opening.setdefault(step, []).append(event)
-            elif self._kind(event, kind_of, special) == MARKER:
+            elif kind == MARKER:
                 marks.append(event)
         for step, events in opening.items():
             opened = self._opening(groups.names[step], events)
@@ -279,19 +298,14 @@ class _Maker:
                 self.names[step] = self.names[step] or groups.names[step]
             for event in events:
                 is_mark = event == opened and (is_named or not self.compatible)
-                if is_mark or self._kind(event, kind_of, special) == MARKER:
+                if is_mark or kind_of[event] == MARKER:
                     marks.append(event)
                 else:
                     others.append(event)
         mark = np.array(sorted(marks), np.int64)
         self.marks[HOST].append((groups.place[mark], trace.start[mark], trace.end[mark]))
-        kinds = np.array([self._kind(event, kind_of, special) for event in others], np.uint8)
+        kinds = np.array([kind_of[event] for event in others], np.uint8)
         self._add_spans(np.array(others, np.int64)[kinds < NOTHING], kinds[kinds < NOTHING])
-
-    def _kind(self, event: int, kind_of: _Array, special: _Array) -> int:
-        if special.size and special[event] != SKIP:
-            return int(special[event])
-        return int(kind_of[self.trace.name.codes[event]])
 
     def _opening(self, step: str, events: list[int]) -> int:
         """Which of the events that lie where a step begins and ends is the one that opened it."""

@@ -26,11 +26,12 @@ def host_spans(  # type: ignore[no-untyped-def]
     """What the events ``first:last`` of one line say of steps.
 
     ``step`` is the row of an event's step (below 0: none), ``kind_of`` the kind of span per name
-    code, ``special`` another kind per event (`SKIP`: that of its name; empty: of no event). Spans
-    of `OUTER` that lie in the one before, of the same step, are left out, and joined with it where
-    they overlap: nothing changes by that. Writes ``spans`` (kind, step, begin, end) and
-    ``markers`` (the event): one whose name says so, or that lies exactly at
-    ``mark_begin:mark_end`` of its step. Returns how many spans and markers there are.
+    code (the last: of an event without a name), ``special`` another kind per event (`SKIP`: that
+    of its name; empty: of no event). Spans of `OUTER` that lie in the one before, of the same
+    step, are left out, and joined with it where they overlap: nothing changes by that. Writes
+    ``spans`` (kind, step, begin, end) and ``markers`` (the event): one whose name says so, or that
+    lies exactly at ``mark_begin:mark_end`` of its step. Returns how many spans and markers there
+    are.
     """
     kinds, steps, begins, ends = spans
     found, marked = 0, 0
@@ -39,7 +40,7 @@ def host_spans(  # type: ignore[no-untyped-def]
         k = step[U(e)]
         if k < 0:
             continue
-        kind = kind_of[U(code[U(e)])]
+        kind = kind_of[code[U(e)]]
         if special.size > 0 and special[U(e)] != SKIP:
             kind = special[U(e)]
         b, stop = start[U(e)], end[U(e)]

@@ -5,13 +5,14 @@ Source of the rules: ``convert/xplane_to_step_events.cc`` of openxla/xprof.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.timing.activity import Activity, activity_of
+from peakline.analysis.timing.activity import Activity, activity_of, named_activities
 from peakline.analysis.timing.op_names import COPY, TENSORFLOW, parse_op_name
 from peakline.analysis.timing.trace import Trace, TraceLine, nesting_of
 from peakline.analysis.timing.xprof_step_kernels import MARKER, NOTHING, SKIP
@@ -28,6 +29,7 @@ __all__ = [
     "device_kinds",
     "host_kinds",
     "is_enqueue",
+    "named_kinds",
     "special_kinds",
 ]
 
@@ -52,6 +54,9 @@ class SpanKind(IntEnum):
     DEVICE_TO_HOST = 13
     DEVICE_COMPUTE_32 = 14
     DEVICE_COMPUTE_16 = 15
+
+    # That of an Enum is made of its name, by Python: it is asked for a dozen times a step.
+    __hash__ = int.__hash__
 
 
 KINDS = max(SpanKind) + 1
@@ -87,10 +92,10 @@ def is_enqueue(op_type: str) -> bool:
 
 
 def host_kinds(trace: Trace) -> _Array:
-    """Per name of the trace what an event of the host is by its name alone: a `SpanKind`,
-    `MARKER` of a step, or `SKIP`.
+    """Per name of the trace, and for no name, what an event of the host is by its name alone: a
+    `SpanKind`, `MARKER` of a step, or `SKIP`.
     """
-    return np.array([_host_kind(name) for name in trace.name.values] or [SKIP], np.uint8)
+    return np.array([*(_host_kind(name) for name in trace.name.values), SKIP], np.uint8)
 
 
 def _host_kind(name: str) -> int:
@@ -153,12 +158,26 @@ def activity_kinds(profile: Profile, *, with_device: bool) -> npt.NDArray[np.uin
     copies by the names of every tool. A kernel counts as one of 32 bits. Work of an input pipeline
     in the background and waits for a device are `NOTHING` that a step's time goes to.
     """
+    found: npt.NDArray[np.uint8] = _by_activity(with_device=with_device)[activity_of(profile)]
+    return found
+
+
+def named_kinds(profile: Profile) -> Callable[[TraceLine], npt.NDArray[np.uint8]] | None:
+    """What gives `activity_kinds` per name of a line of a host without a device, so that what ten
+    million events do need not be written down; None where more than the names counts.
+    """
+    of_line = named_activities(profile)
+    if of_line is None:
+        return None
+    table = _by_activity(with_device=False)
+    return lambda line: table[of_line(line)]
+
+
+def _by_activity(*, with_device: bool) -> npt.NDArray[np.uint8]:
     kinds = dict.fromkeys(Activity, NOTHING) | _OF_ACTIVITY
     if not with_device:
         kinds[Activity.LAUNCH] = SpanKind.HOST_COMPUTE
-    table = np.array([kinds[activity] for activity in sorted(Activity)], np.uint8)
-    found: npt.NDArray[np.uint8] = table[activity_of(profile)]
-    return found
+    return np.array([kinds[activity] for activity in sorted(Activity)], np.uint8)
 
 
 def special_kinds(

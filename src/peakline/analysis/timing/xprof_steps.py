@@ -128,10 +128,13 @@ def _generic_steps(
     elif compatible:
         counts &= there[:, SpanKind.HOST_COMPUTE]
     steps = []
-    for row in np.flatnonzero(counts).tolist():
-        number = int(events.groups.ids[row])
-        kinds = {kind: int(inside[row, kind]) for kind in SpanKind if inside[row, kind]}
-        core = CoreStep(int(begin[row]), int(duration[row]), events.names[row], kinds)
+    own_kinds, rows = list(SpanKind), np.flatnonzero(counts)
+    columns = (events.groups.ids[rows], begin[rows], duration[rows], inside[rows][:, own_kinds])
+    for row, number, first, length, times in zip(
+        rows.tolist(), *(column.tolist() for column in columns), strict=True
+    ):
+        kinds = {kind: time for kind, time in zip(own_kinds, times, strict=True) if time}
+        core = CoreStep(first, length, events.names[row], kinds)
         steps.append(Step(number, {GENERIC_CORE: core}))
     spent = whole.sum(axis=0)
     precision = (int(spent[SpanKind.DEVICE_COMPUTE_16]), int(spent[SpanKind.DEVICE_COMPUTE_32]))
