@@ -14,11 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from zlib import crc32
 
 import pytest
-from tests.service.server_process import ServerProcess, running_server
-from tests.web.looking import SLOW_MS
-from tests.web.samples import make_logdir
+
+# Before it is imported: what it asserts is told as in a test.
+pytest.register_assert_rewrite("tests.web.looking")
+
+from tests.service.server_process import ServerProcess, running_server  # noqa: E402
+from tests.web.looking import SLOW_MS  # noqa: E402
+from tests.web.samples import make_logdir  # noqa: E402
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response
@@ -36,6 +41,10 @@ FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 SIZE = {"width": 1400, "height": 900}
+SLOWDOWN = float(os.environ.get("PEAKLINE_BROWSER_SLOWDOWN", "0"))
+"""How many times slower pages compute than this machine lets them; up to 1 they are left alone."""
+LATENCY_MS = 30.0
+"""The most that a slowdown of 1 adds to a question to the service, and again to its answer."""
 STOPPED = "net::ERR_ABORTED"
 """What a request ends with that the page itself gives up, as it was overtaken by another."""
 
@@ -43,6 +52,20 @@ _LISTEN = """addEventListener("securitypolicyviolation", (event) => {
   reportViolation(`${event.violatedDirective}: ${event.blockedURI} ${event.sample}`
     + ` (${event.sourceFile}:${event.lineNumber})`);
 });"""
+# Questions and answers overtake each other, for every test always in the same way.
+_DELAY = """(() => {
+  const {fetch} = window;
+  let state = SEED;
+  const share = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
+  const pause = () => new Promise((done) => setTimeout(done, share() * MOST_MS));
+  window.fetch = async (...asked) => {
+    await pause();
+    const answer = await fetch(...asked);
+    await pause();
+    asked[1]?.signal?.throwIfAborted();
+    return answer;
+  };
+})();"""
 
 
 @dataclass(frozen=True)
@@ -176,8 +199,15 @@ class Watch:
             self._note(f"{response.status} for {method} {response.url}", response.url)
 
 
+def _slow_down(page: Page, seed: int) -> None:
+    """Make a page behave as on a machine `SLOWDOWN` times slower, with a network between."""
+    page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": SLOWDOWN})
+    most = str(SLOWDOWN * LATENCY_MS)
+    page.add_init_script(_DELAY.replace("SEED", str(seed)).replace("MOST_MS", most))
+
+
 @pytest.fixture
-def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+def new_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Callable[..., Page]]:
     """Open a page in a context of its own: ``new_page(color_scheme="dark")``.
 
     At the end nothing may be left of it to complain about: no error or warning in the console, no
@@ -202,6 +232,8 @@ def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
         page.watch = watch = Watch(page)
         page.expose_function("reportViolation", watch.violated)
         page.add_init_script(_LISTEN)
+        if SLOWDOWN > 1:
+            _slow_down(page, crc32(f"{SLOWDOWN} {request.node.nodeid} {len(opened)}".encode()))
         opened.append((context, page, watch))
         return page
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qs, quote, urlencode
 
 from tests.waiting import HANG_S
 
@@ -21,17 +22,25 @@ __all__ = [
     "SLOW_MS",
     "address",
     "api",
+    "eventually",
     "expect_accessible",
     "open_view",
+    "params",
     "quote_part",
     "screenshot",
     "settle",
+    "tells",
+    "wait_for_params",
 ]
 
 SLOW_MS = 180_000
 """What a view of a sample may take on a machine that does much else, and compiles for it first."""
 PICTURES = Path(__file__).parent.parent.parent / "build" / "screenshots"
 
+_LOOK_S = 0.02
+# What an event is still to come of: a changed address, an opened part, the next picture.
+_CAUGHT_UP = """() => new Promise((done) =>
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(null)))))"""
 _SETTLED = """() => {
   const main = document.getElementById("main");
   return main.childNodes.length > 0
@@ -72,8 +81,47 @@ def open_view(page: Page, server: PageServer, path: str = "/", **query: object) 
 
 
 def settle(page: Page) -> None:
-    """Come back when nothing is being loaded any more."""
+    """Come back when nothing is being loaded any more.
+
+    What an action loads has begun then only if the action says so at once: a click of a button
+    does, while an address, a key pressed in a field or a timer comes a moment later. Of those wait
+    for what comes of it: `eventually`, `tells`, `wait_for_params`, or ``wait_for`` of a locator.
+    """
+    page.evaluate(_CAUGHT_UP)
     page.wait_for_function(_SETTLED, timeout=SLOW_MS)
+
+
+def eventually(read: Callable[[], object], expected: object) -> None:
+    """Read again and again until it is what is expected."""
+    end = time.monotonic() + SLOW_MS / 1000
+    while (found := read()) != expected and time.monotonic() < end:
+        time.sleep(_LOOK_S)
+    assert found == expected
+
+
+def tells(place: Locator, *texts: str) -> None:
+    """Come back when a part of the page has all the texts in it."""
+    end = time.monotonic() + SLOW_MS / 1000
+    while True:
+        found = place.inner_text()
+        missing = [text for text in texts if text not in found]
+        if not missing or time.monotonic() > end:
+            break
+        time.sleep(_LOOK_S)
+    assert missing == [], found
+
+
+def params(page: Page) -> dict[str, str]:
+    """The parameters of the address: what is shown is told to it a moment later."""
+    query = page.evaluate("location.hash").partition("?")[2]
+    return {name: values[0] for name, values in parse_qs(query).items()}
+
+
+def wait_for_params(page: Page, **expected: object) -> dict[str, str]:
+    """Come back when the address says so; ``None`` is a parameter that is not there."""
+    wanted = {name: None if value is None else str(value) for name, value in expected.items()}
+    eventually(lambda: {name: params(page).get(name) for name in wanted}, wanted)
+    return params(page)
 
 
 def api(server: PageServer, path: str, body: object = None, **query: object) -> Any:

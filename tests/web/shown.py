@@ -38,8 +38,10 @@ def almost(value: float) -> Any:
 
 def facts(place: Any) -> dict[str, str]:
     """The terms and descriptions below a locator, each description's first line."""
-    terms = place.locator("dt").all_inner_texts()
-    values = place.locator("dd").all_inner_texts()
+    terms, values = place.evaluate(
+        """(place) => ["dt", "dd"].map((tag) =>
+          [...place.querySelectorAll(tag)].map((one) => one.innerText))"""
+    )
     return {term: value.splitlines()[0].strip() for term, value in zip(terms, values, strict=True)}
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.web.looking import api, expect_accessible, open_view, screenshot, settle
+from tests.web.looking import (
+    api,
+    eventually,
+    expect_accessible,
+    open_view,
+    screenshot,
+    settle,
+    wait_for_params,
+)
 from tests.web.samples import HOSTILE
 
 from peakline.text import size_text
@@ -20,19 +28,20 @@ def region(page, name):
 
 def facts(part):
     """The facts of a part of the page: what is told of each name."""
-    found = {}
-    for fact in part.locator("dl.facts > div").all():
-        name, *told = fact.inner_text().split("\n")
-        found[name] = told
-    return found
+    told = part.evaluate(
+        """(part) => [...part.querySelectorAll("dl.facts > div")].map((one) =>
+          one.innerText.split("\\n"))"""
+    )
+    return {name: values for name, *values in told}
 
 
 def rows(page, table):
     """The cells of the rows of a table, by its label."""
     grid = page.get_by_role("grid", name=table, exact=True)
-    return [
-        row.get_by_role("gridcell").all_inner_texts() for row in grid.get_by_role("row").all()[1:]
-    ]
+    return grid.evaluate(
+        """(grid) => [...grid.querySelectorAll(".row")].map((row) =>
+          [...row.children].map((cell) => cell.innerText))"""
+    )
 
 
 def signed(size):
@@ -62,7 +71,7 @@ def test_the_peaks_and_what_makes_them_are_those_of_the_service(new_page, server
     assert shown[0][4] == "same op, [192, 1024] → [384, 1024]"
     assert all(f"Note: {note}." in page.inner_text("main") for note in allocator["notes"])
     chart = page.get_by_role("figure", name=re.compile("Memory in use"))
-    chart.locator(".main-svg").first.wait_for()
+    chart.locator(".main-svg").first.wait_for()  # its label comes before
     label = chart.get_attribute("aria-label")
     assert f"Before: at most {size_text(before)}" in label
     assert f"After: at most {size_text(after)}" in label
@@ -114,9 +123,8 @@ def test_new_and_gone_findings_are_told_with_their_evidence(page, server):
     link = part.get_by_role("link").first.get_attribute("href")
     assert link.startswith("#/session/leak_list/memory?")
     page.get_by_role("button", name="Swap before and after").click()
-    settle(page)
     part.get_by_role("heading", name="Gone: 1 finding").wait_for()
-    assert "first=leak_list&second=doubled_batch_healthy" in page.url
+    wait_for_params(page, first="leak_list", second="doubled_batch_healthy")
     page.go_back()
     part.get_by_role("heading", name="New: 1 finding").wait_for()
 
@@ -137,7 +145,7 @@ def test_sessions_are_chosen_and_their_hosts(page, server):
     host.wait_for()
     page.get_by_role("heading", name="Nothing changed").wait_for()
     host.select_option("localhost_56665")
-    page.wait_for_url(re.compile("second_host=localhost_56665"))
+    wait_for_params(page, second_host="localhost_56665")
     settle(page)
     asked = {"first": "tf2_multihost", "second": "tf2_multihost"}
     told = api(
@@ -148,7 +156,8 @@ def test_sessions_are_chosen_and_their_hosts(page, server):
         second_host="localhost_56665",
     )
     before, after = (told["allocators"][0][side]["peak_bytes"] for side in ("before", "after"))
-    assert facts(region(page, "Memory"))["Peak"][0] == f"{size_text(before)} → {size_text(after)}"
+    expected = f"{size_text(before)} → {size_text(after)}"
+    eventually(lambda: facts(region(page, "Memory"))["Peak"][0], expected)
 
 
 def test_what_only_one_of_the_two_tells_is_told_as_that(page, server):
@@ -181,7 +190,8 @@ def test_the_difference_is_copied_as_markdown(new_page, server):
     page = new_page(permissions=["clipboard-read", "clipboard-write"])
     open_view(page, server, "/compare", **PAIR)
     page.get_by_role("button", name="Copy as Markdown").click()
-    page.get_by_role("button", name="Copied").wait_for()
+    # The button says so for a moment only.
+    eventually(page.locator("#announcer").inner_text, "copied")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("### What changed")
     assert "18.2 MiB | 23.5 MiB" in copied

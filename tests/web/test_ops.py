@@ -6,7 +6,16 @@ from urllib.parse import unquote_plus
 
 import pytest
 from tests.web.gpus import gpu_server
-from tests.web.looking import api, expect_accessible, open_view, screenshot, settle
+from tests.web.looking import (
+    api,
+    eventually,
+    expect_accessible,
+    open_view,
+    screenshot,
+    settle,
+    tells,
+    wait_for_params,
+)
 from tests.web.shown import almost, fact, facts, number_of, rows_of
 
 
@@ -22,10 +31,6 @@ def breakdown(server, session, **query):
 
 def sql(server, session, query):
     return api(server, f"sessions/{session}/sql", {"query": query})
-
-
-def wait_for_url(page, text):
-    page.wait_for_function("(text) => location.hash.includes(text)", arg=text)
 
 
 def test_kernels_are_those_of_the_service(page, gpus):
@@ -46,12 +51,13 @@ def test_kernels_are_those_of_the_service(page, gpus):
     )
     name = told[0]["kernel"]
     page.get_by_label("Search").fill(name.upper())
-    wait_for_url(page, "q=")
-    assert {row["Kernel"] for row in rows_of(page, "Kernels")} == {
+    wait_for_params(page, q=name.upper())
+    expected = {
         one["kernel"]
         for one in told
         if name.lower() in one["kernel"].lower() or name.lower() in (one["op"] or "").lower()
     }
+    eventually(lambda: {row["Kernel"] for row in rows_of(page, "Kernels")}, expected)
     screenshot(page, "kernels")
     expect_accessible(page)
 
@@ -104,14 +110,14 @@ def test_search_and_sort_of_ops_are_in_the_address(page, new_page, server):
     open_view(page, server, "/session/tf2_cnn/steps", part="ops")
     page.get_by_label("Search").fill("RELU")
     page.get_by_role("button", name="Longest").click()
-    wait_for_url(page, "q=RELU")
-    wait_for_url(page, "sort=-max_ps")
+    wait_for_params(page, q="RELU", sort="-max_ps")
     other = new_page()
-    other.goto(page.url)
-    settle(other)
+    other.goto(page.evaluate("location.href"))
     for one in (page, other):
-        assert [row["Op"] for row in rows_of(one, "Ops")] == [op["op"] for op in found]
-    assert f"{len(found)} ops" in other.locator("#main").inner_text()
+        settle(one)
+        expected = [op["op"] for op in found]
+        eventually(lambda one=one: [row["Op"] for row in rows_of(one, "Ops")], expected)
+    tells(other.locator("#main"), f"{len(found)} ops")
 
 
 def test_an_op_shows_its_runs(page, server):
@@ -140,9 +146,7 @@ def test_choosing_an_op_puts_it_into_the_address(page, server):
     page.keyboard.press("Enter")
     second = rows_of(page, "Ops")[1]["Op"]
     page.get_by_role("complementary").get_by_role("heading", name=second, exact=True).wait_for()
-    page.wait_for_function(
-        "(op) => new URLSearchParams(location.hash.split('?')[1]).get('op') === op", arg=second
-    )
+    wait_for_params(page, op=second)
 
 
 def test_stages_of_the_input_pipeline(page, server):
@@ -185,7 +189,7 @@ def test_the_critical_path_of_another_step(page, server):
     steps = breakdown(server, "input_bound")["steps"]
     open_view(page, server, "/session/input_bound/steps", part="critical")
     page.get_by_label("Step", exact=True).select_option(index=4)
-    wait_for_url(page, f"step={steps[3]['step_id']}")
+    wait_for_params(page, step=steps[3]["step_id"])
     page.wait_for_function(
         "(name) => document.querySelector('dl.panel.facts dd')?.textContent === name",
         arg=steps[3]["name"],
@@ -193,10 +197,7 @@ def test_the_critical_path_of_another_step(page, server):
     told = api(server, "sessions/input_bound/tools/critical_path", step=steps[3]["step_id"])
     assert facts(page.locator("dl.panel.facts"))["Pieces"] == f"{len(told['segments']):,}"
     page.go_back()
-    page.wait_for_function(
-        "(name) => document.querySelector('dl.panel.facts dd')?.textContent !== name",
-        arg=steps[3]["name"],
-    )
+    page.locator("dl.panel.facts dd").first.filter(has_not_text=steps[3]["name"]).wait_for()
 
 
 def test_a_profile_without_kernels_says_so(page, server):

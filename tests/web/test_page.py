@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from tests.waiting import until
 from tests.web.looking import (
     SLOW_MS,
     address,
     api,
+    eventually,
     expect_accessible,
     open_view,
     quote_part,
     screenshot,
     settle,
+    tells,
 )
 from tests.web.samples import HOSTILE, SAMPLES
 
@@ -90,10 +93,16 @@ def test_the_policy_holds_in_the_browser(page, server):
         }"""
     )
     assert outcome == {"markup": "TypeError", "script": "TypeError", "outside": "TypeError"}
-    page.watch.hear()
-    seen = [what for what, _ in page.watch.complaints]
-    assert sum("against the policy: require-trusted-types-for" in what for what in seen) == 2
-    assert sum("against the policy: connect-src" in what for what in seen) == 1
+
+    def seen():
+        page.watch.hear()
+        told = [what for what, _ in page.watch.complaints]
+        return [
+            sum(f"against the policy: {rule}" in what for what in told)
+            for rule in ("require-trusted-types-for", "connect-src")
+        ]
+
+    eventually(seen, [2, 1])
     page.watch.complaints.clear()  # they were asked for
 
 
@@ -146,8 +155,7 @@ def test_a_server_that_ended_is_told(new_page, writable_server):
     page.route("**/api/**", lambda route: route.abort("connectionrefused"))
     page.allowed_failures.append("/api/")
     page.goto(f"{writable_server.url}/#/session/leak_list/sql")
-    settle(page)
-    assert "is it still running?" in page.locator("#main .state.error").first.inner_text()
+    tells(page.locator("#main.sql .state.error").first, "is it still running?")
     screenshot(page, "no_server")
 
 
@@ -161,8 +169,8 @@ def test_the_page_asks_for_the_token_and_keeps_it(page, guarded_server):
     field.fill(guarded_server.token)
     field.press("Enter")
     page.locator("dialog").wait_for(state="detached")
+    tells(page.locator("#main"), "leak_list")
     settle(page)
-    assert "leak_list" in page.locator("#main").inner_text()
     assert api(guarded_server, "sessions")[0]["session_id"] == "leak_list"
     page.reload()
     settle(page)
@@ -173,26 +181,27 @@ def test_help_is_a_key_away(page, server):
     open_view(page, server)
     page.keyboard.press("?")
     dialog = page.locator("dialog[open]")
-    assert "Keys" in dialog.inner_text()
+    tells(dialog, "Keys")
     screenshot(page, "help")
     expect_accessible(page)
     page.keyboard.press("Escape")
-    assert page.locator("dialog[open]").count() == 0
+    dialog.wait_for(state="detached")
 
 
 def test_light_and_dark_can_be_switched(page, server):
     open_view(page, server)
-    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    background = "getComputedStyle(document.body).backgroundColor"
+    before = page.evaluate(background)
     page.get_by_role("button", name="Light or dark").click()
-    after = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert before != after
+    until(lambda: page.evaluate(background) != before, "another color")
+    after = page.evaluate(background)
     page.reload()
     settle(page)
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == after
+    assert page.evaluate(background) == after
 
 
 def test_the_keyboard_reaches_the_content_at_once(page, server):
     open_view(page, server)
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "To the content"
+    eventually(lambda: page.evaluate("document.activeElement.textContent"), "To the content")
     screenshot(page, "skip_link")

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from tests.waiting import until
 from tests.web.gpus import gpu_server
-from tests.web.looking import api, expect_accessible, open_view, screenshot, settle
+from tests.web.looking import (
+    api,
+    eventually,
+    expect_accessible,
+    open_view,
+    params,
+    screenshot,
+    settle,
+    tells,
+    wait_for_params,
+)
 from tests.web.shown import almost, fact, facts, number_of, rows_of
 
 
@@ -22,8 +33,9 @@ def detail(page):
     return page.locator("section.panel[aria-live]")
 
 
-def wait_for_url(page, text):
-    page.wait_for_function("(text) => location.hash.includes(text)", arg=text)
+def zoom_of(page):
+    """Which steps the address shows, by their places; nothing where it shows all."""
+    return [float(place) for place in params(page).get("steps", "").split("-") if place]
 
 
 def canvas_of(page):
@@ -72,8 +84,8 @@ def test_a_click_chooses_a_step_in_chart_table_and_address(page, server):
     steps = breakdown(server, "slow_step")["steps"]
     open_view(page, server, "/session/slow_step/steps")
     click_step(page, 6, len(steps))
-    assert detail(page).get_by_role("heading").inner_text() == "train 6"
-    wait_for_url(page, f"step={steps[6]['step_id']}")
+    eventually(detail(page).get_by_role("heading").inner_text, "train 6")
+    wait_for_params(page, step=steps[6]["step_id"])
     assert page.get_by_role("row", selected=True).inner_text().startswith("train 6")
     assert "slow" in detail(page).inner_text()
     link = detail(page).get_by_role("link", name="In the timeline").get_attribute("href")
@@ -86,11 +98,12 @@ def test_a_link_to_a_step_shows_it_again(page, new_page, server):
     steps = breakdown(server, "slow_step")["steps"]
     open_view(page, server, "/session/slow_step/steps")
     click_step(page, 13, len(steps))
-    wait_for_url(page, "step=")
+    wait_for_params(page, step=steps[13]["step_id"])
     other = new_page()
-    other.goto(page.url)
+    other.goto(page.evaluate("location.href"))
     settle(other)
-    assert detail(other).inner_text() == detail(page).inner_text()
+    tells(detail(page), "train 13")
+    eventually(detail(other).inner_text, detail(page).inner_text())
 
 
 def test_keys_move_through_the_chart(page, server):
@@ -98,25 +111,25 @@ def test_keys_move_through_the_chart(page, server):
     canvas_of(page).focus()
     heading = detail(page).get_by_role("heading")
     page.keyboard.press("Home")
-    assert heading.inner_text() == "train 0"
+    eventually(heading.inner_text, "train 0")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    assert heading.inner_text() == "train 2"
+    eventually(heading.inner_text, "train 2")
     page.keyboard.press("ArrowLeft")
-    assert heading.inner_text() == "train 1"
+    eventually(heading.inner_text, "train 1")
     page.keyboard.press("End")
-    assert heading.inner_text() == "train 27"
-    assert canvas_of(page).evaluate("(canvas) => canvas === document.activeElement")
+    eventually(heading.inner_text, "train 27")
+    is_focused = "(canvas) => canvas === document.activeElement"
+    assert canvas_of(page).evaluate(is_focused)
     page.keyboard.press("Tab")
-    assert not canvas_of(page).evaluate("(canvas) => canvas === document.activeElement")
+    eventually(lambda: canvas_of(page).evaluate(is_focused), expected=False)
 
 
 def test_bars_are_as_tall_as_the_steps_take(page, server):
     """The chart's own pixels: the colour of host compute against the service's numbers."""
     steps = breakdown(server, "input_bound")["steps"]
     open_view(page, server, "/session/input_bound/steps")
-    tall = page.evaluate(
-        """(steps) => {
+    read = """(steps) => {
           const canvas = document.querySelector("canvas.step-chart");
           const paint = canvas.getContext("2d");
           const ratio = canvas.width / canvas.clientWidth;
@@ -132,13 +145,11 @@ def test_bars_are_as_tall_as_the_steps_take(page, server):
             }
             return count / ratio;
           });
-        }""",
-        len(steps),
-    )
+        }"""
     top = max(step["wall_ps"] for step in steps) * 1.06
     expected = [step["host_compute_ps"] / top * (260 - 20 - 24) for step in steps]
     # The median's dashed line, the grid and the edges of the parts take a pixel each.
-    assert tall == pytest.approx(expected, abs=5)
+    eventually(lambda: page.evaluate(read, len(steps)), pytest.approx(expected, abs=5))
 
 
 def test_devices_can_be_chosen_and_the_slow_one_is_named(page, gpus):
@@ -148,18 +159,21 @@ def test_devices_can_be_chosen_and_the_slow_one_is_named(page, gpus):
     assert straggler["name"] == device
     open_view(page, gpus, "/session/gpus/steps")
     assert f"The other devices wait for {device}" in page.locator("#main").inner_text()
-    page.get_by_label("Device", exact=True).select_option(device)
-    wait_for_url(page, "device=%2Fdevice%3AGPU%3A1")
+    picker = page.get_by_label("Device", exact=True)
+    before = picker.input_value()
+    picker.select_option(device)
+    wait_for_params(page, device=device)
     steps = [step for step in told["steps"] if step["device"] == device]
-    rows = rows_of(page, "Steps")
-    assert [number_of(row["Compute"]) for row in rows] == [
-        almost(step["compute_ps"]) for step in steps
-    ]
+    eventually(
+        lambda: [number_of(row["Compute"]) for row in rows_of(page, "Steps")],
+        [almost(step["compute_ps"]) for step in steps],
+    )
     assert [row["Device"] for row in rows_of(page, "Devices")] == [
         one["device"] for one in told["variation"]
     ]
     page.go_back()
-    page.wait_for_function("() => !location.hash.includes('device=')")
+    wait_for_params(page, device=None)
+    eventually(picker.input_value, before)
     screenshot(page, "steps_devices")
     expect_accessible(page)
 
@@ -211,22 +225,25 @@ def test_zoom_is_in_the_address(page, new_page, server):
     canvas_of(page).focus()
     for key in "www":
         page.keyboard.press(key)
-    wait_for_url(page, "steps=")
+    steps, span = 28, 28 * 0.8**3
+    begin = (steps - span) / 2
+    eventually(lambda: zoom_of(page), pytest.approx([begin, begin + span], abs=0.01))
     page.keyboard.press("a")
-    range_before = page.url
-    page.wait_for_function("(before) => location.href !== before", arg=range_before)
+    begin -= 0.15 * span
+    eventually(lambda: zoom_of(page), pytest.approx([begin, begin + span], abs=0.01))
     other = new_page()
-    other.goto(page.url)
+    other.goto(page.evaluate("location.href"))
     settle(other)
     # The picture itself: what the address says is all that it takes.
     canvas_of(page).evaluate("(canvas) => canvas.blur()")
-    pictures = [
-        one.locator("canvas.step-chart").evaluate("(canvas) => canvas.toDataURL()")
-        for one in (page, other)
-    ]
-    assert pictures[0] == pictures[1]
+    picture = "(canvas) => canvas.toDataURL()"
+    until(
+        lambda: canvas_of(page).evaluate(picture) == canvas_of(other).evaluate(picture),
+        "the same picture",
+    )
+    mine = canvas_of(page).evaluate(picture)
     canvas_of(other).focus()
     other.keyboard.press("0")
-    other.wait_for_function("() => !location.hash.includes('steps=')")
-    whole = canvas_of(other).evaluate("(canvas) => canvas.toDataURL()")
-    assert whole != pictures[0]
+    wait_for_params(other, steps=None)
+    canvas_of(other).evaluate("(canvas) => canvas.blur()")
+    until(lambda: canvas_of(other).evaluate(picture) != mine, "another picture")

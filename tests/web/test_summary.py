@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.web.looking import api, expect_accessible, open_view, screenshot, settle
+from tests.web.looking import (
+    api,
+    eventually,
+    expect_accessible,
+    open_view,
+    screenshot,
+    tells,
+    wait_for_params,
+)
 from tests.web.shown import almost, fact, facts, number_of, rows_of
 
 
@@ -56,7 +64,7 @@ def test_what_to_fix_first_leads_to_its_evidence(page, server):
     assert number_of(facts(shown)["Input wait"]) == almost(finding["evidence"]["input_wait_ps"])
     shown.get_by_role("link", name="Stages of the input pipeline").click()
     page.get_by_text("holds the pipeline up").first.wait_for()
-    assert "part=input" in page.url
+    wait_for_params(page, part="input")
 
 
 def test_the_peak_leads_to_its_moment_in_memory(page, server):
@@ -100,8 +108,8 @@ def test_further_findings_are_folded_and_are_the_rest(page, server):
     assert more.count() == (1 if told["further_findings"] else 0)
     if more.count():
         more.click()
-        settle(page)
-    assert shown.count() == len(everything) == len(told["first"]) + told["further_findings"]
+    eventually(shown.count, len(everything))
+    assert len(everything) == len(told["first"]) + told["further_findings"]
 
 
 def test_hosts_are_compared(page, server):
@@ -114,10 +122,7 @@ def test_hosts_are_compared(page, server):
     ]
     assert "No host keeps the others waiting." in panel(page, "2 hosts").inner_text()
     page.get_by_role("grid").get_by_role("link", name=rows[1]["Host"]).click()
-    page.wait_for_function(
-        "(host) => document.querySelector('main dl.facts')?.textContent.includes(host)",
-        arg=rows[1]["Host"],
-    )
+    tells(page.locator("main dl.facts").first, rows[1]["Host"])
     assert facts(page.locator("dl.panel.facts"))["Steps"] == f"{told[1]['time']['steps']} steps"
 
 
@@ -154,6 +159,7 @@ def test_everybody_can_read_it(new_page, server, scheme, session):
     open_view(page, server, f"/session/{session}/summary")
     details = page.get_by_text("The numbers behind it").first
     details.click()
+    page.locator("details[open] dl").first.wait_for()
     expect_accessible(page)
     screenshot(page, f"summary_{session}_{scheme}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.web.looking import api, expect_accessible, open_view, screenshot
+from tests.web.looking import api, eventually, expect_accessible, open_view, screenshot, tells
 from tests.web.samples import SAMPLES, make_logdir
 
 DROP = """async ([name, bytes]) => {
@@ -32,7 +32,7 @@ def test_a_chosen_file_is_stored_and_opened(page, writable_server):
     (file,) = SAMPLES["jax_cpu"]
     open_view(page, writable_server)
     choose(page, file)
-    assert page.get_by_label("Session name").input_value() == "vm"
+    eventually(page.get_by_label("Session name").input_value, "vm")
     expect_accessible(page)
     screenshot(page, "upload")
     send(page)
@@ -47,7 +47,7 @@ def test_a_dropped_file_is_uploaded_under_a_name_of_the_readers_choice(page, wri
     open_view(page, writable_server)
     page.evaluate(DROP, [file.name, list(file.read_bytes())])
     field = page.get_by_label("Session name")
-    assert field.input_value() == "tf_bfc_oom"
+    eventually(field.input_value, "tf_bfc_oom")
     field.fill("the third night")
     send(page)
     page.wait_for_url(re.compile("#/session/the%20third%20night/summary"))
@@ -61,7 +61,7 @@ def test_several_files_are_sent_one_after_the_other(page, writable_server):
     send(page)
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("link", name="session_default_allocator").wait_for()
-    assert dialog.get_by_role("link", name="device_memory").is_visible()
+    dialog.get_by_role("link", name="device_memory").wait_for()
     screenshot(page, "upload_several")
     page.keyboard.press("Escape")
     page.get_by_role("grid").get_by_role("link", name="device_memory").wait_for()
@@ -75,9 +75,7 @@ def test_what_is_no_profile_is_refused_with_the_formats_there_are(page, writable
     choose(page, junk)
     send(page)
     alert = page.get_by_role("dialog").get_by_role("alert")
-    alert.wait_for()
-    assert "not a profile that Peakline reads" in alert.inner_text()
-    assert "XSpace" in alert.inner_text()
+    tells(alert, "not a profile that Peakline reads", "XSpace")
     screenshot(page, "upload_refused")
 
 
@@ -87,12 +85,11 @@ def test_a_name_that_is_taken_is_answered_with_another_one(page, writable_server
     choose(page, file)
     field = page.get_by_label("Session name")
     # The suggested name is free already; the reader insists.
-    assert field.input_value() == "leak_list_2"
+    eventually(field.input_value, "leak_list_2")
     field.fill("leak_list")
     send(page)
-    page.get_by_role("dialog").get_by_role("alert").wait_for()
-    assert "there is a session of that name" in page.get_by_role("alert").inner_text()
-    assert field.input_value() == "leak_list_2"
+    tells(page.get_by_role("dialog").get_by_role("alert"), "there is a session of that name")
+    eventually(field.input_value, "leak_list_2")
 
 
 def test_a_name_that_somebody_else_took_meanwhile_is_told_by_the_server(page, writable_server):
@@ -103,10 +100,8 @@ def test_a_name_that_somebody_else_took_meanwhile_is_told_by_the_server(page, wr
     open_view(page, writable_server)
     choose(page, file, name="leak_list")
     send(page)
-    alert = page.get_by_role("dialog").get_by_role("alert")
-    alert.wait_for()
-    assert "leak_list" in alert.inner_text()
-    assert page.get_by_label("Session name").input_value() == "leak_list_2"
+    tells(page.get_by_role("dialog").get_by_role("alert"), "leak_list")
+    eventually(page.get_by_label("Session name").input_value, "leak_list_2")
 
 
 def test_a_file_beyond_the_servers_limit_is_not_even_sent(serve, page, tmp_path):
@@ -115,8 +110,7 @@ def test_a_file_beyond_the_servers_limit_is_not_even_sent(serve, page, tmp_path)
     open_view(page, serve(make_logdir(tmp_path, "tf2_cnn"), "--max-upload", "1000"))
     choose(page, *SAMPLES["leak_list"])
     send(page)
-    page.get_by_role("dialog").get_by_role("alert").wait_for()
-    assert "--max-upload" in page.get_by_role("alert").inner_text()
+    tells(page.get_by_role("dialog").get_by_role("alert"), "--max-upload")
     assert not any("/api/uploads" in url for url in sent)
 
 

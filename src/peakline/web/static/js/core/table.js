@@ -9,6 +9,8 @@ import { bytes, count, percent, time } from "./format.js";
 const ROW_PX = 28;
 const MORE_ROWS = 8;
 const LEAST_REM = 8;
+/** What in a row can have the focus. */
+const CONTROLS = "a, button, input";
 
 /**
  * @typedef {object} Column
@@ -39,6 +41,8 @@ export class DataTable {
   #active = 0;
   #first = -1;
   #last = -1;
+  /** The rows that are elements now. @type {any[]} */
+  #drawn = [];
 
   /** @param {TableOptions} options */
   constructor(options) {
@@ -113,16 +117,39 @@ export class DataTable {
     this.#last = last;
     this.body.style.transform = `translateY(${first * ROW_PX}px)`;
     if (!rows.length) {
+      this.#drawn = [];
       fill(this.body, h("div", { role: "row", class: "nothing" },
         h("div", { role: "gridcell" }, this.options.nothing ?? "nothing")));
       return;
     }
     const made = [];
     for (let place = first; place < last; place++) made.push(this.#row(rows[place], place));
+    const focused = this.#focused();
+    this.#drawn = rows.slice(first, last);
     fill(this.body, made);
+    if (focused) this.#focus(focused);
     const active = this.body.querySelector(".active");
     if (active) this.element.setAttribute("aria-activedescendant", active.id);
     else this.element.removeAttribute("aria-activedescendant");
+  }
+
+  /**
+   * What in the rows has the focus: the row, and which of its controls. New elements come in place of
+   * old ones whenever something changes, be it an answer that the reader did not wait for.
+   */
+  #focused() {
+    const { activeElement } = document;
+    const element = activeElement?.closest("[role=row]");
+    if (!activeElement || !element || !this.body.contains(element)) return null;
+    const row = this.#drawn[[...this.body.children].indexOf(element)];
+    return { row, control: [...element.querySelectorAll(CONTROLS)].indexOf(activeElement) };
+  }
+
+  /** @param {{row: any, control: number}} focused */
+  #focus({ row, control }) {
+    const element = this.body.children[this.#drawn.indexOf(row)];
+    const found = element?.querySelectorAll(CONTROLS)[control] ?? this.element;
+    if (found instanceof HTMLElement) found.focus({ preventScroll: true });
   }
 
   /**

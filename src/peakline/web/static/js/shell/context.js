@@ -41,6 +41,7 @@ export class Context {
    * @param {boolean} [push]
    */
   change(changes, push = false) {
+    if (this.signal.aborted) return;
     Object.assign(this.#waiting, changes);
     clearTimeout(this.#timer);
     const tell = () => {
@@ -50,6 +51,12 @@ export class Context {
     };
     if (push) tell();
     else this.#timer = setTimeout(tell, REPLACE_MS);
+  }
+
+  /** Another address is shown now: what still waits to be told was about the one before. */
+  forget() {
+    clearTimeout(this.#timer);
+    this.#waiting = {};
   }
 
   /**

@@ -31,6 +31,10 @@ const VIEWS = {
 export class Router {
   /** @type {View | null} */
   #view = null;
+  /** @type {Context | null} of the view */
+  #context = null;
+  /** The address as the browser last told it. */
+  #seen = "";
   /** @type {AbortController} */
   #ends = new AbortController();
   /** @type {Address} */
@@ -64,16 +68,20 @@ export class Router {
    * @param {boolean} push whether Back shall undo it
    */
   change(changes, push) {
+    // The reader went elsewhere, and the event of it is still to come.
+    if (location.hash !== this.#seen) return;
     this.#address = { ...this.#address, params: changed(this.#address.params, changes) };
     const hash = formatAddress(this.#address);
     if (hash === location.hash) return;
     // The view knows already: no event comes of it.
     if (push) history.pushState(null, "", hash);
     else history.replaceState(null, "", hash);
+    this.#seen = location.hash;
     this.#header.setAddress(this.#address);
   }
 
   async #follow() {
+    this.#seen = location.hash;
     const address = parseAddress(location.hash);
     const before = this.#address;
     if (!address) {
@@ -88,6 +96,7 @@ export class Router {
     if (isSame && this.#view) {
       this.#address = address;
       this.#header.setAddress(address);
+      this.#context?.forget();
       this.#view.update(address.params);
       return;
     }
@@ -106,18 +115,21 @@ export class Router {
       let shown = address;
       if (session && !address.params["host"]) {
         const { hosts } = await session;
-        if (ends.signal.aborted) return;
+        // Where the reader went elsewhere meanwhile, that is followed in a moment.
+        if (ends.signal.aborted || location.hash !== this.#seen) return;
         if (hosts.length > 1) {
           shown = { ...address, params: { ...address.params, host: hosts[0] ?? "" } };
           this.#address = shown;
           history.replaceState(null, "", formatAddress(shown));
+          this.#seen = location.hash;
           this.#header.setAddress(shown);
         }
       }
       const { mount } = await /** @type {NonNullable<typeof module>} */ (module);
       if (ends.signal.aborted) return;
       fill(this.#main);
-      this.#view = mount(new Context(this, this.#main, shown, ends.signal, session));
+      this.#context = new Context(this, this.#main, shown, ends.signal, session);
+      this.#view = mount(this.#context);
     } catch (error) {
       if (ends.signal.aborted) return;
       fill(this.#main, failed(error, () => void this.#open(address)));

@@ -33,6 +33,7 @@ class CompareView {
   /** @type {MemoryPart | null} */
   #memory = null;
   #shown = "";
+  #isReady = false;
 
   /** @param {import("../../shell/context.js").Context} context */
   constructor(context) {
@@ -47,12 +48,13 @@ class CompareView {
 
   async start() {
     const { main, signal } = this.context;
-    main.append(h("h1", { class: "unseen" }, "Compare two sessions"), this.pickers.element, this.content);
+    fill(main, h("h1", { class: "unseen" }, "Compare two sessions"), this.pickers.element, this.content);
     fill(this.content, loading("Looking for sessions"));
     try {
       const { roots } = await serverDocument();
       this.#root = this.context.root || (roots.length > 1 ? roots[0] ?? "" : "");
       if (signal.aborted) return;
+      this.#isReady = true;
       void this.#list();
       this.update(this.#params);
     } catch (error) {
@@ -64,6 +66,8 @@ class CompareView {
   update(params) {
     this.#params = params;
     this.pickers.setParams(params);
+    // Which log directory is asked is not known before.
+    if (!this.#isReady) return;
     const asked = ASKED.map((name) => params[name] ?? "").join("\n");
     if (asked === this.#shown) return;
     this.#shown = asked;

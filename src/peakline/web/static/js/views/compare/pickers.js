@@ -36,9 +36,11 @@ export class Pickers {
   }
 
   #draw() {
+    const focused = this.element.contains(document.activeElement) ? document.activeElement?.id : "";
     for (const side of /** @type {const} */ (["first", "second"])) {
       fill(this.parts[side], this.#session(side), this.#host(side));
     }
+    if (focused) document.getElementById(focused)?.focus();
   }
 
   /** @param {Side} side */

@@ -36,6 +36,7 @@ export function makeBuffer(context, model, change) {
       if (!known) {
         const { data } = await context.tool("live_memory",
           { allocator: model.allocator?.name, at_ps: at, record, limit: 1 }, signal);
+        if (model.state.buffer !== record) return;
         known = data.rows[0] ?? null;
       }
       draw();

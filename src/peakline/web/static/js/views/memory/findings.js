@@ -91,9 +91,12 @@ export class Findings {
     // The evidence counts them; the records know when they are.
     const quoted = (/** @type {string | null | undefined} */ text) =>
       `'${(text ?? "").replace(/'/g, "''")}'`;
+    const before = this.model.state.at;
     const { data } = await this.context.sql("select start_ps from buffers where "
       + `op = ${quoted(find)} and allocator = ${quoted(state.allocator)} and start_ps is not null `
-      + "order by allocated_bytes desc, start_ps limit 1");
+      + "order by allocated_bytes desc, start_ps limit 1").catch(() => ({ data: [] }));
+    // The reader looks at something else by now, or left.
+    if (this.context.signal.aborted || this.model.state.at !== before) return;
     const at = data[0]?.start_ps;
     this.change(typeof at === "number" ? { ...state, at } : state, true);
   }

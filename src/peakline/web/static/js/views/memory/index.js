@@ -55,12 +55,16 @@ class MemoryView {
   #parts = null;
   /** Whether the viewport changes because the address did. */
   #isFollowing = false;
+  /** Moments that were asked for: the last one counts, whichever answer comes first. */
+  #turn = 0;
   /** @type {Map<string, {warnings: any[], notes: string[]}>} */
   #told = new Map();
 
   /** @param {Context} context */
   constructor(context) {
     this.context = context;
+    /** What the address says. */
+    this.params = context.params;
     this.remarks = h("div");
     this.body = h("div", { class: "memory-body" });
     this.onKey = (/** @type {KeyboardEvent} */ event) => {
@@ -77,16 +81,18 @@ class MemoryView {
     const { context } = this;
     fill(context.main, loading("Reading the memory records"));
     try {
-      const state = readState(context.params);
       const { data, ...told } = await context.tool("live_memory", { limit: 0 });
       if (!data.allocators.length) {
         this.#nothing(told);
         return;
       }
       const counters = new Counters(context);
-      const model = new Model(counters, data, state, () => this.#parts?.overview?.redraw());
+      const model = new Model(counters, data, readState(this.params),
+        () => this.#parts?.overview?.redraw());
       if (!model.isMoment) await counters.open();
       if (context.signal.aborted) return;
+      // The address may have changed meanwhile.
+      model.state = readState(this.params);
       this.#model = model;
       this.#build(model);
       this.#tell("live", told);
@@ -103,8 +109,11 @@ class MemoryView {
 
   /** @param {Record<string, string>} params */
   update(params) {
+    this.params = params;
     const model = this.#model;
     if (!model) return;
+    this.#turn += 1;
+    this.#parts?.live.forget();
     const before = model.state;
     model.state = readState(params);
     this.#moveTo(model.state);
@@ -120,6 +129,7 @@ class MemoryView {
     const model = this.#model;
     if (!model) return;
     const before = model.state;
+    if (changes.at !== undefined) this.#turn += 1;
     // The chosen buffer is one of an allocator.
     if (changes.allocator !== undefined && changes.allocator !== model.allocator?.name
         && changes.buffer === undefined) changes = { ...changes, buffer: null };
@@ -247,8 +257,10 @@ class MemoryView {
   async #chooseMoment(from, to, allocator) {
     const model = this.#model;
     if (!model) return;
+    const turn = ++this.#turn;
     try {
       const found = await model.counters.highest(allocator, from, to);
+      if (turn !== this.#turn) return;
       this.#change({ at: found?.time ?? Math.round((from + to) / 2), allocator });
     } catch (error) {
       if (!isAbort(error)) announce(String(error));

@@ -98,10 +98,17 @@ export class Live {
     void this.icicle.destroy();
   }
 
+  /** Another address is shown: what is still being typed belongs to the one before. */
+  forget() {
+    clearTimeout(this.#typing);
+    this.#typing = undefined;
+  }
+
   /** What is asked for changed. */
   show() {
     const { state } = this.model;
-    if (document.activeElement !== this.search) this.search.value = state.q;
+    // Not while the reader types: that is asked for in a moment.
+    if (!this.#typing && this.search.value.trim() !== state.q) this.search.value = state.q;
     fill(this.groups, h("span", { class: "quiet" }, "By"),
       Object.entries(GROUPS).map(([name, title]) => h("button", {
         type: "button", "aria-pressed": String(state.group === name), "data-group": name,
@@ -218,7 +225,10 @@ export class Live {
 
   #type() {
     clearTimeout(this.#typing);
-    this.#typing = setTimeout(() => this.change({ q: this.search.value.trim() }), SEARCH_MS);
+    this.#typing = setTimeout(() => {
+      this.#typing = undefined;
+      this.change({ q: this.search.value.trim() });
+    }, SEARCH_MS);
   }
 }
 

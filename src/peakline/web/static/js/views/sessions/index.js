@@ -44,6 +44,10 @@ class SessionsView {
   #reasons = new Map();
   #root = "";
   #again = 0;
+  /** Ends the question for the list that is being answered. */
+  #loads = new AbortController();
+  /** What the details show. @type {unknown[]} */
+  #detailed = [];
   /** @type {Record<string, string>} */
   #params;
 
@@ -83,7 +87,6 @@ class SessionsView {
   async start() {
     const { main, signal } = this.context;
     main.append(this.bar, this.told, this.content, this.details);
-    fill(this.content, loading("Looking for sessions"));
     this.#drawBar();
     addEventListener("keydown", (event) => {
       if (event.key !== "/" || isTyping(event)) return;
@@ -91,12 +94,19 @@ class SessionsView {
       this.search.focus();
     }, { signal });
     addEventListener("visibilitychange", () => {
-      if (!document.hidden) void this.#load();
+      if (!document.hidden && this.#server) void this.#load();
     }, { signal });
+    await this.#open();
+  }
+
+  /** Learn what the server was started with, then which sessions there are. */
+  async #open() {
+    const { main, signal } = this.context;
+    fill(this.content, loading("Looking for sessions"));
     try {
       this.#server = await serverDocument();
     } catch (error) {
-      if (!signal.aborted) fill(this.content, failed(error, () => void this.start()));
+      if (!signal.aborted) fill(this.content, failed(error, () => void this.#open()));
       return;
     }
     if (signal.aborted) return;
@@ -121,7 +131,10 @@ class SessionsView {
   destroy() {}
 
   async #load() {
-    const { signal } = this.context;
+    // An older answer must not come after a newer one.
+    this.#loads.abort();
+    this.#loads = new AbortController();
+    const signal = AbortSignal.any([this.#loads.signal, this.context.signal]);
     try {
       const { data, notes, warnings } = await json("sessions", { query: { root: this.#root }, signal });
       if (signal.aborted) return;
@@ -147,6 +160,7 @@ class SessionsView {
     if (!this.#server) return;
     if (!this.#sessions.length) {
       this.#list = null;
+      this.#detailed = [];
       fill(this.content, nothingYet(this.#server, this.#root, {
         capture: () => this.#openCapture(), upload: () => this.#openUpload([]),
       }));
@@ -209,11 +223,16 @@ class SessionsView {
     const row = this.#list?.row(this.#params["chosen"] ?? "");
     if (!this.#list) return;
     this.#list.element.style.maxHeight = row ? HEIGHTS.shared : HEIGHTS.alone;
-    if (!row) {
+    const state = row && this.#list.stateOf(row);
+    const told = [row, state?.kind, state?.glance, state?.reason, String(row?.session.tools)];
+    // Not anew for the same: somebody may be reading it, or have the focus there.
+    if (told.every((one, place) => one === this.#detailed[place])) return;
+    this.#detailed = told;
+    if (!row || !state) {
       fill(this.details);
       return;
     }
-    fill(this.details, detailsOf(row, this.#list.stateOf(row),
+    fill(this.details, detailsOf(row, state,
       (name, view, params) => this.#link(name, view, params), () => {
         this.#change({ chosen: null });
         this.#drawDetails();

@@ -98,8 +98,9 @@ export function mountCritical(facts, body, params, signal) {
           h("div", { class: "stack" }, shares(answer.data), nearTable(answer.data))));
       selected(answer.data);
     } catch (error) {
+      if (signal.aborted || asked !== key) return;
       asked = "";
-      if (!signal.aborted) fill(place, failed(error, () => void load()));
+      fill(place, failed(error, () => void load()));
     }
   }
 

@@ -61,7 +61,7 @@ export function mountKernels(facts, body, params, signal) {
       draw(field.value);
     });
     filter = (changed) => {
-      if (field !== document.activeElement) field.value = changed["q"] ?? "";
+      field.value = changed["q"] ?? "";
       draw(field.value);
     };
     const unused = rows.filter((row) => row.cores === CORES.could)

@@ -116,7 +116,9 @@ class Ops {
 
   /** @param {Params} params */
   update(params) {
-    if (this.field !== document.activeElement) this.field.value = params["q"] ?? "";
+    // What is still being typed belongs to the address before.
+    clearTimeout(this.#timer);
+    this.field.value = params["q"] ?? "";
     this.#filter(params["side"] ?? "", params["q"] ?? "");
     const name = params["op"], side = params["side_of"] ?? params["side"];
     const op = name ? this.ops.find((one) => one.op === name && (!side || one.side === side)) : null;

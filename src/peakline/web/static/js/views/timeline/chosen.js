@@ -209,9 +209,13 @@ export class Chosen {
     const { data } = await this.context.tool("timeline", {
       view: "search", format: "json", width: 1, search, pattern: "true",
       lines: details.line, event: details.event,
+    }).catch((error) => {
+      if (!isAbort(error)) announce(`it cannot be found: ${error}`);
+      return { data: {} };
     });
     const found = data["next"];
-    if (found && found.start_ps <= details.end_ps) this.options.go(found);
+    // Unless something else was chosen meanwhile.
+    if (found && this.details === details && found.start_ps <= details.end_ps) this.options.go(found);
   }
 
   /** @param {Details} event */

@@ -18,6 +18,8 @@ export class Navigation {
   moment = null;
   /** What update() brought is not told to the address again. */
   isTelling = true;
+  /** The step that the address names, while the steps are not known yet; "" for none. */
+  #awaited = "";
 
   /** @param {import("./view.js").TimelineView} view */
   constructor(view) {
@@ -146,6 +148,7 @@ export class Navigation {
 
   /** @param {import("./steps.js").Step | null} step */
   setStep(step) {
+    this.#awaited = "";
     this.view.steps.choose(step);
     this.view.bar.setStep(step);
   }
@@ -170,7 +173,9 @@ export class Navigation {
    * @param {boolean} bring
    */
   async followFromAddress(key, bring) {
+    this.#awaited = key;
     await this.view.steps.ready;
+    if (this.#awaited !== key) return;
     const step = this.view.steps.find(key) ?? this.view.steps.named(key);
     if (!step || this.view.context.signal.aborted) return;
     this.setStep(step);

@@ -26,9 +26,13 @@ const MOST_NAMES = 1000;
 export class Search {
   text = "";
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  #timer;
+  #typing;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #moving;
   /** @type {AbortController | null} */
   #asking = null;
+  /** One way after the other: each begins where the one before led. @type {Promise<void>} */
+  #going = Promise.resolve();
   #seen = "";
 
   /**
@@ -57,7 +61,10 @@ export class Search {
     });
     this.element = h("div", { class: "tl-fill" }, empty("No search yet",
       "Type a part of a name above; / goes there."));
-    this.field.addEventListener("input", () => this.#later(TYPING_MS, () => this.set(this.field.value, true)));
+    this.field.addEventListener("input", () => {
+      clearTimeout(this.#typing);
+      this.#typing = setTimeout(() => this.set(this.field.value, true), TYPING_MS);
+    });
     this.field.addEventListener("keydown", (event) => {
       if (event.key === "Enter") {
         if (this.field.value !== this.text) this.set(this.field.value, true);
@@ -71,7 +78,7 @@ export class Search {
       event.preventDefault();
       event.stopPropagation();
     });
-    context.signal.addEventListener("abort", () => clearTimeout(this.#timer));
+    context.signal.addEventListener("abort", () => this.#forget());
   }
 
   /**
@@ -80,7 +87,7 @@ export class Search {
    * @param {boolean} byReader whether the address has to be told
    */
   set(text, byReader) {
-    clearTimeout(this.#timer);
+    this.#forget();
     if (this.field.value !== text) this.field.value = text;
     if (text === this.text) return;
     this.text = text;
@@ -97,7 +104,9 @@ export class Search {
 
   /** The viewport moved: where in it are matches? */
   moved() {
-    if (this.text && this.#seen !== this.#shown()) this.#later(MOVED_MS, () => void this.#ask());
+    if (!this.text || this.#seen === this.#shown()) return;
+    clearTimeout(this.#moving);
+    this.#moving = setTimeout(() => void this.#ask(), MOVED_MS);
   }
 
   /**
@@ -106,10 +115,19 @@ export class Search {
    * @param {"previous" | "next"} way
    * @param {string} [name] only events of exactly this name
    */
-  async go(way, name) {
-    if (!this.text) return;
+  go(way, name) {
+    this.#going = this.#going.then(() => this.#go(way, name));
+    return this.#going;
+  }
+
+  /**
+   * @param {"previous" | "next"} way
+   * @param {string} [name]
+   */
+  async #go(way, name) {
+    if (!this.text || this.context.signal.aborted) return;
     const { viewport } = this.options.shared;
-    const event = this.options.chosen();
+    const event = this.options.chosen(), { text } = this;
     try {
       const { data } = await this.context.tool("timeline", {
         view: "search", format: "json", width: 1,
@@ -117,6 +135,8 @@ export class Search {
         pattern: name === undefined ? null : "true",
         ...(event === null ? { at_ps: viewport.from } : { event }),
       });
+      // The reader chose something else, or searches for it.
+      if (this.options.chosen() !== event || this.text !== text) return;
       const found = data[way], wrapped = way === "next" ? data["first"] : data["last"];
       if (!found && wrapped) announce(`${way === "next" ? "the first" : "the last"} match again`);
       if (found ?? wrapped) this.options.choose(found ?? wrapped);
@@ -188,17 +208,13 @@ export class Search {
     this.band.setHits(null);
   }
 
-  /**
-   * @param {number} wait
-   * @param {() => void} work
-   */
-  #later(wait, work) {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(work, wait);
+  #forget() {
+    clearTimeout(this.#typing);
+    clearTimeout(this.#moving);
   }
 
   destroy() {
-    clearTimeout(this.#timer);
+    this.#forget();
     this.#asking?.abort();
     this.band.destroy();
   }

@@ -13,7 +13,7 @@ import { formatRanges } from "./ranges.js";
 
 const KEPT = 8;
 const AT_ONCE = 2;
-const MARGIN = 0.3;
+const MARGIN = 0.15;
 const MARGIN_AHEAD = 0.5;
 const NEAR_EDGE = 0.2;
 const REST_MS = 120;

@@ -1,0 +1,124 @@
+"""The timeline of several hosts, of many lines, of little, of what is damaged; in every look."""
+
+from __future__ import annotations
+
+import json
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from tests.service.server_process import running_server
+from tests.web.conftest import PageServer
+from tests.web.looking import expect_accessible, open_view, screenshot, settle, tells
+from tests.web.samples import HOSTILE, SAMPLES
+from tests.web.timelines import canvas, loaded, open_timeline, shows, tool
+
+
+def test_each_host_has_its_own_lanes(page, server):
+    hosts = sorted(
+        re.sub(r"\.xplane\.pb(\.gz)?$", "", place.name) for place in SAMPLES["tf2_multihost"]
+    )
+    for host in hosts:
+        open_timeline(page, server, "tf2_multihost", host=host)
+        lanes = tool(server, "tf2_multihost", view="lanes", host=host)
+        lines = sum(1 for count in lanes["line_events"] if count)
+        shows(page, lanes["start_ps"], lanes["end_ps"])
+        label = canvas(page).get_attribute("aria-label")
+        assert label.startswith(f"Events of {lines} lines, from ")
+
+
+def test_only_what_is_in_view_of_many_lines_is_asked_for(page, tmp_path):
+    threads = 450
+    events = [
+        event
+        for thread in range(threads)
+        for event in (
+            {
+                "ph": "M",
+                "name": "thread_name",
+                "pid": 1,
+                "tid": thread,
+                "args": {"name": f"worker {thread}"},
+            },
+            {"ph": "X", "name": "work", "pid": 1, "tid": thread, "ts": thread, "dur": 50},
+        )
+    ]
+    session = tmp_path / "plugins" / "profile" / "threads"
+    session.mkdir(parents=True)
+    (session / "host.profile").write_text(json.dumps({"traceEvents": events}))
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    with running_server(tmp_path, "--read-only", "--access-log", "off") as process:
+        open_timeline(page, PageServer(process, tmp_path), "threads")
+        page.locator(".tl-scroller").evaluate("(one) => { one.scrollTop = 5000; }")
+        page.get_by_text("worker 230", exact=True).wait_for()
+        with page.expect_response(re.compile("view=tile.*lines=")):
+            for _ in range(6):
+                page.keyboard.press("w")
+        settle(page)
+        loaded(page)
+        tiles = [parse_qs(urlsplit(url).query) for url in asked if "view=tile" in url]
+        ranges = [tile["lines"][0].split("-") for tile in tiles if "lines" in tile]
+        assert ranges
+        first, last = map(int, ranges[-1])
+        assert 0 < first < 230 < last < threads - 1
+        page.goto("about:blank")  # before the server ends
+
+
+def test_a_profile_without_timed_events_says_so(page, server):
+    open_view(page, server, "/session/memory_log/timeline")
+    page.get_by_role("heading", name="No timed events").wait_for()
+    link = page.locator("main").get_by_role("link", name="Memory")
+    assert link.get_attribute("href") == "#/session/memory_log/memory"
+    expect_accessible(page)
+    screenshot(page, "timeline-nothing")
+
+
+def test_a_damaged_profile_is_an_error_with_its_reason(page, server):
+    page.allowed_failures.append("/damaged/")
+    open_view(page, server, "/session/damaged/timeline")
+    page.get_by_text("not a profile that Peakline reads").wait_for()
+    screenshot(page, "timeline-damaged")
+
+
+def test_a_picture_that_does_not_come_can_be_asked_for_again(page, server):
+    open_timeline(page, server, "slow_step")
+    loaded(page)
+    page.allowed_failures.append("view=tile")
+    page.route(
+        "**/*view=tile*",
+        lambda route: route.fulfill(
+            status=500,
+            content_type="application/problem+json",
+            body=json.dumps({"code": "INTERNAL", "detail": "a disk broke"}),
+        ),
+    )
+    for _ in range(12):
+        page.keyboard.press("w")
+    page.get_by_text("a disk broke").wait_for()
+    screenshot(page, "timeline-failed")
+    page.unroute("**/*view=tile*")
+    page.get_by_role("button", name="Try again").click()
+    page.wait_for_selector("canvas.tl-lanes[aria-busy=false]")
+    settle(page)
+    page.get_by_text("a disk broke").wait_for(state="hidden")
+
+
+def test_names_are_never_markup(page, server):
+    open_timeline(page, server, HOSTILE, q="img", tab="event")
+    loaded(page)
+    page.keyboard.press("n")
+    page.locator("section[aria-label=Event]").wait_for()
+    tells(page.locator(".tl-head h3"), HOSTILE)
+    assert page.locator("main img").count() == 0
+    expect_accessible(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 1000])
+def test_it_is_accessible_in_every_look(new_page, server, scheme, width):
+    page = new_page(color_scheme=scheme, viewport={"width": width, "height": width // 10 * 7})
+    open_timeline(page, server, "slow_step")
+    loaded(page)
+    expect_accessible(page)
+    screenshot(page, f"timeline-{scheme}-{width}")
