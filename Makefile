@@ -58,7 +58,7 @@ conformance: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## compare wit
 protobuf: $(VENV)/.python  ## the schema under every supported protobuf runtime
 	scripts/check_protobuf_versions.sh
 
-bench: $(VENV)/.installed $(PEERS)/.installed  ## measure against XProf; writes benchmarks/RESULTS.md
+bench: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## measure all parts against XProf; writes benchmarks/results and RESULTS.md
 	$(PY) benchmarks/run.py --peers "$(CURDIR)/$(PEERS_PY)"
 
 fuzz: $(VENV)/.dev $(VENV)/.installed  ## 100,000 damaged files through the decoder, 3,000 of all formats

@@ -1,11 +1,14 @@
 """Matching 10 million allocator activities on one core; prints the seconds as JSON.
 
+    python benchmarks/lifetimes.py [--repeats 5]
+
 The records are those of a busy allocator: buffers of a few hundred addresses that are used again
 and again, some thousand live at a time, one allocator in three with ids instead of addresses.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -45,11 +48,13 @@ def activities(count: int, seed: int = 1) -> Columns:
 
 def main() -> int:
     """Command line."""
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--repeats", type=int, default=5)
+    repeats = parser.parse_args().repeats
     match_lifetimes(activities(10_000))  # compiled
     events = activities(ACTIVITIES)
     seconds = []
-    for _ in range(runs):
+    for _ in range(repeats):
         begin = time.perf_counter()
         found = match_lifetimes(events)
         seconds.append(time.perf_counter() - begin)

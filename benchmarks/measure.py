@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Run", "Summary", "machine", "run_once", "summarise"]
+__all__ = ["Run", "Summary", "machine", "run_once", "summarise", "version"]
 
 
 @dataclass(frozen=True)
@@ -116,3 +116,9 @@ def machine() -> dict[str, str]:
         "System": f"{system}, Linux {platform.release()}",
         "Load before": f"{os.getloadavg()[0]:.2f}",
     }
+
+
+def version(python: str | Path, package: str) -> str:
+    """The version of a package in the environment of an interpreter; empty where it is not."""
+    code = f"from importlib.metadata import version; print(version({package!r}))"
+    return run_once([python, "-c", code]).stdout.decode().strip()

@@ -1,6 +1,6 @@
 """The page's timeline beside XProf's trace viewer, in Chromium, on one file in one run.
 
-    python benchmarks/page.py --peers .venv-peers/bin --data bench-data/tf2_cnn_390MB.xplane.pb
+    python benchmarks/page.py --peers .venv-peers/bin/python bench-data/tf2_cnn_390MB.xplane.pb
 
 Each repetition starts a server of its own, which has answered nothing yet, and a browser of its
 own; the two sides take turns. The file is in the system's cache, and a server rests for `_REST_S`
@@ -13,29 +13,27 @@ from when it is up, so that neither is measured while it still imports. Measured
   all that is loaded in the background has come;
 - the memory of the browser after that: of the page's own process, and of all its processes (PSS).
 
-A child process drives the browser. Prints one JSON document, and rows of a Markdown table to
-standard error.
+A child process drives the browser. Prints one JSON document.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
+import importlib.util
 import json
 import os
 import random
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from servers import free_port, server
 
 SESSION = "big"
 ZOOMS = 80
@@ -48,9 +46,13 @@ _FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 _REST_S = 5.0
-_READY_S = 120.0
 _LONG_MS = 600_000
-_LIMITS = {"first_view_s": 4.0, "zoom_p95_ms": 100.0, "page_bytes": 400 * 2**20}
+_FIGURES = (
+    ("first_view_s", "first view of the trace, cold server", "s"),
+    ("background_s", "all that is loaded in the background", "s"),
+    ("page_bytes", "memory of the page's process", "bytes"),
+    ("browser_bytes", "memory of all processes of the browser", "bytes"),
+)
 
 _DRAWN = "canvas.tl-lanes[aria-busy=false]"
 _TWO_FRAMES = """() => new Promise((done) =>
@@ -86,56 +88,32 @@ _ZOOM = """async ([keys]) => {
 }"""
 
 
-def free_port() -> int:
-    """A port of this machine that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def missing() -> str | None:
+    """What there must be and is not, in words."""
+    if importlib.util.find_spec("playwright") is None:
+        return "playwright is not installed"
+    if _browser() is None:
+        return "no Chromium is installed; PEAKLINE_BROWSER may name one"
+    return None
 
 
-@contextlib.contextmanager
-def server(command: Sequence[str | Path], ready: str) -> Iterator[None]:
-    """Run a server until the block ends; `_REST_S` after ``ready``, a URL, is answered."""
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
-            [str(word) for word in command], stdout=log, stderr=subprocess.STDOUT
-        )
-        try:
-            end = time.monotonic() + _READY_S
-            while True:
-                try:
-                    urllib.request.urlopen(ready, timeout=10).read()  # noqa: S310 (our own server)
-                    break
-                except (urllib.error.URLError, OSError):
-                    if process.poll() is not None or time.monotonic() > end:
-                        log.seek(0)
-                        told = log.read()[-2000:].decode(errors="replace")
-                        raise SystemExit(f"{command[0]} did not start: {told}") from None
-                    time.sleep(0.1)
-            time.sleep(_REST_S)
-            yield
-        finally:
-            process.terminate()
-            process.wait(60)
+def _browser() -> str | None:
+    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    return os.environ.get("PEAKLINE_BROWSER") or found
 
 
 def drive(side: str, port: int, zooms: int) -> dict[str, Any]:
     """Open a browser on a running server; what was measured. Runs in a process of its own."""
     from playwright.sync_api import sync_playwright
 
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    browser = os.environ.get("PEAKLINE_BROWSER") or browser
-    if browser is None:
-        raise SystemExit("no Chromium is installed; PEAKLINE_BROWSER may name one")
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=browser, args=list(_FLAGS))
+        running = playwright.chromium.launch(executable_path=_browser(), args=list(_FLAGS))
         page = running.new_page(viewport={"width": 1400, "height": 900})
         page.set_default_timeout(_LONG_MS)
         page.goto("about:blank")
         base = f"http://127.0.0.1:{port}"
         begin = time.perf_counter()
-        if side == "xprof":
+        if side == "XProf":
             query = f"run={SESSION}&tag=trace_viewer@&host=host"
             page.goto(f"{base}/data/plugin/profile/trace_viewer@?{query}", wait_until="commit")
             inner = page.frame_locator("iframe")
@@ -151,6 +129,7 @@ def drive(side: str, port: int, zooms: int) -> dict[str, Any]:
             found["background_s"] = time.perf_counter() - begin
             found |= page.evaluate(_ZOOM, [_keys(zooms)])
         found["page_bytes"], found["browser_bytes"] = _memory()
+        found["browser"] = running.version
         running.close()
     return found
 
@@ -197,17 +176,19 @@ def _is_ours(place: Path) -> bool:
     return False
 
 
-def measure(side: str, logdir: Path, peers: Path, zooms: int) -> dict[str, Any]:
+def measure(side: str, logdir: Path, peers: Path | None, zooms: int) -> dict[str, Any]:
     """One repetition: a new server, a new browser."""
     port = free_port()
-    if side == "xprof":
-        command: list[str | Path] = [peers / "xprof", "--logdir", logdir, "--port", str(port)]
+    if side == "XProf" and peers:
+        xprof = peers.with_name("xprof")
+        command: list[str | Path] = [xprof, "--logdir", logdir, "--port", str(port)]
         ready = f"http://127.0.0.1:{port}/data/plugin/profile/runs"
     else:
         peakline = Path(sys.executable).with_name("peakline")
         command = [peakline, "serve", logdir, "--http-port", str(port), "--grpc-port", "0"]
         ready = f"http://127.0.0.1:{port}/api/tools"
     with server(command, ready):
+        time.sleep(_REST_S)
         child = subprocess.run(
             [sys.executable, __file__, "--drive", side, str(port), str(zooms)],
             capture_output=True,
@@ -225,27 +206,35 @@ def measure(side: str, logdir: Path, peers: Path, zooms: int) -> dict[str, Any]:
     return told
 
 
-def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Medians over the repetitions; of zooms the quantiles of all together."""
-    told: dict[str, Any] = {"runs": len(runs)}
-    for key in ("first_view_s", "background_s", "page_bytes", "browser_bytes"):
-        values = [run[key] for run in runs if key in run]
-        if values:
-            told[key] = statistics.median(values)
-            told[f"{key}_each"] = values
+def rows(program: str, runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row per figure: medians over the repetitions; of zooms the quantiles of all together."""
+    told: list[dict[str, Any]] = []
+
+    def add(
+        what: str, unit: str, median: float, least: float | None = None, most: float | None = None
+    ) -> None:
+        row = {"what": what, "program": program, "unit": unit, "runs": len(runs)}
+        told.append(row | {"median": median, "least": least, "most": most})
+
+    for key, what, unit in _FIGURES:
+        if values := [run[key] for run in runs if key in run]:
+            add(what, unit, statistics.median(values), min(values), max(values))
     took = [one for run in runs for one in run.get("took", [])]
-    if took:
-        asked = [
-            one
-            for run in runs
-            for one, is_asked in zip(run["took"], run["asked"], strict=True)
-            if is_asked
-        ]
-        told["zooms"], told["zooms_asked"] = len(took), len(asked)
-        told["zoom_p50_ms"], told["zoom_p95_ms"] = _quantile(took, 0.5), _quantile(took, 0.95)
-        told["zoom_asked_p95_ms"] = _quantile(asked, 0.95) if asked else None
-        frames = [one for run in runs for one in run["frames"]]
-        told["frame_p50_ms"], told["frame_p95_ms"] = _quantile(frames, 0.5), _quantile(frames, 0.95)
+    asked = [
+        one
+        for run in runs
+        for one, is_asked in zip(run.get("took", []), run.get("asked", []), strict=True)
+        if is_asked
+    ]
+    frames = [one for run in runs for one in run.get("frames", [])]
+    for what, values in (
+        ("zoom to drawn", took),
+        ("zoom to drawn that asked the server", asked),
+        ("a frame while zooming", frames),
+    ):
+        if values:
+            add(f"{what}, median of {len(values)}", "ms", _quantile(values, 0.5))
+            add(f"{what}, 95th percentile", "ms", _quantile(values, 0.95))
     return told
 
 
@@ -254,68 +243,44 @@ def _quantile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def rows(found: dict[str, dict[str, Any]]) -> list[str]:
-    """Rows of a Markdown table: what, who, runs, median, least, most."""
-    names = {"peakline": "Peakline", "xprof": "XProf"}
-    lines = [
-        "| what | program | runs | median | least | most |",
-        "| --- | --- | ---: | ---: | ---: | ---: |",
-    ]
-    for side, told in found.items():
-        each = told["first_view_s_each"]
-        lines.append(
-            f"| first view of the trace, cold server | {names[side]} | {told['runs']} | "
-            f"{told['first_view_s']:.2f} s | {min(each):.2f} s | {max(each):.2f} s |"
-        )
-        sizes = told["page_bytes_each"]
-        lines.append(
-            f"| memory of the page's process | {names[side]} | {told['runs']} | "
-            f"{told['page_bytes'] / 2**20:.0f} MiB | {min(sizes) / 2**20:.0f} MiB | "
-            f"{max(sizes) / 2**20:.0f} MiB |"
-        )
-    ours = found["peakline"]
-    lines.append(
-        f"| zoom to drawn, 95 of 100 ({ours['zooms']} zooms) | Peakline | {ours['runs']} | "
-        f"{ours['zoom_p95_ms']:.0f} ms | | |"
-    )
-    for name, most in _LIMITS.items():
-        lines.append(
-            f"| limit {name} {most:g} | {'kept' if ours[name] < most else '**not kept**'} | | | | |"
-        )
-    return lines
-
-
 def main() -> int:
     """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peers", type=Path, help="the directory that has xprof's command")
-    parser.add_argument("--data", type=Path, help="an XSpace")
-    parser.add_argument("--runs", type=int, default=3)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("file", nargs="?", type=Path, help="an XSpace")
+    parser.add_argument("--peers", type=Path, help="Python that has XProf; else Peakline alone")
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--zooms", type=int, default=ZOOMS)
     parser.add_argument("--drive", nargs=3, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.drive:
-        side, port, zooms = arguments.drive
+    wanted = parser.parse_args()
+    if wanted.drive:
+        side, port, zooms = wanted.drive
         print(json.dumps(drive(side, int(port), int(zooms))))
         return 0
-    if arguments.data is None:
-        parser.error("--data is needed")
-    sides = ["peakline", *(["xprof"] if arguments.peers else [])]
+    if wanted.file is None:
+        parser.error("a file is needed")
+    if lacking := missing():
+        raise SystemExit(lacking)
+    sides = ["Peakline", *(["XProf"] if wanted.peers else [])]
     runs: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
     # A hard link needs the same file system: the directory lies beside the file.
-    with tempfile.TemporaryDirectory(dir=arguments.data.parent) as scratch:
+    with tempfile.TemporaryDirectory(dir=wanted.file.parent) as scratch:
         folder = Path(scratch) / "plugins/profile" / SESSION
         folder.mkdir(parents=True)
-        os.link(arguments.data, folder / "host.xplane.pb")
-        arguments.data.read_bytes()
-        for _ in range(arguments.runs):
+        os.link(wanted.file, folder / "host.xplane.pb")
+        wanted.file.read_bytes()
+        # What is measured after this finds its kernels compiled.
+        measure("Peakline", Path(scratch), None, 1)
+        for number in range(wanted.repeats):
             for side in sides:
-                peers = arguments.peers or Path()
-                runs[side].append(measure(side, Path(scratch), peers, arguments.zooms))
-    found = {side: summary(each) for side, each in runs.items()}
-    found_on = {"file": arguments.data.name, "load_before": os.getloadavg()[0]}
-    print(json.dumps({"what": found_on, **found}, indent=2))
-    print("\n".join(rows(found)), file=sys.stderr)
+                print(f"measuring {side}, {number + 1}", file=sys.stderr, flush=True)
+                runs[side].append(measure(side, Path(scratch), wanted.peers, wanted.zooms))
+    told = {
+        "file": wanted.file.name,
+        "bytes": wanted.file.stat().st_size,
+        "browser": runs["Peakline"][0]["browser"],
+        "rows": [row for side, each in runs.items() for row in rows(side, each)],
+    }
+    print(json.dumps(told))
     return 0
 
 

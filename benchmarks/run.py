@@ -1,341 +1,82 @@
-"""Measures Peakline against XProf on the same files in one run and writes RESULTS.md.
+"""Measures Peakline against XProf, part by part, and writes RESULTS.md.
 
     make bench
 
 or, with an environment that has XProf::
 
-    python benchmarks/run.py --peers .venv-peers/bin/python
+    python benchmarks/run.py --peers .venv-peers/bin/python --only time page
 
-Every measurement is a whole fresh process, from its start to its exit, writing its answer to a
-file. Peakline and XProf take turns, so that a change of the machine's pace meets both. XProf
-keeps cache files beside its input: every run gets its own new folder with a hard link to the
-data. Peakline's kernels are compiled once before (that first run is a case of its own).
+What a part measured is kept in ``results/PART.json`` until that part is measured again; RESULTS.md
+is rendered from the files of all parts, always whole. ``--render`` only does that.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime as dt
-import gzip
-import json
-import os
-import re
-import shutil
 import sys
-import tempfile
-from collections.abc import Callable
+import time
 from pathlib import Path
-from typing import Any
 
-from formats import CASES, Case, make_file
-from measure import Run, machine, run_once, summarise
-from results import Row, write_results
+from inputs import ROOT
+from parts import PARTS, Failed, Wanted, measure
+from render import render
+from results import load_all, save
 
-ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "tests/data/sessions/tf2_cnn/plugins/profile/2026_11_20_16_57_05/vm.xplane.pb.gz"
-
-_XPROF = """
-import sys
-from xprof.convert import raw_to_tool_data
-data, _ = raw_to_tool_data.xspace_to_tool_data([sys.argv[1]], "memory_profile", {})
-if data is None:
-    sys.exit("no answer")
-with open(sys.argv[2], "wb") as file:
-    file.write(data if isinstance(data, bytes) else data.encode())
-"""
-
-_PEAKLINE = """
-import sys
-import peakline
-with peakline.open(sys.argv[1]) as profile:
-    data = profile.tool("memory_profile").content
-with open(sys.argv[2], "wb") as file:
-    file.write(data)
-"""
-
-
-class Bench:
-    """The two environments and a folder for the runs on the same file system as the data."""
-
-    def __init__(self, peers: Path, scratch: Path) -> None:
-        # Links are not followed: a virtual environment is found by the path that was called.
-        self.ours = Path(sys.executable).with_name("peakline")
-        self.peers = peers
-        self.scratch = scratch
-        self.cache = scratch / "kernels"
-
-    def peakline(self, words: list[str], data: Path, cache: Path | None = None) -> Run:
-        """``peakline WORDS`` with DATA in place of the word ``PATH``."""
-        with _folder(self.scratch, data) as (path, answer):
-            places = {"PATH": str(path), "ANSWER": str(answer)}
-            return run_once(
-                [self.ours, *(places.get(word, word) for word in words)],
-                env={"NUMBA_CACHE_DIR": str(cache or self.cache)},
-            )
-
-    def tool(self, data: Path, outputs: list[object], cache: Path | None = None) -> Run:
-        """Peakline's memory_profile tool, called as XProf's is, from Python.
-
-        What it answered is added to ``outputs``.
-        """
-        with _folder(self.scratch, data) as (path, answer):
-            command = [sys.executable, "-c", _PEAKLINE, path, answer]
-            run = run_once(command, env={"NUMBA_CACHE_DIR": str(cache or self.cache)})
-            outputs.append(_essence(answer))
-            return run
-
-    def warm_up(self, data: Path) -> None:
-        """Compile the kernels this file needs, and bring the file into the page cache."""
-        _repeat(1, lambda: self.tool(data, []), lambda: self.peakline(["memory", "PATH"], data))
-
-    def xprof(self, data: Path, outputs: list[object], limit_s: float = 900) -> Run:
-        """XProf's memory_profile tool; what it answered is added to ``outputs``."""
-        with _folder(self.scratch, data) as (path, answer):
-            run = run_once([self.peers, "-c", _XPROF, path, answer], limit_s=limit_s)
-            outputs.append(_essence(answer))
-            return run
-
-    def ask(self, python: Path, code: str, data: Path, folder: Path, answer: Path) -> Run:
-        """Run ``code`` with the file and the place for the answer; caches stay in ``folder``."""
-        env = {"NUMBA_CACHE_DIR": str(self.cache), "TMPDIR": str(folder)}
-        return run_once([python, "-c", code, data, answer], env=env)
-
-
-class _folder:  # noqa: N801 (used like a function)
-    """A new folder with a hard link to the data under a host's file name, removed afterwards."""
-
-    def __init__(self, scratch: Path, data: Path) -> None:
-        self.path = Path(tempfile.mkdtemp(dir=scratch))
-        os.link(data, self.path / "vm.xplane.pb")
-
-    def __enter__(self) -> tuple[Path, Path]:
-        return self.path / "vm.xplane.pb", self.path / "answer.json"
-
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.path)
-
-
-def _essence(answer: Path) -> object:
-    """What both answers must have in common, per allocator; None when there is no answer."""
-    if not answer.exists():
-        return None
-    profile = json.loads(answer.read_bytes())
-    return {
-        memory_id: {
-            "sampled snapshots": len(memory["sampledTimelineSnapshots"]),
-            "active allocations": len(memory["activeAllocations"]),
-            "special allocations": memory["specialAllocations"],
-            "summary": memory["profileSummary"],
-            "steps": sorted(
-                {row["activityMetadata"]["stepId"] for row in memory["sampledTimelineSnapshots"]}
-            ),
-        }
-        for memory_id, memory in profile["memoryProfilePerAllocator"].items()
-    }
-
-
-def _repeat(times: int, *measures: Callable[[], Run]) -> list[list[Run]]:
-    """Run the measures in turn, ``times`` times; a failed process ends the benchmark."""
-    runs: list[list[Run]] = [[] for _ in measures]
-    for _ in range(times):
-        for kept, measure in zip(runs, measures, strict=True):
-            run = measure()
-            if run.exit_code:
-                raise SystemExit(f"exit code {run.exit_code}: {run.stderr.strip()[-2000:]}")
-            kept.append(run)
-    return runs
-
-
-def _version(python: Path, package: str) -> str:
-    code = f"from importlib.metadata import version; print(version({package!r}))"
-    return run_once([python, "-c", code]).stdout.decode().strip()
-
-
-def prepare(data: Path, *, large: bool) -> list[tuple[str, Path]]:
-    """The files: the real one, and its repetitions in time; made when they are not there."""
-    data.mkdir(exist_ok=True)
-    real = data / "tf2_cnn.xplane.pb"
-    real.write_bytes(gzip.decompress(SOURCE.read_bytes()))
-    files = [("1 MB (real)", real)]
-    for name, target in (("40 MB", "40MB"), ("390 MB", "390MB"), ("3 GiB", "3GiB")):
-        if target == "3GiB" and not large:
-            continue
-        path = data / f"tf2_cnn_{target}.xplane.pb"
-        if not path.exists():
-            part = path.with_suffix(".part")
-            command = [sys.executable, ROOT / "benchmarks/scale.py", "--target", target, part]
-            made = run_once(command)
-            if made.exit_code:
-                raise SystemExit(made.stderr)
-            print(made.stdout.decode().strip())
-            part.rename(path)
-        files.append((name, path))
-    return files
-
-
-def measure_tool(bench: Bench, name: str, path: Path, repeats: int) -> list[Row]:
-    """Both programs' memory_profile on one file; raises SystemExit when the answers differ."""
-    ours: list[object] = []
-    theirs: list[object] = []
-    runs = _repeat(repeats, lambda: bench.tool(path, ours), lambda: bench.xprof(path, theirs))
-    if any(answer != ours[0] for answer in ours + theirs) or ours[0] is None:
-        raise SystemExit(f"{name}: the answers differ:\n{ours[0]}\n{theirs[0]}")
-    size = path.stat().st_size
-    return [
-        Row(name, size, "memory_profile", "Peakline", summarise(runs[0])),
-        Row(name, size, "memory_profile", "XProf", summarise(runs[1])),
-    ]
-
-
-def measure_large(bench: Bench, name: str, path: Path) -> tuple[list[Row], str]:
-    """The file that protobuf libraries cannot read; also returns what XProf says about it."""
-    runs = _repeat(2, lambda: bench.tool(path, []))
-    row = Row(name, path.stat().st_size, "memory_profile", "Peakline", summarise(runs[0]))
-    said = bench.xprof(path, [], limit_s=300)
-    if not said.exit_code:
-        return [row], f"{name}: XProf answered after {said.wall_s:.1f} s."
-    words = [line for line in said.stderr.splitlines() if line.strip()]
-    message = next((line for line in words if "parse" in line), words[-1] if words else "")
-    message = re.sub(r"\S*/vm\.xplane\.pb", "FILE", message.rpartition("] ")[2])
-    outcome = "timed out" if said.timed_out else f"exit code {said.exit_code}"
-    return [row], f"{name}: no answer from XProf, {outcome} after {said.wall_s:.1f} s: `{message}`"
-
-
-def measure_memory(bench: Bench, name: str, path: Path, repeats: int) -> list[Row]:
-    """``peakline memory`` as a person and as a script calls it."""
-    rows = []
-    for words in (["memory", "PATH"], ["memory", "PATH", "--json"]):
-        runs = _repeat(repeats, lambda words=words: bench.peakline(words, path))
-        command = " ".join(words).replace(" PATH", "")
-        rows.append(Row(name, path.stat().st_size, command, "Peakline", summarise(runs[0])))
-    return rows
-
-
-def measure_answers(bench: Bench, name: str, path: Path, repeats: int) -> list[Row]:
-    """The report, and the profile written for other tools."""
-    rows = []
-    for words in (
-        ["report", "PATH", "-o", "ANSWER"],
-        ["export", "PATH", "--to", "chrome-trace", "-o", "ANSWER"],
-        ["export", "PATH", "--to", "perfetto", "-o", "ANSWER"],
-        ["export", "PATH", "--to", "parquet", "-o", "ANSWER"],
-    ):
-        # The first one compiles.
-        runs = _repeat(repeats + 1, lambda words=words: bench.peakline(words, path))[0][1:]
-        command = " ".join(words).removesuffix(" -o ANSWER").replace(" PATH", "")
-        rows.append(Row(name, path.stat().st_size, command, "Peakline", summarise(runs)))
-    return rows
-
-
-def measure_lifetimes(repeats: int) -> dict[str, Any]:
-    """What `benchmarks/lifetimes.py` measured, seconds of one process after another."""
-    run = run_once([sys.executable, ROOT / "benchmarks/lifetimes.py", str(repeats)])
-    if run.exit_code:
-        raise SystemExit(f"benchmarks/lifetimes.py: {run.stderr.strip()[-2000:]}")
-    measured: dict[str, Any] = json.loads(run.stdout)
-    return measured
-
-
-def measure_case(bench: Bench, case: Case, data: Path, repeats: int) -> list[Row]:
-    """Both programs on one question; raises SystemExit when a program fails or they differ."""
-    path = make_file(case, data)
-    ours, theirs, again = list[Run](), list[Run](), list[Run]()
-    for number in range(repeats + 1):
-        with tempfile.TemporaryDirectory(dir=bench.scratch) as name:
-            folder = Path(name)
-            runs = [bench.ask(Path(sys.executable), case.ours, path, folder, folder / "ours")]
-            if number == 0:
-                # That one compiled the kernels.
-                continue
-            ours += runs
-            if case.peer is None:
-                continue
-            theirs.append(bench.ask(bench.peers, case.peer, path, folder, folder / "theirs"))
-            if case.again:
-                again.append(bench.ask(bench.peers, case.peer, path, folder, folder / "theirs"))
-            for run in (*ours, *theirs, *again):
-                if run.exit_code:
-                    raise SystemExit(f"{case.file}: {run.stderr.strip()[-2000:]}")
-            if (folder / "ours").read_bytes() != (folder / "theirs").read_bytes():
-                raise SystemExit(f"{case.file}: the answers differ")
-    size = path.stat().st_size
-    rows = [Row(case.file, size, case.question, "Peakline", summarise(ours))]
-    if theirs:
-        rows.append(Row(case.file, size, case.question, case.peer_name, summarise(theirs)))
-    if again:
-        name = f"{case.peer_name}, asked again"
-        rows.append(Row(case.file, size, case.question, name, summarise(again)))
-    return rows
-
-
-def measure_service(peers: Path, data: Path) -> list[dict[str, Any]]:
-    """What `benchmarks/service.py` measured; a process of its own, because it is large."""
-    program = ROOT / "benchmarks/service.py"
-    run = run_once([sys.executable, program, "--peers", peers, "--data", data], limit_s=1800)
-    if run.exit_code:
-        raise SystemExit(f"benchmarks/service.py: {run.stderr.strip()[-2000:]}")
-    measured: list[dict[str, Any]] = json.loads(run.stdout)
-    return measured
+_RESULTS = ROOT / "benchmarks/results"
 
 
 def main() -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(description="Measure Peakline against XProf.")
-    parser.add_argument("--peers", type=Path, required=True, help="Python that has XProf")
+    """Command line; 1 where a part failed."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--peers", type=Path, help="Python that has XProf")
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--data", type=Path, default=ROOT / "bench-data", help="folder for data")
-    parser.add_argument("--repeats", type=int, default=5, help="runs of each command")
+    parser.add_argument("--repeats", type=int, help="runs of each command; each part has its own")
     parser.add_argument("--no-large", dest="large", action="store_false", help="skip 3 GiB")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks/RESULTS.md")
+    parser.add_argument(
+        "--results", type=Path, default=_RESULTS, help="folder for what was measured"
+    )
+    parser.add_argument("--render", action="store_true", help="measure nothing, write RESULTS.md")
     options = parser.parse_args()
+    # The committed page lies where people look for it, any other beside its numbers.
+    beside = options.results.parent if options.results == _RESULTS else options.results
+    page = beside / "RESULTS.md"
 
-    files = prepare(options.data, large=options.large)
-    with tempfile.TemporaryDirectory(dir=options.data) as scratch:
-        bench = Bench(Path.cwd() / options.peers, Path(scratch))
-        facts = machine()
-        facts["Python"] = sys.version.split()[0]
-        for package in ("peakline", "numpy", "numba", "pyarrow", "duckdb", "grpcio", "uvicorn"):
-            facts[package] = _version(Path(sys.executable), package)
-        for package in ("xprof", "tensorflow-cpu", "protobuf"):
-            facts[f"{package} (peers)"] = _version(bench.peers, package)
-        facts["Date"] = dt.datetime.now(dt.UTC).date().isoformat()
+    failed = False
+    if not options.render:
+        if options.peers is None and any(PARTS[name].peers for name in options.only):
+            parser.error(f"--peers is needed for {', '.join(options.only)}")
+        # Links are not followed: a virtual environment is found by the path that was called.
+        peers = Path.cwd() / options.peers if options.peers else None
+        wanted = Wanted(options.data.absolute(), peers, options.repeats, options.large)
+        for name in options.only:
+            failed |= not _measured(name, wanted, options.results)
+            # Now, so that a run which is ended before its end leaves a page that is whole.
+            _render(options.results, page)
+    _render(options.results, page)
+    print(f"{page}: written")
+    return int(failed)
 
-        real = files[0][1]
-        name, size = files[0][0], real.stat().st_size
 
-        def empty() -> Path:
-            return Path(tempfile.mkdtemp(dir=bench.scratch))
+def _render(results: Path, page: Path) -> None:
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(render(load_all(results)))
 
-        tool, memory = _repeat(
-            3,
-            lambda: bench.tool(real, [], empty()),
-            lambda: bench.peakline(["memory", "PATH"], real, empty()),
-        )
-        rows = [
-            Row(name, size, "memory_profile, first run", "Peakline", summarise(tool)),
-            Row(name, size, "memory, first run", "Peakline", summarise(memory)),
-        ]
-        large = ""
-        for name, path in files:
-            print(f"measuring {name}", flush=True)
-            bench.warm_up(path)
-            if name == "3 GiB":
-                more, large = measure_large(bench, name, path)
-                rows += more
-                rows += measure_memory(bench, name, path, 1)
-            else:
-                rows += measure_tool(bench, name, path, options.repeats)
-                rows += measure_memory(bench, name, path, options.repeats)
-            if name == "390 MB":
-                rows += measure_answers(bench, name, path, min(options.repeats, 3))
-        for case in CASES:
-            print(f"measuring {case.file}: {case.question}", flush=True)
-            rows += measure_case(bench, case, options.data, min(options.repeats, 3))
-    lifetimes = measure_lifetimes(options.repeats)
-    print("measuring the service", flush=True)
-    service = measure_service(options.peers, options.data)
-    text = write_results(options.results, rows, facts, large, service, lifetimes)
-    print(text)
-    return 0
+
+def _measured(name: str, wanted: Wanted, results: Path) -> bool:
+    """Measure one part and keep the numbers; False where it failed, which is told."""
+    if lacking := PARTS[name].missing():
+        print(f"{name}: left out, {lacking}")
+        return True
+    print(f"{name}: measuring", flush=True)
+    begin = time.monotonic()
+    try:
+        record = measure(name, wanted)
+    except Failed as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return False
+    print(f"{name}: {save(record, results)}, {time.monotonic() - begin:.0f} s", flush=True)
+    return True
 
 
 if __name__ == "__main__":

@@ -5,31 +5,27 @@
 Both servers are asked by this one process, which shares the two cores with them, and take turns.
 The first answer about a session is asked of a server that is up and has answered for another
 session before; every repetition is a session of its own (a hard link to the same file), so that
-neither server can have met it. Prints one JSON document, which `benchmarks/run.py` makes a part
-of its page.
+neither server can have met it. Prints one JSON document.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gzip
 import json
 import os
 import shutil
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import grpc
+from inputs import ROOT, real, scaled
+from servers import free_port, get, server
 
 import peakline
 from peakline import schema
@@ -39,7 +35,6 @@ _LINKS = 32_000
 """Hard links to one copy of a file; file systems allow 65,000."""
 
 _SERVICE = "/tensorflow.ProfileAnalysis/"
-_READY_S = 120
 
 
 def make_sessions(root: Path, data: Path, sessions: int, hosts: int) -> None:
@@ -56,49 +51,6 @@ def make_sessions(root: Path, data: Path, sessions: int, hosts: int) -> None:
                 shutil.copyfile(data, source)
             os.link(source, folder / f"worker-{host}.xplane.pb")
             links += 1
-
-
-def free_port() -> int:
-    """A port of this machine that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@contextlib.contextmanager
-def server(command: list[str | Path], ready: Callable[[], bool]) -> Iterator[int]:
-    """Run a server until the block ends; gives its process id once ``ready``."""
-    with tempfile.TemporaryFile() as log:
-        words = [str(word) for word in command]
-        process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT)
-        try:
-            end = time.monotonic() + _READY_S
-            while not ready():
-                if process.poll() is not None or time.monotonic() > end:
-                    log.seek(0)
-                    raise SystemExit(f"{words[0]} did not start: {log.read()[-2000:].decode()}")
-                time.sleep(0.1)
-            yield process.pid
-        finally:
-            process.terminate()
-            process.wait(60)
-
-
-def get(url: str) -> bytes:
-    """The body of one HTTP answer; raises urllib.error.URLError."""
-    with urllib.request.urlopen(url, timeout=600) as answer:  # noqa: S310 (always http)
-        body: bytes = answer.read()
-        return body
-
-
-def answers(url: str) -> bool:
-    """Whether the server answers there at all."""
-    try:
-        get(url)
-    except (urllib.error.URLError, ConnectionError):
-        return False
-    return True
 
 
 def peak_bytes(pid: int) -> int:
@@ -252,7 +204,7 @@ def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description="Measure the service against XProf's server.")
     parser.add_argument("--peers", type=Path, required=True, help="Python that has XProf")
-    parser.add_argument("--data", type=Path, required=True, help="folder made by run.py")
+    parser.add_argument("--data", type=Path, default=ROOT / "bench-data", help="folder for data")
     parser.add_argument("--repeats", type=int, default=3, help="first answers of each server")
     options = parser.parse_args()
 
@@ -260,13 +212,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=options.data) as folder:
         scratch = Path(folder)
         many, one = scratch / "many", scratch / "one"
-        real = options.data / "tf2_cnn.xplane.pb"
-        make_sessions(many, real, SESSIONS, HOSTS)
-        large = [f"large_{number}" for number in range(options.repeats)]
-        for session, data in (
-            ("first", real),
-            *((name, options.data / "tf2_cnn_390MB.xplane.pb") for name in large),
-        ):
+        small, large = real(options.data), scaled(options.data, "390MB")
+        make_sessions(many, small, SESSIONS, HOSTS)
+        sessions = {f"large_{number}": large for number in range(options.repeats)}
+        for session, data in {"first": small, **sessions}.items():
             place = one / "plugins/profile" / session
             place.mkdir(parents=True)
             os.link(data, place / "vm.xplane.pb")
@@ -279,13 +228,13 @@ def main() -> int:
             Path(sys.executable).with_name("peakline"), "serve", many, one, "--access-log", "off",
             "--grpc-port", str(grpc_port), "--http-port", str(http_port),
         ]  # fmt: skip
-        with server(command, lambda: answers(f"{ours}/healthz")) as pid:
+        with server(command, f"{ours}/healthz") as pid:
             measure_grpc(grpc_port, many, one, kept)
             peer = [
                 options.peers.with_name("xprof"), "server", "--logdir", one,
                 "--port", str(peer_port), "--grpc_port", str(peer_grpc),
             ]  # fmt: skip
-            with server(peer, lambda: answers(f"{theirs}/runs")) as peer_pid:
+            with server(peer, f"{theirs}/runs") as peer_pid:
                 measure_http(
                     lambda session: (
                         f"{ours}/api/sessions/{session}/tools/memory_profile?root={one}"

@@ -1,13 +1,13 @@
 """Measures the tools of time against XProf's on one file, whole processes that take turns.
 
-    python benchmarks/time_tools.py --peers .venv-peers/bin/python --data bench-data [--huge]
+    python benchmarks/time_tools.py --peers .venv-peers/bin/python --data bench-data
 
 Prints JSON: rows of ``file``, ``bytes``, ``tool``, ``program`` and what `measure.summarise` gives.
 Both programs are called from Python in a fresh process with the file in a folder of its own, since
 XProf keeps tables beside its input, and write their answer to a file. Before a time counts, the
 answers are compared: with ``compatible=xprof`` ours must say what XProf says; measured is ours with
-that parameter and without. ``--huge`` adds files of 40 MB and of 100 million events, ours only, to
-show that time grows with the file.
+that parameter and without. The file of 3 GiB, which XProf cannot read, is measured with ours alone,
+to show how time grows with the file; ``--no-large`` leaves it out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -24,9 +23,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from inputs import ROOT, scaled
 from measure import Run, run_once, summarise
 
-ROOT = Path(__file__).parent.parent
 _VIEW = {"resolution": "8000", "start_time_ms": "0", "end_time_ms": "0"}
 TOOLS: dict[str, dict[str, str]] = {
     "overview_page": {},
@@ -60,21 +59,24 @@ def main() -> int:
     parser.add_argument("--peers", type=Path, required=True, help="Python that has XProf")
     parser.add_argument("--data", type=Path, default=ROOT / "bench-data", help="folder for data")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each command")
-    parser.add_argument("--huge", action="store_true", help="100 million events too")
+    parser.add_argument("--no-large", dest="large", action="store_false", help="skip 3 GiB")
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory(dir=options.data) as name:
         scratch = Path(name)
-        path = options.data / "tf2_cnn_390MB.xplane.pb"
+        path = scaled(options.data, "390MB")
         peers = Path.cwd() / options.peers
         for tool, parameters in TOOLS.items():
+            print(f"measuring {tool}", file=sys.stderr, flush=True)
             rows += _measure(tool, parameters, path, peers, scratch, options.repeats)
-        if options.huge:
-            huge = _file(options.data, "3900MB")
+        if options.large:
+            large = scaled(options.data, "3GiB")
             for tool, parameters in TOOLS.items():
-                for file in (options.data / "tf2_cnn_40MB.xplane.pb", huge):
-                    runs = [_ours(tool, parameters, file, scratch)[0] for _ in range(2)]
-                    rows.append(_row(file, tool, "Peakline", runs))
+                print(f"measuring {tool}, 3 GiB", file=sys.stderr, flush=True)
+                # The kernels are compiled, and what this is compared with takes turns with XProf.
+                repeats = range(min(options.repeats, 2))
+                runs = [_ours(tool, parameters, large, scratch)[0] for _ in repeats]
+                rows.append(_row(large, tool, "Peakline", runs))
     print(json.dumps(rows))
     return 0
 
@@ -144,17 +146,6 @@ def _row(path: Path, tool: str, program: str, runs: list[Run]) -> dict[str, Any]
     return {
         "file": path.name, "bytes": path.stat().st_size, "tool": tool, "program": program, **summary
     }  # fmt: skip
-
-
-def _file(data: Path, target: str) -> Path:
-    """A file of about ``target``, made when it is not there."""
-    path = data / f"tf2_cnn_{target}.xplane.pb"
-    if not path.exists():
-        part = path.with_suffix(".part")
-        command = [sys.executable, ROOT / "benchmarks/scale.py", "--target", target, part]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        part.rename(path)
-    return path
 
 
 if __name__ == "__main__":

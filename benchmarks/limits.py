@@ -1,0 +1,223 @@
+"""The project's own limits, each stated once, and what the measurements say of them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tables import NOTHING
+
+__all__ = ["LIMITS", "Limit", "pick"]
+
+_LARGE, _LARGEST = "tf2_cnn_390MB.xplane.pb", "tf2_cnn_3GiB.xplane.pb"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One limit of one part.
+
+    ``text`` has ``{}`` where the bound stands. ``value`` takes what the part measured and gives
+    the number in ``unit`` that the bound is for, None where that was not measured. It may not
+    exceed the bound, or with ``is_least`` not be below it.
+    """
+
+    part: str
+    text: str
+    bound: float
+    unit: str
+    value: Callable[[Any], float | None]
+    is_least: bool = False
+
+    def kept(self, measured: Any) -> bool | None:
+        """Whether it is kept; None where that is not known."""
+        value = None if measured is None else self.value(measured)
+        if value is None:
+            return None
+        return value >= self.bound if self.is_least else value <= self.bound
+
+    def row(self, measured: Any) -> list[str]:
+        """The limit, whether it is kept, and the measured number, in words."""
+        kept = self.kept(measured)
+        text = self.text.format(f"{self.bound:g}")
+        if kept is None:
+            return [text, "not measured", NOTHING]
+        value = self.value(measured)
+        return [text, "yes" if kept else "**no**", f"{value:,.2f} {self.unit}"]
+
+
+def pick(rows: Sequence[dict[str, Any]], **wanted: object) -> dict[str, Any] | None:
+    """The first row that has all these values."""
+    return next((row for row in rows if wanted.items() <= row.items()), None)
+
+
+def _ratio(
+    rows: Sequence[dict[str, Any]], key: str, over: dict[str, Any], under: dict[str, Any]
+) -> float | None:
+    """How many times the figure of one row is that of another."""
+    first, second = pick(rows, **over), pick(rows, **under)
+    if first is None or second is None or first[key] is None or second[key] is None:
+        return None
+    ratio: float = first[key] / second[key]
+    return ratio
+
+
+def _than(file: str, command: str, peer: str, key: str = "wall_s") -> Callable[[Any], float | None]:
+    """How many times what Peakline takes another program takes for a question to a file."""
+    asked = {"file": file, "command": command}
+    return lambda measured: _ratio(
+        measured["rows"], key, asked | {"program": peer}, asked | {"program": "Peakline"}
+    )
+
+
+def _took(file: str, command: str, key: str = "wall_s") -> Callable[[Any], float | None]:
+    """What Peakline takes for a question to a file: seconds or bytes."""
+
+    def value(measured: Any) -> float | None:
+        row = pick(measured["rows"], file=file, command=command, program="Peakline")
+        return None if row is None else row[key]
+
+    return value
+
+
+def _log_rate(measured: Any) -> float | None:
+    row = pick(measured["rows"], file="memory_400MB.log", program="Peakline")
+    return None if row is None else row["bytes"] / 1e6 / row["cpu_s"]
+
+
+def _graph_memory(measured: Any) -> float | None:
+    used = _took("graph_1M.pb", "nodes and inputs by op", "peak_bytes")(measured)
+    return None if used is None else used / 2**30
+
+
+def _findings(measured: Any) -> float | None:
+    asked = {"file": "390 MB", "program": "Peakline"}
+    rows = measured["rows"]
+    return _ratio(rows, "wall_s", asked | {"command": "memory"}, asked | {"command": _MEMORY})
+
+
+def _served(start: str) -> Callable[[Any], float | None]:
+    """The median of our row that begins so."""
+
+    def value(measured: Any) -> float | None:
+        rows = [row for row in measured if row["program"] == "Peakline"]
+        return next((r["median"] for r in rows if r["question"].startswith(start)), None)
+
+    return value
+
+
+def _tool(tool: str, key: str = "wall_s") -> Callable[[Any], float | None]:
+    """How many times what Peakline takes XProf takes for a tool of time."""
+    asked = {"file": _LARGE, "tool": tool}
+    return lambda measured: _ratio(
+        measured, key, asked | {"program": "XProf"}, asked | {"program": "Peakline"}
+    )
+
+
+def _growth(tool: str) -> Callable[[Any], float | None]:
+    """Time for a byte of the largest file over time for a byte of the large one."""
+    ours = {"tool": tool, "program": "Peakline"}
+
+    def value(measured: Any) -> float | None:
+        files = ours | {"file": _LARGEST}, ours | {"file": _LARGE}
+        time, size = _ratio(measured, "wall_s", *files), _ratio(measured, "bytes", *files)
+        return None if time is None or size is None else time / size
+
+    return value
+
+
+def _shown(what: str, scale: float = 1) -> Callable[[Any], float | None]:
+    """The median of our row of the page that is named so."""
+
+    def value(measured: Any) -> float | None:
+        row = pick(measured["rows"], what=what, program="Peakline")
+        return None if row is None else row["median"] * scale
+
+    return value
+
+
+_MEMORY, _SMALL = "memory_profile", "1 MB (real)"
+_FASTER = "{} times faster than"
+LIMITS = (
+    Limit(
+        "files", f"390 MB: `memory_profile` at least {_FASTER} XProf", 10, "times",
+        _than("390 MB", _MEMORY, "XProf"), is_least=True,
+    ),
+    Limit(
+        "files", "390 MB: `memory_profile` with at least {} times less memory than XProf", 5,
+        "times", _than("390 MB", _MEMORY, "XProf", "peak_bytes"), is_least=True,
+    ),
+    Limit(
+        "files", f"40 MB: `memory_profile` at least {_FASTER} XProf", 4, "times",
+        _than("40 MB", _MEMORY, "XProf"), is_least=True,
+    ),
+    Limit(
+        "files", f"run_metadata_51MB.pb: at least {_FASTER} TensorFlow's timeline", 10, "times",
+        _than("run_metadata_51MB.pb", "timeline with memory", "TensorFlow timeline"),
+        is_least=True,
+    ),
+    Limit(
+        "files", f"graph_200k.pb: at least {_FASTER} TensorFlow's import_graph_def", 10, "times",
+        _than("graph_200k.pb", "nodes and inputs by op", "TensorFlow import_graph_def"),
+        is_least=True,
+    ),
+    Limit(
+        "files", f"memory_60MB.log: at least {_FASTER} a loop with text_format", 10, "times",
+        _than("memory_60MB.log", "records by message", "text_format loop"), is_least=True,
+    ),
+    Limit(
+        "files", f"10 million events by name: at least {_FASTER} XProf's query_events_db", 10,
+        "times", _than(_LARGE, "10 million events by name", "XProf query_events_db"),
+        is_least=True,
+    ),
+    Limit("files", "memory_400MB.log: at least {} MB/s of one core", 100, "MB/s", _log_rate,
+          is_least=True),
+    Limit("files", "graph_1M.pb: at most {} s", 10, "s",
+          _took("graph_1M.pb", "nodes and inputs by op")),
+    Limit("files", "graph_1M.pb: at most {} GiB", 4, "GiB", _graph_memory),
+    Limit("files", "1 MB: `memory_profile` at most {} s", 1.2, "s", _took(_SMALL, _MEMORY)),
+    Limit("files", "1 MB: `peakline memory` at most {} s", 1.2, "s", _took(_SMALL, "memory")),
+    Limit("files", "1 MB: the very first `memory_profile`, compiling, at most {} s", 10, "s",
+          _took(_SMALL, f"{_MEMORY}, first run")),
+    Limit("files", "1 MB: the very first `peakline memory`, compiling, at most {} s", 10, "s",
+          _took(_SMALL, "memory, first run")),
+    Limit("files", "390 MB: `peakline memory` at most {} times `memory_profile` alone", 2,
+          "times", _findings),
+    Limit("files", "390 MB: `peakline report` at most {} s", 10, "s", _took("390 MB", "report")),
+    Limit("lifetimes", "10 million activities matched in at most {} s on one core", 2, "s",
+          lambda measured: statistics.median(measured["seconds"])),
+    Limit("service", "1,000 sessions of 64 hosts listed in at most {} s", 1, "s",
+          _served("list 1,000")),
+    Limit("service", "EnumSessions of 1,000 sessions, warm, at most {} s", 0.1, "s",
+          _served("EnumSessions, 1,000 sessions of 64 hosts, warm")),
+    Limit("service", "first answer, 390 MB, at most {} s", 3, "s",
+          _served("memory_profile of a new session of 390 MB")),
+    Limit("service", "GetSessionToolData, 1 MB, warm, at least {} a second", 200, "a second",
+          _served("GetSessionToolData"), is_least=True),
+    Limit("time", f"overview_page at least {_FASTER} XProf", 15, "times",
+          _tool("overview_page"), is_least=True),
+    Limit("time", "overview_page with at least {} times less memory", 10, "times",
+          _tool("overview_page", "peak_bytes"), is_least=True),
+    Limit("time", f"framework_op_stats at least {_FASTER} XProf", 10, "times",
+          _tool("framework_op_stats"), is_least=True),
+    Limit("time", f"trace_viewer@, first answer, at least {_FASTER} XProf", 15, "times",
+          _tool("trace_viewer@"), is_least=True),
+    *(
+        Limit("time", f"{tool}: 3 GiB, per byte, at most {{}} times as long as 390 MB", 1,
+              "times", _growth(tool))
+        for tool in ("overview_page", "framework_op_stats", "trace_viewer@")
+    ),
+    Limit("timeline", "a tile of 4,000 pixels drawn, 95th percentile, at most {} ms", 30, "ms",
+          lambda measured: measured["tiles"]["4000"]["p95_ms"]),
+    Limit("timeline", "a tile of 2,000 pixels over HTTP, 95th percentile, at most {} ms", 30,
+          "ms", lambda measured: measured.get("http", {}).get("p95_ms")),
+    Limit("page", "first view of 390 MB at most {} s", 4, "s",
+          _shown("first view of the trace, cold server")),
+    Limit("page", "zoom to drawn, 95th percentile, at most {} ms", 100, "ms",
+          _shown("zoom to drawn, 95th percentile")),
+    Limit("page", "memory of the page's process at most {} MB", 400, "MB",
+          _shown("memory of the page's process", 1e-6)),
+    Limit("page", "memory of all processes of the browser at most {} MB", 400, "MB",
+          _shown("memory of all processes of the browser", 1e-6)),
+)  # fmt: skip

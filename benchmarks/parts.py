@@ -1,0 +1,123 @@
+"""The parts of the benchmark: a program each, which prints what it measured as JSON."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import page
+from inputs import ROOT, scaled
+from measure import machine, version
+from results import Record
+
+__all__ = ["PARTS", "Failed", "Part", "Wanted", "measure"]
+
+_OURS = ("peakline", "numpy", "numba")
+_XPROF = ("xprof", "tensorflow-cpu", "protobuf")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the command line asks of every part: folders, and how often."""
+
+    data: Path
+    peers: Path | None
+    repeats: int | None
+    large: bool
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part's program, its words, and the packages whose versions matter, ours and XProf's.
+
+    The words PEERS, DATA, FILE (the profile of 390 MB) and REPEATS stand for what is wanted;
+    ``repeats`` is how often where that is not said. ``missing`` says what there is not and must
+    be.
+    """
+
+    program: str
+    words: tuple[str, ...]
+    repeats: int | None = None
+    has_large: bool = False
+    packages: tuple[str, ...] = _OURS
+    peers: tuple[str, ...] = ()
+    missing: Callable[[], str | None] = lambda: None
+
+
+PARTS = {
+    "files": Part(
+        "files.py",
+        ("--peers", "PEERS", "--data", "DATA", "--repeats", "REPEATS"),
+        repeats=5,
+        has_large=True,
+        packages=(*_OURS, "pyarrow", "duckdb"),
+        peers=_XPROF,
+    ),
+    "lifetimes": Part("lifetimes.py", ("--repeats", "REPEATS"), repeats=5),
+    "service": Part(
+        "service.py",
+        ("--peers", "PEERS", "--data", "DATA", "--repeats", "REPEATS"),
+        repeats=3,
+        packages=(*_OURS, "grpcio", "uvicorn"),
+        peers=_XPROF,
+    ),
+    "time": Part(
+        "time_tools.py",
+        ("--peers", "PEERS", "--data", "DATA", "--repeats", "REPEATS"),
+        repeats=3,
+        has_large=True,
+        peers=_XPROF,
+    ),
+    "timeline": Part("timeline.py", ("FILE",)),
+    "hosts": Part("hosts.py", ("--repeats", "REPEATS"), repeats=3),
+    "page": Part(
+        "page.py",
+        ("--peers", "PEERS", "--repeats", "REPEATS", "FILE"),
+        repeats=3,
+        packages=(*_OURS, "playwright"),
+        peers=_XPROF,
+        missing=page.missing,
+    ),
+}
+
+
+class Failed(Exception):
+    """A part's program ended with an error, which it has told."""
+
+
+def measure(name: str, wanted: Wanted) -> Record:
+    """Run a part's program; raises `Failed`. What it says while it works goes to standard error."""
+    part = PARTS[name]
+    repeats = wanted.repeats or part.repeats
+    places = {
+        "PEERS": str(wanted.peers),
+        "DATA": str(wanted.data),
+        "REPEATS": str(repeats),
+        "FILE": str(scaled(wanted.data, "390MB")) if "FILE" in part.words else "",
+    }
+    large = [] if wanted.large or not part.has_large else ["--no-large"]
+    versions = {"Python": sys.version.split()[0]}
+    versions |= {package: version(sys.executable, package) for package in part.packages}
+    for package in part.peers:
+        versions[f"{package} (peers)"] = version(str(wanted.peers), package)
+    facts = machine()
+    program = ROOT / "benchmarks" / part.program
+    words = [*(places.get(word, word) for word in part.words), *large]
+    done = subprocess.run([sys.executable, program, *words], stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        raise Failed(f"{part.program} ended with {done.returncode}")
+    said = ["--peers PYTHON"] if part.peers else []
+    said += [f"--only {name}", *([f"--repeats {repeats}"] if part.repeats else []), *large]
+    return Record(
+        name,
+        dt.datetime.now(dt.UTC).date().isoformat(),
+        f"python benchmarks/run.py {' '.join(said)}",
+        facts,
+        versions,
+        json.loads(done.stdout),
+    )

@@ -1,0 +1,69 @@
+"""The results page: all parts' last measurements, and which limits they keep."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+
+from limits import LIMITS
+from results import Record
+from sections import SECTIONS, Section
+from tables import NOTHING, table
+
+__all__ = ["render"]
+
+_HEAD = (
+    "Written by `benchmarks/run.py` from what every part last measured (`benchmarks/results/`); do"
+    " not edit, a test compares. `make bench` measures all parts anew,"
+    " `python benchmarks/run.py --peers PYTHON --only PART ...` some of them, PYTHON being one that"
+    " has XProf. The parts may be of different days and machines: each says of which."
+)
+
+
+def render(records: Mapping[str, Record]) -> str:
+    """The text of the page, whole, whichever parts have been measured."""
+    lines = ["# Benchmark results", "", *_filled(_HEAD), "", *_overview(records)]
+    for part, section in SECTIONS.items():
+        lines += ["", *_section(part, section, records.get(part))]
+    return "\n".join(lines) + "\n"
+
+
+def _overview(records: Mapping[str, Record]) -> list[str]:
+    """One row per part: when it was measured and how its limits fare."""
+    rows = []
+    for part, section in SECTIONS.items():
+        record = records.get(part)
+        measured = record.measured if record else None
+        kept = [limit.kept(measured) for limit in LIMITS if limit.part == part]
+        counts = [kept.count(True), kept.count(False), kept.count(None)]
+        place = section.title.lower().replace(" ", "-")
+        day = record.date if record else NOTHING
+        rows.append([f"[{section.title}](#{place})", day, *map(str, counts)])
+    header = ["limits kept", "not kept", "not measured"]
+    return table(["part", "measured on"], header, rows)
+
+
+def _section(part: str, section: Section, record: Record | None) -> list[str]:
+    lines = [f"## {section.title}", "", *_filled(section.about), ""]
+    measured = None
+    if record is None:
+        lines.append("Not measured yet.")
+    else:
+        measured = record.measured
+        lines += [*_filled(_provenance(record)), ""]
+        if record.note:
+            lines += [*_filled(f"Note: {record.note}"), ""]
+        lines += section.tables(measured)
+    if limits := [limit.row(measured) for limit in LIMITS if limit.part == part]:
+        lines += ["", *table(["limit", "kept"], ["measured"], limits)]
+    return lines
+
+
+def _provenance(record: Record) -> str:
+    machine = ", ".join(f"{what} {told}" for what, told in record.machine.items())
+    versions = ", ".join(f"{what} {told}" for what, told in record.versions.items())
+    return f"Measured on {record.date} by `{record.command}`. Machine: {machine}. With {versions}."
+
+
+def _filled(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,225 @@
+"""What the results page says about each part: its subject, how it was measured, its tables."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from limits import pick
+from tables import figures, mb, number, table
+
+__all__ = ["SECTIONS", "Section"]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part's title, what a reader must know, and the tables of what it measured."""
+
+    title: str
+    about: str
+    tables: Callable[[Any], list[str]]
+
+
+def _compared(ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
+    """Both programs' time and memory, and how many times less ours are."""
+    return [
+        number(ours["wall_s"], "{:.2f} s"),
+        number(theirs["wall_s"], "{:.2f} s"),
+        f"{theirs['wall_s'] / ours['wall_s']:.1f}",
+        mb(ours["peak_bytes"]),
+        mb(theirs["peak_bytes"]),
+        f"{theirs['peak_bytes'] / ours['peak_bytes']:.1f}",
+    ]
+
+
+_BOTH = [
+    "Peakline time", "its time", "times faster", "Peakline memory", "its memory", "times less",
+]  # fmt: skip
+_RUNS = ["runs", "wall", "least", "most", "CPU", "peak memory"]
+
+
+def _runs(row: dict[str, Any]) -> list[str]:
+    """What the columns `_RUNS` say of one row."""
+    times = [number(row[key], "{:,.3f} s") for key in ("wall_s", "wall_least_s", "wall_most_s")]
+    return [str(row["runs"]), *times, number(row["cpu_s"], "{:,.3f} s"), mb(row["peak_bytes"])]
+
+
+def _files(measured: Any) -> list[str]:
+    rows, against = measured["rows"], []
+    for row in rows:
+        asked = {"file": row["file"], "command": row["command"]}
+        ours = pick(rows, **asked, program="Peakline")
+        if ours is not None and row["program"] != "Peakline":
+            against.append([*asked.values(), row["program"], *_compared(ours, row)])
+    every = [
+        [
+            f"{row['file']}, {row['bytes']:,} bytes",
+            f"`{row['command']}`" if row["program"] == "Peakline" else row["command"],
+            row["program"],
+            *_runs(row),
+        ]
+        for row in rows
+    ]
+    return [
+        *table(["file", "question", "against"], _BOTH, against),
+        "",
+        *([measured["too_large"], ""] if measured["too_large"] else []),
+        *table(["file", "command", "program"], _RUNS, every),
+    ]
+
+
+def _lifetimes(measured: Any) -> list[str]:
+    seconds = measured["seconds"]
+    row = {
+        "what": f"{measured['activities']:,} activities",
+        "program": "Peakline",
+        "unit": "s",
+        "runs": len(seconds),
+        "median": statistics.median(seconds),
+        "least": min(seconds),
+        "most": max(seconds),
+    }
+    return figures([row], "what")
+
+
+def _time(measured: Any) -> list[str]:
+    against, growth = [], []
+    for row in measured:
+        asked = {"file": row["file"], "tool": row["tool"]}
+        theirs = pick(measured, **asked, program="XProf")
+        name = row["tool"] + row["program"].removeprefix("Peakline")
+        if theirs is not None and row["program"] != "XProf":
+            against.append([row["file"], name, *_compared(row, theirs)])
+    for row in measured:
+        smaller = pick(measured, tool=row["tool"], program="Peakline")
+        if smaller is not None and row["program"] == "Peakline" and row["bytes"] > smaller["bytes"]:
+            growth.append(
+                [
+                    row["tool"],
+                    f"{smaller['bytes']:,} bytes",
+                    f"{row['bytes']:,} bytes",
+                    f"{row['bytes'] / smaller['bytes']:.1f}",
+                    number(smaller["wall_s"], "{:.2f} s"),
+                    number(row["wall_s"], "{:.2f} s"),
+                    f"{row['wall_s'] / smaller['wall_s']:.1f}",
+                ]
+            )
+    every = [[row["file"], row["tool"], row["program"], *_runs(row)] for row in measured]
+    header = ["from", "to", "times larger", "time", "time of the larger", "times longer"]
+    return [
+        *table(["file", "tool"], _BOTH, against),
+        "",
+        *([*table(["tool, Peakline"], header, growth), ""] if growth else []),
+        *table(["file", "tool", "program"], _RUNS, every),
+    ]
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f} s"
+
+
+_FACTS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("events", "events", "{:,}".format),
+    ("tracks", "lanes", "{:,}".format),
+    ("read_s", "reading the events", _seconds),
+    ("nest_s", "nesting them", _seconds),
+    ("build_s", "making the index", _seconds),
+    ("index_bytes", "memory of the index", mb),
+    ("search_s", "a search in all names", _seconds),
+    ("search_hits", "events that it finds", "{:,}".format),
+)
+
+
+def _timeline(measured: Any) -> list[str]:
+    facts = [[what, form(measured[key])] for key, what, form in _FACTS if key in measured]
+    tiles = [
+        [
+            f"{width} pixels",
+            *(number(told.get(f"{key}_ms"), "{:.2f} ms") for key in ("p50", "p95", "max", "whole")),
+            number(told.get("whole_items"), "{:,}"),
+        ]
+        for width, told in measured["tiles"].items()
+    ]
+    if http := measured.get("http"):
+        times = [number(http[f"{key}_ms"], "{:.2f} ms") for key in ("p50", "p95", "max")]
+        place = f"{http['width']} pixels over HTTP, at most {http['max_bytes']:,} bytes"
+        tiles.append([place, *times, number(None), number(None)])
+    header = ["median", "95th percentile", "most", "the whole profile", "items of that"]
+    return [
+        *table([f"{measured['file']}, {measured['bytes']:,} bytes"], ["measured"], facts),
+        "",
+        *table(["tiles"], header, tiles),
+    ]
+
+
+def _hosts(measured: Any) -> list[str]:
+    asked = f"`{measured['tool']}` of {measured['hosts']} hosts, {mb(measured['bytes'])}"
+    return table([asked], _RUNS, [[row["executor"], *_runs(row)] for row in measured["rows"]])
+
+
+def _page(measured: Any) -> list[str]:
+    return [
+        f"{measured['file']}, {measured['bytes']:,} bytes. Browser: {measured['browser']}.",
+        "",
+        *figures(measured["rows"], "what"),
+    ]
+
+
+SECTIONS = {
+    "files": Section(
+        "Files",
+        "A real profile of a Keras training run and its repetitions in time"
+        " (`benchmarks/scale.py`), and real logs and steps repeated (`benchmarks/formats.py`, which"
+        " holds both programs of each question). A figure is the median over fresh processes,"
+        " measured from start to exit, the programs taking turns. Peakline's kernels are in its"
+        " cache except in the rows that say first run. Memory is the peak of resident pages, pages"
+        " of mapped files included. In every comparison both programs' answers were checked to"
+        " agree. Asked are"
+        ' `peakline.open(FILE).tool("memory_profile")` in a new Python process, `peakline memory'
+        " FILE`, `report FILE` and `export FILE`, and of XProf"
+        " `xspace_to_tool_data([FILE], 'memory_profile', {})`.",
+        _files,
+    ),
+    "lifetimes": Section(
+        "Lifetimes",
+        "Allocations matched with deallocations, on one core, kernels compiled before"
+        " (`benchmarks/lifetimes.py`).",
+        _lifetimes,
+    ),
+    "service": Section(
+        "Service",
+        "`peakline serve` and XProf's server, asked by one client process on the same cores"
+        " (`benchmarks/service.py`). EnumSessions' first list ends after 10 s with the tools known"
+        " by then.",
+        lambda measured: figures(measured, "question"),
+    ),
+    "time": Section(
+        "Time",
+        "The tools of time, whole processes taking turns, kernels compiled before; the answers were"
+        " compared with `compatible=xprof` (`benchmarks/time_tools.py`). trace_viewer@ is the first"
+        " answer, 8000 pixels. XProf's trace viewer keeps 300 MB of tables beside the file.",
+        _time,
+    ),
+    "timeline": Section(
+        "Timeline",
+        "The index of the timeline and tiles of random viewports, in the process and from a warm"
+        " server (`benchmarks/timeline.py`). In the process their lengths are from a nanosecond to"
+        " the whole, over HTTP from a thousandth of the whole to the whole.",
+        _timeline,
+    ),
+    "hosts": Section(
+        "Many hosts",
+        "A question to a session of many hosts, whole `peakline tool` runs, by what works"
+        " (`benchmarks/hosts.py`). Memory is that of the asking process; workers are not in it.",
+        _hosts,
+    ),
+    "page": Section(
+        "Page",
+        "The page's timeline beside XProf's trace viewer, in Chromium without a GPU, a cold server"
+        " and a new browser each time, the file in the system's cache (`benchmarks/page.py`)."
+        " Memory counts shared pages by their share (PSS). Zooming was measured in Peakline alone.",
+        _page,
+    ),
+}

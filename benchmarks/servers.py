@@ -1,0 +1,63 @@
+"""Starts servers, ours and XProf's, and asks them over HTTP."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+__all__ = ["free_port", "get", "server"]
+
+_READY_S = 120.0
+
+
+def free_port() -> int:
+    """A port of this machine that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def get(url: str) -> bytes:
+    """The body of one HTTP answer; raises urllib.error.URLError."""
+    with urllib.request.urlopen(url, timeout=600) as answer:  # noqa: S310 (always http)
+        body: bytes = answer.read()
+        return body
+
+
+@contextlib.contextmanager
+def server(command: Sequence[str | Path], ready: str) -> Iterator[int]:
+    """Run a server until the block ends; gives its process id once ``ready``, a URL, is answered.
+
+    Raises SystemExit with what it wrote when it ends before, or needs longer than `_READY_S`.
+    """
+    with tempfile.TemporaryFile() as log:
+        words = [str(word) for word in command]
+        process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            end = time.monotonic() + _READY_S
+            while not _answers(ready):
+                if process.poll() is not None or time.monotonic() > end:
+                    log.seek(0)
+                    told = log.read()[-2000:].decode(errors="replace")
+                    raise SystemExit(f"{words[0]} did not start: {told}")
+                time.sleep(0.1)
+            yield process.pid
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def _answers(url: str) -> bool:
+    try:
+        get(url)
+    except (urllib.error.URLError, OSError):
+        return False
+    return True

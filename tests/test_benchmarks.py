@@ -1,0 +1,146 @@
+"""The benchmark's page says what was measured, all of it, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def run(root, tmp_path):
+    """Run ``benchmarks/run.py`` with results of the test's own; gives the text of its page."""
+
+    def start(*words: str) -> str:
+        subprocess.run(
+            [sys.executable, root / "benchmarks/run.py", "--results", tmp_path, *words],
+            check=True,
+            capture_output=True,
+        )
+        return (tmp_path / "RESULTS.md").read_text()
+
+    return start
+
+
+@pytest.fixture
+def keep(tmp_path):
+    """Keep what a part measured, as its measurement would."""
+
+    def write(part: str, measured: object, note: str = "") -> None:
+        record = {
+            "part": part,
+            "date": "2026-01-02",
+            "command": "python some.py",
+            "machine": {"Cores": "2"},
+            "versions": {"peakline": "1.0"},
+            "measured": measured,
+            "note": note,
+        }
+        (tmp_path / f"{part}.json").write_text(json.dumps(record))
+
+    return write
+
+
+def _section(page: str, title: str) -> list[str]:
+    return page.split(f"\n## {title}\n")[1].split("\n## ", maxsplit=1)[0].splitlines()
+
+
+def test_the_committed_page_is_what_the_committed_results_give(root, run, tmp_path):
+    shutil.copytree(root / "benchmarks/results", tmp_path, dirs_exist_ok=True)
+    assert run("--render") == (root / "benchmarks/RESULTS.md").read_text()
+
+
+def test_every_part_that_can_be_measured_is_on_the_page(root, monkeypatch):
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    from limits import LIMITS
+    from parts import PARTS
+    from sections import SECTIONS
+
+    assert list(SECTIONS) == list(PARTS)
+    assert {limit.part for limit in LIMITS} <= set(PARTS)
+
+
+def test_a_part_that_was_not_measured_keeps_no_limit(run):
+    section = _section(run("--render"), "Lifetimes")
+    assert "Not measured yet." in section
+    limit = "10 million activities matched in at most 2 s on one core"
+    assert f"| {limit} | not measured |  |" in section
+
+
+@pytest.mark.parametrize(("took", "kept"), [(1.99, "yes"), (2.01, "**no**")])
+def test_a_limit_is_kept_or_not_by_the_measured_number(run, keep, took, kept):
+    keep("lifetimes", {"seconds": [took, 0.1, 9.0], "activities": 10_000_000})
+    page = run("--render")
+    limit = "10 million activities matched in at most 2 s on one core"
+    assert f"| {limit} | {kept} | {took} s |" in _section(page, "Lifetimes")
+
+
+def test_a_comparison_divides_the_other_s_time_by_ours(run, keep):
+    row = {"file": "40 MB", "bytes": 5, "command": "memory_profile", "runs": 1, "cpu_s": 1.0}
+    row |= {"wall_least_s": 1.0, "wall_most_s": 1.0}
+    rows = [
+        row | {"program": "Peakline", "wall_s": 2.0, "peak_bytes": 10**6},
+        row | {"program": "XProf", "wall_s": 8.0, "peak_bytes": 3 * 10**6},
+    ]
+    keep("files", {"rows": rows, "too_large": None})
+    section = _section(run("--render"), "Files")
+    assert "| 40 MB | memory_profile | XProf | 2.00 s | 8.00 s | 4.0 | 1 MB | 3 MB | 3.0 |" in (
+        section
+    )
+    limit = "40 MB: `memory_profile` at least 4 times faster than XProf"
+    assert f"| {limit} | yes | 4.00 times |" in section
+
+
+def test_growth_is_time_for_a_byte(run, keep):
+    row = {"tool": "overview_page", "program": "Peakline", "runs": 1, "cpu_s": None}
+    row |= {"wall_least_s": 1.0, "wall_most_s": 1.0, "peak_bytes": None}
+    rows = [
+        row | {"file": "tf2_cnn_390MB.xplane.pb", "bytes": 100, "wall_s": 2.0},
+        row | {"file": "tf2_cnn_3GiB.xplane.pb", "bytes": 800, "wall_s": 12.0},
+    ]
+    keep("time", rows)
+    section = _section(run("--render"), "Time")
+    table = "| overview_page | 100 bytes | 800 bytes | 8.0 | 2.00 s | 12.00 s | 6.0 |"
+    assert table in section
+    limit = "overview_page: 3 GiB, per byte, at most 1 times as long as 390 MB"
+    assert f"| {limit} | yes | 0.75 times |" in section
+
+
+def test_a_section_says_when_and_on_what_it_was_measured(run, keep):
+    keep("lifetimes", {"seconds": [1.0], "activities": 1}, note="The machine was slow.")
+    section = _section(run("--render"), "Lifetimes")
+    assert "Measured on 2026-01-02 by `python some.py`. Machine: Cores 2. With peakline 1.0." in (
+        section
+    )
+    assert "Note: The machine was slow." in section
+
+
+def test_a_part_without_a_browser_is_left_out_and_its_numbers_stay(root, tmp_path, keep):
+    keep("page", {"file": "f", "bytes": 1, "browser": "b", "rows": []}, note="of before")
+    told = subprocess.run(
+        [
+            sys.executable,
+            root / "benchmarks/run.py",
+            *("--results", tmp_path, "--only", "page", "--peers", sys.executable),
+        ],
+        env={"PATH": ""},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert told.stdout.startswith("page: left out, ")
+    assert "Note: of before" in (tmp_path / "RESULTS.md").read_text()
+
+
+def test_a_measured_part_is_kept_and_the_others_stay(run, keep, tmp_path):
+    keep("service", [], note="of before")
+    page = run("--only", "lifetimes", "--repeats", "1")
+    record = json.loads((tmp_path / "lifetimes.json").read_text())
+    assert record["measured"]["activities"] == 10_000_000
+    assert len(record["measured"]["seconds"]) == 1
+    assert record["command"] == "python benchmarks/run.py --only lifetimes --repeats 1"
+    assert "| 10,000,000 activities | Peakline | 1 |" in page
+    assert "Note: of before" in page
