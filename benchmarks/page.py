@@ -129,7 +129,7 @@ def drive(side: str, port: int, zooms: int) -> dict[str, Any]:
             found["background_s"] = time.perf_counter() - begin
             found |= page.evaluate(_ZOOM, [_keys(zooms)])
         found["page_bytes"], found["browser_bytes"] = _memory()
-        found["browser"] = running.version
+        found["browser"] = f"Chromium {running.version}"
         running.close()
     return found
 
