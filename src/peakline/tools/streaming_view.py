@@ -69,14 +69,16 @@ class Chosen:
 
 
 def choose(view: View, begin_ms: float, end_ms: float, resolution: int | None) -> Chosen:
-    """What a viewport shows. Milliseconds on the file's clock; an end of 0 is the last event's.
+    """What a viewport shows. Milliseconds on the file's clock; an end of 0 is the last event's, and
+    where the begin is 0 too the viewport is all there is, before the clock's zero as well.
 
     ``resolution`` is how many events can be told apart side by side, 0 for no limit; None leaves
     nothing out unless there are `MANY_EVENTS`. Every event in the viewport is judged by the rule.
     """
     total, least, most = _extent(view)
     # A viewport beside all there is holds nothing, however far away it is.
-    begin = min(max(least, round(_bounded(begin_ms) * _MS) - view.zero_ps), most + 1)
+    begin = round(_bounded(begin_ms) * _MS) - view.zero_ps if begin_ms or end_ms else least
+    begin = min(max(least, begin), most + 1)
     stop = round(_bounded(end_ms) * _MS) - view.zero_ps if end_ms else most
     stop = max(min(most, stop), least - 1)
     if resolution is None:

@@ -160,6 +160,11 @@ def test_a_slow_step_of_the_warm_up_and_steps_a_half_longer_are_no_finding():
     assert kinds(steps(*[{"host_compute": 2}] * 9, {"host_compute": 10})) == []
 
 
+def test_steps_that_took_no_time_are_not_compared():
+    """As a damaged file may have them."""
+    assert kinds(steps(*[{"host_compute": 0}] * 9, {"host_compute": 90})) == []
+
+
 def test_runs_of_programs_that_nobody_marked_are_not_compared():
     rows = [{"host_compute": 10}] * 2 + [*[{"host_compute": 10}] * 2, {"host_compute": 90}] * 6
     assert kinds(steps(*rows)) == ["step_variation"]

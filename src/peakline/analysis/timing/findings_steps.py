@@ -56,13 +56,16 @@ _ROWS = 20
 def step_variation(profile: Profile, facts: StepFacts) -> Finding | None:
     """Some steps take much longer than the median, for another reason than compilation.
 
-    Steps that only runs of programs mark are not compared: a program may have several.
+    Steps that only runs of programs mark are not compared: a program may have several. Nothing is
+    told of steps most of which took no time: damage, of which nothing is a multiple.
     """
     rows, wall = facts.slowest_lane()
     rows, wall = rows[WARM_UP:], wall[WARM_UP:]
     if rows.size < FEWEST_STEPS or not facts.is_named:
         return None
     median = float(np.median(wall))
+    if median <= 0:
+        return None
     spread = _NORMAL * float(np.median(np.abs(wall - median)))
     extra = wall - median
     usual = {name: float(np.median(facts.part(name)[rows])) for name in PARTS}
