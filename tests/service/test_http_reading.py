@@ -294,3 +294,10 @@ def test_requests_at_once_all_get_their_answer(face):
     answers = asyncio.run(ask())
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.content for answer in answers}) == 2
+
+
+@pytest.mark.parametrize("path", ["server", "tools", "tables", "figures"])
+def test_lists_that_take_no_parameter_refuse_one(face, path):
+    assert face.client.get(f"/api/{path}").status_code == 200
+    answer = face.client.get(f"/api/{path}", params={"roots": "x"})
+    assert "roots" in problem(answer, 400, "INVALID_ARGUMENT")
