@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _ROOT = Path(__file__).resolve().parent.parent
 _SESSIONS = _ROOT / "tests" / "data" / "sessions"
+
+# Whether a test passes is not a matter of pace or luck: no example has to be quick, and the same
+# ones are tried every time. `make soak` tries others (--hypothesis-profile=random).
+settings.register_profile(
+    "same",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("random", settings.get_profile("same"), derandomize=False)
+settings.load_profile("same")
+
+
+def pytest_configure() -> None:
+    """Let interrupts interrupt: a shell starts its background jobs with SIGINT ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -236,7 +236,7 @@ _CALLS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(calls=st.lists(_CALLS, min_size=1, max_size=12))
 def test_both_forms_read_alike(tmp_path_factory, calls):
     folder = tmp_path_factory.getbasetemp()

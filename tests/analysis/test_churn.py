@@ -75,7 +75,7 @@ def test_few_turns_or_few_bytes_are_not_told():
     assert churn_findings(loop(300, base=8000)) == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(records, st.lists(st.integers(0, 45), min_size=2, max_size=5, unique=True))
 def test_the_counts_equal_the_slow_ones(rows, bounds):
     # Some of the buffers were there before.

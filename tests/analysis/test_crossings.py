@@ -9,7 +9,7 @@ from reference.memory_history import buffers, lives_at
 marks = st.lists(st.integers(0, 45), max_size=6).map(sorted)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(records, marks)
 def test_who_lives_across_which_mark_equals_the_slow_answer(rows, marks):
     made = history(rows)

@@ -71,7 +71,7 @@ _ACTIONS = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(_ACTIONS, min_size=1, max_size=25))
 def test_the_bound_equals_a_slow_one(actions):
     rows, live, held, lower, upper = [], {}, [], 0, 0

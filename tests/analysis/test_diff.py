@@ -69,7 +69,7 @@ def plain(row):
     )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(records, records)
 def test_every_byte_of_both_peaks_is_in_one_row(before, after):
     found = compare(answer(before), answer(after))
@@ -101,7 +101,7 @@ def test_every_byte_of_both_peaks_is_in_one_row(before, after):
                     assert in_rows.get(kind, other.get(kind)) == size
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(records, records)
 def test_the_other_way_round_is_the_mirror_image(before, after):
     there = compare(answer(before), answer(after))
@@ -117,7 +117,7 @@ def test_the_other_way_round_is_the_mirror_image(before, after):
         }
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(records)
 def test_a_profile_does_not_differ_from_itself(rows):
     found = compare(answer(rows), answer(rows))

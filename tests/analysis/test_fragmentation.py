@@ -131,7 +131,7 @@ def test_no_finding_without_damage(healthy):
     assert fragmentation_findings(find(healthy)) == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(records, st.data())
 def test_the_course_and_the_forced_requests_equal_the_slow_answer(rows, data):
     made = history(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.profile.fake import columns_of
 
@@ -61,7 +61,7 @@ def runs(ops, edges):
         done |= ready
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 @given(GRAPHS)
 def test_a_cycle_is_found_where_nodes_cannot_run(graph):
     ops, edges = graph
@@ -77,7 +77,7 @@ def named(message):
     return [int(word.strip("'")[1:]) for word in path.split(" -> ")]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(GRAPHS)
 def test_what_is_named_is_a_cycle(graph):
     ops, edges = graph

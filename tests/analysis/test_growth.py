@@ -389,7 +389,7 @@ def test_one_step_tells_nothing():
     assert find_growth(made, 0, None) is None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(records, st.lists(st.integers(0, 45), min_size=3, max_size=7, unique=True))
 def test_what_steps_leave_equals_the_slow_answer(rows, bounds):
     made = history(rows)

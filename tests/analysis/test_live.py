@@ -88,7 +88,7 @@ def test_the_records_are_kept_with_the_profile():
     assert memory_records(profile_of([("a", 0, 1)])) is None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(records | records.map(without_sizes), st.integers(-1, 45))
 def test_a_moment_is_that_of_the_memory_answer(rows, time):
     found = records_of(rows)
@@ -97,7 +97,7 @@ def test_a_moment_is_that_of_the_memory_answer(rows, time):
     assert {name: told(one) for name, one in moments.items() if one is not None} == shown
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(records)
 def test_the_peak_and_memory_in_use_are_those_of_the_memory_answer(rows):
     found, made = records_of(rows), history(rows)

@@ -102,7 +102,7 @@ def test_recomputing_has_its_cost_where_ops_are_timed(root):
     assert len(ops.uses) > 100
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(records)
 def test_no_records_break_the_answer_and_its_json(rows):
     for steps in (empty_columns("steps"), steps_at(*range(0, 40, 4))):

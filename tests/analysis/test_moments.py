@@ -107,7 +107,7 @@ def test_comparing_by_blocks_of_signatures_changes_nothing(monkeypatch):
     assert find_high_moments(history(rows), 0) == whole
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(records, st.integers(0, 45))
 def test_the_moment_equals_the_slow_answer(rows, time):
     made = history(rows)
@@ -138,7 +138,7 @@ def test_the_moment_equals_the_slow_answer(rows, time):
         assert sum(b.bytes for b in memory.peak_buffers if b.count) == live
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(records)
 def test_the_first_moment_is_the_peak(rows):
     made = history(rows)

@@ -83,7 +83,7 @@ made_runs = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(made_runs, st.lists(st.tuples(names, names), min_size=1, max_size=12))
 def test_costs_and_uses_equal_the_slow_ones(rows, pairs):
     found = read_op_use(runs(*rows), edges(*pairs))

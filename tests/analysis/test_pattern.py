@@ -144,7 +144,7 @@ def test_ten_thousand_steps_take_little_time_and_give_the_slope_per_step():
     assert (found.kind, found.bytes_per_step) == (LEAK, 3.0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.integers(-50, 50), max_size=25))
 def test_slope_and_concordance_equal_the_slow_ones(values):
     array = np.array(values, np.int64)
@@ -152,7 +152,7 @@ def test_slope_and_concordance_equal_the_slow_ones(values):
     assert trend.concordance(array) == pytest.approx(concordance(values))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.integers(0, 40), min_size=2, max_size=30), st.integers(1, 7))
 def test_the_pattern_does_not_depend_on_the_unit(values, unit):
     one, other = of(*values), of(*(unit * value for value in values))

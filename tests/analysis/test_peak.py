@@ -312,7 +312,7 @@ record = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(record, max_size=40), st.booleans())
 def test_the_answer_equals_the_slow_one(rows, reports):
     if not reports:

@@ -314,7 +314,7 @@ WHICH = {
 }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(records, st.sets(st.integers(0, 45), max_size=4).map(sorted), st.data())
 def test_what_would_be_left_equals_the_slow_answer(rows, starts, data):
     there = data.draw(st.sets(st.integers(0, len(rows) - 1), max_size=4))

@@ -91,7 +91,7 @@ def test_the_capacity_is_that_of_the_last_record_with_all_figures():
     assert history(rows).capacities == (100, None)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(records)
 def test_the_history_equals_the_slow_one(rows):
     found = history(rows)

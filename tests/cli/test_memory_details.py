@@ -68,7 +68,7 @@ def test_the_fullest_steps_are_counted(screen):
 
 
 @given(records)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_steps_near_the_peak_are_those_a_person_would_count(rows):
     found = history(rows)
     steps = steps_at(*range(0, len(rows) + 1, 4))

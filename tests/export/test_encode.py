@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from peakline import schema
@@ -19,7 +19,6 @@ def test_a_number_has_the_fewest_bytes(value):
     assert (b"\x10" + varint(value) if value else b"") == entry.SerializeToString()
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(NUMBERS, st.text(max_size=5), st.lists(NUMBERS, max_size=4)), max_size=9))
 def test_messages_in_messages_are_read_as_they_were(rows):
     sizes = np.array([size for size, _, _ in rows], np.int64)
@@ -42,7 +41,6 @@ def test_messages_in_messages_are_read_as_they_were(rows):
     assert schema.NodeExecStats.FromString(made.data.tobytes()) == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(NUMBERS, max_size=4), max_size=6))
 def test_packed_numbers(rows):
     flat = np.array([number for several in rows for number in several], np.int64)

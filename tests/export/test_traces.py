@@ -244,7 +244,7 @@ class TestPerfetto:
         assert [track.name for track in found.tracks.values()].count("main") == 2
         assert [(w.kind, w.count) for w in profile.warnings] == [("untimed_events", 1)]
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(
         st.lists(
             st.tuples(st.integers(0, 1), st.integers(-20, 20), st.integers(-1, 12)), max_size=24

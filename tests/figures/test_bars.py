@@ -1,7 +1,7 @@
 from collections import Counter, defaultdict
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.analysis.histories import records
 from tests.analysis.records import alloc, free
 from tests.figures.profiles import asked_of
@@ -56,7 +56,6 @@ def by_hand(rows, allocator, row):
     return chosen, others
 
 
-@settings(deadline=None)
 @given(rows=records)
 def test_all_bars_of_a_small_profile(rows):
     for asked in asked_of(rows):
@@ -69,7 +68,6 @@ def test_all_bars_of_a_small_profile(rows):
         assert order == sorted(order)
 
 
-@settings(deadline=None)
 @given(rows=records)
 def test_the_largest_bars_are_taken(rows):
     with pytest.MonkeyPatch.context() as patch:

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.analysis.histories import records
 from tests.analysis.records import alloc, free
@@ -55,7 +55,6 @@ def test_shares_are_thinned_like_bytes():
     assert kept.size <= 20
 
 
-@settings(deadline=None)
 @given(records)
 def test_the_course_is_the_memory_in_use(rows):
     for asked in asked_of(rows):

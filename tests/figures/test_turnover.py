@@ -1,7 +1,7 @@
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.analysis.histories import records
 from tests.figures.profiles import asked_of, profile_of
@@ -36,7 +36,6 @@ def given_back_and_kept(rows, allocator, bounds):
     return back, kept
 
 
-@settings(deadline=None)
 @given(records, cuts)
 def test_what_the_steps_hand_out(rows, bounds):
     for asked in asked_of(rows, steps=steps_of(bounds)):
@@ -50,7 +49,6 @@ def test_what_the_steps_hand_out(rows, bounds):
         )
 
 
-@settings(deadline=None)
 @given(records, cuts)
 def test_the_areas_are_what_the_steps_leave(rows, bounds):
     profile = profile_of(rows, steps_of(bounds))

@@ -52,7 +52,7 @@ def face(sample_logdir, tmp_path_factory):
 
 
 @schema.parametrize()
-@settings(suppress_health_check=list(HealthCheck), deadline=None)
+@settings(suppress_health_check=list(HealthCheck))
 def test_every_answer_is_one_that_is_described(case, face):
     answer = case.call_and_validate(
         base_url=face.url,

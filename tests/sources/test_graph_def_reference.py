@@ -6,7 +6,7 @@ import gzip
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sources.graph_random import random_graph
 from tests.sources.graph_reference import tables_of
@@ -16,11 +16,6 @@ from peakline.profile.tables import check_columns
 from peakline.sources.graph_def.tables import GRAPH_TABLES, GraphSpan, GraphTables
 from peakline.wire import Damage, as_buffer
 
-_QUICK = settings(
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
 _FILE_ORDER = ("graphs", "nodes", "edges", "functions", "function_arguments")
 """Tables without rows from maps, whose entries have no order."""
 
@@ -44,13 +39,13 @@ def check(graphs, gap=b""):
     assert tables.damage == Damage()
 
 
-@settings(_QUICK, max_examples=150)
+@settings(max_examples=150)
 @given(st.integers(0, 2**32))
 def test_any_graph(seed):
     check([("", "graph_def", "", random_graph(Random(seed)))])
 
 
-@settings(_QUICK, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 2**32))
 def test_several_graphs_of_one_buffer(seed):
     rng = Random(seed)

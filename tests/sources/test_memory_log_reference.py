@@ -89,7 +89,7 @@ _MESSAGES = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(messages=st.lists(_MESSAGES, min_size=1, max_size=40))
 def test_any_records(tmp_path_factory, messages):
     log = schema.MemoryLog()

@@ -146,7 +146,7 @@ def runs(draw):
     return run
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@settings(max_examples=100)
 @given(runs())
 def test_every_record_counts_once_and_every_buffer_is_told_from_all_others(run):
     data = run.SerializeToString()

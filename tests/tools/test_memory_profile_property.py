@@ -6,7 +6,7 @@ import json
 import math
 
 from google.protobuf import json_format
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.tools.snapshots import profile_of, reference
 
@@ -60,7 +60,6 @@ def spelled_out(message):
 
 
 # The first example may have to compile the kernels.
-@settings(deadline=None)
 @given(ROWS, st.integers(1, 12), st.sampled_from([0, 1]))
 def test_equals_the_plain_rules_on_any_snapshots(rows, max_snapshots, version):
     parameters = {"max_snapshots": max_snapshots, "version": version}
@@ -68,7 +67,6 @@ def test_equals_the_plain_rules_on_any_snapshots(rows, max_snapshots, version):
     assert json.loads(got) == plain(reference(rows, **parameters))
 
 
-@settings(deadline=None)
 @given(ROWS, st.sampled_from([0, 1]))
 def test_both_formats_say_the_same(rows, version):
     profile = profile_of(rows)

@@ -13,11 +13,7 @@ from tests.wire.parts import uninitialised_memory_shows
 
 from peakline.wire import Damage, Spans, as_buffer
 
-_QUICK = settings(
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+_QUICK = settings(suppress_health_check=[HealthCheck.data_too_large])
 
 
 def check(case: Case, data: bytes, spans: Spans | None = None) -> None:

@@ -18,7 +18,7 @@ from peakline.wire.json_events import JsonEvents, members_of
 from peakline.wire.json_numbers import TIME_BAD, TIME_OK, TIME_RANGE, floats, integers
 
 _KEYS = ("ph", "name", "ts", "dur", "args", "args.name", "args.x", "id2", "id2.local")
-_examples = settings(deadline=None, derandomize=True, max_examples=60)
+_examples = settings(max_examples=60)
 
 
 def _value(found, key: str, row: int) -> Any:

@@ -29,11 +29,7 @@ KINDS = [
 ]
 STYLES = ["as_one_line", "pointy_brackets", "use_short_repeated_primitives", "force_colon",
           "as_utf8", "use_index_order"]  # fmt: skip
-_QUICK = settings(
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+_QUICK = settings(suppress_health_check=[HealthCheck.data_too_large])
 
 
 def arbitrary(rng):

@@ -314,7 +314,7 @@ def jobs(draw):
 
 
 class TestAnything:
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(jobs())
     def test_the_parts_are_those_of_a_look_at_every_moment(self, job):
         profile = profile_of(*job)
@@ -331,7 +331,7 @@ class TestAnything:
         assert windows == slow
         assert fast_parts(profile) == slow_parts(profile)
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(lines(st.sampled_from(["%while.1 = x", "%all-reduce.1 = x", "%infeed.1 = x"])),
            lines(st.sampled_from(["%all-gather-start.1 = x", "%copy-start = x"])))  # fmt: skip
     def test_ops_of_a_tpu_are_those_of_a_look_at_every_moment(self, ops, beside):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.analysis.timing.traces import GPU, HOST_PLANE, TPU, profile_of
 
@@ -66,7 +66,6 @@ EVENTS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(EVENTS, EVENTS)
 def test_moment_by_moment(one, other):
     lines = {

@@ -331,7 +331,7 @@ def test_distinct_combinations_in_the_order_in_which_they_occur(pairs):
     assert [seen[number] for number in which.tolist()] == pairs
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000))
 def test_self_times_and_idle_make_the_whole(tmp_path_factory, seed):
     path = tmp_path_factory.mktemp("ops") / "x.xplane.pb"

@@ -20,7 +20,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(EVENTS, max_size=3), st.integers(-300, 300), st.integers(1, 2000), st.integers(1, 50)
 )

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.analysis.records import alloc, events, free
 from tests.analysis.timing.timelines import profile_of
@@ -33,7 +33,6 @@ def slow(time, value, start, end, width):
     return answer
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 300), st.integers(-9, 9)), max_size=80),
     st.integers(-50, 320),

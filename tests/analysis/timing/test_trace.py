@@ -151,7 +151,7 @@ def _closed(events, before, number):
     return any(events[k][1] > events[before][1] for k in range(before + 1, number))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20)), max_size=14))
 def test_nesting_is_that_of_a_slow_reference(pairs):
     events = sorted(((b, b + n) for b, n in pairs), key=lambda e: (e[0], -e[1]))
