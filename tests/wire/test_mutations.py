@@ -1,6 +1,6 @@
 """Damaged bytes never crash, hang or lie; see `tests.wire.fuzzing` for what is checked.
 
-`make fuzz` does the same with 100,000 mutants.
+`make soak` goes on with others.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def test_the_readers_withstand_mutants(fuzzer):
     run(fuzzer, range(400), reader=True)
 
 
-@pytest.mark.fuzz
+@pytest.mark.soak
 @pytest.mark.parametrize("part", range(10))
 def test_the_decoder_withstands_many_mutants(fuzzer, part):
     run(fuzzer, range(2000 + part * 1000, 3000 + part * 1000), reader=False)
 
 
-@pytest.mark.fuzz
+@pytest.mark.soak
 def test_the_readers_withstand_many_mutants(fuzzer):
     run(fuzzer, range(400, 3000), reader=True)
 

@@ -122,7 +122,7 @@ def test_damaged_text(part):
         check_damaged(random.Random(f"text {n}"), fence)
 
 
-@pytest.mark.fuzz
+@pytest.mark.soak
 @pytest.mark.parametrize("part", range(10))
 def test_much_damaged_text(part):
     fence = SizedFence()
