@@ -1,121 +1,177 @@
-"""Answers of the real XProf: one subprocess for many files, restarted where the library crashes."""
+"""Answers of the real XProf: of the library itself, or as it once gave them for our samples."""
 
 from __future__ import annotations
 
+import gzip
 import json
-import subprocess
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from peakline.schema import XSpace, XStat
+from tests.conformance.answers import Answers
+from tests.conformance.peer import Peer
 
 __all__ = [
-    "Answer",
-    "Question",
-    "ask_xprof",
-    "groups_by_tag",
-    "step_names_by_tag",
-    "tag_events",
+    "DATA",
+    "OWN_SAMPLES",
+    "Grouping",
+    "LiveXProf",
+    "Options",
+    "RecordedXProf",
+    "XProf",
+    "more_samples",
+    "space_of",
 ]
 
-RUNNER = Path(__file__).parent / "peers" / "run_xprof.py"
+DATA = Path(__file__).parent.parent / "data"
+OWN_SAMPLES = (DATA / "sessions", DATA / "programs")
+VERSION = "xprof-2.24.2"
 TAG = "conformance_tag"
+TRACES = ("jax_cpu", "tf2_multihost", "tf2_two_devices")
+
+
+Options = Mapping[str, object] | None
 
 
 @dataclass(frozen=True)
-class Question:
-    """An XSpace file (plain or gzip), and whether its memory profile, groups, trace are wanted.
-
-    ``tools`` are more tools by name, each with the options it is asked with; ``files`` the other
-    hosts of the session, for tools that show several.
+class Grouping:
+    """By the number of an event in its file: the step that it belongs to, None for none, and the
+    name of the step where the event stands for one. Step events that XProf drops are absent.
     """
 
-    path: Path
-    memory_profile: bool = True
-    groups: bool = False
-    trace: bool = False
-    tools: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    files: Sequence[Path] = ()
+    groups: dict[int, int | None]
+    step_names: dict[int, str]
 
 
-@dataclass(frozen=True)
-class Answer:
-    """``error`` is the library's message, or ``crashed``; else what was asked for is there."""
+class XProf(Protocol):
+    """Who answers for XProf.
 
-    error: str | None
-    memory_profile: bytes | None = None
-    xspace: bytes | None = None
-    trace: bytes | None = None
-    tools: Mapping[str, bytes | str] = field(default_factory=dict)
-    """What each tool gave; a text is the error it gave instead."""
+    ``spaces`` are the files it can be asked about besides those that a test makes, ``traces``
+    those of them whose events it can show, of which there are many.
+    """
+
+    is_recorded: bool
+    spaces: Sequence[Path]
+    traces: Sequence[Path]
+
+    def ask(self, tool: str, *paths: Path, options: Options = None) -> bytes:
+        """What ``tool`` gives for the files of a session's hosts, or `Refused` with its error."""
+
+    def grouping(self, path: Path) -> Grouping:
+        """The steps that it finds in a file."""
 
 
-def ask_xprof(python: str, questions: Sequence[Question]) -> list[Answer]:
-    """One answer per question, from the XProf that ``python`` can import."""
-    with tempfile.TemporaryDirectory() as folder:
-        requests: list[dict[str, Any]] = [
+class LiveXProf:
+    """The library. Its files: the sample sessions, and the folders that PEAKLINE_SAMPLES names.
+
+    About the programs' profiles its recorded answers are compared; the soak names them too.
+    """
+
+    is_recorded = False
+
+    def __init__(self) -> None:
+        self.peer = Peer("run_xprof.py")
+        self._folder = tempfile.TemporaryDirectory()
+        self.spaces = self.traces = _spaces_in(OWN_SAMPLES[0], *more_samples())
+
+    def ask(self, tool: str, *paths: Path, options: Options = None) -> bytes:
+        target = Path(self._folder.name) / "answer"
+        request = {"paths": list(map(str, paths)), "tool": tool, "options": dict(options or {})}
+        self.peer.ask(request | {"target": str(target)})
+        return target.read_bytes()
+
+    def grouping(self, path: Path) -> Grouping:
+        tagged = Path(self._folder.name) / "tagged.xplane.pb"
+        tagged.write_bytes(_tagged(space_of(path)).SerializeToString())
+        found = list(_tagged_stats(self.ask("_xplane.pb", tagged)))
+        return Grouping(
             {
-                "path": str(question.path),
-                "memory_profile": f"{folder}/{number}.json" if question.memory_profile else None,
-                "xplane": f"{folder}/{number}.pb" if question.groups else None,
-                "trace_viewer": f"{folder}/{number}.trace" if question.trace else None,
-                "files": [str(path) for path in question.files],
-                "tools": [
-                    [name, dict(options), f"{folder}/{number}.{name}"]
-                    for name, options in question.tools.items()
-                ],
-            }
-            for number, question in enumerate(questions)
-        ]
-        errors: list[str | None] = []
-        results = Path(folder) / "results"
-        while len(errors) < len(requests):
-            pending = Path(folder) / "requests.json"
-            pending.write_text(json.dumps(requests[len(errors) :]))
-            results.write_text("")
-            process = subprocess.run(
-                [python, str(RUNNER), str(pending), str(results)],
-                check=False,
-                capture_output=True,
-                text=True,
-            )
-            errors += [json.loads(line) for line in results.read_text().splitlines()]
-            if len(errors) < len(requests):
-                if process.returncode >= 0:
-                    raise RuntimeError(f"XProf did not run: {process.stderr[-2000:]}")
-                errors.append("crashed")
-        return [
-            Answer(error)
-            if error is not None
-            else Answer(
-                None,
-                _read(request["memory_profile"]),
-                _read(request["xplane"]),
-                _read(request["trace_viewer"]),
-                {name: _answer(path) for name, _, path in request["tools"]},
-            )
-            for error, request in zip(errors, requests, strict=True)
-        ]
+                stats[TAG].int64_value: stats["group_id"].int64_value
+                if "group_id" in stats
+                else None
+                for stats in found
+            },
+            {
+                stats[TAG].int64_value: stats["step_name"].str_value
+                for stats in found
+                if "step_name" in stats
+            },
+        )
+
+    def close(self) -> None:
+        """End the process."""
+        self.peer.close()
+        self._folder.cleanup()
 
 
-def _answer(path: str) -> bytes | str:
-    failed = Path(f"{path}.error")
-    return failed.read_text() if failed.exists() else Path(path).read_bytes()
+class RecordedXProf:
+    """Its answers about the repository's own samples; ``live`` is asked for them anew."""
+
+    is_recorded = True
+
+    def __init__(self, live: LiveXProf | None = None) -> None:
+        if live:
+            live.peer.check_version(VERSION)
+        self._live = live
+        self._answers = Answers(VERSION, asking=live is not None)
+        self.spaces = _spaces_in(*OWN_SAMPLES)
+        # All events of a larger one are megabytes, and of the same kinds.
+        self.traces = _spaces_in(*(OWN_SAMPLES[0] / name for name in TRACES))
+
+    def ask(self, tool: str, *paths: Path, options: Options = None) -> bytes:
+        question = " ".join(path.relative_to(DATA).as_posix() for path in paths)
+        if options:
+            question += f" {json.dumps(options, sort_keys=True)}"
+        return self._answers.get(
+            tool, question, lambda: self._live.ask(tool, *paths, options=options)
+        )
+
+    def grouping(self, path: Path) -> Grouping:
+        def live() -> bytes:
+            found = self._live.grouping(path)
+            return json.dumps([list(found.groups.items()), list(found.step_names.items())]).encode()
+
+        answer = self._answers.get("grouping", path.relative_to(DATA).as_posix(), live)
+        groups, step_names = json.loads(answer)
+        return Grouping(dict(groups), dict(step_names))
+
+    def close(self) -> None:
+        """Write what was asked anew."""
+        self._answers.save()
 
 
-def _read(path: str | None) -> bytes | None:
-    return None if path is None else Path(path).read_bytes()
+def more_samples() -> list[Path]:
+    """The folders of other profiles that are to be compared too."""
+    return [Path(text) for text in os.environ.get("PEAKLINE_SAMPLES", "").split(":") if text]
 
 
-def tag_events(space: XSpace) -> XSpace:
-    """A copy of ``space`` whose events carry their number in the file, to be found again."""
-    tagged = XSpace()
-    tagged.CopyFrom(space)
+def _spaces_in(*folders: Path) -> list[Path]:
+    """The XSpace files of folders that hold something, and are not damaged on purpose."""
+    return [
+        path
+        for folder in folders
+        for path in sorted(folder.rglob("*"))
+        if path.name.endswith((".xplane.pb", ".xplane.pb.gz"))
+        and "damaged" not in path.parts
+        and not path.name.startswith("CORRUPT")
+        and path.stat().st_size
+    ]
+
+
+def space_of(path: Path) -> XSpace:
+    """The message in a file, plain or compressed."""
+    content = path.read_bytes()
+    return XSpace.FromString(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
+
+
+def _tagged(space: XSpace) -> XSpace:
+    """``space``, with the events' numbers in the file as stats of theirs, to be found again."""
     number = 0
-    for plane in tagged.planes:
+    for plane in space.planes:
         tag = max(plane.stat_metadata, default=0) + 1
         plane.stat_metadata[tag].id = tag
         plane.stat_metadata[tag].name = TAG
@@ -123,27 +179,7 @@ def tag_events(space: XSpace) -> XSpace:
             for event in line.events:
                 event.stats.add(metadata_id=tag, int64_value=number)
                 number += 1
-    return tagged
-
-
-def groups_by_tag(content: bytes) -> dict[int, int | None]:
-    """Group by event number of a tagged XSpace that XProf has grouped.
-
-    Step events that XProf dropped are absent.
-    """
-    return {
-        stats[TAG].int64_value: stats["group_id"].int64_value if "group_id" in stats else None
-        for stats in _tagged_stats(content)
-    }
-
-
-def step_names_by_tag(content: bytes) -> dict[int, str]:
-    """The name of the step by event number, for events that stand for one."""
-    return {
-        stats[TAG].int64_value: stats["step_name"].str_value
-        for stats in _tagged_stats(content)
-        if "step_name" in stats
-    }
+    return space
 
 
 def _tagged_stats(content: bytes) -> Iterator[dict[str, XStat]]:

@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import json
 import math
-import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import peakline
 from peakline.tools import run_tool
-from tests.conformance.oracle import Answer, Question, ask_xprof
+from tests.conformance.oracle import XProf
 
-__all__ = ["OWN_SAMPLES", "PYTHON", "ask", "difference", "ours", "rows", "samples", "written"]
-
-PYTHON = os.environ.get("PEAKLINE_PEERS_PYTHON", "")
-DATA = Path(__file__).parent.parent / "data"
-OWN_SAMPLES = (DATA / "sessions", DATA / "programs")
+__all__ = ["difference", "different", "ours", "rows", "theirs", "written"]
 
 
-def samples() -> list[Path]:
-    """Every XSpace of the repository, and of the folders named in PEAKLINE_SAMPLES."""
-    folders = [Path(text) for text in os.environ.get("PEAKLINE_SAMPLES", "").split(":") if text]
-    found: list[Path] = []
-    for folder in (*OWN_SAMPLES, *folders):
-        for pattern in ("*.xplane.pb", "*.xplane.pb.gz"):
-            found += sorted(folder.rglob(pattern))
-    return [path for path in found if not path.name.startswith("CORRUPT")]
+def theirs(xprof: XProf, tool: str, *paths: Path) -> Any:
+    """XProf's answer about the hosts of a session, as JSON values."""
+    return json.loads(xprof.ask(tool, *paths))
 
 
-def ask(paths: list[Path], tool: str) -> list[Answer]:
-    """XProf's answers of one tool."""
-    return ask_xprof(
-        PYTHON, [Question(path, memory_profile=False, tools={tool: {}}) for path in paths]
-    )
+def different(xprof: XProf, tool: str, paths: Sequence[Path]) -> dict[str, str]:
+    """Where our compatible answer is not XProf's: what differs, by the file's name."""
+    assert paths
+    found = {
+        path.name: difference(ours(path, tool, compatible="xprof"), theirs(xprof, tool, path))
+        for path in paths
+    }
+    return {name: text for name, text in found.items() if text}
 
 
 def written(folder: Path, spaces: dict[str, Any]) -> list[Path]:

@@ -1,12 +1,10 @@
 """Live jobs of JAX and TensorFlow, captured by us."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,23 +21,26 @@ from peakline.capture import (
     profile_options,
     terminate,
 )
+from peakline.capture.client import profile
+from peakline.capture.stop import Stop
 from peakline.deadline import Deadline, within
-from peakline.errors import CancelledError, RemoteError
+from peakline.errors import CancelledError
 from peakline.repository import Repository
-from peakline.schema import XSpace
+from peakline.schema import ProfileRequest, XSpace
+from tests.conformance.peer import PROGRAMS, peers_python
+from tests.waiting import HANG_S, until
 
 pytestmark = pytest.mark.conformance
 
-JOBS = Path(__file__).parent / "peers" / "capture_jobs.py"
+LONG_MS = 150_000
+"""No test waits for the end of such a recording."""
+ATTEMPTS = 50
 
 
 @contextmanager
 def job(kind):
-    python = os.environ.get("PEAKLINE_PEERS_PYTHON")
-    if not python:
-        pytest.skip("PEAKLINE_PEERS_PYTHON does not name the peers' interpreter")
     process = subprocess.Popen(
-        [python, str(JOBS), kind],
+        [peers_python(), str(PROGRAMS / "capture_jobs.py"), kind],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -52,7 +53,7 @@ def job(kind):
     finally:
         process.stdin.close()
         try:
-            process.wait(20)
+            process.wait(HANG_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -85,8 +86,22 @@ def request_for(*addresses, session_id="s", duration_ms=300, **changes):
 def peakline_command(*words, **changes):
     return subprocess.run(
         [sys.executable, "-m", "peakline.cli.main", *map(str, words)],
-        check=False, capture_output=True, text=True, timeout=120, **changes,
+        check=False, capture_output=True, text=True, timeout=HANG_S, **changes,
     )  # fmt: skip
+
+
+def is_recording(address):
+    """Whether a profiler records for somebody, and refuses to for us."""
+    request = ProfileRequest(duration_ms=1, emit_xspace=True).SerializeToString()
+    try:
+        profile(address, request, timeout_s=HANG_S, stop=Stop(), report=lambda _: None)
+    except WorkerError as error:
+        return error.is_busy
+    return False
+
+
+def wait_for_recording(address):
+    until(lambda: is_recording(address), "the profiler records")
 
 
 def test_both_at_once_then_memory(jax_job, tensorflow_job, repository):
@@ -114,8 +129,8 @@ def test_both_at_once_then_memory(jax_job, tensorflow_job, repository):
         assert "/host:CPU" in planes
         with peakline.open(file.path) as profile:
             assert profile.table("events").num_rows > 100
-            # It recorded for as long as it was asked to.
-            assert 0.5e12 < profile.duration_ps < 3e12
+            # However slow the job is: it recorded for a second.
+            assert profile.duration_ps > 0.1e12
             assert not profile.warnings
     with peakline.open(session.host(tensorflow_job).path) as profile:
         names = set(profile.table("events").column("name").to_pylist())
@@ -143,35 +158,31 @@ def test_the_command_line_ends_with_the_memory_answer(jax_job, tensorflow_job, t
     assert document["hosts"][1]["memory"] == json.loads(memory.stdout)
 
 
-def test_a_second_capture_meets_a_profiler_that_records(tensorflow_job, repository, tmp_path):
-    """Another process records: it is tried again, and told when attempts are over."""
+def test_a_second_capture_meets_a_profiler_that_records(tensorflow_job, repository):
+    """Another process records: it is tried again, until that one has ended."""
     other = subprocess.Popen(
         [sys.executable, "-m", "peakline.cli.main", "capture", tensorflow_job, "--logdir",
-         repository.logdir, "--session-id", "other", "--duration", "2500ms"],
+         repository.logdir, "--session-id", "other", "--duration", f"{LONG_MS}ms",
+         "--attempts", str(ATTEMPTS)],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+    states = []
+
+    def end_the_other(_host, state, _detail):
+        if state == "retrying" and state not in states:
+            terminate(tensorflow_job, "other")
+        states.append(state)
+
     try:
-        refused = None
-        probes = iter(range(10_000))
-        limit = time.monotonic() + 60
-        while refused is None and time.monotonic() < limit and other.poll() is None:
-            probe = request_for(
-                tensorflow_job, session_id=f"{next(probes)}", duration_ms=1, attempts=1
-            )
-            try:
-                capture(probe, Repository(tmp_path / "probes"))
-            except RemoteError as error:
-                refused = str(error)
-        assert "another profiling session is active there" in (refused or "")
-        states = []
+        wait_for_recording(tensorflow_job)
         result = capture(
-            request_for(tensorflow_job, session_id="mine", duration_ms=1500, attempts=4),
+            request_for(tensorflow_job, session_id="mine", duration_ms=100, attempts=ATTEMPTS),
             repository,
-            progress=lambda _, state, __: states.append(state),
+            progress=end_the_other,
         )
         assert result.outcomes[0].state == "stored"
         assert "retrying" in states
-        assert other.wait(60) == 0
+        assert other.wait(HANG_S) == 0
     finally:
         if other.poll() is None:
             other.kill()
@@ -183,58 +194,57 @@ def test_a_second_capture_meets_a_profiler_that_records(tensorflow_job, reposito
 def test_cancelling_frees_the_profiler(kind, request, repository):
     address = request.getfixturevalue(kind)
     deadline = Deadline()
+
+    def cancel():
+        wait_for_recording(address)
+        deadline.cancel()
+
+    other = threading.Thread(target=cancel)
     with within(deadline):
-        begun = time.monotonic()
-        timer = threading.Timer(0.7, deadline.cancel)
-        timer.start()
+        other.start()
         with pytest.raises(CancelledError):
-            capture(request_for(address, duration_ms=60_000), repository)
-        timer.join()
-        assert time.monotonic() - begun < 10
+            capture(request_for(address, duration_ms=LONG_MS, attempts=ATTEMPTS), repository)
+        other.join()
     assert not list(Path(repository.logdir).rglob("s"))
     # The same id, at once.
-    result = capture(request_for(address, attempts=4), repository)
+    result = capture(request_for(address, attempts=ATTEMPTS), repository)
     assert result.outcomes[0].state == "stored"
 
 
 def test_ctrl_c_and_kill_leave_nothing_half(jax_job, repository):
     words = [sys.executable, "-m", "peakline.cli.main", "capture", jax_job, "--logdir",
-             repository.logdir, "--session-id", "s", "--duration"]  # fmt: skip
+             repository.logdir, "--session-id", "s", "--attempts", str(ATTEMPTS),
+             "--duration"]  # fmt: skip
     for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
         process = subprocess.Popen(
-            [*words, "60s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*words, f"{LONG_MS}ms"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        directory = Path(repository.logdir) / "plugins" / "profile" / "s"
-        while process.poll() is None and not directory.exists():
-            time.sleep(0.05)
-        time.sleep(0.5)
+        wait_for_recording(jax_job)
         process.send_signal(number)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=HANG_S)
         assert process.returncode == code, err
         assert out == ""
         assert err == ("peakline: interrupted; nothing was stored\n" if code == 130 else "")
         assert not [path for path in Path(repository.logdir).rglob("*") if path.is_file()]
-    again = peakline_command(*words[3:], "300ms", "--attempts", "5")
+    again = peakline_command(*words[3:], "300ms")
     assert again.returncode == 0, again.stderr
     assert repository.session("s").hosts()
 
 
 def test_terminate_ends_a_session_with_what_it_has(tensorflow_job, repository):
-    ended = []
+    def end():
+        wait_for_recording(tensorflow_job)
+        terminate(tensorflow_job, "s")
 
-    def end(_host, state, _detail):
-        if state == "recording" and not ended:
-            time.sleep(0.5)
-            terminate(tensorflow_job, "s")
-            ended.append(time.monotonic())
-
-    begun = time.monotonic()
+    other = threading.Thread(target=end)
+    other.start()
     result = capture(
-        request_for(tensorflow_job, duration_ms=60_000, attempts=1), repository, progress=end
+        request_for(tensorflow_job, duration_ms=LONG_MS, attempts=ATTEMPTS), repository
     )
-    assert ended
-    assert time.monotonic() - begun < 30
+    other.join()
     assert result.outcomes[0].state == "stored"
+    with peakline.open(repository.logdir, session="s") as profile:
+        assert profile.duration_ps < LONG_MS * 10**9 / 2
 
 
 def test_monitoring_is_only_for_tpus(jax_job):

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-from pathlib import Path
-
 import pytest
 
 from peakline.schema import RunMetadata
@@ -18,21 +13,10 @@ SOURCES = [SESSION, DATA / "sessions" / "jax_captured", DATA / "run_metadata" / 
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory):
+def answers(live_tensorflow):
     """Per source: what was written, and what TensorFlow made of it."""
-    folder = tmp_path_factory.mktemp("export")
-    files = []
-    for number, source in enumerate(SOURCES):
-        files.append(folder / f"{number}.pb")
-        files[-1].write_bytes(written_file(source, "run-metadata"))
-    script = Path(__file__).parent / "peers" / "read_export.py"
-    python = os.environ["PEAKLINE_PEERS_PYTHON"]
-    subprocess.run([python, script, folder / "results", *files], check=True, capture_output=True)
-    read = json.loads((folder / "results").read_text())
-    return [
-        (RunMetadata.FromString(file.read_bytes()), answer)
-        for file, answer in zip(files, read, strict=True)
-    ]
+    files = [written_file(source, "run-metadata") for source in SOURCES]
+    return [(RunMetadata.FromString(file), live_tensorflow.exported(file)) for file in files]
 
 
 def test_the_timeline_shows_every_execution_on_its_device(answers):

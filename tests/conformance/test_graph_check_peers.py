@@ -1,18 +1,13 @@
 """The graph check against TensorFlow itself: what it refuses, and which node it names.
 
-Inputs: every named case, and PEAKLINE_CONFORMANCE_SEEDS (60) random changes of each sample graph
-(tests/data, and folders named in PEAKLINE_SAMPLES). Where Peakline says more or less than
-TensorFlow on purpose is listed in docs/graph-check.md and below.
+Inputs: every named case, and random changes of each sample graph. Where Peakline says more or less
+than TensorFlow on purpose is listed in docs/graph-check.md and below.
 """
 
 from __future__ import annotations
 
 import gzip
-import json
-import os
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -20,15 +15,10 @@ import peakline
 from peakline.analysis.graph.check import check_graphs
 from peakline.schema import message
 from tests.conformance.graph_mutations import CASES, DEVICES, GraphDef, mutated, parse
+from tests.conformance.seeds import SEEDS
+from tests.conformance.tensorflow import CRASHED
 
-pytestmark = pytest.mark.conformance
-
-RUNNER = Path(__file__).parent / "peers" / "import_graphs.py"
-DATA = Path(__file__).parent.parent / "data"
-ROOTS = [DATA, *map(Path, filter(None, os.environ.get("PEAKLINE_SAMPLES", "").split(":")))]
-SEEDS = int(os.environ.get("PEAKLINE_CONFORMANCE_SEEDS", "60"))
 LARGEST = 100_000
-CRASHED = "crashed"
 
 # TensorFlow's message, our rules for it, and whether it names the node.
 REFUSALS = [
@@ -63,20 +53,13 @@ NAMED = re.compile(r"Node '([^']*)'|\{\{node ([^}]*)\}\}")
 STRICTER = {"attribute_key", "absent_function", "function_control_return", "duplicate_function"}
 
 
-@pytest.fixture(scope="module")
-def python():
-    interpreter = os.environ.get("PEAKLINE_PEERS_PYTHON")
-    if not interpreter:
-        pytest.skip("PEAKLINE_PEERS_PYTHON does not name the peers' interpreter")
-    return interpreter
-
-
-def samples():
+def samples(folders):
     """Small graphs by name."""
     found = {}
-    for root in ROOTS:
+    for root in folders:
         for path in sorted([*root.rglob("*.pb"), *root.rglob("*.pb.gz"), *root.rglob("*.meta")]):
-            if path.stat().st_size > LARGEST or "graph" not in str(path) + path.name:
+            inside = path.relative_to(root.parent)
+            if path.stat().st_size > LARGEST or "graph" not in str(inside):
                 continue
             content = path.read_bytes()
             content = gzip.decompress(content) if path.suffix == ".gz" else content
@@ -97,33 +80,12 @@ def samples():
     return found
 
 
-def ask(python, folder, graphs, *options):
-    """TensorFlow's answers by name: None or an error, which is CRASHED where it crashed."""
-    answers = {}
-    names = list(graphs)
-    for number, name in enumerate(names):
-        (folder / f"{number}.pb").write_bytes(graphs[name].SerializeToString())
-    results = folder / "results"
-    while len(answers) < len(names):
-        requests = [str(folder / f"{number}.pb") for number in range(len(answers), len(names))]
-        (folder / "requests").write_text(json.dumps(requests))
-        results.write_text("")
-        done = subprocess.run(
-            [python, RUNNER, folder / "requests", results, *options],
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        lines = results.read_text().splitlines()
-        for line in lines:
-            answers[names[len(answers)]] = json.loads(line)
-        if len(answers) < len(names):
-            assert done.returncode < 0, done.stderr[-2000:]
-            answers[names[len(answers)]] = CRASHED
-    return answers
-
-
-def ours(path):
+def ours(graph, folder):
+    """What the check says of a graph, or None of an empty one, which is no file of one."""
+    path = folder / "graph.pb"
+    path.write_bytes(graph.SerializeToString())
+    if not path.stat().st_size:
+        return None
     with peakline.open(str(path)) as profile:
         return check_graphs(profile)
 
@@ -198,52 +160,59 @@ def differences(graph, answer, broken):
     return found
 
 
-def graphs_of_seeds():
-    return {
-        f"{name} seed {seed}": mutated(graph, seed)
-        for name, graph in samples().items()
-        for seed in range(SEEDS)
-    }
+def refusals(tensorflow, subject, graphs):
+    """TensorFlow's errors by name, None where it imports the graph."""
+    serialized = {name: graph.SerializeToString() for name, graph in graphs.items()}
+    return tensorflow.import_errors(subject, serialized)
 
 
-@pytest.mark.parametrize("make", [lambda: {n: parse(t) for n, t in CASES.items()}, graphs_of_seeds])
-def test_what_tensorflow_refuses(python, tmp_path, make):
-    graphs = make()
-    answers = ask(python, tmp_path, graphs)
+def compare(graphs, answers, folder):
     bad, refused = [], 0
-    for number, (name, graph) in enumerate(graphs.items()):
-        answer = answers[name]
-        if answer == CRASHED:
-            continue
-        refused += answer is not None
-        path = tmp_path / f"{number}.pb"
-        if not path.stat().st_size:
-            continue
-        bad += [f"{name}: {one}" for one in differences(graph, answer, ours(path))]
+    for name, graph in graphs.items():
+        found = ours(graph, folder)
+        if answers[name] != CRASHED and found is not None:
+            refused += answers[name] is not None
+            bad += [f"{name}: {one}" for one in differences(graph, answers[name], found)]
     assert not bad, "\n".join(bad)
     assert 0 < refused < len(graphs)
 
 
-def test_devices_that_are_imported_but_never_placed(python, tmp_path):
+def test_what_tensorflow_refuses(tensorflow, tmp_path):
+    graphs = {name: parse(text) for name, text in CASES.items()}
+    compare(graphs, refusals(tensorflow, "cases", graphs), tmp_path)
+
+
+@pytest.mark.conformance
+def test_random_changes_of_sample_graphs(live_tensorflow, tmp_path):
+    graphs = {
+        f"{name} seed {seed}": mutated(graph, seed)
+        for name, graph in samples(live_tensorflow.folders).items()
+        for seed in range(SEEDS)
+    }
+    compare(graphs, refusals(live_tensorflow, "seeds", graphs), tmp_path)
+
+
+@pytest.mark.conformance
+def test_devices_that_are_imported_but_never_placed(live_tensorflow, tmp_path):
     graphs = {device: parse(f'node{{name:"n" op:"NoOp" device:"{device}"}}') for device in DEVICES}
+    serialized = {device: graph.SerializeToString() for device, graph in graphs.items()}
     malformed = {
         device
-        for device, answer in ask(python, tmp_path, graphs, "run").items()
+        for device, answer in live_tensorflow.import_errors("run", serialized, run=True).items()
         if "Malformed device specification" in (answer or "")
     }
     noted = {
         device
-        for number, device in enumerate(graphs)
-        for one in ours(tmp_path / f"{number}.pb")
+        for device, graph in graphs.items()
+        for one in ours(graph, tmp_path)
         if not one.is_error
     }
     assert noted == malformed
     assert "/job:w-x" in noted
 
 
-def test_sample_graphs_are_whole(python, tmp_path):
-    graphs = samples()
+def test_sample_graphs_are_whole(tensorflow, tmp_path):
+    graphs = samples(tensorflow.folders)
     assert graphs
-    for name, answer in ask(python, tmp_path, graphs).items():
-        assert answer is None, name
-    assert [ours(path) for path in sorted(tmp_path.glob("*.pb"))] == [[] for _ in graphs]
+    assert set(refusals(tensorflow, "samples", graphs).values()) == {None}
+    assert [ours(graph, tmp_path) for graph in graphs.values()] == [[] for _ in graphs]

@@ -1,16 +1,14 @@
 """Costs of compiled programs against JAX's ``cost_analysis()`` and XProf's table of HLO ops.
 
 JAX compiles some thirty functions for the CPU. XProf gets the same programs in a made-up GPU
-profile in which every instruction of every entry computation runs once; with samples named in
-PEAKLINE_SAMPLES also real GPU profiles.
+profile in which every instruction of every entry computation runs once; and the real GPU profiles
+among the samples, if any.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -18,31 +16,23 @@ import peakline
 from peakline.analysis.timing.hlo import modules_of, read_module
 from peakline.analysis.timing.hlo_cost import cost_program, costs_of
 from peakline.schema import HloProto
-from tests.conformance.oracle import Question, ask_xprof
+from tests.conformance.peer import PROGRAMS, peers_python
 from tests.reference.xspace_builder import SpaceBuilder
 
 pytestmark = pytest.mark.conformance
 
-SCRIPT = Path(__file__).parent / "peers" / "cost_jax.py"
-ROOTS = [*map(Path, filter(None, os.environ.get("PEAKLINE_SAMPLES", "").split(":")))]
-GPU = sorted(path for root in ROOTS for path in root.glob("**/*gpu*/*.xplane.pb"))
 US = 10**6
 
 
 @pytest.fixture(scope="module")
-def python():
-    interpreter = os.environ.get("PEAKLINE_PEERS_PYTHON")
-    if not interpreter:
-        pytest.skip("PEAKLINE_PEERS_PYTHON does not name the peers' interpreter")
-    return interpreter
-
-
-@pytest.fixture(scope="module")
-def compiled(python, tmp_path_factory):
+def compiled(tmp_path_factory):
     """Per function the program, and what JAX says it costs."""
     folder = tmp_path_factory.mktemp("costs")
     done = subprocess.run(
-        [python, str(SCRIPT), str(folder)], check=False, capture_output=True, text=True
+        [peers_python(), str(PROGRAMS / "cost_jax.py"), str(folder)],
+        check=False,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     costs = json.loads((folder / "costs.json").read_text())
@@ -97,7 +87,7 @@ def compare(rows, programs):
     return seen
 
 
-def test_each_instruction_is_as_in_xprof(python, compiled, tmp_path):
+def test_each_instruction_is_as_in_xprof(live_xprof, compiled, tmp_path):
     programs, _ = compiled
     space = SpaceBuilder()
     stream = space.plane("/device:GPU:0").line("Stream #1(Kernel)")
@@ -118,16 +108,12 @@ def test_each_instruction_is_as_in_xprof(python, compiled, tmp_path):
             events += 1
     path = tmp_path / "gpu.xplane.pb"
     path.write_bytes(space.space.SerializeToString())
-    question = Question(path, memory_profile=False, tools={"hlo_stats": {}})
-    (answer,) = ask_xprof(python, [question])
-    assert answer.error is None
-    assert compare(rows_of(answer.tools["hlo_stats"]), by_id) > events // 2
+    assert compare(rows_of(live_xprof.ask("hlo_stats", path)), by_id) > events // 2
 
 
-@pytest.mark.parametrize("path", GPU, ids=lambda path: path.name)
-def test_real_profiles_are_as_in_xprof(python, path):
-    question = Question(path, memory_profile=False, tools={"hlo_stats": {}})
-    (answer,) = ask_xprof(python, [question])
-    with peakline.open(path) as profile:
-        programs = {str(module.program_id): module.data for module in modules_of(profile)}
-    assert compare(rows_of(answer.tools["hlo_stats"]), programs) > 0
+def test_real_profiles_are_as_in_xprof(live_xprof):
+    for path in live_xprof.spaces:
+        if "gpu" in path.parent.name:
+            with peakline.open(path) as profile:
+                programs = {str(module.program_id): module.data for module in modules_of(profile)}
+            assert compare(rows_of(live_xprof.ask("hlo_stats", path)), programs) > 0, path

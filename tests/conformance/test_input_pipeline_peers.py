@@ -1,61 +1,34 @@
 """input_pipeline_analyzer against the real XProf: every table, column, row and property.
 
-Inputs: the sample sessions, more folders of them named in PEAKLINE_SAMPLES (separated by colons),
-two hosts in one session, PEAKLINE_CONFORMANCE_SEEDS (200) random XSpaces of other tests, and as
-many with typed spans, with GPUs, and with TPUs.
+Inputs: the samples, two hosts in one session, random XSpaces of other tests, and as many with typed
+spans, with GPUs, and with TPUs.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
 import peakline
 from peakline.tools.registry import find_tool
 from reference.random_xspace import random_xspace
-from tests.conformance.oracle import Question, ask_xprof
+from tests.conformance.oracle import OWN_SAMPLES
+from tests.conformance.seeds import SEEDS
+from tests.conformance.stats_tables import theirs, written
 from tests.conformance.step_spaces import gpu_space, tpu_space
 
-pytestmark = pytest.mark.conformance
-
 TOOL = "input_pipeline_analyzer"
-DATA = Path(__file__).parent.parent / "data"
-SEEDS = range(int(os.environ.get("PEAKLINE_CONFORMANCE_SEEDS", "200")))
 FAMILIES = ("host", "gpu", "loops", "memory")
 """Families of random XSpaces. Those with TPUs have lines that no TPU writes; those of thread pools
 regions within a step's own thread, for which XProf makes an event that counts as work."""
 ROUNDING = 1e-15
 """Averages over cores are sums in the order of a hash map there."""
-
-
-def sample_files():
-    """Sample files by name."""
-    roots = [DATA, *map(Path, filter(None, os.environ.get("PEAKLINE_SAMPLES", "").split(":")))]
-    return {
-        f"{root.name}/{path.relative_to(root)}": path
-        for root in roots
-        for path in sorted(root.glob("**/*.xplane.pb*"))
-        if "damaged" not in path.parts and path.stat().st_size
-    }
-
-
-def built_spaces():
-    """Built messages by name."""
-    found = {}
-    for seed in SEEDS:
-        found[f"random {seed}"] = random_xspace(seed, FAMILIES[seed % len(FAMILIES)])
-        found[f"typed {seed}"] = gpu_space(seed, gpus=seed % 3)
-        found[f"tpu {seed}"] = tpu_space(seed, cores=1 + seed % 3, sparse_cores=seed // 3 % 3)
-    return found
-
-
-SAMPLES = sample_files()
-TWO_HOSTS = sorted((DATA / "sessions" / "tf2_multihost").glob("**/*.xplane.pb*"))
-NAMES = [*SAMPLES, *(f"{family} {seed}" for seed in SEEDS for family in ("random", "typed", "tpu"))]
+RANDOM = {
+    "random": lambda seed: random_xspace(seed, FAMILIES[seed % len(FAMILIES)]),
+    "typed": lambda seed: gpu_space(seed, gpus=seed % 3),
+    "tpu": lambda seed: tpu_space(seed, cores=1 + seed % 3, sparse_cores=seed // 3 % 3),
+}
 GROUPS = {
     "sessions of two hosts": lambda seed: [
         tpu_space(seed, cores=2, sparse_cores=0),
@@ -68,50 +41,6 @@ GROUPS = {
         gpu_space(seed + n, gpus=0, host_copies=False) for n in range(3)
     ],
 }
-
-
-@dataclass(frozen=True)
-class Input:
-    """The files of a session, and XProf's tables of it."""
-
-    paths: list[Path]
-    tables: list = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    """Every input, with XProf's answers to all of them from one process."""
-    python = os.environ.get("PEAKLINE_PEERS_PYTHON")
-    if not python:
-        pytest.skip("PEAKLINE_PEERS_PYTHON does not name the peers' interpreter")
-    folder = tmp_path_factory.mktemp("inputs")
-
-    def written(spaces):
-        """The files of one session; hosts are called as the oracle calls them."""
-        own = folder / str(len(list(folder.iterdir())))
-        own.mkdir()
-        paths = []
-        for number, space in enumerate(spaces):
-            paths.append(own / f"host{number or ''}.xplane.pb")
-            paths[-1].write_bytes(space.SerializeToString())
-        return paths
-
-    found = {name: [path] for name, path in SAMPLES.items()}
-    found |= {name: written([space]) for name, space in built_spaces().items()}
-    found["two hosts"] = TWO_HOSTS
-    found |= {
-        f"{name} {seed}": written(make(seed)) for name, make in GROUPS.items() for seed in range(8)
-    }
-    questions = [
-        Question(paths[0], memory_profile=False, tools={TOOL: {}}, files=paths[1:])
-        for paths in found.values()
-    ]
-    answers = ask_xprof(python, questions)
-    known = {}
-    for (name, paths), answer in zip(found.items(), answers, strict=True):
-        assert answer.error is None, name
-        known[name] = Input(paths, json.loads(answer.tools[TOOL]))
-    return known
 
 
 def own_tables(paths, **parameters):
@@ -145,32 +74,47 @@ def differences(ours, theirs, where=""):
     return [] if ours == theirs else [f"{where}: {ours!r}, {theirs!r}"]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_cell_and_property_is_theirs(inputs, name):
-    assert (
-        differences(own_tables(inputs[name].paths, compatible="xprof"), inputs[name].tables) == []
-    )
+def not_theirs(xprof, paths):
+    """What differs in the answer about the hosts of a session, the first of it."""
+    return differences(own_tables(paths, compatible="xprof"), theirs(xprof, TOOL, *paths))[:5]
 
 
-@pytest.mark.parametrize("name", [f"{name} {seed}" for name in GROUPS for seed in range(8)])
-def test_every_cell_of_several_hosts_is_theirs(inputs, name):
-    assert (
-        differences(own_tables(inputs[name].paths, compatible="xprof"), inputs[name].tables) == []
-    )
+def test_every_sample(xprof):
+    assert len(xprof.spaces) > (20 if xprof.is_recorded else 5)
+    assert {path: found for path in xprof.spaces if (found := not_theirs(xprof, [path]))} == {}
 
 
-def test_two_hosts_of_one_job_are_put_together_as_theirs(inputs):
-    item = inputs["two hosts"]
-    assert len(item.paths) == 2
-    assert item.tables[1]["rows"]
-    assert differences(own_tables(item.paths, compatible="xprof"), item.tables) == []
+def test_two_hosts_of_one_job_are_put_together_as_theirs(xprof):
+    paths = sorted((OWN_SAMPLES[0] / "tf2_multihost").rglob("*.xplane.pb"))
+    assert len(paths) == 2
+    assert theirs(xprof, TOOL, *paths)[1]["rows"]
+    assert not_theirs(xprof, paths) == []
 
 
-def test_the_random_steps_are_of_every_kind(inputs):
+@pytest.mark.conformance
+@pytest.mark.parametrize("kind", RANDOM)
+def test_random_spaces(live_xprof, tmp_path, kind):
+    for seed in range(SEEDS):
+        # A file is called as the peer's program calls its host.
+        paths = written(tmp_path, {"host": RANDOM[kind](seed)})
+        assert not_theirs(live_xprof, paths) == [], seed
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("kind", GROUPS)
+def test_random_sessions_of_several_hosts(live_xprof, tmp_path, kind):
+    for seed in range(8):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        hosts = {f"host{n or ''}": space for n, space in enumerate(GROUPS[kind](seed))}
+        assert not_theirs(live_xprof, written(folder, hosts)) == [], seed
+
+
+@pytest.mark.conformance
+def test_the_random_steps_are_of_every_kind(live_xprof, tmp_path):
     columns = (1, 2, 3, 4, 6, 7, 9)
     seen = set()
-    for name, item in inputs.items():
-        if name.startswith("typed "):
-            for row in item.tables[1]["rows"]:
-                seen |= {column for column in columns if row["c"][column]["v"] > 0}
+    for path in written(tmp_path, {str(seed): RANDOM["typed"](seed) for seed in range(20)}):
+        for row in theirs(live_xprof, TOOL, path)[1]["rows"]:
+            seen |= {column for column in columns if row["c"][column]["v"] > 0}
     assert seen == set(columns)

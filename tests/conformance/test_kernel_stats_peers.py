@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
@@ -11,11 +10,10 @@ import peakline
 from peakline.tools import run_tool
 from reference.op_spaces import random_op_space
 from reference.xspace_builder import SpaceBuilder
-from tests.conformance.stats_tables import ask, difference, ours, rows, samples, written
+from tests.conformance.seeds import SEEDS
+from tests.conformance.stats_tables import different, ours, rows, theirs, written
 
-pytestmark = pytest.mark.conformance
 TOOL = "kernel_stats"
-SEEDS = int(os.environ.get("PEAKLINE_CONFORMANCE_SEEDS", "200"))
 NAMES = """
     16816 c1688 conv1x1 conv2d_c1_k1 dgrad_1x1_stride_2x2 direct_group first_layer_wgrad_kernel
     h1688 h884 hmma i16832 i8816 s884 s1688 xmma_gemm xmma_implicit_gemm xmma_sparse_conv
@@ -33,25 +31,18 @@ OPS = """
 EQUATIONS = ["", "ab,bc->ac", "a,b,c->d", "ab->a", "a,b", "a,b->c->d"]
 
 
-def differences(paths):
-    found = {}
-    for path, answer in zip(paths, ask(paths, TOOL), strict=True):
-        assert answer.error is None, (path.name, answer.error)
-        other = json.loads(answer.tools[TOOL])
-        found[path.name] = difference(ours(path, TOOL, compatible="xprof"), other)
-    return {name: text for name, text in found.items() if text}
+def test_every_sample(xprof):
+    assert different(xprof, TOOL, xprof.spaces) == {}
 
 
-def test_every_sample():
-    assert differences(samples()) == {}
-
-
-def test_spaces_full_of_ops(tmp_path):
+@pytest.mark.conformance
+def test_spaces_full_of_ops(live_xprof, tmp_path):
     spaces = {f"ops{seed}": random_op_space(seed) for seed in range(SEEDS)}
-    assert differences(written(tmp_path, spaces)) == {}
+    assert different(live_xprof, TOOL, written(tmp_path, spaces)) == {}
 
 
-def test_names_of_kernels_ops_and_equations(tmp_path):
+@pytest.mark.conformance
+def test_names_of_kernels_ops_and_equations(live_xprof, tmp_path):
     spaces = {}
     for vendor in ("Nvidia", "AMD", "NVIDIA", ""):
         builder = SpaceBuilder()
@@ -66,30 +57,31 @@ def test_names_of_kernels_ops_and_equations(tmp_path):
             stats = {"kernel_details": "regs:1", "tf_op": f"e{at}:Op", "equation": equation}
             line.event("kernel", at := at + 10_000, 1000 + at // 10, stats)
         spaces[f"names_{vendor}"] = builder.space
-    assert differences(written(tmp_path, spaces)) == {}
+    assert different(live_xprof, TOOL, written(tmp_path, spaces)) == {}
 
 
-def test_what_is_cut(tmp_path):
+@pytest.mark.conformance
+def test_what_is_cut(live_xprof, tmp_path):
     builder = SpaceBuilder()
     line = builder.plane("/device:GPU:0").line("Stream")
     for number in range(1030):
         line.event(f"k{number}", number * 10_000, 10**6, {"kernel_details": "regs:1"})
     (path,) = written(tmp_path, {"many": builder.space})
-    assert differences([path]) == {}
+    assert different(live_xprof, TOOL, [path]) == {}
     with peakline.open(str(path)) as profile:
         run_tool(profile, TOOL, {"compatible": "xprof"})
         assert [(w.kind, w.count) for w in profile.warnings] == [("kernels_cut", 30)]
         assert len(json.loads(run_tool(profile, TOOL).content)["rows"]) == 1030
 
 
-def test_parts_of_a_nanosecond_are_lost_by_xprof(tmp_path):
+@pytest.mark.conformance
+def test_parts_of_a_nanosecond_are_lost_by_xprof(live_xprof, tmp_path):
     """The case of docs/differences/kernel_stats.md: 1000 runs of 1999 ps."""
     builder = SpaceBuilder()
     line = builder.plane("/device:GPU:0").line("Stream")
     for number in range(1000):
         line.event("k", number * 10_000, 1999, {"kernel_details": "regs:1"})
     (path,) = written(tmp_path, {"parts": builder.space})
-    (answer,) = ask([path], TOOL)
     # Total and average in microseconds.
-    assert rows(json.loads(answer.tools[TOOL]))[0][11:13] == [1.0, 0.001]
+    assert rows(theirs(live_xprof, TOOL, path))[0][11:13] == [1.0, 0.001]
     assert rows(ours(path, TOOL))[0][11:13] == [1.999, 0.001999]

@@ -7,11 +7,8 @@ names (separated by colons).
 from __future__ import annotations
 
 import gzip
-import os
 import re
-from pathlib import Path
 
-import pytest
 from google.protobuf import text_format
 
 from peakline import schema
@@ -20,13 +17,10 @@ from peakline.sources.recognise import MESSAGES, recognise
 from peakline.sources.translate import OLD_NAMES
 from peakline.wire import text_to_wire
 from peakline.wire.log_lines import MemoryLogScanner
+from tests.conformance.oracle import DATA, more_samples
+from tests.each_row import each_row
 
-pytestmark = pytest.mark.conformance
-
-ROOTS = [
-    Path(__file__).parent.parent / "data",
-    *map(Path, filter(None, os.environ.get("PEAKLINE_SAMPLES", "").split(":"))),
-]
+ROOTS = [DATA, *more_samples()]
 RECORD = re.compile(r"__LOG_MEMORY__ (\w+) \{ (?:goo\.gle/debug\w+\s+)?(.*)\}\s*$")
 MEMBERS = {
     field.message_type.name: field.name
@@ -57,8 +51,6 @@ def content_of(path):
 def record_of(line):
     """The record of one line as the reference reads it, None where it cannot."""
     found = RECORD.search(line)
-    if found is None:
-        return None
     record = MemoryLogRecord()
     member = getattr(record, MEMBERS[found[1]])
     member.SetInParent()
@@ -69,25 +61,30 @@ def record_of(line):
     return record
 
 
-@pytest.mark.parametrize("name", LOGS)
-@pytest.mark.parametrize("block", [100_000, 4 << 20])
-def test_every_record_of_a_log_line_by_line(name, block):
-    content = content_of(LOGS[name])
+def scanned(content, block):
+    """The records that the scanner finds, fed a block at a time."""
     scanner, out = MemoryLogScanner(), b""
     for start in range(0, len(content), block):
         out += scanner.feed(content[start : start + block]).tobytes()
     out += scanner.finish().tobytes()
-    records = MemoryLog.FromString(out).record
+    records = list(MemoryLog.FromString(out).record)
     assert len(records) == scanner.counts.records
     for record in records:
         record.ClearField("time_ns")
         record.ClearField("thread_id")
-    lines = content.decode(errors="replace").split("\n")
+    return records
+
+
+@each_row("name", LOGS)
+def test_every_record_of_a_log_line_by_line(name):
+    content = content_of(LOGS[name])
+    lines = filter(RECORD.search, content.decode(errors="replace").split("\n"))
     expected = [record for record in map(record_of, lines) if record is not None]
-    assert list(records) == expected
+    for block in (100_000, 4 << 20):
+        assert scanned(content, block) == expected
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@each_row("name", TEXTS)
 def test_every_file_in_text_format(name):
     content = content_of(TEXTS[name])
     kind = schema.message(MESSAGES[recognise(content[: 1 << 20]).format])

@@ -1,34 +1,24 @@
 """overview_page against XProf's: every table, column, row and property.
 
-Samples, spaces full of ops, with typed spans, with GPUs and with TPUs (random, a quarter of
-PEAKLINE_CONFORMANCE_SEEDS each), and several hosts together.
+Samples, random spaces full of ops, with typed spans, with GPUs and with TPUs, and several hosts
+together.
 """
 
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
 import peakline
 from peakline.tools import find_tool
 from reference.op_spaces import random_op_space
-from tests.conformance.oracle import Question, ask_xprof
-from tests.conformance.stats_tables import (
-    OWN_SAMPLES,
-    PYTHON,
-    ask,
-    difference,
-    ours,
-    samples,
-    written,
-)
+from tests.conformance.oracle import OWN_SAMPLES
+from tests.conformance.seeds import SEEDS
+from tests.conformance.stats_tables import difference, ours, theirs, written
 from tests.conformance.step_spaces import gpu_space, tpu_space
 
-pytestmark = pytest.mark.conformance
 TOOL = "overview_page"
-SEEDS = int(os.environ.get("PEAKLINE_CONFORMANCE_SEEDS", "200")) // 4
 DIAGNOSTICS = 6
 
 
@@ -59,22 +49,21 @@ def without_duty_cycle(content):
     return content
 
 
-def differences(paths, shown=tables):
+def differences(xprof, paths, shown=tables):
     found = {}
-    for path, answer in zip(paths, ask(paths, TOOL), strict=True):
-        assert answer.error is None, (path.name, answer.error)
-        own = ours(path, TOOL, compatible="xprof")
-        other = json.loads(answer.tools[TOOL])
+    for path in paths:
+        own, other = ours(path, TOOL, compatible="xprof"), theirs(xprof, TOOL, path)
         assert len(own) == len(other) == DIAGNOSTICS + 1
         found[path.name] = difference(shown(own), shown(other))
     return {name: text for name, text in found.items() if text}
 
 
-def test_every_sample():
-    assert len(samples()) > 20
-    assert differences(samples()) == {}
+def test_every_sample(xprof):
+    assert len(xprof.spaces) > (20 if xprof.is_recorded else 5)
+    assert differences(xprof, xprof.spaces) == {}
 
 
+@pytest.mark.conformance
 @pytest.mark.parametrize(
     "make",
     [
@@ -83,25 +72,28 @@ def test_every_sample():
     ],
     ids=["spans", "tpus"],
 )
-def test_random_spaces(tmp_path, make):
+def test_random_spaces(live_xprof, tmp_path, make):
     spaces = {f"seed {seed}": make(seed) for seed in range(SEEDS)}
-    assert differences(written(tmp_path, spaces)) == {}
+    assert differences(live_xprof, written(tmp_path, spaces)) == {}
 
 
-def test_random_ops(tmp_path):
-    spaces = {f"seed {seed}": random_op_space(seed) for seed in range(min(SEEDS, 30))}
+@pytest.mark.conformance
+def test_random_ops(live_xprof, tmp_path):
+    spaces = {f"seed {seed}": random_op_space(seed) for seed in range(SEEDS)}
     paths = written(tmp_path, spaces)
-    assert differences(paths, lambda content: without_duty_cycle(tables(content))) == {}
+    assert differences(live_xprof, paths, lambda content: without_duty_cycle(tables(content))) == {}
 
 
-def test_what_the_profiler_reported_is_told(tmp_path):
+@pytest.mark.conformance
+def test_what_the_profiler_reported_is_told(live_xprof, tmp_path):
     space = gpu_space(1, gpus=1)
     space.errors.extend(["two", "one", "two"])
     space.warnings.extend(["w"])
-    assert differences(written(tmp_path, {"reported": space})) == {}
+    assert differences(live_xprof, written(tmp_path, {"reported": space})) == {}
 
 
-def test_several_hosts(tmp_path):
+@pytest.mark.conformance
+def test_several_hosts(live_xprof, tmp_path):
     tool = find_tool(TOOL)
     asked = tool.validated({"compatible": "xprof"})
     groups = [sorted((OWN_SAMPLES[0] / "tf2_multihost").rglob("*.xplane.pb"))]
@@ -115,15 +107,11 @@ def test_several_hosts(tmp_path):
             for n in range(2)
         }
         groups.append(written(folder, hosts))
-    questions = [
-        Question(group[0], memory_profile=False, tools={TOOL: {}}, files=group[1:])
-        for group in groups
-    ]
-    for group, answer in zip(groups, ask_xprof(PYTHON, questions), strict=True):
+    for group in groups:
         parts = []
         for path in group:
             with peakline.open(path) as profile:
                 parts.append((profile.host, tool.partial(profile, asked)))
         own = json.loads(tool.combine(parts, asked, "json"))
-        other = json.loads(answer.tools[TOOL])
+        other = theirs(live_xprof, TOOL, *group)
         assert difference(without_host_count(own), without_host_count(other)) is None, group

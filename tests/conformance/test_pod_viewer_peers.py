@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 from pathlib import Path
 
@@ -17,22 +16,10 @@ import pytest
 from peakline.engine import Engine
 from peakline.repository import Repository
 from reference.xspace_builder import LineBuilder, PlaneBuilder, SpaceBuilder
-from tests.conformance.oracle import Question, ask_xprof
+from tests.conformance.oracle import DATA
+from tests.conformance.seeds import SEEDS
+from tests.conformance.stats_tables import theirs
 
-pytestmark = pytest.mark.conformance
-
-DATA = Path(__file__).parent.parent / "data"
-ROOTS = [DATA, *map(Path, filter(None, os.environ.get("PEAKLINE_SAMPLES", "").split(":")))]
-LARGEST = 64 << 20
-SAMPLES = sorted(
-    path
-    for root in ROOTS
-    for path in root.glob("**/*.xplane.pb*")
-    if path.name.endswith((".xplane.pb", ".xplane.pb.gz"))
-    and path.stat().st_size < LARGEST
-    and "damaged" not in path.parts
-)
-SEEDS = range(int(os.environ.get("PEAKLINE_CONFORMANCE_SEEDS", "200")))
 TOOL = "pod_viewer"
 US = 10**6
 KERNELS = ["gemm_fp16", "sgemm", "ncclKernel_AllReduce", "MemcpyH2D", "MEMCPYHToD", "MEMCPYDToH"]
@@ -115,40 +102,22 @@ class RandomHost:
         return self.lines[key]
 
 
-def sessions(folder: Path) -> list[list[Path]]:
-    """The hosts' files of every session that is asked about."""
-    found = [[path] for path in SAMPLES]
-    multihost = sorted((DATA / "sessions/tf2_multihost").glob("plugins/profile/*/*.xplane.pb"))
-    found += [multihost, multihost[::-1], [*multihost, DATA_CNN], [DATA_CNN, DATA_JAX]]
-    for seed in SEEDS:
-        rng = random.Random(seed)
-        hardware = rng.choice(["CPU", "GPU", "TPU"])
-        paths = []
-        for number in range(rng.choice([1, 1, 2, 3])):
-            kind = "CPU" if rng.random() < 0.1 else hardware
-            content = RandomHost(rng, kind).add(rng.randint(0, 9), rng.randint(0, 900) * US)
-            paths.append(folder / f"seed{seed}-{number}.xplane.pb")
-            paths[-1].write_bytes(content)
-        found.append(paths)
-    return found
+CNN = DATA / "sessions/tf2_cnn/plugins/profile/2026_11_20_16_57_05/vm.xplane.pb.gz"
+JAX = DATA / "sessions/jax_cpu/plugins/profile/2026_11_20_17_20_28/vm.xplane.pb.gz"
+HOSTS = sorted((DATA / "sessions/tf2_multihost").glob("plugins/profile/*/*.xplane.pb"))
 
 
-DATA_CNN = DATA / "sessions/tf2_cnn/plugins/profile/2026_11_20_16_57_05/vm.xplane.pb.gz"
-DATA_JAX = DATA / "sessions/jax_cpu/plugins/profile/2026_11_20_17_20_28/vm.xplane.pb.gz"
-
-
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory):
-    return sessions(tmp_path_factory.mktemp("spaces"))
-
-
-@pytest.fixture(scope="module")
-def answers(asked):
-    questions = [
-        Question(first, memory_profile=False, tools={TOOL: {}}, files=others)
-        for first, *others in asked
-    ]
-    return ask_xprof(os.environ["PEAKLINE_PEERS_PYTHON"], questions)
+def random_session(folder: Path, seed: int) -> list[Path]:
+    """The files of a session's hosts."""
+    rng = random.Random(seed)
+    hardware = rng.choice(["CPU", "GPU", "TPU"])
+    paths = []
+    for number in range(rng.choice([1, 1, 2, 3])):
+        kind = "CPU" if rng.random() < 0.1 else hardware
+        content = RandomHost(rng, kind).add(rng.randint(0, 9), rng.randint(0, 900) * US)
+        paths.append(folder / f"seed{seed}-{number}.xplane.pb")
+        paths[-1].write_bytes(content)
+    return paths
 
 
 def ours(paths: list[Path], folder: Path) -> object:
@@ -171,18 +140,28 @@ def without_hosts(document):
     return document
 
 
-def test_every_answer_is_xprofs(asked, answers, tmp_path):
-    different, several, steps = [], 0, 0
-    for number, (paths, answer) in enumerate(zip(asked, answers, strict=True)):
-        assert answer.error is None, paths
-        theirs = answer.tools[TOOL]
-        assert isinstance(theirs, bytes), (paths, theirs)
-        right = without_hosts(json.loads(theirs))
-        steps += len(right["podStatsSequence"]["podStatsMap"])
-        several += len(paths) > 1 and bool(right["podStatsSequence"]["podStatsMap"])
-        if without_hosts(ours(paths, tmp_path / str(number))) != right:
+def compare(xprof, sessions, folder):
+    """Hold every answer against XProf's; returns how many steps the sessions have, each."""
+    counts, different = [], []
+    for number, paths in enumerate(sessions):
+        right = without_hosts(theirs(xprof, TOOL, *paths))
+        counts.append(len(right["podStatsSequence"]["podStatsMap"]))
+        if without_hosts(ours(paths, folder / str(number))) != right:
             different.append([path.name for path in paths])
     assert different == []
+    return counts
+
+
+def test_every_sample(xprof, tmp_path):
+    several = [HOSTS, HOSTS[::-1], [*HOSTS, CNN], [CNN, JAX]]
+    sessions = [*([path] for path in xprof.spaces), *several]
     # Else nothing was compared.
-    assert steps > 500
-    assert several > 10
+    assert sum(compare(xprof, sessions, tmp_path)) > 100
+
+
+@pytest.mark.conformance
+def test_random_sessions(live_xprof, tmp_path):
+    sessions = [random_session(tmp_path, seed) for seed in range(SEEDS)]
+    steps = compare(live_xprof, sessions, tmp_path)
+    assert sum(steps) > SEEDS
+    assert any(count and len(paths) > 1 for count, paths in zip(steps, sessions, strict=True))

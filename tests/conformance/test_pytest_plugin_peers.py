@@ -5,24 +5,21 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
 import peakline
+from tests.conformance.peer import PROGRAMS, peers_python
 
 pytestmark = pytest.mark.conformance
 
-PEERS = Path(__file__).parent / "peers"
 MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
 def ask(tmp_path_factory):
     """Run one of the files of tests: the output, the outcome of each test, its kept profile."""
-    python = os.environ.get("PEAKLINE_PEERS_PYTHON")
-    if not python:
-        pytest.skip("PEAKLINE_PEERS_PYTHON does not name the peers' interpreter")
+    python = peers_python()
     done = {}
 
     def run(name, *arguments):
@@ -30,7 +27,7 @@ def ask(tmp_path_factory):
             return done[name, arguments]
         folder = tmp_path_factory.mktemp("run")
         (folder / "pytest.ini").write_text("[pytest]\n")
-        source = (PEERS / f"limited_{name}.py").read_text(encoding="utf-8")
+        source = (PROGRAMS / f"limited_{name}.py").read_text(encoding="utf-8")
         (folder / "test_it.py").write_text(source, encoding="utf-8")
         environment = os.environ | {
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",

@@ -1,15 +1,13 @@
 """Our message definitions against those of TensorFlow, TensorBoard and XProf."""
 
 import json
-import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.conformance
+from tests.conformance.peer import PROGRAMS, peers_python
 
-PEERS = Path(__file__).parent / "peers"
+pytestmark = pytest.mark.conformance
 
 # Where a release is behind what is upstream: enable_multipass came after TensorFlow 2.21.
 BEHIND = {
@@ -22,15 +20,12 @@ BEHIND = {
 
 @pytest.fixture(scope="module")
 def python():
-    interpreter = os.environ.get("PEAKLINE_PEERS_PYTHON")
-    if not interpreter:
-        pytest.skip("PEAKLINE_PEERS_PYTHON does not name the peers' interpreter")
-    return interpreter
+    return peers_python()
 
 
 def run(python, script, *arguments):
     done = subprocess.run(
-        [python, str(PEERS / script), *arguments], check=False, capture_output=True, text=True
+        [python, str(PROGRAMS / script), *arguments], check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout

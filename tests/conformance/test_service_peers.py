@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from contextlib import contextmanager
-from pathlib import Path
 
 import httpx
 import pytest
@@ -14,28 +12,23 @@ import pytest
 from peakline.service.run import Server
 from peakline.service.settings import Settings
 from tests.conformance.compare import compare_memory_profiles, describe
-from tests.conformance.oracle import Question, ask_xprof
+from tests.conformance.peer import PROGRAMS, peers_python
 from tests.service.grpc_client import Client
+from tests.waiting import HANG_S
 
 pytestmark = pytest.mark.conformance
-
-PEERS = Path(__file__).parent / "peers"
-HANG_S = 180
 
 
 @pytest.fixture(scope="module")
 def python():
-    interpreter = os.environ.get("PEAKLINE_PEERS_PYTHON")
-    if not interpreter:
-        pytest.skip("PEAKLINE_PEERS_PYTHON does not name the peers' interpreter")
-    return interpreter
+    return peers_python()
 
 
 @contextmanager
 def job(python, kind):
     """A live program; yields the port of its profiler."""
     process = subprocess.Popen(
-        [python, str(PEERS / "capture_jobs.py"), kind],
+        [python, str(PROGRAMS / "capture_jobs.py"), kind],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -48,7 +41,7 @@ def job(python, kind):
     finally:
         process.stdin.close()
         try:
-            process.wait(20)
+            process.wait(HANG_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -83,7 +76,7 @@ def serving(logdir, **settings):
 def client_says(python, *words):
     """The text of the error that TensorFlow's client raises, None when it is content."""
     finished = subprocess.run(
-        [python, str(PEERS / "trace_client.py"), *map(str, words)],
+        [python, str(PROGRAMS / "trace_client.py"), *map(str, words)],
         check=False,
         capture_output=True,
         text=True,
@@ -93,7 +86,9 @@ def client_says(python, *words):
     return json.loads(finished.stdout.splitlines()[-1])
 
 
-def test_a_session_of_its_client_is_stored_listed_and_served(python, tensorflow_port, tmp_path):
+def test_a_session_of_its_client_is_stored_listed_and_served(
+    python, live_xprof, tensorflow_port, tmp_path
+):
     logdir = tmp_path / "logs"
     with serving(logdir, profiler_port=tensorflow_port) as (server, client):
         address = f"localhost:{server.grpc_port}"
@@ -108,9 +103,8 @@ def test_a_session_of_its_client_is_stored_listed_and_served(python, tensorflow_
         )
     (stored,) = logdir.glob("plugins/profile/*/*")
     assert (stored.parent.name, stored.name) == (session.session_id, "localhost.xplane.pb")
-    (theirs,) = ask_xprof(python, [Question(stored)])
-    assert theirs.error is None
-    differences = compare_memory_profiles(theirs.memory_profile, answer.output)
+    theirs = live_xprof.ask("memory_profile", stored)
+    differences = compare_memory_profiles(theirs, answer.output)
     assert not differences, describe(differences)
     assert json.loads(answer.output)["memoryProfilePerAllocator"]
 

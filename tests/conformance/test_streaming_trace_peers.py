@@ -4,39 +4,22 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 import peakline
 from peakline.schema import TraceDataResponse
-from tests.conformance.oracle import Question, ask_xprof
+from tests.conformance.oracle import OWN_SAMPLES
+from tests.conformance.peer import Refused
+from tests.conformance.seeds import SEEDS
 from tests.conformance.step_spaces import gpu_space, tpu_space
 from tests.conformance.viewer_spaces import crowded_space, gpu_viewer_space, viewer_space
 
-pytestmark = pytest.mark.conformance
-
-DATA = Path(__file__).parent.parent / "data"
-ROOTS = [DATA, *map(Path, filter(None, os.environ.get("PEAKLINE_SAMPLES", "").split(":")))]
-XSPACES = sorted(
-    path
-    for root in ROOTS
-    for path in root.glob("**/*.xplane.pb*")
-    if not path.name.startswith("CORRUPT")
-)
-SEEDS = range(int(os.environ.get("PEAKLINE_CONFORMANCE_SEEDS", "100")))
+TOOL = "trace_viewer@"
+HOSTS = sorted((OWN_SAMPLES[0] / "tf2_multihost").rglob("*.xplane.pb"))
 OFFLOAD = "Host Offload Ops"
 """Which row XProf puts a transfer on that ends with another is left to its sort."""
-
-
-def ask(questions):
-    return ask_xprof(os.environ["PEAKLINE_PEERS_PYTHON"], questions)
-
-
-def question(path, files=(), **options):
-    return Question(path, memory_profile=False, tools={"trace_viewer@": options}, files=files)
 
 
 def ours(path, form=None, **options):
@@ -120,20 +103,29 @@ def same(theirs, mine):
     assert not mine[1] - theirs[1], list(mine[1] - theirs[1])[:3]
 
 
-def test_every_sample_is_shown_as_xprof_shows_it():
-    answers = ask([question(path) for path in XSPACES])
-    assert len(answers) >= 8
-    for path, answer in zip(XSPACES, answers, strict=True):
-        theirs = of_json(answer.tools["trace_viewer@"])
-        assert theirs[1], path
-        same(theirs, of_json(ours(path)))
+def check(xprof, path, options=None):
+    """In JSON, or with that format in the compact form."""
+    options = options or {}
+    shown = of_pb if options.get("format") == "pb" else of_json
+    form = {"form" if key == "format" else key: value for key, value in options.items()}
+    theirs, mine = shown(xprof.ask(TOOL, path, options=options)), shown(ours(path, **form))
+    if shown is of_pb:
+        assert theirs == mine, path
+    else:
+        same(theirs, mine)
 
 
-def test_every_sample_in_compact_form():
-    answers = ask([question(path, format="pb") for path in XSPACES])
-    for path, answer in zip(XSPACES, answers, strict=True):
+def test_every_sample_is_shown_as_xprof_shows_it(xprof):
+    assert len(xprof.traces) >= 4
+    for path in xprof.traces:
+        assert json.loads(xprof.ask(TOOL, path))["traceEvents"]
+        check(xprof, path)
+
+
+def test_every_sample_in_compact_form(xprof):
+    for path in xprof.traces:
         if "tpu" not in path.name:
-            assert of_pb(answer.tools["trace_viewer@"]) == of_pb(ours(path, "pb")), path
+            check(xprof, path, {"format": "pb"})
 
 
 VIEWPORTS = [
@@ -152,20 +144,24 @@ VIEWPORTS = [
 
 
 @pytest.mark.parametrize("options", VIEWPORTS, ids=str)
-def test_viewports_and_searches(options):
-    paths = [path for path in XSPACES if "sessions" in str(path) or "public" in str(path)]
+def test_viewports_and_searches(xprof, options):
+    # Those of programs look alike; recorded is one.
+    paths = [path for path in xprof.traces if OWN_SAMPLES[1] not in path.parents]
+    if xprof.is_recorded:
+        paths = HOSTS[-1:]
     if options.get("start_time_ms") == "1e6":
         # Here the levels show, and what is on them depends on the rows of a TPU's transfers.
         paths = [path for path in paths if "tpu" not in path.name]
-    answers = ask([question(path, **options) for path in paths])
-    for path, answer in zip(paths, answers, strict=True):
-        same(of_json(answer.tools["trace_viewer@"]), of_json(ours(path, **options)))
-
-
-def test_all_of_one_event():
-    paths = [path for path in XSPACES if "sessions" in str(path) or "amd" in str(path)]
-    questions, wanted = [], []
     for path in paths:
+        check(xprof, path, options)
+
+
+@pytest.mark.conformance
+def test_all_of_one_event(live_xprof):
+    asked = 0
+    for path in live_xprof.traces:
+        if OWN_SAMPLES[1] in path.parents:
+            continue
         shown = json.loads(ours(path))["traceEvents"]
         for event in [e for e in shown if e["ph"] == "X"][:: max(1, len(shown) // 40)]:
             length = 0.0 if event["dur"] == 1e-6 else event["dur"]
@@ -175,15 +171,14 @@ def test_all_of_one_event():
                 "duration_ms": repr(length / 1000),
                 "unique_id": str(event["args"]["uid"]),
             }
-            questions.append(question(path, **options))
-            wanted.append((path, options))
-    assert len(wanted) > 100
-    for (path, options), answer in zip(wanted, ask(questions), strict=True):
-        theirs = answer.tools["trace_viewer@"]
-        if isinstance(theirs, str):
-            assert "not found" in theirs
-            continue
-        same(of_json(theirs), of_json(ours(path, **options)))
+            asked += 1
+            try:
+                theirs = live_xprof.ask(TOOL, path, options=options)
+            except Refused as error:
+                assert "not found" in str(error)  # noqa: PT017 (of some events there is no answer)
+                continue
+            same(of_json(theirs), of_json(ours(path, **options)))
+    assert asked > 100
 
 
 def written(folder, name, space):
@@ -206,17 +201,16 @@ MAKERS = {
 }
 
 
+@pytest.mark.conformance
 @pytest.mark.parametrize("kind", MAKERS)
-def test_random_spaces(kind, tmp_path):
-    paths = [written(tmp_path, f"{kind}{seed}", MAKERS[kind](seed)) for seed in SEEDS]
-    forms = [{}, {"format": "pb"}]
-    answers = ask([question(path, **options) for path in paths for options in forms])
-    for number, path in enumerate(paths):
-        plain, compact = (answer.tools["trace_viewer@"] for answer in answers[2 * number :][:2])
-        same(of_json(plain), of_json(ours(path)))
-        assert of_pb(compact) == of_pb(ours(path, "pb")), path
+def test_random_spaces(live_xprof, kind, tmp_path):
+    for seed in range(SEEDS):
+        path = written(tmp_path, f"{kind}{seed}", MAKERS[kind](seed))
+        check(live_xprof, path)
+        check(live_xprof, path, {"format": "pb"})
 
 
+@pytest.mark.conformance
 @pytest.mark.parametrize(
     "options",
     [
@@ -228,9 +222,8 @@ def test_random_spaces(kind, tmp_path):
     ],
     ids=str,
 )
-def test_many_events_are_thinned_alike(options, crowded):
-    (answer,) = ask([question(crowded, **options)])
-    same(of_json(answer.tools["trace_viewer@"]), of_json(ours(crowded, **options)))
+def test_many_events_are_thinned_alike(live_xprof, options, crowded):
+    check(live_xprof, crowded, options)
 
 
 @pytest.fixture(scope="module")
@@ -238,18 +231,17 @@ def crowded(tmp_path_factory):
     return written(tmp_path_factory.mktemp("crowded"), "host", crowded_space(1))
 
 
-def test_two_hosts_are_numbered_one_after_the_other():
+def test_two_hosts_are_numbered_one_after_the_other(xprof):
     from peakline.tools import find_tool
 
-    first, second = sorted((DATA / "sessions" / "tf2_multihost").rglob("*.xplane.pb"))
-    (answer,) = ask([question(first, files=[second])])
-    tool = find_tool("trace_viewer@")
+    tool = find_tool(TOOL)
     parameters = tool.validated({"compatible": "xprof"})
     parts = []
-    for path in (first, second):
+    for path in HOSTS:
         with peakline.open(str(path)) as profile:
             parts.append((profile.host, tool.partial(profile, parameters)))
-    same(of_json(answer.tools["trace_viewer@"]), of_json(tool.combine(parts, parameters, "json")))
+    theirs = xprof.ask(TOOL, *HOSTS)
+    same(of_json(theirs), of_json(tool.combine(parts, parameters, "json")))
 
 
 def test_a_file_may_be_compressed(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import shutil
 import socket
 import subprocess
@@ -14,6 +13,7 @@ import httpx
 import pytest
 
 from tests.conformance.compare import compare_memory_profiles, describe
+from tests.conformance.peer import peers_python
 from tests.service.http_client import serving
 
 pytestmark = pytest.mark.conformance
@@ -65,10 +65,7 @@ def copy(logdir, tmp_path_factory):
 def xprof(copy, tmp_path_factory):
     """A client of the real server."""
     folder = tmp_path_factory.mktemp("output")
-    python = os.environ.get("PEAKLINE_PEERS_PYTHON")
-    if not python:
-        pytest.skip("PEAKLINE_PEERS_PYTHON does not name the peers' interpreter")
-    program = Path(python).parent / "xprof"
+    program = Path(peers_python()).parent / "xprof"
     ports = []
     for _ in range(2):
         with socket.socket() as free:

@@ -1,13 +1,14 @@
 """Write profiles with JAX and TensorFlow, and list runs and hosts as XProf does.
 
-Runs in the peers' environment: python list_runs.py write LOGDIR | list LOGDIR
+Runs in the peers' environment. A request is ``{"write": LOGDIR}`` or ``{"list": LOGDIR}``; the
+answer to the second has the names of the hosts by run.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 from types import SimpleNamespace
+
+from serve import serve
 
 
 def write(logdir: str) -> None:
@@ -38,8 +39,4 @@ def listed(logdir: str) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    what, place = sys.argv[1:]
-    if what == "write":
-        write(place)
-    else:
-        sys.stdout.write(json.dumps(listed(place)))
+    serve(lambda request: listed(request["list"]) if "list" in request else write(request["write"]))

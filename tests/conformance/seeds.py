@@ -1,0 +1,9 @@
+"""How many random inputs a comparison makes: PEAKLINE_CONFORMANCE_SEEDS; more in `make soak`."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["SEEDS"]
+
+SEEDS = int(os.environ.get("PEAKLINE_CONFORMANCE_SEEDS", "20"))
