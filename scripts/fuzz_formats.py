@@ -1,4 +1,4 @@
-"""Damaged files of every format, asked everything that can be asked (`make fuzz`).
+"""Damaged files of every format, asked everything that can be asked (`make soak`).
 
 A mutant belongs to a seed and a number. It fails when a question ends in anything but an answer
 or an error of our own, takes too long, or takes far more memory than its file; it is then
@@ -58,23 +58,22 @@ def main() -> int:
     run = _Run(options.seed, options.failures, chosen)
     failed = run.whole_ones_fail()
     start, told = time.monotonic(), 0.0
-    for n in range(options.first, options.first + options.mutants):
-        failed += not run.passes(n)
-        if failed >= _TOO_MANY:
-            _tell(f"stopped after {failed} failures")
-            break
+    done, spent = 0, 0.0
+    while done < options.mutants and spent < options.seconds and failed < _TOO_MANY:
+        failed += not run.passes(options.first + done)
+        done += 1
         spent = time.monotonic() - start
         if spent - told > 10:
-            told, done = spent, n + 1 - options.first
-            _tell(f"{done} of {options.mutants} mutants, {done / spent:.1f}/s, {failed} failed")
-    _tell(f"seed {options.seed}: {options.mutants} mutants, {run.answered} answered, "
-          f"{failed} failed")  # fmt: skip
+            told = spent
+            _tell(f"{done} mutants, {done / spent:.1f}/s, {failed} failed")
+    _tell(f"seed {options.seed}: {done} mutants, {run.answered} answered, {failed} failed")
     return int(failed > 0)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Damaged files of every format.")
-    parser.add_argument("--mutants", type=int, default=1000, help="how many")
+    parser.add_argument("--mutants", type=float, default=float("inf"), help="at most so many")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="at most so long")
     parser.add_argument("--seed", type=int, default=1, help="other mutants for another seed")
     parser.add_argument("--first", type=int, default=0, help="the number of the first")
     parser.add_argument("--only", default="", help="samples whose name has this in it")

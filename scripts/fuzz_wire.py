@@ -1,9 +1,10 @@
-"""Long mutation fuzzing of the decoder and of the readers (`make fuzz`).
+"""Long mutation fuzzing of the decoder and of the readers (`make soak`).
 
 Every mutant belongs to a seed and a number; one that fails is written to a folder, with what is
 needed to see it again:
 
     python scripts/fuzz_wire.py --mutants 100000 --seed 7
+    python scripts/fuzz_wire.py --seconds 600
     python scripts/fuzz_wire.py --seed 7 --first 4711 --mutants 1
 """
 
@@ -42,23 +43,22 @@ def main() -> int:
     failed, start, told = 0, time.monotonic(), 0.0
     with tempfile.TemporaryDirectory() as folder:
         fuzzer = Fuzzer(options.seed, _ROOT / "tests" / "data" / "sessions", Path(folder))
-        for n in range(options.first, options.first + options.mutants):
-            if not _passes(fuzzer, n, options.failures):
-                failed += 1
-                if failed == _TOO_MANY:
-                    print(f"stopped after {failed} failures", file=sys.stderr)
-                    break
+        done = spent = 0
+        while done < options.mutants and spent < options.seconds and failed < _TOO_MANY:
+            failed += not _passes(fuzzer, options.first + done, options.failures)
+            done += 1
             spent = time.monotonic() - start
             if spent - told > 10:
-                told, done = spent, n + 1 - options.first
-                _tell(f"{done} of {options.mutants} mutants, {done / spent:.0f}/s, {failed} failed")
-    _tell(f"seed {options.seed}: {options.mutants} mutants, {failed} failed")
+                told = spent
+                _tell(f"{done} mutants, {done / spent:.0f}/s, {failed} failed")
+    _tell(f"seed {options.seed}: {done} mutants, {failed} failed")
     return int(failed > 0)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Damaged files through the decoder.")
-    parser.add_argument("--mutants", type=int, default=100_000, help="how many")
+    parser.add_argument("--mutants", type=float, default=float("inf"), help="at most so many")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="at most so long")
     parser.add_argument("--seed", type=int, default=1, help="other mutants for another seed")
     parser.add_argument("--first", type=int, default=0, help="the number of the first")
     parser.add_argument(

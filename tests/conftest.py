@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 _ROOT = Path(__file__).resolve().parent.parent
+_BEGIN = pytest.StashKey[float]()
 _SESSIONS = _ROOT / "tests" / "data" / "sessions"
 
 # Whether a test passes is not a matter of pace or luck: no example has to be quick, and the same
@@ -23,10 +25,25 @@ settings.register_profile("random", settings.get_profile("same"), derandomize=Fa
 settings.load_profile("same")
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """For `make soak`, which is bounded in time."""
+    parser.addoption(
+        "--stop-after", type=float, metavar="SECONDS", help="skip the tests that have not begun"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Let interrupts interrupt: a shell starts its background jobs with SIGINT ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.stash[_BEGIN] = time.monotonic()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Keep to ``--stop-after``."""
+    seconds = item.config.getoption("--stop-after")
+    if seconds is not None and time.monotonic() - item.config.stash[_BEGIN] > seconds:
+        pytest.skip("no time was left for it")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
