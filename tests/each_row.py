@@ -35,9 +35,14 @@ def each_row(names: str | Sequence[str], table: Iterable[Any]) -> Callable[[Test
             for case in cases:
                 try:
                     test(*args, **fixtures, **case)
-                except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:  # noqa: BLE001
-                    error.add_note(f"in the row {case!r}")
+                except pytest.skip.Exception as skipped:
+                    # One row cannot skip the others, and pytest knows no group of what skips.
+                    failed.append(AssertionError(f"a row that skips: {skipped}"))
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001
                     failed.append(error)
+                else:
+                    continue
+                failed[-1].add_note(f"in the row {case!r}")
             if failed:
                 raise BaseExceptionGroup(f"{len(failed)} of {len(cases)} rows failed", failed)
 

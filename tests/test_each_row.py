@@ -33,6 +33,7 @@ def test_every_row_that_fails_or_skips_is_reported():
 
     with pytest.raises(BaseExceptionGroup, match="3 of 5 rows failed") as caught:
         case()
+    assert not caught.group_contains(pytest.skip.Exception)
     notes = [error.__notes__ for error in caught.value.exceptions]
     assert notes == [[f"in the row {{'number': {number}}}"] for number in (1, 3, 4)]
 
