@@ -12,6 +12,7 @@ from typer.main import get_command
 from peakline.cli.main import app
 from peakline.profile.tables import TABLES
 from peakline.tools import find_tool, tool_names
+from tests.each_row import each_row
 
 
 def _section(page: str, title: str) -> str:
@@ -44,7 +45,7 @@ def test_the_generated_pages_are_fresh(root):
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+@each_row("table", TABLES.values())
 def test_every_column_is_documented(page, table):
     section = _section(page("docs/tables.md"), table.name)
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \|[^|]*\| (.+) \|$", section, re.MULTILINE)
@@ -58,7 +59,7 @@ def test_every_table_is_named_in_the_architecture(page):
     assert [name for name in TABLES if f"`{name}" not in section] == []
 
 
-@pytest.mark.parametrize(("name", "command"), _commands(), ids=[name for name, _ in _commands()])
+@each_row(("name", "command"), _commands())
 def test_every_flag_is_documented(page, name, command):
     section = _section(page("docs/cli.md"), name)
     for parameter in command.params:
@@ -75,7 +76,7 @@ def test_every_verb_is_in_the_interfaces_and_the_readme(page):
         assert name in readme, name
 
 
-@pytest.mark.parametrize("name", tool_names())
+@each_row("name", tool_names())
 def test_every_tool_parameter_and_format_is_documented(page, name):
     tool = find_tool(name)
     section = _section(page("docs/tools.md"), name)

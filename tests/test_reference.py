@@ -8,6 +8,7 @@ from reference.cases import CASES, PROFILES, random_xspace
 from reference.grouping import group_events
 from reference.memory_profile import memory_profile
 from reference.xspace_builder import SpaceBuilder
+from tests.each_row import each_row
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def test_crowds_are_not_connected():
     }
 
 
-@pytest.mark.parametrize(("count", "kept"), [(1000, 1000), (1001, 1000), (2500, 1000)])
+@each_row(("count", "kept"), [(1000, 1000), (1001, 1000), (2500, 1000)])
 def test_sampling(count, kept):
     document = memory_profile(CASES[f"sampling_{count}"].build())
     profile = document["memoryProfilePerAllocator"]["GPU_0_bfc"]
@@ -101,7 +102,7 @@ def test_every_case_has_a_rule_and_a_sentence():
     assert all(case.doc and case.rule and case.name == name for name, case in CASES.items())
 
 
-@pytest.mark.parametrize("profile", sorted(PROFILES))
+@each_row("profile", sorted(PROFILES))
 def test_random_spaces_repeat(profile):
     first, again = random_xspace(3, profile), random_xspace(3, profile)
     assert first == again

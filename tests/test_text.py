@@ -4,9 +4,10 @@ import pytest
 
 from peakline.errors import UsageError
 from peakline.text import one_line, parse_duration, parse_size, size_text, time_text
+from tests.each_row import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("size", "text"),
     [
         (0, "0 B"),
@@ -22,7 +23,7 @@ def test_a_size_is_told_in_the_unit_that_fits(size, text):
     assert size_text(size) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("time", "text"),
     [(0, "0.000 ms"), (32_773_136_000, "32.773 ms"), (1_204_000_000_000, "1.204 s")],
 )
@@ -35,7 +36,7 @@ def test_foreign_text_cannot_steer_a_terminal():
     assert one_line("größe ≤ 3") == "größe ≤ 3"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "milliseconds"),
     [
         ("500ms", 500),
@@ -53,7 +54,7 @@ def test_times_have_units(text, milliseconds):
     assert parse_duration(text) == milliseconds
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["", "2", "s", "-1s", "1d", "2 days", "1e3s", "inf", "1 2s", "0x1s", "9" * 40 + "s", "\u0661s"],
 )
@@ -62,7 +63,7 @@ def test_anything_else_is_no_time(text):
         parse_duration(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "size"),
     [("4096", 4096), ("10MB", 10**7), ("64KiB", 65536), ("1.5 GiB", 3 << 29), ("1k", 1000)],
 )
@@ -70,7 +71,7 @@ def test_sizes_have_binary_and_decimal_units(text, size):
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "MB", "-1", "1e3", "10 bytes", "1.5.5MB", "\u0661GB"])
+@each_row("text", ["", "MB", "-1", "1e3", "10 bytes", "1.5.5MB", "\u0661GB"])
 def test_anything_else_is_no_size(text):
     with pytest.raises(UsageError, match="is no size"):
         parse_size(text)

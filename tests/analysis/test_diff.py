@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from tests.analysis.histories import records, steps_at
 from tests.analysis.records import alloc, events, free, reference
+from tests.each_row import each_row
 
 import peakline
 from peakline.analysis.diff import compare
@@ -125,7 +126,7 @@ def test_a_profile_does_not_differ_from_itself(rows):
     assert all(not (one.groups or one.growth or one.churn) for one in found.allocators)
 
 
-@pytest.mark.parametrize("name", ["leak_list", "doubled_batch", "fragmentation", "tf1_cnn_2"])
+@each_row("name", ["leak_list", "doubled_batch", "fragmentation", "tf1_cnn_2"])
 def test_a_recording_does_not_differ_from_itself(name):
     assert compare(program(name), program(name)).is_empty
 
@@ -205,7 +206,7 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "change", "text"), CHANGES)
+@each_row(("old", "new", "change", "text"), CHANGES)
 def test_what_happened_to_a_kind(old, new, change, text):
     base = {"op": "net/MatMul", "region_type": "output", "data_type": "float", "shape": "[8, 2]"}
     same = alloc(9, 10, op="other/op", **{n: v for n, v in base.items() if n != "op"})

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each_row import each_row
 
 from peakline.analysis.diff_matching import match_allocators, match_kinds, stem_of
 from peakline.analysis.diff_state import Kind
@@ -20,7 +20,7 @@ BOTH = [
 ]
 
 
-@pytest.mark.parametrize(("before", "after", "why"), BOTH)
+@each_row(("before", "after", "why"), BOTH)
 def test_two_names_of_one_allocator(before, after, why):
     (pair,) = match_allocators([before], [after])
     assert (pair.before, pair.after) == (0, 0)
@@ -37,7 +37,7 @@ APART = [
 ]
 
 
-@pytest.mark.parametrize(("before", "after"), APART)
+@each_row(("before", "after"), APART)
 def test_nothing_ambiguous_is_taken_as_one(before, after):
     pairs = match_allocators(before, after)
     assert all(None in pair[:2] for pair in pairs)

@@ -1,5 +1,5 @@
-import pytest
 from tests.analysis.records import alloc, events
+from tests.each_row import each_row
 
 from peakline.analysis.findings import Finding, peak_findings
 from peakline.analysis.peak import find_peaks
@@ -19,7 +19,7 @@ def test_a_healthy_profile_has_none():
     assert findings(alloc(1, 10)) == []
 
 
-@pytest.mark.parametrize(("in_use", "kinds"), [(949, []), (950, ["near_capacity"])])
+@each_row(("in_use", "kinds"), [(949, []), (950, ["near_capacity"])])
 def test_a_peak_near_the_capacity(in_use, kinds):
     assert [finding.kind for finding in findings(at_peak(in_use, 1000 - in_use))] == kinds
 
@@ -35,7 +35,7 @@ def test_near_capacity_carries_its_numbers():
     assert "96.0%" in finding.title
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("in_use", "fragmentation", "found"),
     [
         (500, 0.5, True),

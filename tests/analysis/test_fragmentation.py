@@ -1,10 +1,10 @@
 import math
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.histories import history, records
 from tests.analysis.records import alloc, free
+from tests.each_row import each_row
 
 from peakline.analysis.fragmentation import find_fragmentation
 from peakline.analysis.layout_findings import fragmentation_findings
@@ -117,15 +117,15 @@ def test_the_finding_names_the_pins_and_the_request():
     assert evidence["rows"][0]["count"] == 5
 
 
-@pytest.mark.parametrize(
+@each_row(
     "healthy",
     [
+        # No pins, few holes, what fits, and what is small.
         [*blocks(6, pinned=False)[0], alloc(0, 256 * KIB, op="train")],
         [*blocks(3)[0], alloc(10**6, 128 * KIB, op="train")],
         [*blocks(6)[0], alloc(0, 64 * KIB, op="train")],
         [*blocks(6)[0], alloc(10**6, 10 * KIB, op="train")],
     ],
-    ids=["no pins", "few holes", "fits", "small"],
 )
 def test_no_finding_without_damage(healthy):
     assert fragmentation_findings(find(healthy)) == []

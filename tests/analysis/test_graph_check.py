@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.analysis.graphs import broken, node, opened
+from tests.each_row import each_row
 
 from peakline.analysis.graph.check import check_graphs
 from peakline.analysis.graph.rules import RULES
@@ -50,7 +50,7 @@ NAMES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "good"), NAMES.items())
+@each_row(("name", "good"), NAMES.items())
 def test_names_of_nodes(tmp_path, name, good):
     assert broken(tmp_path, node(name)) == ([] if good else [("node_name", name)])
 
@@ -207,7 +207,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "expected"), CASES, ids=[text[-70:] for text, _ in CASES])
+@each_row(("text", "expected"), CASES)
 def test_rules(tmp_path, text, expected):
     assert broken(tmp_path, text) == expected
 
@@ -251,7 +251,7 @@ MESSAGES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "message"), MESSAGES)
+@each_row(("text", "message"), MESSAGES)
 def test_messages_say_what_to_do(tmp_path, text, message):
     with opened(tmp_path, text) as profile:
         assert [one.message for one in check_graphs(profile)] == [message]

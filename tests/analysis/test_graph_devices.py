@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.each_row import each_row
 
 from peakline.analysis.graph.rules_devices import device_problem
 
@@ -20,12 +20,12 @@ BAD = [
 NOWHERE = ["/job:w-x", "/job:1a", "/job:", "/job:a*", "/replica:-1", "/device:a-b:0", "/device::0"]
 
 
-@pytest.mark.parametrize("device", GOOD)
+@each_row("device", GOOD)
 def test_good(device):
     assert device_problem(device) is None
 
 
-@pytest.mark.parametrize("device", BAD)
+@each_row("device", BAD)
 def test_refused_by_import(device):
     problem = device_problem(device)
     assert problem is not None
@@ -33,7 +33,7 @@ def test_refused_by_import(device):
     assert repr(device) in problem[0]
 
 
-@pytest.mark.parametrize("device", NOWHERE)
+@each_row("device", NOWHERE)
 def test_imported_but_never_placed(device):
     problem = device_problem(device)
     assert problem is not None

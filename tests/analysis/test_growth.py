@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.histories import history, records, steps_at
 from tests.analysis.records import alloc, free
+from tests.each_row import each_row
 
 from peakline.analysis.growth import find_growth
 from peakline.analysis.growth_findings import growth_findings, signatures_told
@@ -81,9 +82,7 @@ def test_a_leak_is_named_with_its_rate_its_first_step_and_what_is_left():
     assert finding.title.endswith(f"; the capacity is reached in about {left} more steps")
 
 
-@pytest.mark.parametrize(
-    ("room", "said"), [(7, "; the capacity is reached now"), (9, "in about 1 more step")]
-)
+@each_row(("room", "said"), [(7, "; the capacity is reached now"), (9, "in about 1 more step")])
 def test_a_leak_that_has_no_room_left_says_so(room, said):
     peak = (10 + 100 + 12 * 8) * KIB
     rows, steps = training(12, lambda _: [keep(8 * KIB)], capacity=peak + room * KIB)
@@ -92,7 +91,7 @@ def test_a_leak_that_has_no_room_left_says_so(room, said):
     assert finding.evidence["steps_left"] == room // 8
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("left", "said"),
     [(84_499, "in about 84,000 more steps"), (100_000, "in about 100,000 more steps"),
      (100_001, "[4, 4]")],
@@ -150,7 +149,7 @@ def test_one_buffer_made_anew_and_larger_each_step_is_a_leak():
     assert finding.evidence["bytes_per_step"] == 8 * KIB
 
 
-@pytest.mark.parametrize(("size", "kinds"), [(1023, []), (1024, ["leak"])])
+@each_row(("size", "kinds"), [(1023, []), (1024, ["leak"])])
 def test_a_number_kept_per_step_is_no_leak(size, kinds):
     rows, steps = training(20, lambda _: [keep(size)])
     assert [finding.kind for finding in findings(rows, steps)] == kinds
@@ -276,7 +275,7 @@ def test_a_trifle_beside_the_rise_is_not_told():
     assert len(finding.rows) == 1
 
 
-@pytest.mark.parametrize("step", [0, 1, 12, 13])
+@each_row("step", [0, 1, 12, 13])
 def test_memory_that_rises_in_warm_up_or_at_the_very_end_is_not_told(step):
     rows, steps = training(14, lambda at: [keep(8 * KIB)] if at == step else [])
     assert findings(rows, steps) == []

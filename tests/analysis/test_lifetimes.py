@@ -1,6 +1,6 @@
 import numpy as np
-import pytest
 from tests.analysis.records import alloc, events, free
+from tests.each_row import each_row
 
 from peakline.analysis.lifetimes import (
     ALLOCATION,
@@ -79,7 +79,7 @@ def test_records_without_a_key_are_untracked_and_other_activities_are_left_alone
     ]
 
 
-@pytest.mark.parametrize("live", [1, 3000])
+@each_row("live", [1, 3000])
 def test_many_addresses_with_few_or_many_live_at_a_time(live):
     rows = []
     for number in range(6000):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.analysis.histories import steps_at
 from tests.analysis.records import alloc, free
 from tests.analysis.test_diff import answer, program
+from tests.each_row import each_row
 
 from peakline.analysis.diff import compare
 from peakline.analysis.diff_state import AllocatorState, Kind, MemoryState, groups_of, state_of
@@ -150,7 +151,7 @@ def test_the_recorded_leak_breaks_its_limits_and_the_healthy_twin_keeps_them():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["leak_list", "huge_temporary", "fragmentation", "late_slot"])
+@each_row("name", ["leak_list", "huge_temporary", "fragmentation", "late_slot"])
 def test_a_recording_keeps_to_itself(name):
     found = program(name)
     assert all(one.passed for one in check_limits(found, Limits(tolerance=0), found))
@@ -218,7 +219,7 @@ def test_fragmentation_made_from_addresses():
     assert "50.0% of the free memory at the peak is not in its largest piece" in one.reason
 
 
-@pytest.mark.parametrize("name", ["leak_list", "doubled_batch", "fragmentation", "late_slot"])
+@each_row("name", ["leak_list", "doubled_batch", "fragmentation", "late_slot"])
 def test_a_baseline_survives_its_file(name):
     found = state_of(program(name))
     content = json.dumps({"checks": [], "allocators": write_baseline(found)}, indent=2).encode()
@@ -261,7 +262,7 @@ BUFFER = {"op": "p", "region_type": "", "data_type": "", "shape": "", "bytes": 5
 GOOD = {"allocator": "a", "peak_bytes": 5, "peak_buffers": [BUFFER]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "message"),
     [
         ({"allocator": 3}, "allocator is no text"),
@@ -283,7 +284,7 @@ def test_a_damaged_baseline_is_one_clear_error(change, message):
         read_baseline(content, "b")
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"[" * 100_000, b'{"allocators":1}'])
+@each_row("content", [b"", b"{", b"[]", b"{}", b"[" * 100_000, b'{"allocators":1}'])
 def test_what_is_no_baseline_is_one_clear_error(content):
     with pytest.raises(InputError, match=r"^b: is no baseline"):
         read_baseline(content, "b")
@@ -291,7 +292,7 @@ def test_what_is_no_baseline_is_one_clear_error(content):
         read_baseline(json.dumps({"allocators": [GOOD, GOOD]}).encode(), "b")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("head", "is_one"),
     [
         (b'{"profile": {', True),

@@ -1,7 +1,7 @@
 import numpy as np
-import pytest
 from tests.analysis.histories import history, steps_at
 from tests.analysis.records import alloc, free
+from tests.each_row import each_row
 from tests.profile.fake import columns_of
 
 from peakline.analysis.marks import find_marks
@@ -109,7 +109,7 @@ def test_numbers_drawn_at_random_are_no_names():
     assert marks.label(4) == "4"
 
 
-@pytest.mark.parametrize("stride", [1, 2, 3, 7])
+@each_row("stride", [1, 2, 3, 7])
 def test_thinned_marks_keep_the_last_one(stride):
     made = history([alloc(n, 1) for n in range(30)])
     marks = find_marks(made, 0, steps_at(*range(22)))

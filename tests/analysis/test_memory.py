@@ -1,5 +1,6 @@
 import pytest
 from tests.analysis.records import alloc, events, free
+from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
 from peakline.analysis.answer import Notice, answer_memory
@@ -32,7 +33,7 @@ def test_the_whole_profile():
     assert (peak.peak_bytes, answer.step, answer.findings, answer.notices) == (100, None, (), ())
 
 
-@pytest.mark.parametrize("step", ["0", "train 170"])
+@each_row("step", ["0", "train 170"])
 def test_a_step_takes_what_ran_during_it_on_any_thread(step):
     answer = explain_memory(EVENTS, STEPS, step=step)
     (peak,) = answer.allocators
@@ -46,7 +47,7 @@ def test_a_step_takes_its_own_records_wherever_they_are():
     assert (peak.peak_bytes, peak.peak_time_ps) == (35, 35)
 
 
-@pytest.mark.parametrize("step", ["2", "train 9", "-1", ""])
+@each_row("step", ["2", "train 9", "-1", ""])
 def test_an_unknown_step(step):
     with pytest.raises(NotFoundError, match=r"no step .* ids 0 to 1"):
         explain_memory(EVENTS, STEPS, step=step)
@@ -97,7 +98,7 @@ def test_what_was_guessed_is_counted_once_however_often_it_is_asked():
     assert [(w.kind, w.count) for w in shared.warnings] == [("double_allocation", 2)]
 
 
-@pytest.mark.parametrize("size", [-5, 2**48 + 1, 2**63 - 1])
+@each_row("size", [-5, 2**48 + 1, 2**63 - 1])
 def test_a_size_that_no_memory_has_is_unknown_and_told(size):
     answer = explain_memory(events([alloc(1, size, op="a"), alloc(2, 100, op="b")]), STEPS)
     (peak,) = answer.allocators

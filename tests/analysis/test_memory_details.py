@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from tests.analysis.histories import history, records, steps_at
 from tests.analysis.records import alloc, events, free
+from tests.each_row import each_row
 
 import peakline
 from peakline.analysis.churn import find_churn
@@ -38,7 +39,7 @@ def test_rows_of_a_finding_have_the_same_columns():
         Finding("kind", "info", "title", {}, "do", ({"a": 1}, {"b": 1}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("size", "text"),
     [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (1024**2 - 1, "1.0 MiB"), (3e12, "2.7 TiB")],
 )
@@ -116,7 +117,7 @@ def test_no_records_break_the_answer_and_its_json(rows):
                 assert saving.rows
 
 
-@pytest.mark.parametrize("analysis", ["all", "growth", "fragmentation", "savings", "churn"])
+@each_row("analysis", ["all", "growth", "fragmentation", "savings", "churn"])
 def test_no_analysis_goes_on_when_nobody_waits_any_more(analysis):
     rows = []
     for step in range(12):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from tests.each_row import each_row
 
 from peakline.analysis.oom import oom_findings
 from peakline.profile.columns import Columns, Names
@@ -55,7 +55,7 @@ def finding(**numbers):
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("numbers", "cause", "word"),
     [
         ({"requested_bytes": 9, "limit_bytes": 8}, "larger_than_limit", "alone exceeds"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
 from peakline.analysis.op_stats import MEASURES, read_op_stats
@@ -75,7 +76,7 @@ def test_what_follows_a_colon_is_no_part_of_the_name():
     assert measures(profile_of((STREAMS, "a:MatMul", 1, 3)), *TIMES) == {"a": (0, 3, 0, 3)}
 
 
-@pytest.mark.parametrize("name", ["RecvTensor", "_SOURCE", "MEMCPYHtoD", "xMEMCPY:y"])
+@each_row("name", ["RecvTensor", "_SOURCE", "MEMCPYHtoD", "xMEMCPY:y"])
 def test_some_names_are_no_nodes(name):
     assert measures(profile_of((CPU, name, 1, 3))) == {}
 

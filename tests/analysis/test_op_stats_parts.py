@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
 from peakline.analysis.op_stats.forest import Forest
@@ -21,7 +22,7 @@ from peakline.sources import open_reader
 # Patterns.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "expected"),
     [
         ("ab", [True, False, False]),
@@ -42,7 +43,7 @@ def test_no_pattern_matches_nothing_and_every_pattern_counts():
     assert times_matched(columns, [".*"]).tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("patterns", "reason"),
     [
         (["("], r"show: '\(' is no RE2 expression: missing \)"),
@@ -64,7 +65,7 @@ def test_a_pattern_that_would_explode_elsewhere_takes_no_time():
 # Shapes.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shape"),
     [
         ("[]", ()),
@@ -109,7 +110,7 @@ def outputs_of(attr, *outputs, op="Op"):
     return read_op_stats(Profile(reader)).shapes.get(0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attr", "outputs", "expected"),
     [
         ({}, [[(0, "[2]")]], [(2,)]),
@@ -265,7 +266,7 @@ def test_sorting_keeps_children_behind_their_parents():
 # Units.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "count", "time", "memory"),
     [
         (0, "0", "0us", "0B"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
 from peakline.analysis.op_stats import (
@@ -100,7 +100,7 @@ def test_a_type_can_be_the_device():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "expected"),
     [
         ({"min_micros": 5}, ["_TFProfRoot", "a", "a/c", "a-x"]),

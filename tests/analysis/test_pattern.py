@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each_row import each_row
 
 from peakline.analysis import trend
 from peakline.analysis.pattern import (
@@ -113,7 +114,7 @@ def test_a_sawtooth_on_a_leak_is_a_leak():
     assert found.bytes_per_step == pytest.approx(10, rel=0.1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "series",
     [
         (),

@@ -2,7 +2,7 @@ import os
 import subprocess
 import sys
 
-import pytest
+from tests.each_row import each_row
 
 _CODE = """
 import sys
@@ -18,9 +18,7 @@ print([kernel.py_func.__name__ for kernel in compiled if not kernel.signatures])
 """
 
 
-@pytest.mark.parametrize(
-    ("form", "left"), [("xplane", []), ("run_metadata", None), ("memory_log", None)]
-)
+@each_row(("form", "left"), [("xplane", []), ("run_metadata", None), ("memory_log", None)])
 def test_the_helper_has_the_kernels_of_the_memory_answer_compiled(form, left):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", _CODE, form],

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.each_row import each_row
 
 import peakline
 from peakline.analysis.memory import explain_memory
@@ -43,7 +44,7 @@ def faults(name):
     return [fault for fault in TRUTH[name]["faults"] if fault["kind"] in KINDS]
 
 
-@pytest.mark.parametrize("name", MEMORY)
+@each_row("name", MEMORY)
 def test_every_fault_is_found_and_named_and_nothing_else(name):
     found = [f for f in explain(name).findings if f.kind != "fragmentation_at_peak"]
     expected = faults(name)
@@ -65,7 +66,7 @@ def test_only_the_fragmented_run_is_called_fragmented():
     assert said == {"fragmentation"}
 
 
-@pytest.mark.parametrize("name", LEAKS)
+@each_row("name", LEAKS)
 def test_a_leak_has_its_exact_rate_and_first_step(name):
     (fault,) = faults(name)
     (finding,) = explain(name).findings
@@ -80,7 +81,7 @@ def test_a_leak_has_its_exact_rate_and_first_step(name):
     assert evidence["since_step_name"] == named
 
 
-@pytest.mark.parametrize("name", [name for name in LEAKS if TRUTH[name]["marked"]])
+@each_row("name", [name for name in LEAKS if TRUTH[name]["marked"]])
 def test_a_leak_is_found_without_the_step_marks(name):
     (fault,) = faults(name)
     (finding,) = explain(name, marked=False).findings
@@ -128,7 +129,7 @@ def test_the_truth_about_the_other_faults():
     assert finding.evidence["largest_hole_bytes"] < finding.evidence["asked_bytes"]
 
 
-@pytest.mark.parametrize("name", MEMORY)
+@each_row("name", MEMORY)
 def test_no_saving_repeats_a_finding_of_growth_and_pieces_need_a_finding(name):
     answer = explain(name)
     grown = {
@@ -144,7 +145,7 @@ def test_no_saving_repeats_a_finding_of_growth_and_pieces_need_a_finding(name):
             assert (row["op"], row["data_type"], row["shape"]) not in grown
 
 
-@pytest.mark.parametrize("name", [name for name in MEMORY if not faults(name)])
+@each_row("name", [name for name in MEMORY if not faults(name)])
 def test_no_part_of_a_healthy_run_raises_a_finding(name):
     for marked in (True, False):
         for start in (0.0, 0.3):
@@ -153,7 +154,7 @@ def test_no_part_of_a_healthy_run_raises_a_finding(name):
                 assert [finding.kind for finding in answer.findings] == []
 
 
-@pytest.mark.parametrize("name", LEAKS)
+@each_row("name", LEAKS)
 def test_a_leak_is_named_rightly_in_every_part_of_the_run_or_not_at_all(name):
     (fault,) = faults(name)
     for end in (0.25, 0.5, 0.75):

@@ -1,9 +1,9 @@
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.histories import history, records, steps_at
 from tests.analysis.records import alloc, free
+from tests.each_row import each_row
 
 from peakline.analysis.fragmentation import find_fragmentation
 from peakline.analysis.growth import find_growth
@@ -109,9 +109,7 @@ def test_what_is_read_shortly_before_or_after_the_peak_is_not_idle():
     assert of(held(early, used=[2, 34]), "recompute") == []
 
 
-@pytest.mark.parametrize(
-    "more", [{"region_type": "persist"}, {"is_before": True}, {"op": None}], ids=str
-)
+@each_row("more", [{"region_type": "persist"}, {"is_before": True}, {"op": None}])
 def test_what_was_there_or_has_no_op_can_only_be_moved_away(more):
     found = held(alloc(1, 40, op="early", shape="[4]") | more)
     assert [saving.bytes for saving in of(found, "offload")] == [40]
@@ -195,7 +193,7 @@ def test_older_copies_of_one_producer():
     assert saving.rows[0]["count"] == 2
 
 
-@pytest.mark.parametrize("op", ["out", "optimizer/ResourceApplyAdam_1"])
+@each_row("op", ["out", "optimizer/ResourceApplyAdam_1"])
 def test_a_variables_old_content_cannot_be_dropped_or_moved_before_it_is_replaced(op):
     found = copies(op)
     assert of(found, "older_copy") == of(found, "offload") == []

@@ -1,8 +1,8 @@
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from tests.analysis.histories import history, records
 from tests.analysis.records import alloc, events, free
+from tests.each_row import each_row
 
 from peakline.analysis.signature_kernels import number_keys
 from peakline.analysis.signatures import (
@@ -16,7 +16,7 @@ from peakline.profile.columns import Columns, Names
 from reference.memory_history import buffers, in_use, requested_of, size_of
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "normal"),
     [
         ("[32,10]", "[32, 10]"),
@@ -36,7 +36,7 @@ def test_shapes_are_spelled_in_one_way(written, normal):
     assert normal_shape(normal) == normal
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("shape", "sizes"),
     [("[32, 10]", (32, 10)), ("(3,)", (3,)), ("[]", ()), ("[?, 1]", None), ("x", None)],
 )
@@ -112,7 +112,7 @@ def test_the_history_equals_the_slow_one(rows):
         assert all((rows[row].get("allocator") or "") == allocator for row in own)
 
 
-@pytest.mark.parametrize("distinct", [0, 1, 511, 512, 513, 2049, 9000])
+@each_row("distinct", [0, 1, 511, 512, 513, 2049, 9000])
 def test_keys_are_numbered_in_order_of_first_appearance(distinct):
     chosen = np.random.default_rng(0).integers(0, max(distinct, 1), 3 * distinct)
     chosen = np.concatenate([chosen, np.arange(distinct)])
@@ -125,7 +125,7 @@ def test_keys_are_numbered_in_order_of_first_appearance(distinct):
     assert [slow.index(number) for number in range(min(len(seen), 50))] == first[:50].tolist()
 
 
-@pytest.mark.parametrize("count", [1, 3, 2**16 + 1])
+@each_row("count", [1, 3, 2**16 + 1])
 def test_places_by_number(count):
     numbers = np.array([0, 2, 0, 2, 2], np.int32) % count
     parts = split_by(numbers, count)

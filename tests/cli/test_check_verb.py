@@ -2,6 +2,7 @@ import json
 
 import pytest
 from tests.analysis.records import alloc
+from tests.each_row import each_row
 
 ROWS = [
     alloc(1, 3 * 2**20, op="net/MatMul", region_type="output", data_type="float", shape="[3, 3]",
@@ -71,7 +72,7 @@ def test_the_json(peakline, opened):
     assert [one["peak_bytes"] for one in document["allocators"]] == [3 * 2**20, 512]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "message"),
     [
         ((), "no limit is given"),
@@ -91,7 +92,7 @@ def test_usage_errors(peakline, opened, options, message):
     assert message in run.err
 
 
-@pytest.mark.parametrize(("text", "limit"), [("30%", 0.3), ("0.3", 0.3), (".3", 0.3), ("1", 1.0)])
+@each_row(("text", "limit"), [("30%", 0.3), ("0.3", 0.3), (".3", 0.3), ("1", 1.0)])
 def test_shares(peakline, opened, text, limit):
     run = peakline("check", opened(ROWS[:1]), "--max-fragmentation", text, "--json")
     assert (run.code, json.loads(run.out)["checks"][0]["limit"]) == (0, limit)
@@ -119,7 +120,7 @@ def test_the_recorded_leak_and_its_twin(peakline, programs):
     assert "768.0 KiB  model/hidden/MatMul  output  float  [192, 1024]\n" in run.out
 
 
-@pytest.mark.parametrize("form", ["profile", "check", "memory"])
+@each_row("form", ["profile", "check", "memory"])
 def test_a_baseline_of_any_form(peakline, programs, tmp_path, form):
     baseline = programs("doubled_batch_healthy")
     if form != "profile":

@@ -5,6 +5,7 @@ import sys
 
 import pyarrow.parquet as pq
 import pytest
+from tests.each_row import each_row
 from tests.export.written import DATA, written_file
 
 import peakline as library
@@ -18,9 +19,9 @@ def session(sessions):
     return sessions / "tf2_cnn"
 
 
-@pytest.mark.parametrize("target", [name for name in target_names() if name != "parquet"])
+@each_row("target", [name for name in target_names() if name != "parquet"])
 def test_the_file_is_what_the_library_writes(peakline, session, tmp_path, target):
-    out = tmp_path / "out"
+    out = tmp_path / target
     run = peakline("export", session, "--to", target, "-o", out)
     assert (run.code, run.out, run.err) == (0, "", "")
     assert out.read_bytes() == written_file(session, target)
@@ -80,7 +81,7 @@ def test_list(peakline, session):
     assert [line.split()[0] for line in heap.out.splitlines()] == ["parquet", "pprof", "speedscope"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "code", "message"),
     [
         ([], 2, "export takes PATH, --to TARGET and -o OUT"),

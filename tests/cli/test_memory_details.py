@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from tests.analysis.histories import history, records, steps_at
 from tests.analysis.records import alloc, free
+from tests.each_row import each_row
 from tests.engine.ending import DATA
 
 import peakline
@@ -218,7 +219,7 @@ def test_json_where_nothing_tells_steps_or_addresses(peakline, opened):
 # -- at a time -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "picoseconds"),
     [
         ("12.5ms", 12_500_000_000),
@@ -235,7 +236,7 @@ def test_times(text, picoseconds):
     assert parse_time(text) == picoseconds
 
 
-@pytest.mark.parametrize("text", ["", "5", "ms", "-1ms", "1e3ms", "1.ms", "1min", "1٢ms"])
+@each_row("text", ["", "5", "ms", "-1ms", "1e3ms", "1.ms", "1min", "1٢ms"])
 def test_what_is_no_time(text):
     with pytest.raises(UsageError, match=r"is no time; write 12\.5ms"):
         parse_time(text)

@@ -1,8 +1,8 @@
 import gzip
 import json
 
-import pytest
 from tests.analysis.records import alloc, free
+from tests.each_row import each_row
 
 STEPS = [{"step_id": 0, "name": "train 170", "start_ps": 0, "end_ps": 9}]
 ROWS = [
@@ -193,7 +193,7 @@ def test_the_demo_is_the_memory_answer_for_the_bundled_session(peakline, session
     assert document["allocators"][0]["peak_bytes"] == 76584448
 
 
-@pytest.mark.parametrize("host", ["localhost_47507", "localhost:56665"])
+@each_row("host", ["localhost_47507", "localhost:56665"])
 def test_a_host_of_several(peakline, sessions, host):
     run = peakline("memory", sessions / "tf2_multihost")
     assert run.code == 2

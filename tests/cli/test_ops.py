@@ -7,6 +7,7 @@ from os import terminal_size
 
 import pytest
 from tests.cli.made import MS, made
+from tests.each_row import each_row
 
 
 def op(name, side, own, total=None, runs=1, kind="MatMul"):
@@ -118,7 +119,7 @@ def test_a_narrow_terminal_has_fewer_numbers_and_whole_lines(monkeypatch, peakli
     assert lines[-1].endswith("xend")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ps", "text"), [(0, "0 ns"), (2_000, "2 ns"), (1_500_000, "1.500 us"), (10**8, "0.100 ms")]
 )
 def test_short_times_have_digits(monkeypatch, peakline, tmp_path, ps, text):

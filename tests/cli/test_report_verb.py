@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import sys
 
-import pytest
 from tests.analysis.records import alloc
+from tests.each_row import each_row
 from tests.report.document import Document
 
 
@@ -68,7 +68,7 @@ def test_one_allocator(peakline, opened, tmp_path):
     assert not (tmp_path / "other.html").exists()
 
 
-@pytest.mark.parametrize("options", [["--strict"]])
+@each_row("options", [["--strict"]])
 def test_what_was_lost_is_an_error_when_strict_and_leaves_no_file(
     peakline, opened, tmp_path, options
 ):

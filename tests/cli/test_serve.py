@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import socket
 
-import pytest
+from tests.each_row import each_row
 from typer.main import get_command
 
 from peakline.cli.main import app
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "reason"),
     [
         ([], "Missing argument"),
@@ -40,7 +40,7 @@ def test_what_cannot_be_served_is_one_line_and_exit_2(
     assert run.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("face", ["grpc", "http"])
+@each_row("face", ["grpc", "http"])
 def test_a_port_in_use_is_one_line_and_exit_2(peakline, tmp_path, face):
     other = {"grpc": "http", "http": "grpc"}[face]
     with socket.create_server(("127.0.0.1", 0)) as taken:

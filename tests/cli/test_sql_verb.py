@@ -5,6 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 from tests.analysis.records import alloc
+from tests.each_row import each_row
 
 QUERY = "select op, sum(allocated_bytes) as bytes from allocator_events group by op order by bytes"
 
@@ -73,7 +74,7 @@ def test_a_long_table_is_cut_and_counted(peakline, path):
     assert run.err == "peakline: 5 more rows; --format csv has them all\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     ["select * from nowhere", "drop table allocator_events", "select * from '/etc/passwd'", ""],
 )

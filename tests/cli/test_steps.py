@@ -7,6 +7,7 @@ import os
 
 import pytest
 from tests.cli.made import MS, made, step
+from tests.each_row import each_row
 from tests.engine.ending import DATA, session_of
 from tests.tools.test_step_breakdown import S2026, job
 
@@ -175,7 +176,7 @@ def test_a_file_without_time_gives_no_advice_about_steps(peakline):
     assert out.endswith("\n\nno time in this file\n")
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@each_row("width", [80, 120])
 def test_a_terminal_is_kept_to(monkeypatch, peakline, width):
     monkeypatch.setattr("peakline.cli.time_parts.screen_width", lambda: width)
     out = peakline("steps", DATA / "programs/time/input_bound.xplane.pb.gz").out
@@ -193,7 +194,7 @@ def test_a_name_is_cut_in_the_middle():
 MULTIHOST = DATA / "sessions" / "tf2_multihost"
 
 
-@pytest.mark.parametrize("verb", ["steps", "summary"])
+@each_row("verb", ["steps", "summary"])
 def test_every_host_of_a_session(peakline, verb):
     run = peakline(verb, MULTIHOST)
     assert (run.code, run.err) == (0, "")

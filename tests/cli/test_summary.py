@@ -8,6 +8,7 @@ import pytest
 from tests.analysis.records import alloc, events, free
 from tests.cli.made import MS, made, step
 from tests.cli.test_ops import op
+from tests.each_row import each_row
 from tests.engine.ending import DATA
 from tests.profile.fake import FakeReader, columns_of
 
@@ -103,7 +104,7 @@ def test_a_healthy_profile(monkeypatch, peakline, tmp_path):
     assert out.endswith("\n\nnothing stands out\n")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("file", "says"),
     [
         ("pprof/device_memory.pprof.pb.gz", "\nmemory  "),

@@ -6,6 +6,7 @@ import io
 import os
 
 import pytest
+from tests.each_row import each_row
 from tests.engine.ending import DATA, session_of
 
 from peakline.engine import Engine
@@ -23,8 +24,8 @@ def broken(tmp_path):
     return session.path
 
 
-@pytest.mark.parametrize("executor", ["threads", "processes"])
-@pytest.mark.parametrize("path", [MULTIHOST, FOLDER])
+@each_row("executor", ["threads", "processes"])
+@each_row("path", [MULTIHOST, FOLDER])
 def test_it_is_the_answer_of_all(peakline, path, executor):
     session = Repository(MULTIHOST).sessions()[0]
     right = Engine().tool(session, "step_breakdown", format="csv")
@@ -72,7 +73,7 @@ def test_the_answer_replaces_no_profile(peakline, broken):
         assert file.read() == ONE.read_bytes()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "message"),
     [
         (["--executor", "fork"], "'fork' is not one of"),

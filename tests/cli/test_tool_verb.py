@@ -1,6 +1,6 @@
 import json
 
-import pytest
+from tests.each_row import each_row
 
 import peakline as library
 
@@ -30,7 +30,7 @@ def test_list(peakline, sessions):
     assert "memory_profile" in run.out.splitlines()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "code", "message"),
     [
         (["-p", "version"], 2, "expected KEY=VALUE"),

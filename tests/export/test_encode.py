@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each_row import each_row
 
 from peakline import schema
 from peakline.export.encode import Fixed, Number, Numbers, Pool, encode, varint
@@ -13,7 +13,7 @@ from peakline.export.encode import Fixed, Number, Numbers, Pool, encode, varint
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 
 
-@pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**32, 2**63, 2**64 - 1, -1, -(2**63)])
+@each_row("value", [0, 1, 127, 128, 300, 2**32, 2**63, 2**64 - 1, -1, -(2**63)])
 def test_a_number_has_the_fewest_bytes(value):
     entry = schema.AllocationRecord(alloc_bytes=value if value < 2**63 else value - 2**64)
     assert (b"\x10" + varint(value) if value else b"") == entry.SerializeToString()

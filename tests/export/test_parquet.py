@@ -6,6 +6,7 @@ import io
 
 import pyarrow.parquet as pq
 import pytest
+from tests.each_row import each_row
 from tests.export.written import DATA, SESSION
 
 import peakline
@@ -27,7 +28,7 @@ def files_of(profile, **options):
     return files
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path", [SESSION, DATA / "run_metadata" / "tf1_cnn_2.pb.gz", DATA / "graph_def" / "frozen.pb"]
 )
 def test_every_table_comes_back(path, monkeypatch):

@@ -7,8 +7,10 @@ import json
 
 import pytest
 from tests.analysis.records import events as records
+from tests.each_row import each_row
 from tests.export.written import DATA, KINETO, SESSION, written, written_file
 from tests.profile.fake import FakeReader
+from tests.shared import shared
 
 import peakline
 from peakline.errors import NotFoundError
@@ -21,22 +23,18 @@ SAMPLES = [SESSION, KINETO, HEAP, DATA / "run_metadata" / "tf1_cnn_2.pb.gz",
            DATA / "programs" / "leak_list.xplane.pb.gz"]  # fmt: skip
 
 
-@pytest.fixture(params=SAMPLES, ids=lambda path: path.name)
-def exported(request):
-    with peakline.open(str(request.param)) as profile:
-        yield profile
-
-
 def read(content):
     return message("perftools.profiles.Profile").FromString(gzip.decompress(content))
 
 
 class TestPprof:
-    def test_read_again_it_has_the_same_peaks(self, exported, tmp_path):
-        path = tmp_path / "peak.pb.gz"
-        path.write_bytes(written(exported, "pprof"))
+    @each_row("path", SAMPLES)
+    def test_read_again_it_has_the_same_peaks(self, tmp_path, path):
+        exported = shared(path)
+        copy = tmp_path / "peak.pb.gz"
+        copy.write_bytes(written(exported, "pprof"))
         peaks = {peak.allocator: peak for peak in exported.memory().allocators}
-        with peakline.open(str(path)) as again:
+        with peakline.open(str(copy)) as again:
             assert again.format == "pprof"
             buffers = again.columns("buffers")
             found = dict.fromkeys(peaks, 0)
@@ -53,7 +51,9 @@ class TestPprof:
             }
             assert found == {n: peak.peak_bytes - negative[n] for n, peak in peaks.items()}
 
-    def test_every_reference_leads_somewhere(self, exported):
+    @each_row("path", SAMPLES)
+    def test_every_reference_leads_somewhere(self, path):
+        exported = shared(path)
         profile = read(written(exported, "pprof"))
         assert profile.string_table[0] == ""
         assert len(set(profile.string_table)) == len(profile.string_table)
@@ -98,7 +98,9 @@ class TestPprof:
 
 
 class TestSpeedscope:
-    def test_samples_have_weights_that_add_up_to_the_peak(self, exported):
+    @each_row("path", SAMPLES)
+    def test_samples_have_weights_that_add_up_to_the_peak(self, path):
+        exported = shared(path)
         document = json.loads(written(exported, "speedscope"))
         assert document["$schema"] == "https://www.speedscope.app/file-format-schema.json"
         frames = document["shared"]["frames"]
@@ -131,8 +133,8 @@ class TestSpeedscope:
             written_file(SESSION, "speedscope", allocator="x")
 
 
-@pytest.mark.parametrize("target", ["pprof", "speedscope"])
-@pytest.mark.parametrize("path", WARNED, ids=lambda path: path.name)
+@each_row("target", ["pprof", "speedscope"])
+@each_row("path", WARNED)
 def test_the_warnings_are_those_of_the_answer_about_memory(target, path):
     with peakline.open(str(path)) as profile:
         profile.memory()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.records import events as records
+from tests.each_row import each_row
 from tests.export.timelines import ChromeEvents, PerfettoEvents
 from tests.export.written import DATA, KINETO, SESSION, written, written_file
 from tests.profile.fake import FakeReader, columns_of
+from tests.shared import shared
 
 import peakline
 from peakline.errors import NotFoundError
@@ -37,17 +40,25 @@ def one_line(events, **more):
     )
 
 
-@pytest.fixture(scope="module", params=SAMPLES, ids=lambda path: path.name)
-def exported(request):
-    """A profile, and both traces of it."""
-    with peakline.open(str(request.param)) as profile:
-        yield profile, written(profile, "chrome-trace"), written(profile, "perfetto")
+@cache
+def as_chrome(path):
+    return written(shared(path), "chrome-trace")
+
+
+@cache
+def chrome_events(path):
+    return ChromeEvents(as_chrome(path))
+
+
+@cache
+def perfetto_events(path):
+    return PerfettoEvents(written(shared(path), "perfetto"))
 
 
 class TestChromeTrace:
-    def test_it_keeps_the_rules_of_the_format(self, exported):
-        _, content, _ = exported
-        for row in ChromeEvents(content).rows:
+    @each_row("path", SAMPLES)
+    def test_it_keeps_the_rules_of_the_format(self, path):
+        for row in chrome_events(path).rows:
             assert row["ph"] in "XiMstfC"
             assert isinstance(row["pid"], int)
             if row["ph"] in "Xistf":
@@ -61,11 +72,11 @@ class TestChromeTrace:
             if row["ph"] == "i":
                 assert row["s"] == "t"
 
-    def test_read_again_it_is_the_same_timeline(self, exported, tmp_path):
-        profile, content, _ = exported
-        path = tmp_path / "out.json"
-        path.write_bytes(content)
-        with peakline.open(str(path)) as again:
+    @each_row("path", SAMPLES)
+    def test_read_again_it_is_the_same_timeline(self, path, tmp_path):
+        profile, copy = shared(path), tmp_path / "out.json"
+        copy.write_bytes(as_chrome(path))
+        with peakline.open(str(copy)) as again:
             assert again.format == "chrome_trace"
             ours = again.columns("events")
             if "op_runs" in profile.tables:
@@ -102,13 +113,12 @@ class TestChromeTrace:
                     )
                 ]
 
-    def test_steps_come_back_as_steps(self, exported, tmp_path):
-        profile, content, _ = exported
-        if not ("steps" in profile.tables and profile.columns("steps").rows):
-            pytest.skip("no steps")
-        path = tmp_path / "out.json"
-        path.write_bytes(content)
-        with peakline.open(str(path)) as again:
+    @each_row("path", SAMPLES)
+    def test_steps_come_back_as_steps(self, path, tmp_path):
+        profile, copy = shared(path), tmp_path / "out.json"
+        assert profile.columns("steps").rows
+        copy.write_bytes(as_chrome(path))
+        with peakline.open(str(copy)) as again:
             before, after = profile.columns("steps"), again.columns("steps")
             assert after.names("name").to_list() == before.names("name").to_list()
             assert (after.array("step_id") == before.array("step_id")).all()
@@ -159,11 +169,9 @@ class TestChromeTrace:
             assert profile.columns("event_stats").names("name").to_list() == ["group_id"]
 
     def test_memory_is_a_counter_that_reaches_the_peak(self):
-        with peakline.open(str(SESSION)) as profile:
-            (peak,) = profile.memory().allocators
-            counters = ChromeEvents(written(profile, "chrome-trace")).counters()
-            events = profile.columns("allocator_events")
-        ((key, values),) = counters.items()
+        (peak,) = shared(SESSION).memory().allocators
+        events = shared(SESSION).columns("allocator_events")
+        ((key, values),) = chrome_events(SESSION).counters().items()
         assert key == (f"Memory {peak.allocator}", "bytes_in_use")
         assert max(value for _, value in values) == peak.peak_bytes
         assert len(values) == events.rows
@@ -200,26 +208,24 @@ class TestChromeTrace:
 
 
 class TestPerfetto:
-    def test_the_same_events_as_the_chrome_trace(self, exported):
-        _, chrome, perfetto = exported
-        assert PerfettoEvents(perfetto).slices == ChromeEvents(chrome).slices()
+    @each_row("path", SAMPLES)
+    def test_the_same_events_as_the_chrome_trace(self, path):
+        assert perfetto_events(path).slices == chrome_events(path).slices()
 
-    def test_the_same_counters(self, exported):
-        _, chrome, perfetto = exported
-        expected = {name: values for (name, _), values in ChromeEvents(chrome).counters().items()}
-        assert PerfettoEvents(perfetto).counters == expected
+    @each_row("path", SAMPLES)
+    def test_the_same_counters(self, path):
+        counters = chrome_events(path).counters()
+        expected = {name: values for (name, _), values in counters.items()}
+        assert perfetto_events(path).counters == expected
 
     def test_every_arrow_has_both_ends(self):
-        with peakline.open(str(KINETO)) as profile:
-            flows = profile.columns("flows")
-            found = PerfettoEvents(written(profile, "perfetto")).flows
+        flows, found = shared(KINETO).columns("flows"), perfetto_events(KINETO).flows
         assert flows.rows
         assert len(found) == np.unique(flows.array("flow_id")).size
         assert sum(map(len, found.values())) == flows.rows
 
     def test_processes_own_their_tracks(self):
-        found = PerfettoEvents(written_file(SESSION, "perfetto"))
-        tracks = found.tracks.values()
+        tracks = perfetto_events(SESSION).tracks.values()
         processes = {track.uuid: track.process.process_name for track in tracks}
         owners = {track.name: processes.get(track.parent_uuid) for track in tracks if track.name}
         assert owners["python"] == "/host:CPU"
@@ -306,12 +312,12 @@ class TestWhatThereIsNot:
         with pytest.raises(NotFoundError, match="no allocator 'c' in the profile; there is: a, b"):
             written(profile, "perfetto", allocator="c")
 
-    @pytest.mark.parametrize("target", ["chrome-trace", "perfetto"])
+    @each_row("target", ["chrome-trace", "perfetto"])
     def test_a_moment_has_no_timeline(self, target):
         with pytest.raises(NotFoundError, match="which is made from rows of events, or"):
             written_file(DATA / "pprof" / "device_memory.pprof.pb.gz", target)
 
-    @pytest.mark.parametrize("target", ["chrome-trace", "perfetto", "pprof", "run-metadata"])
+    @each_row("target", ["chrome-trace", "perfetto", "pprof", "run-metadata"])
     def test_a_graph_has_nothing(self, target):
         with pytest.raises(NotFoundError, match=f"nothing to write as {target}, which is made"):
             written_file(DATA / "graph_def" / "frozen.pb", target)

@@ -1,9 +1,9 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.analysis.histories import records
 from tests.analysis.records import alloc, free
+from tests.each_row import each_row
 from tests.figures.profiles import asked_of
 
 from peakline.figures.course import telling_places
@@ -83,7 +83,7 @@ def test_the_course_is_the_memory_in_use(rows):
             last = used[k]
 
 
-@pytest.mark.parametrize("buckets", [1, 7, 400])
+@each_row("buckets", [1, 7, 400])
 def test_the_peak_is_never_lost(buckets):
     size = 10_000
     value = np.random.default_rng(7).integers(0, 10**9, size)

@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
 from inspect import signature
-from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects  # noqa: F401 (its import is slow, and no part of a test's time)
 import pytest
 from tests.analysis.records import alloc, free
+from tests.each_row import each_row
 from tests.figures.profiles import profile_of, texts
+from tests.shared import DATA, shared
 
 import peakline
 from peakline import figures
 from peakline.errors import NotFoundError, StrictError
 
-DATA = Path(__file__).resolve().parent.parent / "data"
 PROGRAMS = (
     "buffer_flushed",
     "cache_fill",
@@ -44,12 +45,11 @@ MOST = 150_000
 UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
-@pytest.fixture(scope="module", params=SAMPLES, ids=lambda path: path.name)
-def told(request):
-    with peakline.open(request.param) as profile:
-        answer = profile.memory()
-        drawn = {name: getattr(figures, name)(profile, answer=answer) for name in MEMORY}
-        yield profile, answer, drawn
+@cache
+def told(path):
+    profile = shared(path)
+    answer = profile.memory()
+    return answer, {name: getattr(figures, name)(profile, answer=answer) for name in MEMORY}
 
 
 def largest(answer):
@@ -60,8 +60,9 @@ def unit_of(axis):
     return UNITS[axis.title.text.rpartition("(")[2].rstrip(")")]
 
 
-def test_figures_are_small_and_speak(told):
-    _, _, drawn = told
+@each_row("path", SAMPLES)
+def test_figures_are_small_and_speak(path):
+    _, drawn = told(path)
     for name, figure in drawn.items():
         if figure is None:
             continue
@@ -75,17 +76,19 @@ def test_figures_are_small_and_speak(told):
         assert "http" not in document
 
 
-def test_the_same_profile_gives_the_same_figures(told):
-    profile, _, drawn = told
-    with peakline.open(profile.path) as again:
+@each_row("path", SAMPLES)
+def test_the_same_profile_gives_the_same_figures(path):
+    _, drawn = told(path)
+    with peakline.open(path) as again:
         for name, figure in drawn.items():
             other = getattr(figures, name)(again)
             assert (figure is None) == (other is None)
             assert figure is None or figure.to_json() == other.to_json()
 
 
-def test_the_peak_is_drawn_to_the_byte(told):
-    _, answer, drawn = told
+@each_row("path", SAMPLES)
+def test_the_peak_is_drawn_to_the_byte(path):
+    answer, drawn = told(path)
     figure = drawn["memory_over_time"]
     if figure is None:
         return
@@ -99,8 +102,9 @@ def test_the_peak_is_drawn_to_the_byte(told):
         assert line.line.shape == "hv"
 
 
-def test_the_parts_at_the_peak_add_up(told):
-    _, answer, drawn = told
+@each_row("path", SAMPLES)
+def test_the_parts_at_the_peak_add_up(path):
+    answer, drawn = told(path)
     figure = drawn["peak_icicle"]
     if figure is None:
         assert not answer.allocators or not largest(answer).peak_bytes
@@ -119,8 +123,9 @@ def test_the_parts_at_the_peak_add_up(told):
     assert len(set(trace.ids)) == len(trace.ids)
 
 
-def test_bars_lie_within_the_profile(told):
-    _, answer, drawn = told
+@each_row("path", SAMPLES)
+def test_bars_lie_within_the_profile(path):
+    answer, drawn = told(path)
     figure = drawn["largest_buffers"]
     if figure is None:
         return
@@ -135,8 +140,9 @@ def test_bars_lie_within_the_profile(told):
     assert largest(answer).peak_bytes
 
 
-def test_shares_are_shares(told):
-    _, _, drawn = told
+@each_row("path", SAMPLES)
+def test_shares_are_shares(path):
+    _, drawn = told(path)
     figure = drawn["fragmentation"]
     if figure is None:
         return
@@ -151,8 +157,9 @@ def test_shares_are_shares(told):
         assert (by_name["largest free piece"] <= by_name["known free"]).all()
 
 
-def test_leaks_are_red_where_the_findings_say_so(told):
-    _, answer, drawn = told
+@each_row("path", SAMPLES)
+def test_leaks_are_red_where_the_findings_say_so(path):
+    answer, drawn = told(path)
     figure = drawn["growth_per_step"]
     leaks = [finding for finding in answer.findings if finding.kind == "leak"]
     red = [] if figure is None else [t for t in figure.data if "leak:" in (t.name or "")]
@@ -161,7 +168,7 @@ def test_leaks_are_red_where_the_findings_say_so(told):
         assert np.asarray(trace.y)[-1] > 0
 
 
-@pytest.mark.parametrize("name", MEMORY)
+@each_row("name", MEMORY)
 def test_an_unknown_allocator_is_not_found(name):
     draw = getattr(figures, name)
     profile = profile_of([alloc(1, 5, allocator="gpu"), free(1, allocator="gpu")])
@@ -171,10 +178,8 @@ def test_an_unknown_allocator_is_not_found(name):
         draw(profile, allocator="cpu", answer=profile.memory())
 
 
-@pytest.mark.parametrize("name", MEMORY)
-@pytest.mark.parametrize(
-    "rows", [[], [alloc(None, 5)], [alloc(1, 5, time_ps=3), alloc(2, 5, time_ps=3)]]
-)
+@each_row("name", MEMORY)
+@each_row("rows", [[], [alloc(None, 5)], [alloc(1, 5, time_ps=3), alloc(2, 5, time_ps=3)]])
 def test_nothing_to_show(name, rows):
     figure = getattr(figures, name)(profile_of(rows))
     assert figure is None or name == "peak_icicle"

@@ -11,6 +11,7 @@ import pytest
 from plotly.graph_objects import Figure
 from tests.analysis.records import alloc, free
 from tests.analysis.timing.traces import GPU
+from tests.each_row import each_row
 from tests.figures.profiles import profile_of
 from tests.figures.test_time_figures import job
 
@@ -75,8 +76,8 @@ def test_every_figure_has_a_name_a_line_and_its_parameters():
     assert all(kind.doc.endswith(".") for kind in kinds.values())
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-@pytest.mark.parametrize("name", figure_names())
+@each_row("path", SAMPLES)
+@each_row("name", figure_names())
 def test_it_is_the_figure_of_the_library(path, name):
     with peakline.open(path) as profile:
         drawn = getattr(figures, name)(profile)
@@ -114,7 +115,7 @@ def test_parameters_choose_what_is_drawn():
     assert drawn["data"][0]["values"][0] == 70
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "error", "message"),
     [
         (FigureQuestion("pie"), NotFoundError, "no figure 'pie'; there is: churn, "),
@@ -139,7 +140,7 @@ def test_an_answer_kept_for_the_next_figure_tells_its_warnings_again():
     assert told[0] == told[1] != []
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+@each_row("path", SAMPLES)
 def test_a_dark_page_changes_every_colour_and_nothing_else(path):
     with peakline.open(path) as profile:
         for name in figure_names():

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects  # noqa: F401 (its import is slow, and no part of a test's time)
 import pytest
 from tests.analysis.timing.traces import GPU, HOST_PLANE, profile_of
+from tests.each_row import each_row
 from tests.figures.profiles import texts
 
 import peakline
@@ -91,7 +92,7 @@ def test_names_are_shown_as_they_are():
     assert not [text for text in texts(figure.to_plotly_json()) if "<b>" in text or "$x$" in text]
 
 
-@pytest.mark.parametrize("path", sorted(SESSIONS.rglob("*.xplane.pb*")), ids=lambda path: path.name)
+@each_row("path", sorted(SESSIONS.rglob("*.xplane.pb*")))
 def test_real_steps(path):
     with peakline.open(path) as profile:
         figure = figures.step_breakdown(profile)

@@ -8,6 +8,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
 from peakline.errors import CheckFailed, StrictError, UsageError
@@ -61,7 +62,7 @@ class TestTables:
         assert profile.table("events").to_pylist() == EVENTS.to_pylist()
         assert profile.table("events")["step_id"].to_pylist() == [1, None]
 
-    @pytest.mark.parametrize("name", ["buffers", "nonsense", "Steps"])
+    @each_row("name", ["buffers", "nonsense", "Steps"])
     def test_a_table_it_does_not_have_is_a_usage_error_that_names_those_it_has(self, profile, name):
         with pytest.raises(UsageError, match=rf"no table {name} .* events, steps, warnings"):
             profile.columns(name)
@@ -139,7 +140,7 @@ class TestSql:
         assert rows(joined) == [("a", "train 2")]
         assert reader.reads == {"steps": 1, "events": 1}
 
-    @pytest.mark.parametrize(
+    @each_row(
         "query",
         [
             "select count(*) from STEPS",
@@ -156,7 +157,7 @@ class TestSql:
     def test_however_the_table_is_named(self, profile, query):
         assert rows(profile.sql(query)) == [(2,)]
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("query", "first"),
         [
             ("describe steps", "step_id"),
@@ -180,7 +181,7 @@ class TestSql:
     def test_strings_and_nulls(self, profile):
         assert rows(profile.sql("select name from events where step_id is null")) == [("b",)]
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("query", "reason"),
         [
             ("select * from buffers", r"name buffers does not exist! There is: events, steps"),
@@ -207,7 +208,7 @@ class TestSql:
             profile.sql(query)
         assert "\n" not in str(caught.value)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "source",
         [
             "'{path}'",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 import pytest
+from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
 from peakline.errors import CheckFailed
@@ -74,7 +75,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@each_row("query", QUERIES)
 def test_the_answer_is_that_over_whole_tables(query):
     with duckdb.connect(":memory:") as plain:
         for name, columns in TABLES.items():
@@ -84,7 +85,7 @@ def test_the_answer_is_that_over_whole_tables(query):
     assert Profile(ProjectingReader()).sql(query).to_pylist() == expected.to_pylist()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "asked"),
     [
         ("select name, count(*) from events group by 1", [("events", {"name"})]),

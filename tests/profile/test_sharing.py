@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pytest
+from tests.each_row import each_row
 from tests.engine.ending import DATA
 from tests.profile.fake import FakeReader, columns_of
 
@@ -36,7 +36,7 @@ class TestHasRows:
         profile.warn("odd", "one")
         assert profile.has_rows("warnings")
 
-    @pytest.mark.parametrize("known", [True, False])
+    @each_row("known", [True, False])
     def test_a_reader_that_knows_is_not_asked_to_read(self, known):
         reader = Knowing({"steps": columns_of("steps", [STEP])})
         reader.known = {"steps": known}
@@ -51,10 +51,9 @@ class TestHasRows:
         derived = {"steps": Derivation(("events",), make)}
         assert not Profile(reader, derived=derived).has_rows("steps")
 
-    @pytest.mark.parametrize(
+    @each_row(
         "path",
         sorted(p for p in DATA.rglob("*.xplane.pb*") if p.is_file()),
-        ids=lambda p: p.parts[-5],
     )
     def test_an_xspace_says_the_same_as_its_tables(self, path):
         with peakline.open(path) as profile:

@@ -12,7 +12,7 @@ import gzip
 import itertools
 import re
 
-import pytest
+from tests.each_row import each_row
 from tests.programs.known import DATA, FAULTY, HEALTHY, RECORDINGS, TRUTH, fault, opened
 
 import peakline
@@ -73,14 +73,14 @@ def test_every_fault_has_a_healthy_twin():
     assert {TRUTH[name]["twin"] for name in FAULTY} == {*HEALTHY} - {"busy_pipeline"}
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@each_row("name", RECORDINGS)
 def test_no_name_of_the_machine(name):
     content = gzip.decompress((DATA / TRUTH[name]["file"]).read_bytes())
     assert XSpace.FromString(content).hostnames == ["host"]
     assert not re.search(rb"/(?:root|home|tmp|usr|var|mnt|work|opt|src)/", content)
 
 
-@pytest.mark.parametrize("name", JAX)
+@each_row("name", JAX)
 def test_no_path_of_the_machine(name):
     for moment in TRUTH[name]["moments"]:
         content = gzip.decompress((DATA / moment["file"]).read_bytes())
@@ -89,7 +89,7 @@ def test_no_path_of_the_machine(name):
         assert not re.search(rb"/(?:root|home|tmp|usr|var|mnt|work)/", content)
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@each_row("name", RECORDINGS)
 def test_reads_without_a_warning(name):
     assert opened(name).warnings == []
     ((allocators, unnamed),) = rows(
@@ -99,25 +99,25 @@ def test_reads_without_a_warning(name):
     assert (allocators, unnamed) == ([TRUTH[name]["allocator"]], 0)
 
 
-@pytest.mark.parametrize("name", MARKED)
+@each_row("name", MARKED)
 def test_the_steps_are_those_of_the_program(name):
     first, count = TRUTH[name]["first_step_number"], TRUTH[name]["steps"]
     marked = rows(name, "select name from steps where name like 'train %' order by step_id")
     assert marked == [(f"train {first + number}",) for number in range(count)]
 
 
-@pytest.mark.parametrize("name", UNMARKED)
+@each_row("name", UNMARKED)
 def test_the_steps_without_marks(name):
     ((count,),) = rows(name, "select count(*) from steps")
     assert count == TRUTH[name]["steps"] * TRUTH[name].get("runs_per_step", 0)
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_OP if name in MARKED])
+@each_row("name", [name for name in WITH_OP if name in MARKED])
 def test_bytes_at_every_step_s_end_are_those_that_the_program_held(name):
     assert live_at_ends(name, is_fault(name)) == TRUTH[name]["held_bytes"]
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_OP if name in UNMARKED])
+@each_row("name", [name for name in WITH_OP if name in UNMARKED])
 def test_bytes_at_the_end_are_those_that_the_program_held(name):
     condition = is_fault(name)
     query = f"select requested_bytes from buffers where end_ps is null and {condition}"  # noqa: S608 (our own names)
@@ -125,7 +125,7 @@ def test_bytes_at_the_end_are_those_that_the_program_held(name):
     assert size == TRUTH[name]["held_bytes"][-1]
 
 
-@pytest.mark.parametrize("name", [name for name in MARKED if name not in NOISY])
+@each_row("name", [name for name in MARKED if name not in NOISY])
 def test_nothing_else_changes_from_step_to_step(name):
     everything = live_at_ends(name, "true")
     rest = [size - held for size, held in zip(everything, TRUTH[name]["held_bytes"], strict=True)]
@@ -141,7 +141,7 @@ def test_the_slow_leak_is_small_against_the_noise():
     assert max(noise) - min(noise) > held[-1]
 
 
-@pytest.mark.parametrize("name", [name for name in FAULTY if fault(name)["kind"] == "leak"])
+@each_row("name", [name for name in FAULTY if fault(name)["kind"] == "leak"])
 def test_the_account_of_a_leak(name):
     known, held = fault(name), TRUTH[name]["held_bytes"]
     growth = [after - before for before, after in itertools.pairwise(held)]
@@ -177,7 +177,7 @@ def test_the_account_of_the_late_slot():
     assert rows("late_slot", made) == [(known["buffer_bytes"], before)] * known["buffers"]
 
 
-@pytest.mark.parametrize("name", ["huge_temporary", "huge_temporary_once"])
+@each_row("name", ["huge_temporary", "huge_temporary_once"])
 def test_the_huge_temporary_sets_the_peak(name):
     known = fault(name)
     columns = "start_step, end_step, requested_bytes"
@@ -237,7 +237,7 @@ def test_the_doubled_batch():
     assert peak("doubled_batch") > 1.15 * peak("doubled_batch_healthy")
 
 
-@pytest.mark.parametrize("name", JAX)
+@each_row("name", JAX)
 def test_the_heap_of_jax(name):
     for moment in TRUTH[name]["moments"]:
         heap = peakline.open(DATA / moment["file"])

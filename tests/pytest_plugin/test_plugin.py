@@ -8,6 +8,7 @@ import sys
 from importlib.metadata import distribution
 
 import pytest
+from tests.each_row import each_row
 
 HEAD = "import pytest\n"
 
@@ -64,7 +65,7 @@ def test_the_marks_and_options_explain_themselves(run):
     assert "peakline_profile" in fixtures
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mark", "reason"),
     [
         ("limit_device_memory('12 apples')", "limit_device_memory: '12 apples' is no size;"),
@@ -95,7 +96,7 @@ def test_marks_may_not_name_two_frameworks(run):
     assert (code, "two frameworks, jax and tensorflow" in output) == (1, True)
 
 
-@pytest.mark.parametrize("where", ["mark", "class", "module", "fixture"])
+@each_row("where", ["mark", "class", "module", "fixture"])
 def test_without_a_framework_a_test_fails_and_says_so(run, where):
     source = {
         "mark": "@pytest.mark.limit_device_memory('1MB')\ndef test_it(): pass\n",
@@ -109,7 +110,7 @@ def test_without_a_framework_a_test_fails_and_says_so(run, where):
     assert "neither JAX nor TensorFlow is imported before the test begins: name the one" in output
 
 
-@pytest.mark.parametrize(("name", "spelled"), [("jax", "JAX"), ("tensorflow", "TensorFlow")])
+@each_row(("name", "spelled"), [("jax", "JAX"), ("tensorflow", "TensorFlow")])
 def test_a_named_framework_that_is_not_installed_fails_the_test(run, name, spelled):
     source = "@pytest.mark.limit_device_memory('1MB')\ndef test_it(): raise SystemError('it ran')\n"
     code, output = run(source, ini=f"peakline_framework = {name}\n")
@@ -131,7 +132,7 @@ def test_a_test_that_is_skipped_or_has_no_mark_is_not_profiled(run):
     assert (code, "1 passed, 1 skipped" in output) == (0, True)
 
 
-@pytest.mark.parametrize("by", ["option", "setting"])
+@each_row("by", ["option", "setting"])
 def test_the_allocator_of_tensorflow_is_chosen_before_a_conftest_runs(run, tmp_path, by):
     (tmp_path / "conftest.py").write_text(
         "import os\nCHOSEN = os.environ.get('TF_CPU_ALLOCATOR_USE_BFC')\n"

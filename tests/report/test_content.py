@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.analysis.records import alloc, free
+from tests.each_row import each_row
 
 from peakline.cli.memory import memory_document
 from peakline.report import page as page_module
@@ -13,7 +13,7 @@ LEAK = "programs/leak_list.xplane.pb.gz"
 HEALTHY = "programs/leak_list_healthy.xplane.pb.gz"
 
 
-@pytest.mark.parametrize("name", [LEAK, HEALTHY, "sessions/tf2_cnn", "run_metadata/tf1_grpc.pb.gz"])
+@each_row("name", [LEAK, HEALTHY, "sessions/tf2_cnn", "run_metadata/tf1_grpc.pb.gz"])
 def test_the_numbers_are_those_of_the_json(read, name):
     page, profile = read(name)
     document = memory_document(profile)
@@ -334,7 +334,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each_row("name", HOSTILE)
 def test_no_name_of_a_profile_becomes_markup(made, name):
     rows = []
     for step in range(8):

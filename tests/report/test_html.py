@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each_row import each_row
 
 from peakline.report.html import Markup, clip, code, data_script, join, script, tag, text
 
@@ -74,7 +75,7 @@ def test_data_in_a_script_block_cannot_end_it(value):
     assert json.loads(inner) == {"name": value}
 
 
-@pytest.mark.parametrize("source", ["x</script>", "</SCRIPT ", "<!--"])
+@each_row("source", ["x</script>", "</SCRIPT ", "<!--"])
 def test_a_script_that_would_end_early_is_refused(source):
     with pytest.raises(ValueError, match="too early"):
         script(source)

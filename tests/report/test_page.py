@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
-import pytest
+from tests.each_row import each_row
 from tests.report.document import hash_of
 
 from peakline.report.drawing import MOST_BYTES
@@ -24,12 +24,9 @@ SAMPLES = [
 ]
 
 
-@pytest.fixture(params=SAMPLES, ids=[name.split("/")[-1].split(".")[0] for name in SAMPLES])
-def page(request, read):
-    return read(request.param)[0]
-
-
-def test_nothing_is_fetched(page):
+@each_row("name", SAMPLES)
+def test_nothing_is_fetched(read, name):
+    page, _ = read(name)
     for tag, attrs, _ in page.elements:
         assert tag not in {"link", "img", "iframe", "object", "embed", "audio", "video", "base"}
         assert not {"src", "srcset", "action", "formaction", "background", "ping"} & attrs.keys()
@@ -41,7 +38,9 @@ def test_nothing_is_fetched(page):
     assert "://" not in page.text
 
 
-def test_the_policy_allows_its_own_two_scripts_and_nothing_else(page):
+@each_row("name", SAMPLES)
+def test_the_policy_allows_its_own_two_scripts_and_nothing_else(read, name):
+    page, _ = read(name)
     policy = page.policy
     assert policy["default-src"] == "'none'"
     assert policy["style-src"] == "'unsafe-inline'"
@@ -55,7 +54,9 @@ def test_the_policy_allows_its_own_two_scripts_and_nothing_else(page):
         assert (page.scripts, allowed) == ([], ["'none'"])
 
 
-def test_it_has_a_language_a_title_landmarks_and_headings_in_order(page):
+@each_row("name", SAMPLES)
+def test_it_has_a_language_a_title_landmarks_and_headings_in_order(read, name):
+    page, _ = read(name)
     assert page.all("html")[0][0]["lang"] == "en"
     assert page.texts("title")[0].startswith("Memory report: ")
     assert [len(page.all(name)) for name in ("header", "main", "footer")] == [1, 1, 1]
@@ -66,7 +67,9 @@ def test_it_has_a_language_a_title_landmarks_and_headings_in_order(page):
     assert all(title for _, title in page.headings)
 
 
-def test_ids_are_unique_and_links_lead_somewhere(page):
+@each_row("name", SAMPLES)
+def test_ids_are_unique_and_links_lead_somewhere(read, name):
+    page, _ = read(name)
     ids = [attrs["id"] for _, attrs, _ in page.elements if "id" in attrs]
     assert len(set(ids)) == len(ids)
     named = [
@@ -76,7 +79,9 @@ def test_ids_are_unique_and_links_lead_somewhere(page):
     assert {*named, *links} <= set(ids)
 
 
-def test_every_table_has_a_caption_and_headed_columns_and_rows(page):
+@each_row("name", SAMPLES)
+def test_every_table_has_a_caption_and_headed_columns_and_rows(read, name):
+    page, _ = read(name)
     tables = page.all("table")
     assert len(page.all("caption")) == len(tables) > 0
     assert all(page.texts("caption"))
@@ -86,7 +91,9 @@ def test_every_table_has_a_caption_and_headed_columns_and_rows(page):
     assert len(page.all("th", scope="row")) >= len(tables)
 
 
-def test_every_figure_says_what_it_shows_and_has_data_or_a_drawing(page):
+@each_row("name", SAMPLES)
+def test_every_figure_says_what_it_shows_and_has_data_or_a_drawing(read, name):
+    page, _ = read(name)
     data = page.data
     plots = page.all("div", role="img")
     assert {f"{attrs['id']}-data" for attrs, _ in plots} == data.keys()
@@ -97,14 +104,18 @@ def test_every_figure_says_what_it_shows_and_has_data_or_a_drawing(page):
         assert "title" not in figure["layout"] or not figure["layout"]["title"].get("text")
 
 
-def test_it_is_small(page):
+@each_row("name", SAMPLES)
+def test_it_is_small(read, name):
+    page, _ = read(name)
     without = len(page.source.encode()) - sum(len(script) for script in page.scripts)
     assert without < 400_000
     assert len(page.source.encode()) < 6_000_000
     assert MOST_BYTES < 1_000_000
 
 
-def test_no_sentence_has_a_hole(page):
+@each_row("name", SAMPLES)
+def test_no_sentence_has_a_hole(read, name):
+    page, _ = read(name)
     assert not re.search(r"\bNone\b|\bnan\b|\binf\b|\{|\}|  |\.\.(?!/)|, ,", page.text)
 
 

@@ -2,9 +2,9 @@
 
 import re
 
-import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto
+from tests.each_row import each_row
 from tests.schema.field_table import TABLE
 
 from peakline import schema
@@ -56,7 +56,7 @@ def reserved_numbers(descriptor: Descriptor) -> list[int]:
     return sorted(n for span in proto.reserved_range for n in range(span.start, span.end))
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@each_row("name", EXPECTED)
 def test_a_core_message_is_as_upstream_defines_it(name):
     path, items = EXPECTED[name]
     descriptor = schema.descriptor(name)
@@ -86,7 +86,7 @@ def nested_names(descriptors):
             yield from nested_names(descriptor.nested_types)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "values"),
     [
         (
@@ -117,7 +117,7 @@ def test_a_reference_type_is_its_base_type_plus_100():
             assert data_type.Value(f"{name}_REF") == number + 100
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "methods"),
     [
         (
@@ -159,7 +159,7 @@ def test_json_names_are_lower_camel_case():
             assert field.json_name == camel(field.name), field.full_name
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "deprecated"),
     [
         ("tensorflow.MemoryStats", {2, 4, 6}),

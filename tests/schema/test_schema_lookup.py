@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from google.protobuf import descriptor_pool
 from google.protobuf.message import Message
+from tests.each_row import each_row
 
 from peakline import schema
 
@@ -80,7 +81,7 @@ def test_the_default_pool_does_not_know_our_files():
     assert any_class.DESCRIPTOR.file.pool is schema.POOL
 
 
-@pytest.mark.parametrize("ours_first", [True, False])
+@each_row("ours_first", [True, False])
 def test_other_definitions_of_the_same_names_do_no_harm(ours_first):
     ours = "from peakline.schema import MemoryLogStep"
     theirs = """

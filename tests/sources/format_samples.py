@@ -9,6 +9,7 @@ import random
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,8 @@ class Sample:
         return self.wrap(self.data)
 
 
-def samples(data: Path) -> list[Sample]:
+@cache
+def samples(data: Path) -> tuple[Sample, ...]:
     """All of them, made from ``tests/data`` and by hand."""
     messages = _messages(data)
     found = [
@@ -69,7 +71,7 @@ def samples(data: Path) -> list[Sample]:
     found += [_snapshot(protocol) for protocol in (0, 2, 4)]
     found.append(_json("trace.json", "chrome_trace", _torch_trace(data)))
     found.append(_json("tiny_trace.json", "chrome_trace", _TINY_TRACE))
-    return found
+    return tuple(found)
 
 
 _ALSO_TEXT = {"run", "steps", "graph", "meta", "model", "records", "heap", "space"}

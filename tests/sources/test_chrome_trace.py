@@ -6,6 +6,7 @@ import gzip
 import json
 
 import pytest
+from tests.each_row import each_row
 from tests.sources.chrome_traces import event, opened, rows, warned
 
 import peakline
@@ -58,7 +59,7 @@ def test_a_thread_id_is_the_same_with_and_without_quotes(tmp_path):
         assert rows(profile, "events", "line_id") == [(0,), (0,), (0,)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("base", "starts"), [("0", (2, 0, 2)), ("1606910596297023", (2, 0, 2)), ("-5", (0, 2, 0))]
 )
 def test_times_are_exact_picoseconds_from_the_earliest_event(tmp_path, base, starts):
@@ -333,7 +334,7 @@ def test_steps_of_jax_have_a_number_among_their_arguments(tmp_path):
         assert rows(profile, "events", "step_id") == [(1,), (0,), (1,)]
 
 
-@pytest.mark.parametrize("text", [b"[]", b"[", b'{"traceEvents": []}', b'{"traceEvents": [{}]}'])
+@each_row("text", [b"[]", b"[", b'{"traceEvents": []}', b'{"traceEvents": [{}]}'])
 def test_a_trace_without_events_is_empty(tmp_path, text):
     with opened(tmp_path, text) as profile:
         for table in ("events", "lines", "steps", "flows", "counters", "event_stats", "buffers"):
@@ -355,7 +356,7 @@ def test_a_trace_of_which_nothing_is_whole_is_refused(tmp_path):
         profile.columns("events")
 
 
-@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+@each_row("name", ["t.json", "t.json.gz"])
 def test_a_trace_cut_off_is_read_up_to_the_cut(tmp_path, name):
     events = [event("X", number, f"e{number}", dur=1) for number in range(1000)]
     text = json.dumps({"traceEvents": events}).encode()[:40_000]

@@ -6,7 +6,7 @@ import gzip
 import json
 from pathlib import Path
 
-import pytest
+from tests.each_row import each_row
 from tests.sources.chrome_traces import event, opened, rows, warned
 
 import peakline
@@ -53,7 +53,7 @@ def test_what_is_reserved_and_not_in_use_is_free(tmp_path):
         assert (peak.peak_bytes, peak.capacity_bytes) == (512, 2048)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "number", "name"),
     [(0, -1, "CPU"), (0, 0, "CPU"), (1, 0, "CUDA:0"), (20, 3, "device type 20:3"), (None, 0, ":0")],
 )

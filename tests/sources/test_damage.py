@@ -6,6 +6,7 @@ import gzip
 
 import numpy as np
 import pytest
+from tests.each_row import each_row
 from tests.wire.slices import read_sample, slice_of
 from tests.wire.wirebytes import len_field, read_varint
 
@@ -80,7 +81,7 @@ def test_no_file(tmp_path):
         peakline.open(str(tmp_path / "nowhere.xplane.pb"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         b"hello\n",
@@ -114,7 +115,7 @@ def _others() -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("data", _others().values(), ids=_others())
+@each_row("data", _others().values())
 def test_another_kind_of_file(write, data):
     with pytest.raises(UnknownFormatError, match=r"host\.xplane\.pb: not a profile"):
         peakline.open(write(data))
@@ -222,7 +223,7 @@ def test_a_compressed_file_gives_the_same(write, whole):
     assert packed.host == "host"
 
 
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.999])
+@each_row("share", [0.0, 0.01, 0.5, 0.999])
 def test_a_truncated_gzip_file(write, whole, share):
     packed = gzip.compress(whole)
     with pytest.raises(InputError, match=r"host\.xplane\.pb\.gz: damaged gzip file"):

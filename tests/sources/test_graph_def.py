@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.each_row import each_row
 
 from peakline.profile.tables import check_columns
 from peakline.schema import AttrValue, GraphDef
@@ -40,7 +40,7 @@ def graph_with(node=None, function=None):
 _EDGE = ("source", "source_output", "is_control", "source_argument", "input")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "edge"),
     [
         ("a", ("a", 0, False, None, None)),
@@ -69,7 +69,7 @@ def test_an_input_outside_functions(text, edge):
     assert rows(tables_of(graph), "edges", *_EDGE) == [edge]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "edge"),
     [
         ("x", ("x", 0, False, None, None)),
@@ -131,7 +131,7 @@ def shape(*sizes):
     return {"dim": [{"size": size} for size in sizes]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text", "kind"),
     [
         ({}, "", ""),

@@ -7,6 +7,7 @@ from contextlib import suppress
 from random import Random
 
 import pytest
+from tests.each_row import each_row
 from tests.sources.graph_random import random_graph
 
 import peakline
@@ -137,7 +138,7 @@ def test_a_cut_library_keeps_its_whole_functions(opened):
     assert [(w.kind, w.count) for w in profile.warnings] == [("truncated", 1)]
 
 
-@pytest.mark.parametrize("carrier", ["meta_graph", "saved_model"])
+@each_row("carrier", ["meta_graph", "saved_model"])
 def test_a_cut_carrier_keeps_whole_nodes(opened, carrier):
     whole = meta = meta_graph_of(50)
     if carrier == "saved_model":

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 from random import Random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each_row import each_row
 from tests.sources.graph_random import random_graph
 from tests.sources.graph_reference import tables_of
 
@@ -55,7 +55,7 @@ def test_several_graphs_of_one_buffer(seed):
     check(graphs, gap=b"\x07\xff" * rng.randrange(2))
 
 
-@pytest.mark.parametrize("name", ["frozen.pb", "saved_model.pb.gz"])
+@each_row("name", ["frozen.pb", "saved_model.pb.gz"])
 def test_graphs_that_tensorflow_wrote(root, name):
     data = (root / "tests" / "data" / "graph_def" / name).read_bytes()
     if name.endswith(".gz"):

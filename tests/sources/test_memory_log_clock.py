@@ -1,5 +1,5 @@
 import numpy as np
-import pytest
+from tests.each_row import each_row
 
 from peakline.sources.memory_log.clock import read_clock
 
@@ -40,7 +40,7 @@ def test_a_time_too_far_from_the_first():
     assert found.far == 1
 
 
-@pytest.mark.parametrize("turn", [DAY, 366 * DAY])
+@each_row("turn", [DAY, 366 * DAY])
 def test_a_clock_without_date_or_year_goes_on(turn):
     # The third was logged by a thread that was late.
     found = clock(turn - 5, 3, turn - 1, 4)

@@ -1,8 +1,8 @@
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each_row import each_row
 from tests.sources.memory_logs import Reference, printed_records
 
 import peakline
@@ -40,7 +40,7 @@ def check(profile, messages):
         assert answers(profile) == expected.answers
 
 
-@pytest.mark.parametrize("name", _SAMPLES)
+@each_row("name", _SAMPLES)
 def test_real_logs(root, name):
     path = root / "tests" / "data" / "memory_log" / f"{name}.log.gz"
     with peakline.open(str(path)) as profile:

@@ -1,6 +1,7 @@
 import gzip
 
 import pytest
+from tests.each_row import each_row
 from tests.sources.memory_logs import opened, tensor
 
 import peakline
@@ -181,7 +182,7 @@ def test_steps(tmp_path):
     assert profile.duration_ps == 8000
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "name"),
     [
         (-1, "constant folding"),

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.each_row import each_row
 from tests.sources.format_checks import content, content_or_error, error_of
 from tests.sources.format_samples import samples
 
@@ -22,7 +23,7 @@ _ONE_OF_EACH = {sample.format: sample for sample in reversed(_ALL)}
 
 
 def every(found):
-    return pytest.mark.parametrize("made", [pytest.param(s, id=s.name) for s in found])
+    return each_row("made", found)
 
 
 @pytest.fixture
@@ -158,7 +159,7 @@ def test_line_ends_and_a_byte_order_mark_change_nothing(write, made):
 
 
 @every(_TEXTS)
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+@each_row("encoding", ["utf-16", "utf-32"])
 def test_a_wide_encoding_is_named(write, made, encoding):
     path = write(made.data.decode().encode(encoding))
     with pytest.raises(UnknownFormatError, match="text in UTF-16 or UTF-32: save it as UTF-8"):
@@ -194,7 +195,7 @@ def test_zero_bytes_in_a_log(write):
 # Text in JSON that is no text, and numbers that are none.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "reason"),
     [
         (b'"\\ud800"', "an escape is half a character"),

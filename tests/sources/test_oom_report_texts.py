@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.each_row import each_row
 from tests.sources.test_oom_report import dump, read, rows, warned
 
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
@@ -31,7 +31,7 @@ CPU = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "row"),
     [
         (NEW, NEW_ROW),
@@ -123,7 +123,7 @@ def test_an_xla_program():
     ]
 
 
-@pytest.mark.parametrize("size", ["3145600 bytes", "3.00MiB"])
+@each_row("size", ["3145600 bytes", "3.00MiB"])
 def test_an_xla_program_whose_allocator_reported_first(size):
     text = "\n".join(dump()[:-1]) + XLA.replace("{size}", size)
     assert read(text).reports == 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each_row import each_row
 from tests.sources.step_stats_files import (
     CPU,
     add_device,
@@ -31,7 +31,7 @@ def rows(profile, table):
     return profile.columns(table).to_pylist()
 
 
-@pytest.mark.parametrize("name", _SAMPLES)
+@each_row("name", _SAMPLES)
 def test_samples_are_read_as_their_messages_say(name, root, tmp_path):
     data = gzip.decompress((root / f"tests/data/run_metadata/{name}.pb.gz").read_bytes())
     profile = open_run(tmp_path, data)
@@ -96,7 +96,7 @@ def as_events(profile):
     )
 
 
-@pytest.mark.parametrize("name", _SAMPLES)
+@each_row("name", _SAMPLES)
 def test_samples_are_read_as_by_the_reference(name, root, tmp_path):
     data = gzip.decompress((root / f"tests/data/run_metadata/{name}.pb.gz").read_bytes())
     expected = allocator_events(run_metadata().FromString(data).step_stats)

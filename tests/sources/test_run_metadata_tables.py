@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each_row import each_row
 from tests.sources.step_stats_files import CPU, ZERO, add_device, add_node, open_run, run_metadata
 
 from peakline.profile.tables import TABLES
@@ -205,7 +206,7 @@ def test_only_the_columns_asked_for(full, tmp_path):
 # Labels, kinds, duplicates.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("device", "node", "label", "kind", "op_type"),
     [
         (CPU, "a/b", "a/b = MatMul(x, ^y)", "executor", "MatMul"),

@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from tests.each_row import each_row
 from tests.sources.step_stats_files import (
     add_device,
     add_memory,
@@ -196,7 +197,7 @@ def test_a_summary_with_a_wrong_checksum_does_not_matter(read, run):
     assert kinds(profile) == {}
 
 
-@pytest.mark.parametrize("junk", [b"", b"x", bytes(50), b"\xff" * 11])
+@each_row("junk", [b"", b"x", bytes(50), b"\xff" * 11])
 def test_after_a_broken_length_the_next_record_is_found(read, run, junk):
     broken = bytearray(VERSION)
     broken[0] ^= 1

@@ -7,6 +7,7 @@ import random
 
 import numpy as np
 import pytest
+from tests.each_row import each_row
 
 import peakline
 from peakline.analysis.memory import explain_memory
@@ -415,7 +416,7 @@ def test_an_empty_snapshot(opened):
     assert profile.duration_ps == 0
 
 
-@pytest.mark.parametrize("protocol", range(6))
+@each_row("protocol", range(6))
 def test_every_protocol(tmp_path, protocol):
     content = {"segments": [segment(A, block(512))], "device_traces": [[alloc(A, 1, 1)]]}
     path = tmp_path / "snapshot.pickle"
@@ -424,7 +425,7 @@ def test_every_protocol(tmp_path, protocol):
     assert reader.read("allocator_events", Warnings()).array("allocated_bytes").tolist() == [512]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "reason"),
     [
         ({"weights": [1], "epoch": 3}, "a dict with weights, epoch"),
@@ -454,7 +455,7 @@ def test_shared_lists_do_not_multiply(opened):
         opened({"segments": [{**segment(A), "blocks": shared}] * 500})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("frames", "name"),
     [
         (TRAIN, "forward model.py:12"),
@@ -483,7 +484,7 @@ def slow_round(size, divisions):
     return -(-size // 512) * 512
 
 
-@pytest.mark.parametrize("divisions", [{}, {"1": 4, "2": 8, "64": 3}])
+@each_row("divisions", [{}, {"1": 4, "2": 8, "64": 3}])
 def test_rounding(divisions):
     sizes = [0, 1, 511, 512, 513, 1200, 2048, 2049, 5000, MIB - 1, MIB, MIB + 1, 3 * MIB + 7,
              64 * MIB + 1, 100 * MIB, (1 << 33) + 5, 1 << 40]  # fmt: skip

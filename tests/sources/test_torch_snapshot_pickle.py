@@ -11,6 +11,7 @@ import pickletools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each_row import each_row
 
 from peakline.errors import DamagedError, InputError
 from peakline.sources.files import SourceFile
@@ -35,18 +36,18 @@ class Code:
         return os.system, ("exit 1",)
 
 
-@pytest.mark.parametrize("protocol", range(6))
+@each_row("protocol", range(6))
 def test_plain_containers(load, protocol):
     assert load(pickle.dumps(CONTENT, protocol)) == (CONTENT, 0)
 
 
-@pytest.mark.parametrize("protocol", range(6))
+@each_row("protocol", range(6))
 def test_code_is_refused_by_name(load, protocol):
     with pytest.raises(InputError, match=r"asks for (posix|nt)\.system: refused"):
         load(pickle.dumps({"segments": [Code()]}, protocol))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "wanted"),
     [
         (b"cos\nsystem\n.", "os.system"),
@@ -78,7 +79,7 @@ def test_an_extension_code_is_no_way_around(load):
         copyreg.clear_extension_cache()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         b"\x80\x02K\x01r\xff\xff\xff\x7f.",  # an array of 16 GiB for one value
@@ -107,7 +108,7 @@ def test_damage_is_one_line(load, data):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         b"\x80\x02]",

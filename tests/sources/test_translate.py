@@ -6,6 +6,7 @@ import json
 
 import pytest
 from google.protobuf import json_format, text_format
+from tests.each_row import each_row
 
 import peakline
 from peakline import schema
@@ -56,7 +57,7 @@ def test_text(made, metadata):
     assert binary.head == binary.buffer.tobytes()
 
 
-@pytest.mark.parametrize("names", [False, True])
+@each_row("names", [False, True])
 def test_json_with_names_in_either_spelling(made, metadata, names):
     text = json_format.MessageToJson(metadata, preserving_proto_field_name=names)
     assert message_of(translate(made(text), "json", METADATA).file) == metadata
@@ -101,7 +102,7 @@ def assert_old_names(got):
     assert node.persistent_memory_size == 7
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("encoding", "content", "unknown", "redacted"),
     [
         ("text", "step_stats { none: 1 dev_stats { nil { a: 1 } device: [REDACTED] } }", 2, 1),
@@ -123,7 +124,7 @@ def test_maps_in_json_are_no_fields(made):
     assert (result.unknown, result.first_unknown) == (1, "new")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("encoding", "content", "error", "message"),
     [
         ("text", "step_stats {\n  dev_stats {\n    device: 5 }\n}\n", DamagedError,

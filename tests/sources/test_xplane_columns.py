@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from tests.each_row import each_row
 
 from peakline.profile.reader import Warnings
 from peakline.sources import open_reader
@@ -14,7 +14,7 @@ SESSIONS = Path(__file__).parent.parent / "data" / "sessions"
 FILES = sorted(SESSIONS.rglob("*.xplane.pb*"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=[path.parts[-5] for path in FILES])
+@each_row("path", FILES)
 def test_plain_columns_are_those_of_the_whole_table(path):
     plain = open_reader(str(path)).read("events", Warnings(), PLAIN - {"category"})
     whole = open_reader(str(path)).read("events", Warnings())

@@ -6,6 +6,7 @@ import gzip
 import random
 
 import pytest
+from tests.each_row import each_row
 from tests.engine.ending import DATA, EndingAt
 
 from peakline.deadline import within
@@ -36,17 +37,17 @@ def asked(tmp_path):
     return ask
 
 
-@pytest.mark.parametrize("path", JAX, ids=lambda path: path.parts[-5])
+@each_row("path", JAX)
 def test_it_rules_out_what_has_none(path, asked):
     assert not asked(content_of(path))
 
 
-@pytest.mark.parametrize("path", MEMORY, ids=lambda path: path.parts[-1])
+@each_row("path", MEMORY)
 def test_it_finds_the_names(path, asked):
     assert asked(content_of(path))
 
 
-@pytest.mark.parametrize("name", ["MemoryAllocation", "MemoryDeallocation"])
+@each_row("name", ["MemoryAllocation", "MemoryDeallocation"])
 def test_one_name_alone_is_found_in_any_plane_behind_any_number_of_lines(name, asked):
     space = XSpace()
     space.planes.add(name="/host:metadata").event_metadata[1].name = "a"
@@ -77,7 +78,7 @@ def test_lines_are_not_searched(asked):
     assert not asked(space.SerializeToString())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [b"", b"\n", b"\n\xff", gzip.compress(b"a"), b"\n\x10\x12\x09/host:CPU", b"text"],
 )

@@ -3,60 +3,84 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 
 import pytest
 from tests.conformance.compare import compare_memory_profiles
+from tests.each_row import each_row
 
 import peakline
 from peakline.sources.xplane import lines
+from peakline.wire import stream
 from reference.cases import CASES, random_xspace
 from reference.grouping import group_events
 from reference.memory_profile import memory_profile
 
 SEEDS = (*range(12), 194)
-SPACES = {name: case.build for name, case in CASES.items()} | {
+BUILDERS = {name: case.build for name, case in CASES.items()} | {
     f"seed {seed}": functools.partial(random_xspace, seed) for seed in SEEDS
 }
 
 
-@pytest.fixture(params=SPACES)
-def space(request):
-    """One XSpace that is not an empty file."""
-    built = SPACES[request.param]()
-    if not built.ByteSize():
-        pytest.skip("an empty file is an error, not a profile")
-    return built
+NAMES = sorted(BUILDERS.keys() - {"no_planes"})
+"""An empty file is an error, and no profile."""
 
 
-@pytest.fixture(params=[False, True], ids=["whole", "in tiny pieces"])
-def profile(request, space, tmp_path, monkeypatch):
-    """The space as a profile, read as it is or in pieces of a few events."""
-    if request.param:
-        cut = functools.partial(lines.stream, piece_bytes=max(64, space.ByteSize() // 200))
-        monkeypatch.setattr(lines, "stream", cut)
-    path = tmp_path / "vm.xplane.pb"
-    path.write_bytes(space.SerializeToString())
-    with peakline.open(str(path)) as opened:
-        yield opened
+@functools.cache
+def space_of(name):
+    return BUILDERS[name]()
 
 
-def test_memory_profile_is_that_of_the_reference(space, profile):
-    expected = memory_profile(space)
-    got = profile.tool("memory_profile").content
-    assert compare_memory_profiles(expected, got) == []
+@dataclass(frozen=True)
+class Answer:
+    memory: bytes | str
+    steps: dict[int, str]
+    events: dict[int, int]
+    """The steps of the events that have one, by the event's number."""
 
 
-def test_steps_are_those_of_the_reference(space, profile):
+@pytest.fixture(scope="module")
+def read(tmp_path_factory):
+    """What a profile of the space of this name answers, read whole or in tiny pieces; once."""
+    path = tmp_path_factory.mktemp("reference") / "vm.xplane.pb"
+
+    @functools.cache
+    def read_space(name, *, whole):
+        space = space_of(name)
+        path.unlink(missing_ok=True)
+        path.write_bytes(space.SerializeToString())
+        cut = functools.partial(stream, piece_bytes=max(64, space.ByteSize() // 200))
+        with pytest.MonkeyPatch.context() as patch, peakline.open(str(path)) as profile:
+            patch.setattr(lines, "stream", stream if whole else cut)
+            steps, events = profile.columns("steps").to_pylist(), profile.columns("events")
+            known = events.is_valid("step_id").nonzero()[0].tolist()
+            return Answer(
+                profile.tool("memory_profile").content,
+                {step["step_id"]: step["name"] for step in steps},
+                {event: int(events.array("step_id")[event]) for event in known},
+            )
+
+    return read_space
+
+
+@each_row("name", NAMES)
+def test_memory_profile_is_that_of_the_reference(read, name):
+    expected = memory_profile(space_of(name))
+    for whole in (True, False):
+        assert compare_memory_profiles(expected, read(name, whole=whole).memory) == [], whole
+
+
+@each_row("name", NAMES)
+def test_steps_are_those_of_the_reference(read, name):
+    space = space_of(name)
     expected = group_events(space)
-    steps = profile.columns("steps").to_pylist()
-    assert {step["step_id"]: step["name"] for step in steps} == expected.names
-    events = profile.columns("events")
     places = [
         (plane, line, event)
         for plane, plane_message in enumerate(space.planes)
         for line, line_message in enumerate(plane_message.lines)
         for event in range(len(line_message.events))
     ]
-    valid, step_ids = events.is_valid("step_id").tolist(), events.array("step_id").tolist()
-    rows = zip(places, step_ids, valid, strict=True)
-    assert {place: step for place, step, known in rows if known} == expected.groups
+    for whole in (True, False):
+        found = read(name, whole=whole)
+        assert found.steps == expected.names, whole
+        assert {places[event]: step for event, step in found.events.items()} == expected.groups

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.each_row import each_row
 from tests.sources.format_checks import content
 
 import peakline
@@ -261,7 +262,7 @@ def placed(offset, base):
     return min(max(offset + base, -FARTHEST_PS), FARTHEST_PS)
 
 
-@pytest.mark.parametrize("base", [0, 5, 2**61, 2**61 + 1, -(2**61), -(2**62), 2**63, 2**64 + 9])
+@each_row("base", [0, 5, 2**61, 2**61 + 1, -(2**61), -(2**62), 2**63, 2**64 + 9])
 def test_sums_are_those_of_whole_numbers(base):
     edges = [-(2**63), -FARTHEST_PS, -1, 0, 1, FARTHEST_PS, 2**62, MOST]
     edges += [edge - base for edge in edges if -(2**63) <= edge - base <= MOST]

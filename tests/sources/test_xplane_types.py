@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each_row import each_row
 from tests.reference.xspace_builder import Ref, SpaceBuilder, Uint
 
 import peakline
@@ -41,7 +42,7 @@ def test_kinds_of_events_are_numbered_by_plane_and_id(profile):
     ]
 
 
-@pytest.mark.parametrize("columns", [{"type_id"}, None])
+@each_row("columns", [{"type_id"}, None])
 def test_events_name_their_kind(profile, columns):
     events = profile.columns("events", columns)
     assert [row["type_id"] for row in events.to_pylist()] == [0, 1, None]

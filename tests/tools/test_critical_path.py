@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.each_row import each_row
 from tests.profile.fake import FakeReader
 from tests.reference.xspace_builder import SpaceBuilder
 
@@ -91,7 +92,7 @@ def test_the_document_of_a_step(gpu):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("profiled", SAMPLES, ids=lambda path: path.name)
+@each_row("profiled", SAMPLES)
 def test_it_is_the_path_of_the_library_with_the_events_of_the_timeline(profiled):
     with peakline.open(profiled) as profile:
         found = ask(profile)
@@ -123,7 +124,7 @@ def test_it_is_the_path_of_the_library_with_the_events_of_the_timeline(profiled)
             assert event["start_ps"] <= own["start_ps"] < own["end_ps"] <= event["end_ps"]
 
 
-@pytest.mark.parametrize("name", ["tf1_cnn_2", "tf1_control_flow_4", "tf1_grpc"])
+@each_row("name", ["tf1_cnn_2", "tf1_control_flow_4", "tf1_grpc"])
 def test_of_a_graph_it_is_the_path_of_the_graph_tool(name):
     with peakline.open(DATA / "run_metadata" / f"{name}.pb.gz") as profile:
         found = ask(profile)

@@ -8,6 +8,7 @@ import json
 import pickle
 
 import pytest
+from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
@@ -65,9 +66,7 @@ def test_shares_ranks_and_idle(opened):
     assert with_idle["p"] == {"architecture_type": "Unknown", "task_type": "Inference"}
 
 
-@pytest.mark.parametrize(
-    "name", ["gradient_tape/x:Mul", "gradients_1/y/x:Mul", "f/transpose(g)/mul:mul"]
-)
+@each_row("name", ["gradient_tape/x:Mul", "gradients_1/y/x:Mul", "f/transpose(g)/mul:mul"])
 def test_gradients_make_it_training(opened, name):
     assert answer(opened(host_of((name, 0, 5))))[0]["p"]["task_type"] == "Training"
 
@@ -106,8 +105,8 @@ def test_csv_is_the_first_table(opened):
     assert idle[3] == "IDLE"
 
 
-@pytest.mark.parametrize("tool", ["framework_op_stats", "kernel_stats"])
-@pytest.mark.parametrize("compatible", ["", "xprof"])
+@each_row("tool", ["framework_op_stats", "kernel_stats"])
+@each_row("compatible", ["", "xprof"])
 def test_hosts_together(opened, tool, compatible):
     found = find_tool(tool)
     parameters = found.validated({"compatible": compatible})

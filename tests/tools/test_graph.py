@@ -6,6 +6,7 @@ import json
 
 import pytest
 from tests.analysis.graphs import node, opened
+from tests.each_row import each_row
 
 import peakline
 from peakline.errors import NotFoundError, UsageError
@@ -61,7 +62,7 @@ def test_the_whole_graph(graph):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "shown"),
     [
         ({"function": "F"}, ["i", "j"]),
@@ -88,7 +89,7 @@ def test_what_is_left_out_is_counted(graph):
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "error", "message"),
     [
         ({"graph": "g"}, NotFoundError, "no graph 'g' in .*; there is: ''"),

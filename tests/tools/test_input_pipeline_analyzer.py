@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
@@ -46,7 +47,7 @@ def column(table, name):
     return [row["c"][place]["v"] for row in table["rows"]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wait", "conclusion"),
     [
         (3, "Your program is HIGHLY input-bound because 30.0%"),

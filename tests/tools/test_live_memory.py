@@ -9,6 +9,7 @@ import json
 import pytest
 from tests.analysis.records import alloc, events, free
 from tests.analysis.timing.timelines import profile_of
+from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 from tests.tools.live_scopes import assert_adds_up
 
@@ -152,7 +153,7 @@ def test_memory_from_before_the_profile_has_no_begin_and_is_its_own_group():
     assert column(ask(profile, region_type="small"), "op") == ["w", "x"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("group", "expected"),
     [
         ("op", [("net/a/Relu", 30, 1), ("net/b", 20, 1), ("net/a/MatMul", 10, 1), ("", 5, 1)]),
@@ -175,7 +176,7 @@ def test_a_group_has_its_share_and_a_step_its_id():
     assert column(ask(of_rows(ROWS), group="step"), "key") == ["1", "0", ""]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "sizes"),
     [
         ({"search": "RELU"}, [30]),
@@ -218,7 +219,7 @@ def test_filters_but_that_of_the_op_leave_out_what_is_of_no_op():
     assert column(ask(profile, search="BEFORE"), "bytes") == [20]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "records"),
     [
         ({}, [1, 2, 0, 3]),
@@ -292,7 +293,7 @@ def test_the_allocator_with_the_largest_peak_is_the_default():
         ask(of_rows(rows), allocator="c")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "message"),
     [
         ({"sort": "key"}, "rows by buffer have no column 'key'; there is: record, op, "),

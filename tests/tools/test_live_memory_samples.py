@@ -6,7 +6,7 @@ import json
 import random
 from collections import Counter
 
-import pytest
+from tests.each_row import each_row
 from tests.engine.ending import DATA
 from tests.tools.live_scopes import assert_adds_up
 
@@ -30,7 +30,7 @@ def ask(profile, **parameters):
     return json.loads(profile.tool("live_memory", **parameters).content)
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name.partition(".")[0])
+@each_row("path", SAMPLES)
 def test_every_sample_adds_up_and_is_the_memory_answer(path):
     with peakline.open(path) as profile:
         answer = answer_memory(profile)

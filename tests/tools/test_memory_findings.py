@@ -8,6 +8,7 @@ import re
 
 import pytest
 from tests.analysis.records import alloc, events, free
+from tests.each_row import each_row
 from tests.engine.ending import DATA
 from tests.profile.fake import FakeReader, columns_of
 
@@ -36,7 +37,7 @@ def of_rows(rows, steps=()):
     return Profile(FakeReader(tables))
 
 
-@pytest.mark.parametrize("name", ["leak_list", "fragmentation", "late_slot", "leak_list_healthy"])
+@each_row("name", ["leak_list", "fragmentation", "late_slot", "leak_list_healthy"])
 def test_the_findings_are_those_of_the_memory_answer(name):
     with peakline.open(PROGRAMS / f"{name}.xplane.pb.gz") as profile:
         expected = [finding.as_json() for finding in profile.memory().findings]
@@ -107,9 +108,7 @@ def test_an_allocator_and_a_step_can_be_chosen():
     assert early["growth"] == whole["growth"]
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value"), [("kind", "leaks"), ("min_severity", "fatal"), ("steps", "1")]
-)
+@each_row(("parameter", "value"), [("kind", "leaks"), ("min_severity", "fatal"), ("steps", "1")])
 def test_what_is_not_known_is_a_usage_error(parameter, value):
     with pytest.raises(UsageError, match=f"memory_findings: (no )?parameter '?{parameter}"):
         of_rows([alloc(1, 1)]).tool("memory_findings", **{parameter: value})

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 from google.protobuf import json_format
+from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 from tests.tools.snapshots import alloc, answer, free, profile_of
 
@@ -191,7 +192,7 @@ class TestParameters:
     def test_an_enormous_limit_is_no_limit(self):
         assert answer(self.rows, max_snapshots=10**30) == answer(self.rows)
 
-    @pytest.mark.parametrize("host", [None, "", "worker-0"])
+    @each_row("host", [None, "", "worker-0"])
     def test_the_profiles_own_host_is_accepted(self, host):
         assert answer(self.rows, host=host) == answer(self.rows)
 
@@ -199,7 +200,7 @@ class TestParameters:
         with pytest.raises(NotFoundError, match=r"no host 'w9' in fake.pb; there is: worker-0"):
             answer(self.rows, host="w9")
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("parameters", "message"),
         [
             ({"max_snapshots": "0"}, "parameter max_snapshots: .*greater than or equal to 1"),
@@ -234,7 +235,7 @@ class TestProto:
         assert counted == Counter(range(40_000))
 
 
-@pytest.mark.parametrize(("free_bytes", "capacity"), [(None, 0), (5, 13), (0, 8)])
+@each_row(("free_bytes", "capacity"), [(None, 0), (5, 13), (0, 8)])
 def test_the_capacity_is_known_only_where_free_bytes_are(free_bytes, capacity):
     event = {"time_ps": 1, "allocator": "A", "activity": "allocation", "allocation_id": 1,
              "requested_bytes": 8, "allocated_bytes": 8, "free_bytes": free_bytes}  # fmt: skip
@@ -262,7 +263,7 @@ class TestNothingToShow:
         assert parsed == MemoryProfile(num_hosts=1, version=1)
         assert [warning.kind for warning in profile.warnings] == ["no_memory_events"]
 
-    @pytest.mark.parametrize("output_format", ["json", "proto"])
+    @each_row("output_format", ["json", "proto"])
     def test_no_host_threads_give_no_bytes(self, output_format):
         reader = FakeReader({})
         reader.format = "xplane"
@@ -282,7 +283,7 @@ class TestNothingToShow:
             ("no_memory_events", 2, "the file has no memory events")
         ]
 
-    @pytest.mark.parametrize("file_format", ["fake", "xplane"])
+    @each_row("file_format", ["fake", "xplane"])
     def test_an_allocator_asked_for_is_not_found(self, file_format):
         reader = FakeReader({})
         reader.format = file_format

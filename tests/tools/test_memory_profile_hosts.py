@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from google.protobuf import json_format
+from tests.each_row import each_row
 from tests.engine.ending import DATA
 from tests.tools.snapshots import alloc, profile_of
 
@@ -53,7 +53,7 @@ def join(parts, fmt, parameters=None):
     return TOOL.aggregate(parts, TOOL.validated(parameters or {}), fmt)
 
 
-@pytest.mark.parametrize("version", [0, 1])
+@each_row("version", [0, 1])
 def test_proto_and_json_are_the_merged_messages(version):
     given = {"version": version, "max_snapshots": 50}
     protos = answers("proto", given)
@@ -80,7 +80,7 @@ def test_keys_come_sorted_and_strange_names_stay():
     assert list(message.memory_ids) == wanted
 
 
-@pytest.mark.parametrize("fmt", ["json", "proto"])
+@each_row("fmt", ["json", "proto"])
 def test_hosts_without_any_thread_count_and_add_nothing(fmt):
     assert join([("a", b""), ("b", b"")], fmt) == b""
     content = run_tool(profile_of([alloc(0, 1, 8)]), "memory_profile", format=fmt).content

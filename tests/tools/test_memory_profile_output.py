@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each_row import each_row
 from tests.tools.snapshots import alloc, profile_of
 
 from peakline.tools.memory_profile_output import json_number, json_string
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "spelled"),
     [
         (0.0, "0"),
@@ -57,7 +57,7 @@ def test_every_number_reads_back(value):
     assert float(json_number(value)) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "spelled"),
     [
         ("", '""'),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.each_row import each_row
 from tests.tools.snapshots import alloc, only, rows_of, steps, times
 
 
@@ -49,7 +49,7 @@ class TestRows:
             (3, 1),
         ]
 
-    @pytest.mark.parametrize("field", range(4))
+    @each_row("field", range(4))
     def test_then_by_each_text_bytewise(self, field):
         texts = ["b", "a", "é", "", "Z", "aa"]
         given = [(8, 8, ["x"] * field + [text] + ["x"] * (3 - field)) for text in texts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.each_row import each_row
 from tests.tools.snapshots import alloc, answer, free, only, rows_of, steps, times
 
 
@@ -205,7 +205,7 @@ class TestSample:
         ]
         assert times(only(rows, max_snapshots=1)["sampledTimelineSnapshots"]) == [1]
 
-    @pytest.mark.parametrize("total", [1000, 1001, 1999, 2000, 2500])
+    @each_row("total", [1000, 1001, 1999, 2000, 2500])
     def test_never_more_than_a_thousand_unless_asked(self, total):
         assert len(self.sampled([0] * total, 1000)) == 1000
         rows = [alloc(n, n, 8) for n in range(total)]
@@ -282,7 +282,7 @@ class TestActiveAtPeak:
         ]
         assert rows_of(only(rows)) == [(44, "unused preallocated device memory", 1)]
 
-    @pytest.mark.parametrize("heap", [10, 9])
+    @each_row("heap", [10, 9])
     def test_nothing_or_less_unmapped_is_dropped(self, heap):
         rows = [alloc(0, 1, 10, heap_allocated_bytes=heap, tf_op_name="a")]
         assert rows_of(only(rows)) == [(10, "a", 1)]

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 from google.protobuf import json_format
+from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 from tests.tools.tfprof_cases import (
     open_runs,
@@ -47,8 +48,8 @@ def text_of(profile, **parameters):
     return run_tool(profile, "op_stats", parameters, "text").content.decode()
 
 
-@pytest.mark.parametrize("view", KINDS)
-@pytest.mark.parametrize("seed", range(3))
+@each_row("view", KINDS)
+@each_row("seed", range(3))
 def test_json_and_proto_are_the_same_message(view, seed, tmp_path):
     graph = random_graph(seed)
     traces = random_traces(seed, [node.name for node in graph.node])
@@ -135,7 +136,7 @@ def test_only_local_callers_may_name_a_graph():
     assert [name for name, field in schema.items() if field.get("local_only")] == ["graph"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("view", "format_", "content"),
     [
         *((view, "json", b"{}") for view in KINDS),
@@ -172,7 +173,7 @@ def test_a_bad_parameter_is_told_even_where_there_is_nothing_to_show(root):
 # Parameters.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "reason"),
     [
         ({"view": "tree"}, "parameter view"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
+from tests.each_row import each_row
 from tests.engine.ending import DATA
 
 import peakline
@@ -49,7 +49,7 @@ def test_the_shape_is_xprofs():
     assert [event["id"] for event in found["stepBreakdownEvents"]] == list(range(1, 10))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "event"),
     [
         (SpanKind.DEVICE_COMPUTE_16, "1"),

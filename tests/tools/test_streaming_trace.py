@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.each_row import each_row
 
 import peakline
 from peakline.errors import NotFoundError, UsageError
@@ -119,7 +120,7 @@ class TestShape:
 
 
 class TestViewport:
-    @pytest.mark.parametrize(
+    @each_row(
         ("begin", "end", "shown"),
         [
             (0, 0, ["a", "b", "c"]),
@@ -281,18 +282,16 @@ def test_a_profile_without_events_has_an_empty_trace(tmp_path):
 class TestExtremes:
     """Numbers that no viewer sends, and times that no profiler writes."""
 
-    @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999"])
-    @pytest.mark.parametrize(
-        "name", ["start_time_ms", "end_time_ms", "resolution", "duration_ms", "unique_id"]
-    )
+    @each_row("value", ["nan", "inf", "-inf", "1e999"])
+    @each_row("name", ["start_time_ms", "end_time_ms", "resolution", "duration_ms", "unique_id"])
     def test_what_is_no_number_is_refused(self, tmp_path, name, value):
         builder, line = thread()
         line.event("a", 0, MS)
         with pytest.raises(UsageError, match=name):
             answer(tmp_path, builder, **{name: value})
 
-    @pytest.mark.parametrize("compatible", ["", "xprof"])
-    @pytest.mark.parametrize("value", [1e17, 1e300, -1e300, 2.0**63, -(2.0**63)])
+    @each_row("compatible", ["", "xprof"])
+    @each_row("value", [1e17, 1e300, -1e300, 2.0**63, -(2.0**63)])
     def test_huge_viewports_hold_all_or_nothing(self, tmp_path, value, compatible):
         builder, line = thread()
         line.event("a", 0, MS).event("b", 2 * MS, MS)
@@ -310,16 +309,16 @@ class TestExtremes:
             with pytest.raises(NotFoundError):
                 answer(tmp_path, builder, event_name="a", **{name: 1e300})
 
-    @pytest.mark.parametrize("compatible", ["", "xprof"])
+    @each_row("compatible", ["", "xprof"])
     def test_times_of_1970_are_told_from_the_start_of_the_profile(self, tmp_path, compatible):
         builder, line = thread(timestamp_ns=1_790_000_000 * 10**9)
         line.event("a", 0, MS).event("b", 2 * MS, MS)
         trace = answer(tmp_path, builder, compatible=compatible)
         assert events(trace, "name", "ts", "dur") == [("a", 0.0, 1000.0), ("b", 2000.0, 1000.0)]
 
-    @pytest.mark.parametrize("tool", ["trace_viewer", "trace_viewer@"])
-    @pytest.mark.parametrize("form", ["json", "pb"])
-    @pytest.mark.parametrize("compatible", ["", "xprof"])
+    @each_row("tool", ["trace_viewer", "trace_viewer@"])
+    @each_row("form", ["json", "pb"])
+    @each_row("compatible", ["", "xprof"])
     def test_times_at_the_limits_are_told_somehow(self, tmp_path, tool, form, compatible):
         most = 2**63 - 1
         builder = SpaceBuilder()

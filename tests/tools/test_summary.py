@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
+from tests.each_row import each_row
 from tests.engine.ending import DATA
 
 import peakline
@@ -29,7 +29,7 @@ def with_names(document):
     return document | {"profile": document["profile"] | {"path": path}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "file",
     [
         "programs/time/input_bound.xplane.pb.gz",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from tests.each_row import each_row
 
 from peakline.tools.text_lines import Gap, Lines, put_together
 
@@ -19,7 +19,7 @@ def test_a_text_per_line_between_two_fixed_ones():
     assert written(3, Gap("(", np.array([1, 0, 1]), ")", ["", "xy"])) == b"<<(xy)()(xy)>"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [0, 9, 10, 99, 100, 999, 1000, 9999, 10_000, 12_345_678, 10**16, 2**63 - 1, -1, -(2**63)],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
+from tests.each_row import each_row
 
 import peakline
 
@@ -26,7 +26,7 @@ def test_it_is_the_answer_of_the_verb():
     assert [finding["kind"] for finding in host["findings"]] == ["recompilation"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "kinds"),
     [
         ({"kind": "recompilation"}, ["recompilation"]),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tests.analysis.records import alloc, events, free
 from tests.analysis.timing.timelines import profile_of
+from tests.each_row import each_row
 
 import peakline
 from peakline.errors import NotFoundError, UsageError
@@ -70,7 +71,7 @@ def test_lines_and_rows():
     assert ask(profile, "tile", lines="1, 0")["events"] == 4
 
 
-@pytest.mark.parametrize("lines", ["2", "0-2", "1-0", "a", "", "-1", "1e3", "99999999999"])
+@each_row("lines", ["2", "0-2", "1-0", "a", "", "-1", "1e3", "99999999999"])
 def test_lines_that_are_not_there(lines):
     with pytest.raises(UsageError, match="timeline: "):
         profile_of(*LINES).tool("timeline", lines=lines)
@@ -147,7 +148,7 @@ def test_an_event_that_is_not_there():
         profile_of(*LINES).tool("timeline", view="event", event=4)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "message"),
     [
         ({"view": "search"}, "needs the parameter search"),
@@ -201,7 +202,7 @@ def test_a_recorded_session_adds_up(sessions):
         assert find_tool("timeline").supports(profile)
 
 
-@pytest.mark.parametrize("cut", [0, 10, 32, 100, -1])
+@each_row("cut", [0, 10, 32, 100, -1])
 def test_the_reader_refuses_what_is_cut_short(cut):
     content = profile_of(*LINES).tool("timeline", format="bin").content
     with pytest.raises(ValueError, match=r"short|bytes"):

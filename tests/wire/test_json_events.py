@@ -8,9 +8,9 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each_row import each_row
 
 from peakline.wire import Spans
 from peakline.wire import json_kinds as kinds
@@ -152,7 +152,7 @@ def test_a_trace_cut_anywhere_keeps_the_events_before_the_cut(events, data):
     assert 0 <= source.cut <= cut
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "cut"),
     [
         (b'[{"ph":"X","name":"a"}', -1),
@@ -176,21 +176,21 @@ def _event_text(name: str) -> bytes:
     return b'{"ph":"X","name":"%s","args":{"s":[1,{"b":"}{"}]}}' % name.encode()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "damaged",
     [
-        pytest.param(b'{"ph":"X","name":"b,"args":{}}', id="a quote is lost"),
-        pytest.param(b'{"ph":"X","name":"b","args":{"s":[1,{"b":1}}}', id="a bracket is lost"),
-        pytest.param(b'{"ph":"X","name":"b","args":{"s":1}', id="a brace is lost"),
-        pytest.param(b'{"ph":"X",{"name":"b"}}', id="a brace too much"),
-        pytest.param(b'{"ph":"X","name":"b","args":{"s":[1,[2}}', id="mixed brackets"),
-        pytest.param(b'{"ph":"X","name":"b","args":what}', id="no such word"),
-        pytest.param(b'{"ph":"X" "name":"b"}', id="a comma is lost"),
-        pytest.param(b'{"ph":"X","name","b"}', id="a colon is lost"),
-        pytest.param(b'"b"', id="a string between the events"),
-        pytest.param(b"[1, 2]", id="an array between the events"),
-        pytest.param(b"null", id="a literal between the events"),
-        pytest.param(b'{"ph":"X","name":"b","args":{"s":[', id="a hole within an array"),
+        b'{"ph":"X","name":"b,"args":{}}',  # a quote is lost
+        b'{"ph":"X","name":"b","args":{"s":[1,{"b":1}}}',  # a bracket is lost
+        b'{"ph":"X","name":"b","args":{"s":1}',  # a brace is lost
+        b'{"ph":"X",{"name":"b"}}',  # a brace too much
+        b'{"ph":"X","name":"b","args":{"s":[1,[2}}',  # mixed brackets
+        b'{"ph":"X","name":"b","args":what}',  # no such word
+        b'{"ph":"X" "name":"b"}',  # a comma is lost
+        b'{"ph":"X","name","b"}',  # a colon is lost
+        b'"b"',  # a string between the events
+        b"[1, 2]",  # an array between the events
+        b"null",  # a literal between the events
+        b'{"ph":"X","name":"b","args":{"s":[',  # a hole within an array
     ],
 )
 def test_reading_goes_on_after_a_damaged_object(damaged):
@@ -295,7 +295,7 @@ def test_times_are_exact_to_the_picosecond(number, quoted):
         assert 0 <= part < 10**6
 
 
-@pytest.mark.parametrize("text", ['""', '"a"', '"1.2.3"', "NaN", "-Infinity", "null", '"1e"', "[]"])
+@each_row("text", ['""', '"a"', '"1.2.3"', "NaN", "-Infinity", "null", '"1e"', "[]"])
 def test_what_is_no_time_is_said_to_be_none(text):
     rows, _ = _scan(f'[{{"ph":"X","ts":{text}}}]'.encode())
     assert rows[0]["times"][0][2] in {TIME_BAD, 0}

@@ -6,6 +6,7 @@ import struct
 
 import numpy as np
 import pytest
+from tests.each_row import each_row
 from tests.wire.wirebytes import fixed32, fixed64, len_field, tag, varint, varint_field
 from tests.wire.zoo import ZOO
 
@@ -70,7 +71,7 @@ _SCALARS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "wire", "payload", "expected"), _SCALARS)
+@each_row(("kind", "wire", "payload", "expected"), _SCALARS)
 def test_a_number_of_every_type(kind, wire, payload, expected):
     one = zoo(tag(number(kind), wire) + payload, kind)
     assert values(one, "", kind) == [expected]
@@ -102,7 +103,7 @@ def test_absent_fields_are_zero_and_empty():
     assert texts(table, "", "string") == [b""]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "given", "dtype"),
     [
         ("int64_list", [0, -(2**31), 2**31 - 1], np.int32),
@@ -141,7 +142,7 @@ def test_floating_point_keeps_its_width():
 # Varints and tags.
 
 
-@pytest.mark.parametrize("size", range(1, 11))
+@each_row("size", range(1, 11))
 def test_a_varint_may_be_longer_than_it_need_be(size):
     assert values(zoo(tag(number("int64"), 0) + varint(5, size), "int64"), "", "int64") == [5]
 
@@ -152,7 +153,7 @@ def test_bits_beyond_64_are_cut_off():
     assert not decoded.damage
 
 
-@pytest.mark.parametrize("size", range(2, 6))
+@each_row("size", range(2, 6))
 def test_a_tag_may_be_longer_than_it_need_be(size):
     decoded = zoo(tag(number("int64"), 0, size) + b"\x07", "int64")
     assert values(decoded, "", "int64") == [7]
@@ -349,7 +350,7 @@ def test_maps_recur_too():
 # Buffers and spans.
 
 
-@pytest.mark.parametrize("containers", [("",), ("", "planes"), ("", "planes", "planes.lines")])
+@each_row("containers", [("",), ("", "planes"), ("", "planes", "planes.lines")])
 def test_an_empty_buffer_is_one_root_without_anything(containers):
     plan = Plan(schema.descriptor("tensorflow.profiler.XSpace"), ["planes.lines.name"],
                 containers=containers)  # fmt: skip
@@ -380,7 +381,7 @@ def test_every_span_is_a_root():
     assert three[""].parent.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("start", "length"),
     [(-1, 1), (0, 11), (11, 0), (10, 1), (5, -1), (2**62, 2**62), (2**63 - 1, 1), (0, 2**63 - 1)],
 )
@@ -391,7 +392,7 @@ def test_spans_outside_the_buffer_are_refused(start, length):
         decode(as_buffer(bytes(10)), plan, spans)
 
 
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+@each_row("kind", [bytes, bytearray, memoryview])
 def test_any_bytes_like_object_is_a_buffer(kind):
     data = varint_field(number("int64"), 5)
     buffer = as_buffer(kind(data))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.each_row import each_row
 from tests.wire.wirebytes import fixed64, len_field, tag, varint, varint_field
 from tests.wire.zoo import ZOO
 
@@ -74,7 +74,7 @@ _ASKED = ("int64", "float", "double", "string", "leaf.id", "int64_list", "fixed3
           "double_list", "bool")  # fmt: skip
 
 
-@pytest.mark.parametrize("broken", _BROKEN.values(), ids=_BROKEN)
+@each_row("broken", _BROKEN.values())
 def test_a_broken_atom_is_dropped_alone(broken):
     whole = len_field(
         number("zoos"), varint_field(1, 5) + len_field(2, varint_field(number("bool"), 1))
@@ -94,7 +94,7 @@ def test_a_broken_atom_is_dropped_alone(broken):
     assert damage.groups == damage.missing_bytes == 0
 
 
-@pytest.mark.parametrize("broken", _BROKEN.values(), ids=_BROKEN)
+@each_row("broken", _BROKEN.values())
 def test_a_broken_container_keeps_what_stands_before(broken):
     before = varint_field(number("bool"), 1) + len_field(number("leaves"), varint_field(1, 3))
     decoded = zoo(before + broken, *_ASKED, "leaves.id")
@@ -180,8 +180,8 @@ def test_damage_in_a_container_costs_the_rest_of_it_and_no_more():
     assert decoded.damage == Damage(1, 1 + len(event(2)), at)
 
 
-@pytest.mark.parametrize("tail", [b"\x22", b"\x22\x80", b"\x22\x01", b"\x00", b"\x80", b"\x08"])
-@pytest.mark.parametrize("atoms", range(4))
+@each_row("tail", [b"\x22", b"\x22\x80", b"\x22\x01", b"\x00", b"\x80", b"\x08"])
+@each_row("atoms", range(4))
 def test_a_broken_field_after_atoms_is_seen(tail, atoms):
     data = len_field(1, line(len_field(4, b"") * atoms + tail))
     decoded = space(data)
@@ -211,7 +211,7 @@ def _truncatable() -> tuple[bytes, list[int], list[int], list[int]]:
     return data, ends, begins, [at]
 
 
-@pytest.mark.parametrize("paths", [_PATHS, ("planes.lines.events.metadata_id",)])
+@each_row("paths", [_PATHS, ("planes.lines.events.metadata_id",)])
 def test_truncated_anywhere_what_is_whole_is_kept(paths):
     data, ends, begins, (plane_at,) = _truncatable()
     for cut in range(len(data)):
@@ -248,8 +248,8 @@ def test_truncated_anywhere_atoms_in_the_root_are_whole_or_gone():
 # Depth.
 
 
-@pytest.mark.parametrize("containers", [("",), ("", "trees", "trees.named")])
-@pytest.mark.parametrize("depth", [99, 100, 101, 1000])
+@each_row("containers", [("",), ("", "trees", "trees.named")])
+@each_row("depth", [99, 100, 101, 1000])
 def test_messages_nested_deeper_than_protobuf_allows_are_damage(containers, depth):
     deep = varint_field(1, 2)
     for _ in range(depth - 1):

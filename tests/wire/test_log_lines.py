@@ -9,6 +9,7 @@ import re
 
 import pytest
 from google.protobuf import text_format
+from tests.each_row import each_row
 from tests.wire.parts import Fence
 
 from peakline import schema
@@ -40,7 +41,7 @@ def ns(*moment, nanoseconds=0):
     return int(dt.datetime(*moment, tzinfo=dt.UTC).timestamp()) * 10**9 + nanoseconds
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prefix", "time", "thread"),
     [
         (ABSL, 1795194000_088408000, 10967),
@@ -108,15 +109,15 @@ def test_the_previous_record_on_a_line_gives_no_time():
     assert counts == LogCounts(records=3, with_time=1)
 
 
-@pytest.mark.parametrize("marker", ["", "goo.gle/debugstr  ", "goo.gle/debugproto    "])
-@pytest.mark.parametrize("name", MEMBERS)
+@each_row("marker", ["", "goo.gle/debugstr  ", "goo.gle/debugproto    "])
+@each_row("name", MEMBERS)
 def test_every_message(name, marker):
     records, counts = scan(f"{ABSL}__LOG_MEMORY__ {name} {{ {marker}}}\n")
     assert [record.WhichOneof("record") for record in records] == [MEMBERS[name]]
     assert counts == LogCounts(records=1, with_time=1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "counts"),
     [
         ("", {}),
@@ -184,7 +185,7 @@ def test_a_real_log_line_by_line(real_log):
     assert counts == LogCounts(records=len(records), with_time=len(records))
 
 
-@pytest.mark.parametrize("block", [1, 7, 100, 1000, 4097])
+@each_row("block", [1, 7, 100, 1000, 4097])
 def test_blocks_of_any_size(real_log, block):
     text = real_log[:20_000]
     assert scan(text, block) == scan(text)

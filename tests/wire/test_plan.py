@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.each_row import each_row
 from tests.wire.wirebytes import len_field, tag, varint_field
 from tests.wire.zoo import ZOO
 
@@ -48,7 +49,7 @@ def test_two_stars_give_everything():
     assert columns(leaf, "**") == {"": ["id", "name"], "many": ["value"]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "paths", [("id", "id"), ("id", "id?"), ("id?", "id"), ("*", "id?"), ("id?", "*"), ("**", "id?")]
 )
 def test_one_column_may_be_asked_for_twice(paths):
@@ -58,7 +59,7 @@ def test_one_column_may_be_asked_for_twice(paths):
     assert ("id?" in table.columns) == ("id?" in paths)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "path"),
     [
         (_SPACE, "nothing"),
@@ -81,7 +82,7 @@ def test_paths_that_do_not_fit_are_refused(message, path):
         Plan(message, [path])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "paths",
     [
         ("tensor", "tensor.dtype"),
@@ -99,7 +100,7 @@ def test_one_field_in_two_ways_is_refused(paths):
         Plan(_ATTR, paths)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name", ["tensorflow.MemoryLogTensorOutput", "tensorflow.TensorProto", "tensorflow.GraphDef",
              "tensorflow.AttrValue", "tensorflow.Event"]
 )  # fmt: skip
@@ -117,7 +118,7 @@ def test_recursion_ends_where_everything_begins():
 # Containers.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("containers", "reason"),
     [
         (("", "planes.lines"), "below an atomic message"),
@@ -149,7 +150,7 @@ def entries(*keys: int) -> bytes:
     return b"".join(len_field(number("zoos"), varint_field(1, key)) for key in keys)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ids", "given", "kept"),
     [
         ([5, 3], [3, 4, 5, 3], [0, 1, 0]),
@@ -197,7 +198,7 @@ def test_positions_of_a_narrow_column_are_whole_numbers():
     assert decode(as_buffer(data), plan)["attr"].array("has_minimum").tolist() == [4, 3]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "column",
     ["zoos.nothing", "nothing.key", "zoos.value.int64", ".int64", "zoos.value.leaves.name", "key"],
 )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
+from tests.each_row import each_row
 from tests.wire.parts import decode_module, joined, uninitialised_memory_shows
 from tests.wire.reference import Projection
 from tests.wire.wirebytes import len_field, tag, varint, varint_field
@@ -34,7 +35,7 @@ def _space() -> bytes:
     return plane + len_field(4, b"host") + len_field(1, b"") + plane
 
 
-@pytest.mark.parametrize("piece_bytes", [1, 2, 5, 17, 64, 100, 1 << 20])
+@each_row("piece_bytes", [1, 2, 5, 17, 64, 100, 1 << 20])
 def test_a_stream_gives_what_decode_gives(piece_bytes):
     data = as_buffer(_space())
     plan, projection = Plan(_SPACE, _PATHS, containers=_CONTAINERS), Projection(_SPACE, _PATHS)
@@ -84,7 +85,7 @@ def test_what_is_lost_adds_up_over_the_parts():
         assert sum(parts, Damage()) == whole
 
 
-@pytest.mark.parametrize("piece_bytes", [1, 7, 40])
+@each_row("piece_bytes", [1, 7, 40])
 def test_spans_are_streamed_in_their_order(piece_bytes):
     data = _space()
     buffer = as_buffer(data)
@@ -165,7 +166,7 @@ def test_many_threads_may_decode_at_once(monkeypatch):
     assert threads() >= 1
 
 
-@pytest.mark.parametrize("count", [1, 255, 256, 257, 300])
+@each_row("count", [1, 255, 256, 257, 300])
 def test_positions_of_a_filter_fit_their_column(count):
     ids = list(range(7, 7 + count))
     data = b"".join(len_field(number("leaves"), varint_field(1, n)) for n in ids)
@@ -176,7 +177,7 @@ def test_positions_of_a_filter_fit_their_column(count):
     assert whole["leaves"].array("id").tolist() == list(range(count))
 
 
-@pytest.mark.parametrize("many", [200, 300, 70000])
+@each_row("many", [200, 300, 70000])
 def test_a_oneof_may_have_large_field_numbers(many):
     file = FileDescriptorProto(name="large.proto", package="large", syntax="proto3")
     message = file.message_type.add(name="Large")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each_row import each_row
 
 from peakline.wire import Interner, Spans, as_buffer, joined
 
@@ -76,7 +77,7 @@ def test_hashes_differ_from_one_interner_to_the_next():
     assert len({Interner()._keys.tobytes() for _ in range(10)}) == 10
 
 
-@pytest.mark.parametrize(("start", "length"), [(-1, 1), (0, -1), (3, 2), (5, 0)])
+@each_row(("start", "length"), [(-1, 1), (0, -1), (3, 2), (5, 0)])
 def test_a_span_outside_the_buffer_is_refused(start, length):
     spans = Spans(np.array([start]), np.array([length]))
     with pytest.raises(ValueError, match="outside the buffer"):
@@ -94,7 +95,7 @@ def test_joined_is_bytes_join(families):
     ]
 
 
-@pytest.mark.parametrize("parent", [[1, 0], [0, 2], [-1, 0]])
+@each_row("parent", [[1, 0], [0, 2], [-1, 0]])
 def test_joined_wants_parents_in_order(parent):
     buffer, spans = laid_out([b"a", b"b"])
     with pytest.raises(ValueError, match="out of order"):

@@ -6,6 +6,7 @@ import gzip
 
 import pytest
 from google.protobuf import text_format
+from tests.each_row import each_row
 from tests.wire.text_cases import BAD, BETTER, GOOD, STRICTER, Zoo, reference, scanned, wire
 
 from peakline import schema
@@ -20,13 +21,13 @@ def read(text, kind=Zoo):
     return wire(kind.FromString(result.data.tobytes()))
 
 
-@pytest.mark.parametrize("text", GOOD)
+@each_row("text", GOOD)
 def test_what_both_accept(text):
     assert reference(text) is not None
     assert read(text) == reference(text)
 
 
-@pytest.mark.parametrize("text", BAD)
+@each_row("text", BAD)
 def test_what_both_refuse(text):
     assert reference(text) is None
     result = scanned(text)
@@ -35,7 +36,7 @@ def test_what_both_refuse(text):
     assert result.data.size == 0
 
 
-@pytest.mark.parametrize("text", BETTER)
+@each_row("text", BETTER)
 def test_what_only_the_scanner_accepts(text):
     assert reference(text) is None
     assert read(text) == reference(BETTER[text])
@@ -46,13 +47,13 @@ def test_an_escaped_question_mark_is_one():
     assert read(r"string: 'a\?'") == reference("string: 'a?'")
 
 
-@pytest.mark.parametrize("text", STRICTER)
+@each_row("text", STRICTER)
 def test_what_only_the_reference_accepts(text):
     assert reference(text) is not None
     assert scanned(text).error
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "error", "at"),
     [
         ("leaf { id: 1", "the text ends inside a message", 12),
@@ -90,7 +91,7 @@ def test_bytes_are_those_of_the_protobuf_library_but_for_the_order():
     assert sorted(scanned(text).data) == sorted(expected.SerializeToString())
 
 
-@pytest.mark.parametrize("size", [126, 127, 128, 129, 16383, 16384, 2_100_000])
+@each_row("size", [126, 127, 128, 129, 16383, 16384, 2_100_000])
 def test_messages_of_every_length_of_a_length(size):
     message = Zoo()
     message.tree.left.leaf.name = "n" * size
@@ -113,7 +114,7 @@ def test_output_larger_than_the_text():
     assert list(got.int32_list) == [-1] * 60_000
 
 
-@pytest.mark.parametrize("form", ["tree %s", "none %s", "zoos: [%s]"])
+@each_row("form", ["tree %s", "none %s", "zoos: [%s]"])
 def test_depth_is_limited_as_for_wire_bytes(form):
     name = {"tree %s": "left", "none %s": "x", "zoos: [%s]": "none"}[form]
     for depth, accepted in [(100, True), (101, False), (5000, False)]:
@@ -147,7 +148,7 @@ def test_aliases_stand_for_fields_of_one_message_only():
     assert (result.unknown, result.first_unknown_at) == (1, 29)
 
 
-@pytest.mark.parametrize("alias", [{"node_name": "memory"}, {"old": "none"}])
+@each_row("alias", [{"node_name": "memory"}, {"old": "none"}])
 def test_an_alias_must_be_new_and_stand_for_a_field(alias):
     stats = schema.descriptor("tensorflow.NodeExecStats")
     with pytest.raises(ValueError, match="cannot stand for"):

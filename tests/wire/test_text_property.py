@@ -10,6 +10,7 @@ import pytest
 from google.protobuf import text_format
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.each_row import each_row
 from tests.wire.parts import Fence
 from tests.wire.text_cases import BAD, GOOD, Zoo, reference, scanned, wire
 from tests.wire.wirebytes import ArbitraryWriter
@@ -115,7 +116,7 @@ class SizedFence(Fence):
     size = 64 * 4096
 
 
-@pytest.mark.parametrize("part", range(3))
+@each_row("part", range(3))
 def test_damaged_text(part):
     fence = SizedFence()
     for n in range(part * 500, part * 500 + 500):
@@ -123,7 +124,7 @@ def test_damaged_text(part):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("part", range(10))
+@each_row("part", range(10))
 def test_much_damaged_text(part):
     fence = SizedFence()
     for n in range(10_000 + part * 5000, 15_000 + part * 5000):

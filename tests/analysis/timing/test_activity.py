@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from tests.analysis.timing.traces import GPU, HOST_PLANE, TPU, profile_of
+from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 from tests.sources.step_stats_files import add_device, add_node, run_metadata
 
@@ -33,7 +33,7 @@ def activities(profile):
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "activity"),
     [
         ("train", "NOTHING"),
@@ -92,7 +92,7 @@ def test_names_of_a_host(name, activity):
     assert host_activity(name).name == activity
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "activity"),
     [
         ("void at::native::vectorized_elementwise_kernel<4, ...>", "COMPUTE"),
@@ -127,7 +127,7 @@ def test_names_of_a_device(name, activity):
 HOSTED = "{0:T(8)S(5)}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("category", "name", "activity"),
     [
         ("loop fusion", "%fusion.1", "COMPUTE"),
@@ -171,7 +171,7 @@ def test_categories_of_a_tpu(category, name, activity):
     assert category_activity(category, name).name == activity
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "kind"),
     [
         ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", "reduce-scatter"),
@@ -309,7 +309,7 @@ class TestStepStats:
             assert activities(profile) == {"g": "COMPUTE"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "activity"),
     [
         ("LSRAv25", "COMPILE"),

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.timing.traces import (
@@ -18,6 +17,7 @@ from tests.analysis.timing.traces import (
     slow_parts,
     slow_windows,
 )
+from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
@@ -212,7 +212,7 @@ class TestGpu:
         }
         assert len(parts_of(profile_of(planes, [("train 0", 0, 20)]))) == 1
 
-    @pytest.mark.parametrize("line", ["XLA Modules", "Steps", "XLA Ops", "Framework Name Scope"])
+    @each_row("line", ["XLA Modules", "Steps", "XLA Ops", "Framework Name Scope"])
     def test_derived_lines_are_no_work(self, line):
         planes = {
             GPU: {"Stream #1": [("kernel", 10, 20, 0)], line: [("jit_f(1)", 0, 80, 0)]},
@@ -364,7 +364,7 @@ def test_kernels_belong_to_the_step_that_launched_them(tmp_path):
 SAMPLES = Path(os.environ.get("PEAKLINE_SAMPLES", "/nonexistent"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         *sorted(SAMPLES.glob("public/tpu/*.good.xplane.pb")),
@@ -373,7 +373,6 @@ SAMPLES = Path(os.environ.get("PEAKLINE_SAMPLES", "/nonexistent"))
         PROGRAMS / "input_bound.xplane.pb.gz",
         PROGRAMS / "recompiling.xplane.pb.gz",
     ],
-    ids=lambda path: path.name,
 )
 def test_real_steps_are_those_of_a_look_at_every_moment(path):
     with peakline.open(path) as profile:

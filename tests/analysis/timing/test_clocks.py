@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.each_row import each_row
 from tests.engine.ending import DATA
 
 import peakline
@@ -71,7 +72,7 @@ def test_nothing_in_common_is_told():
     assert found.hosts[1].skew_ps is None
 
 
-@pytest.mark.parametrize("steps", [1, 2])
+@each_row("steps", [1, 2])
 def test_few_matches_say_nothing(steps):
     found = align([host("a", S2026), host("b", S2026 + 10**12, steps=steps)])
     assert (found.hosts[1].source, found.hosts[1].skew_ps) == ("clock", None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.analysis.timing.traces import GPU, HOST_PLANE, profile_of
+from tests.each_row import each_row
 
 from peakline.analysis.timing.compare import _chance, compare_time, time_state
 
@@ -124,7 +125,7 @@ def test_a_profile_that_tells_nothing_about_time():
     assert (found.parts, found.ops, found.is_empty) == ((), (), False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "expected"),
     [
         # U = 0, 12 apart from its mean after the correction, variance 25 * 11 / 12.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.analysis.timing.programs import Maker, f32
+from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
@@ -37,7 +37,7 @@ def test_instructions_by_name():
     assert module.unknown == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("opcode", "fields", "category"),
     [
         ("add", {}, "non-fusion elementwise"),

@@ -6,8 +6,8 @@ import json
 import random
 from pathlib import Path
 
-import pytest
 from tests.analysis.timing.programs import Maker, f32
+from tests.each_row import each_row
 
 import peakline
 from peakline.analysis.timing.hlo_cost import NOTHING, cost_program, costs_of
@@ -164,7 +164,7 @@ def hostile():
     return made
 
 
-@pytest.mark.parametrize("rule", ["xla", "xprof"])
+@each_row("rule", ["xla", "xprof"])
 def test_a_program_that_nobody_compiled(rule):
     found = cost_program(hostile().data, rule)
     assert all(value >= 0 for cost in found.instructions.values() for value in cost)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
@@ -68,7 +69,7 @@ def test_the_stage_that_the_program_waits_for_is_the_bottleneck(opened):
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("length", "period", "held_up"),
     [(60 * US, 100 * US, True), (49 * US, 60 * US, False), (60 * US, 2000 * US, False)],
 )
@@ -106,7 +107,7 @@ def test_stages_that_tell_of_themselves(opened):
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "category"),
     [
         ("x:InfeedEnqueueTuple", "enqueue"),

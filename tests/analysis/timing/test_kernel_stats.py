@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
@@ -32,7 +33,7 @@ def opened(tmp_path):
         profile.close()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         (NVIDIA, Details((4, 2, 1), (256, 1, 1), 32, 16, 8, 50.5)),
@@ -54,7 +55,7 @@ def test_xprof_knows_no_words_of_amd():
     assert parse_details(AMD, strict=True) == Details((4, 64, 1), (256, 1, 1))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kernel", "vendor", "ours", "xprof"),
     [
         ("volta_h884gemm", "Nvidia", True, True),

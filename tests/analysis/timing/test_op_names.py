@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.each_row import each_row
 
 from peakline.analysis.timing.op_names import (
     COPY,
@@ -15,7 +15,7 @@ from peakline.analysis.timing.op_names import (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name", "op_type", "category"),
     [
         ("a/b/MatMul:MatMul", "a/b/MatMul", "MatMul", TENSORFLOW),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
@@ -32,7 +33,7 @@ def opened(tmp_path):
         profile.close()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stats", "name"),
     [
         ({"device_vendor": "Nvidia", "compute_cap_major": "8", "compute_cap_minor": "0"},
@@ -78,7 +79,7 @@ def test_gpus_come_before_tpus_and_a_host_alone_is_a_cpu(opened):
     assert (found.hardware, found.device_type, found.devices) == ("GPU", "GPU", 1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plane", "found"),
     [("/device:TPU:0 SparseCore 0", ("TPU", "TPU")), ("/device:CUSTOM:x", ("GPU", "GPU"))],
 )
@@ -92,7 +93,7 @@ def test_other_devices_count_but_by_the_rule_of_xprof(opened, plane, found):
         assert (told.hardware, told.device_type) == (peaks.hardware, peaks.device_type) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("op_name", "op_type", "trains"),
     [
         ("jit(f)/transpose(jvp(g))/dot_general", "", True),

@@ -7,8 +7,8 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from tests.analysis.timing.gpu_jobs import COLLECTIVES, COPIES, Job, Work, healthy, write
+from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 from tests.reference.xspace_builder import SpaceBuilder
 
@@ -67,7 +67,7 @@ def test_a_step_that_computes_all_the_time_is_healthy():
     assert kinds(steps(*[{"host_compute": 10}] * 8)) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("part", "kind"),
     [
         ("input_wait", "input_bound"),
@@ -251,7 +251,7 @@ def test_the_median_of_slow_steps_says_that_it_leaves_out_the_first():
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "says"),
     [("python", "had not launched its next work"), ("backend_compile", "compiled")],
 )
@@ -435,7 +435,7 @@ def test_stages_of_a_pipeline_do_not_straggle(tmp_path):
     assert [finding.kind for finding in found] == ["communication_not_overlapped"]
 
 
-@pytest.mark.parametrize("kind", JOBS)
+@each_row("kind", JOBS)
 def test_a_faulty_job_and_its_healthy_twin(kind, tmp_path):
     found = [[one.kind for one in found_in(job, tmp_path)] for job in JOBS[kind]]
     assert found == [[kind.partition(" ")[0]], []]
@@ -448,7 +448,7 @@ def program(name):
     return peakline.open(PROGRAMS / TRUTH[name]["file"])
 
 
-@pytest.mark.parametrize("name", TRUTH)
+@each_row("name", TRUTH)
 def test_a_recorded_program_has_its_fault_and_no_other(name):
     with program(name) as profile:
         answer = profile.time()
@@ -456,7 +456,7 @@ def test_a_recorded_program_has_its_fault_and_no_other(name):
         assert [f.kind for f in answer.findings] == [f["kind"] for f in TRUTH[name]["faults"]]
 
 
-@pytest.mark.parametrize("name", TRUTH)
+@each_row("name", TRUTH)
 def test_a_recording_is_small_and_names_no_machine(name):
     packed = (PROGRAMS / TRUTH[name]["file"]).read_bytes()
     content = gzip.decompress(packed)
@@ -488,7 +488,7 @@ def test_sessions(sample):
     assert {finding.severity for finding in found} <= {"info"}
 
 
-@pytest.mark.parametrize("path", MEMORY, ids=lambda path: path.name.partition(".")[0])
+@each_row("path", MEMORY)
 def test_programs_with_faults_of_memory_are_healthy_in_time(path):
     with peakline.open(path) as profile:
         found = {finding.kind for finding in profile.time().findings}

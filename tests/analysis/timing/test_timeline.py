@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.timing.timelines import items_of, slow_tile, timeline
+from tests.each_row import each_row
 
 from peakline.analysis.timing.timeline import draw_tile, tracks_of
 from peakline.analysis.timing.timeline.tiles import level_of
@@ -42,7 +43,7 @@ def _dense(seed, count):
     return [("e", int(b), int(n)) for b, n in zip(begins, lengths, strict=True)]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each_row("seed", range(4))
 def test_levels_answer_as_the_events_do(seed):
     found = timeline(_dense(seed, 4000), _dense(seed + 9, 300))
     assert found.level_bits.size > 3
@@ -99,7 +100,7 @@ def test_more_items_than_wanted_are_refused():
         draw_tile(found, 0, 1000, 1000, most=99)
 
 
-@pytest.mark.parametrize(("start", "end", "width"), [(5, 5, 10), (5, 4, 10), (0, 5, 0)])
+@each_row(("start", "end", "width"), [(5, 5, 10), (5, 4, 10), (0, 5, 0)])
 def test_an_empty_viewport_is_refused(start, end, width):
     with pytest.raises(UsageError):
         draw_tile(timeline([("a", 0, 1)]), start, end, width)

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.analysis.timing.timelines import profile_of, timeline
+from tests.each_row import each_row
 
 import peakline
 from peakline.analysis.timing.timeline import timeline_of
@@ -43,7 +44,7 @@ def test_only_the_asked_lines():
     assert names(found, search(found, "a", lines=[1], **WHOLE)) == {"add": 1, "MatMul": 1}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("at", "previous", "following"), [(0, -1, 0), (1, 0, 2), (20, 0, 2), (21, 2, 4), (31, 4, -1)]
 )
 def test_next_and_previous_from_a_time(at, previous, following):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
@@ -196,7 +197,7 @@ class TestSteps:
         profile = opened(space)
         assert step_places_of(profile).tolist() == [0, 0, 1, 1, -1]
 
-    @pytest.mark.parametrize("steps_first", [False, True])
+    @each_row("steps_first", [False, True])
     def test_a_real_profile_gives_the_same_whatever_is_asked_first(self, tmp_path, steps_first):
         source = next(DATA.glob("sessions/tf2_cnn/**/*.xplane.pb.gz"))
         path = tmp_path / "vm.xplane.pb"

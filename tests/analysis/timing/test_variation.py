@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.analysis.timing.traces import HOST_PLANE, profile_of
+from tests.each_row import each_row
 
 import peakline
 from peakline.analysis.timing.breakdown import step_times
@@ -63,7 +64,7 @@ class TestVariation:
         profile = profile_of({HOST_PLANE: {"python": [("work", 0, 10)]}})
         assert variation_of(step_times(profile)) == ()
 
-    @pytest.mark.parametrize("name", ["slow_step", "slow_step_healthy"])
+    @each_row("name", ["slow_step", "slow_step_healthy"])
     def test_the_program_with_slow_steps(self, name):
         wanted = [step for fault in json.loads(TRUTH.read_text())[name]["faults"]
                   for step in fault["steps"]]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder, Uint
 
 import peakline
@@ -53,7 +54,7 @@ def test_the_highest_kind_has_the_time_and_the_rest_is_unknown(opened):
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("compatible", "kinds"),
     [
         (True, {SpanKind.HOST_COMPUTE: 7 * US, SpanKind.UNKNOWN: 3 * US}),

@@ -1,0 +1,25 @@
+"""Sample profiles for tests that change nothing of them, each opened once in a process.
+
+What such a profile has read and answered stays with it: a test that counts what is read, or looks
+at the warnings that its own question adds, opens one of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+from functools import cache
+from pathlib import Path
+
+import peakline
+
+__all__ = ["DATA", "shared"]
+
+DATA = Path(__file__).parent / "data"
+
+
+@cache
+def shared(path: Path | str) -> peakline.Profile:
+    """The profile at ``path``, which is below `DATA` where it is relative."""
+    profile = peakline.open(DATA / path)
+    atexit.register(profile.close)
+    return profile
