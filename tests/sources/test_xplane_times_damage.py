@@ -96,7 +96,7 @@ def path(tmp_path):
     return tmp_path / "host.xplane.pb"
 
 
-@settings(_settings, max_examples=60)
+@settings(_settings, max_examples=40)
 @given(_spaces())
 def test_every_time_is_the_nearest_to_the_exact_one(path, space):
     path.write_bytes(space.SerializeToString() + b"\x22\x01h")
@@ -120,7 +120,7 @@ def test_every_time_is_the_nearest_to_the_exact_one(path, space):
     assert told.get("times_too_far", 0) - far in {0, 1}, "one more is that of the profiler"
 
 
-@settings(_settings, max_examples=40)
+@settings(_settings, max_examples=30)
 @given(_spaces())
 def test_what_is_promised_to_be_in_order_is(path, space):
     path.write_bytes(space.SerializeToString() + b"\x22\x01h")
@@ -140,17 +140,30 @@ def test_what_is_promised_to_be_in_order_is(path, space):
         assert (trace.end - trace.start == events.array("duration_ps")[row]).all()
 
 
-@settings(_settings, max_examples=8)
+@settings(_settings, max_examples=5)
 @given(_spaces(), st.integers(0, 2**32))
 def test_everything_can_be_asked_in_any_order(path, space, seed):
     path.write_bytes(space.SerializeToString() + b"\x22\x01h")
     ask_everything(path, Random(seed))
 
 
-@settings(_settings, max_examples=10)
-@given(_spaces())
-def test_no_verb_fails(path, space):
+def _run_verbs(path, space):
     path.write_bytes(space.SerializeToString() + b"\x22\x01h")
     for verb in ("memory", "steps", "ops", "trace", "summary"):
         run_verb([verb, str(path)])
         run_verb([verb, "--json", str(path)])
+
+
+@settings(_settings, max_examples=4)
+@given(_spaces())
+def test_no_verb_fails(path, space):
+    _run_verbs(path, space)
+
+
+@pytest.mark.soak
+@settings(_settings, max_examples=200)
+@given(_spaces(), st.integers(0, 2**32))
+def test_everything_can_be_asked_of_many(path, space, seed):
+    path.write_bytes(space.SerializeToString() + b"\x22\x01h")
+    ask_everything(path, Random(seed))
+    _run_verbs(path, space)
