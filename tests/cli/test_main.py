@@ -1,10 +1,12 @@
 import os
+import shlex
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from tests.each_row import each_row
 
 # A MemoryProfile, which is an answer and no profile: num_hosts: 1 memory_ids: "cpu"
 ANSWER = b"\x10\x01\x1a\x03cpu"
@@ -26,7 +28,7 @@ def test_no_verb_is_a_usage_error_with_the_help(peakline):
     assert "Usage: peakline" in run.err
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "message"),
     [
         (["nonsense"], "No such command 'nonsense'; see peakline --help"),
@@ -79,8 +81,8 @@ INPUTS = [
 ]
 
 
-@pytest.mark.parametrize("verb", ["memory", "tool", "sql"])
-@pytest.mark.parametrize("name", INPUTS)
+@each_row("verb", ["memory", "tool", "sql"])
+@each_row("name", INPUTS)
 def test_a_bad_input_is_one_line_and_exit_3(peakline, bad_inputs, verb, name):
     path = bad_inputs[name]
     words = {
@@ -120,7 +122,7 @@ def test_an_interrupt_is_quiet(peakline, monkeypatch):
     assert (run.code, run.out, run.err) == (130, "", "")
 
 
-@pytest.mark.parametrize("program", [[PROGRAM], [sys.executable, "-m", "peakline"]])
+@each_row("program", [[PROGRAM], [sys.executable, "-m", "peakline"]])
 def test_an_interrupt_while_the_program_is_imported_is_quiet(tmp_path, program):
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
     run = subprocess.run(
@@ -177,7 +179,7 @@ def test_names_that_the_terminal_cannot_show_do_not_end_the_program(sessions):
     assert (run.returncode, run.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize("words", [["--version"], ["memory"], ["tool", "memory_profile"]])
+@each_row("words", [["--version"], ["memory"], ["tool", "memory_profile"]])
 def test_start_up_loads_only_what_the_question_needs(sessions, words):
     path = [str(sessions / "tf2_cnn")] if words != ["--version"] else []
     program = (
@@ -195,12 +197,10 @@ def test_start_up_loads_only_what_the_question_needs(sessions, words):
     assert run.stderr == "0 []\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "code"), [("memory {} >&-", 0), ("check {} --max-peak 1 >&- 2>&-", 1)]
-)
+@each_row(("words", "code"), [("memory {} >&-", 0), ("check {} --max-peak 1 >&- 2>&-", 1)])
 def test_without_standard_streams_the_exit_code_is_the_same(root, words, code):
     sample = root / "tests/data/programs/late_slot_healthy.xplane.pb.gz"
-    line = f"exec {PROGRAM} {words.format(sample)}"
+    line = f"exec {shlex.quote(str(PROGRAM))} {words.format(shlex.quote(str(sample)))}"
     run = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (code, "")
     assert "unexpected" not in run.stderr

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each_row import each_row
+from tests.hanging import no_hang
 
 from peakline.analysis.oom import oom_findings
 from peakline.profile.reader import Warnings
@@ -110,8 +111,8 @@ REPORT = {
 }
 
 
-@pytest.mark.parametrize("block", [1, 13, 400, 1 << 20])
-@pytest.mark.parametrize("lines", [dump(), with_prefix(dump())], ids=["bare", "prefixed"])
+@each_row("block", [1, 13, 400, 1 << 20])
+@each_row("lines", [dump(), with_prefix(dump())])
 def test_a_whole_report(lines, block):
     reports = read("\n".join(lines), block)
     assert check_columns("oom_reports", reports.read("oom_reports")).to_pylist() == [REPORT]
@@ -136,7 +137,7 @@ def test_chunks_in_use_are_buffers_named_by_their_size():
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new"),
     [
         # TensorFlow before 1.13 has no regions, and "Chunk" for "InUse".
@@ -386,7 +387,7 @@ def test_no_damage_stops_the_reading(edits, block):
     warned(reports)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "size"),
     [("0B", 0), ("256B", 256), ("200.0KiB", 204800), ("64.00MiB", 64 * MIB), ("1.5GiB", 3 << 29),
      ("15.38 MiB", 16127099), ("63.80G", 68504728371), ("0 bytes", 0), ("1490198528", 1490198528)],
@@ -395,7 +396,7 @@ def test_sizes(text, size):
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("size", "text"),
     [(0, "0B"), (1023, "1023B"), (1280, "1.2KiB"), (204800, "200.0KiB"), (9000192, "8.58MiB")],
 )
@@ -403,16 +404,17 @@ def test_sizes_as_the_runtime_spells_them(size, text):
     assert human(size) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "hostile",
     [
+        # One chunk again and again, and one phrase on one line.
         b"BFCAllocator dump for gpu\n" + b"Chunk at 0x7f00 of size 256\n" * 60_000,
         b"Attempting to allocate 1.0GiB. " * 20_000 + b"\n",
     ],
-    ids=["one chunk again and again", "one phrase on one line"],
 )
 def test_what_repeats_costs_no_more_than_its_length(hostile):
-    # Each once took the square of its length: minutes, which the suite would not survive.
+    # Each once took the square of its length.
     scanner = OomScanner()
-    scanner.feed(hostile)
+    with no_hang():
+        scanner.feed(hostile)
     assert scanner.finish().reports == int(hostile.startswith(b"BFC"))

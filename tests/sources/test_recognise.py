@@ -8,11 +8,11 @@ import pickle
 import pickletools
 import re
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
-import pytest
 from google.protobuf import json_format, text_format
+from tests.each_row import each_row
+from tests.hanging import no_hang
 from tests.sources.format_samples import samples
 
 from peakline import schema
@@ -41,16 +41,15 @@ _NAMES = (
 
 
 def _files():
-    found = {
+    return {
         f"{root.name}/{path.relative_to(root)}": path
         for root in _ROOTS
         for path in sorted(root.rglob("*"))
         if path.is_file() and "CORRUPT" not in path.name
-    }
-    return [pytest.param(name, path, id=name) for name, path in found.items()]
+    }.items()
 
 
-@pytest.mark.parametrize(("name", "path"), _files())
+@each_row(("name", "path"), _files())
 def test_samples(name, path):
     data = path.read_bytes()
     if path.suffix == ".gz":
@@ -117,7 +116,7 @@ _TINY = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("form", "text"), _TINY)
+@each_row(("form", "text"), _TINY)
 def test_tiny_messages_in_every_form(form, text):
     message = _message(MESSAGES[form], text)
     on_lines = text_format.MessageToString(message, descriptor_pool=schema.POOL)
@@ -133,7 +132,7 @@ def test_tiny_messages_in_every_form(form, text):
         assert recognise(spelling.encode()) == Form(form, "json")
 
 
-@pytest.mark.parametrize("field", ["errors", "warnings", "hostnames"])
+@each_row("field", ["errors", "warnings", "hostnames"])
 def test_a_space_of_text_alone(field):
     space = schema.XSpace(**{field: ["worker"]})
     assert recognise(space.SerializeToString()) == Form("xplane")
@@ -149,8 +148,8 @@ def test_a_devices_name_has_a_colon_and_a_nodes_has_none():
 # Pickles.
 
 
-@pytest.mark.parametrize("protocol", range(6))
-@pytest.mark.parametrize("content", [{"segments": []}, [{"device": 0}], {}, []], ids=str)
+@each_row("protocol", range(6))
+@each_row("content", [{"segments": []}, [{"device": 0}], {}, []])
 def test_pickles_of_every_protocol(protocol, content):
     data = pickle.dumps(content, protocol)
     assert recognise(data) == Form("torch_snapshot")
@@ -161,7 +160,7 @@ def test_pickles_of_every_protocol(protocol, content):
 # Text that is none of these.
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         b"node: worker-3 started\n",
@@ -186,7 +185,7 @@ def test_anything_else_is_a_log(text):
     assert recognise(text) == Form("log", "text")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "note"),
     [
         ("text".encode("utf-16"), "UTF-16"),
@@ -204,7 +203,7 @@ def test_what_cannot_be_read_is_named(data, note):
     assert note in form.note
 
 
-@pytest.mark.parametrize(
+@each_row(
     "head",
     [
         b"# " * 500_000 + b"!",
@@ -217,9 +216,7 @@ def test_what_cannot_be_read_is_named(data, note):
         b"(d" * 500_000,
         b"\x0a\xff\xff\x03" + b"\x0a\x80\x80\x01" * 250_000,
     ],
-    ids=lambda head: head[:6],
 )
-def test_nothing_takes_long(head):
-    start = monotonic()
-    recognise(head[: 1 << 20])
-    assert monotonic() - start < 2
+def test_nothing_takes_the_square_of_what_it_looks_at(head):
+    with no_hang():
+        recognise(head[: 1 << 20])
