@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.each_row import each_row
 from tests.export.written import DATA, written_file
+from tests.waiting import HANG_S
 
 import peakline as library
 from peakline.cli.export import export as verb
@@ -157,6 +158,6 @@ class TestAFolderIsWhole:
             "main()\n"
         )
         words = [sys.executable, "-c", program, str(session), str(tmp_path / "out")]
-        done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=HANG_S)
         assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
         assert list(tmp_path.iterdir()) == []

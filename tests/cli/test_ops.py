@@ -8,6 +8,7 @@ from os import terminal_size
 import pytest
 from tests.cli.made import MS, made
 from tests.each_row import each_row
+from tests.shared import DATA
 
 
 def op(name, side, own, total=None, runs=1, kind="MatMul"):
@@ -129,7 +130,7 @@ def test_short_times_have_digits(monkeypatch, peakline, tmp_path, ps, text):
 
 
 def test_a_session_of_several_hosts_is_told_host_after_host(peakline):
-    session = "tests/data/sessions/tf2_multihost"
+    session = DATA / "sessions/tf2_multihost"
     run = peakline("ops", session, "--top", "1")
     assert (run.code, run.err) == (0, "")
     heads = [line for line in run.out.splitlines() if line.startswith("host localhost")]
