@@ -14,8 +14,8 @@ from tests.analysis.timing.traces import GPU
 from tests.each_row import each_row
 from tests.figures.profiles import profile_of
 from tests.figures.test_time_figures import job
+from tests.shared import shared
 
-import peakline
 from peakline import figures
 from peakline.errors import NotFoundError, UsageError
 from peakline.figures.named import (
@@ -79,9 +79,9 @@ def test_every_figure_has_a_name_a_line_and_its_parameters():
 @each_row("path", SAMPLES)
 @each_row("name", figure_names())
 def test_it_is_the_figure_of_the_library(path, name):
-    with peakline.open(path) as profile:
-        drawn = getattr(figures, name)(profile)
-        found = ask(profile, name)
+    profile = shared(path)
+    drawn = getattr(figures, name)(profile)
+    found = ask(profile, name)
     if drawn is None:
         assert found is None
         return
@@ -142,17 +142,17 @@ def test_an_answer_kept_for_the_next_figure_tells_its_warnings_again():
 
 @each_row("path", SAMPLES)
 def test_a_dark_page_changes_every_colour_and_nothing_else(path):
-    with peakline.open(path) as profile:
-        for name in figure_names():
-            light, night = ask(profile, name), ask(profile, name, theme="dark")
-            if light is None:
-                assert night is None
-                continue
-            for (keys, value), (others, shaded) in zip(leaves(light), leaves(night), strict=True):
-                assert keys == others
-                is_colour = isinstance(value, str) and COLOUR.fullmatch(value)
-                kept = value in {"#FDAE6B", "#FDD0A2", "#E6550D", "#FD8D3C"}
-                assert (value != shaded) == (bool(is_colour) and not kept), (name, keys, value)
+    profile = shared(path)
+    for name in figure_names():
+        light, night = ask(profile, name), ask(profile, name, theme="dark")
+        if light is None:
+            assert night is None
+            continue
+        for (keys, value), (others, shaded) in zip(leaves(light), leaves(night), strict=True):
+            assert keys == others
+            is_colour = isinstance(value, str) and COLOUR.fullmatch(value)
+            kept = value in {"#FDAE6B", "#FDD0A2", "#E6550D", "#FD8D3C"}
+            assert (value != shaded) == (bool(is_colour) and not kept), (name, keys, value)
 
 
 def test_a_name_that_is_a_colour_stays():

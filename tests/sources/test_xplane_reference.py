@@ -49,7 +49,7 @@ def read(tmp_path_factory):
         space = space_of(name)
         path.unlink(missing_ok=True)
         path.write_bytes(space.SerializeToString())
-        cut = functools.partial(stream, piece_bytes=max(64, space.ByteSize() // 200))
+        cut = functools.partial(stream, piece_bytes=max(64, space.ByteSize() // 50))
         with pytest.MonkeyPatch.context() as patch, peakline.open(str(path)) as profile:
             patch.setattr(lines, "stream", stream if whole else cut)
             steps, events = profile.columns("steps").to_pylist(), profile.columns("events")

@@ -10,6 +10,7 @@ import pytest
 from tests.each_row import each_row
 from tests.profile.fake import FakeReader
 from tests.reference.xspace_builder import SpaceBuilder
+from tests.shared import shared
 
 import peakline
 from peakline.analysis.timing.critical import critical_path_of
@@ -94,34 +95,34 @@ def test_the_document_of_a_step(gpu):
 
 @each_row("profiled", SAMPLES)
 def test_it_is_the_path_of_the_library_with_the_events_of_the_timeline(profiled):
-    with peakline.open(profiled) as profile:
-        found = ask(profile)
-        path = critical_path_of(profile, str(found["step_id"]))
-        lanes = json.loads(profile.tool("timeline", view="lanes").content)
-        segments = found["segments"]
-        assert [(own["op"], own["kind"], own["start_ps"], own["end_ps"]) for own in segments] == [
-            (piece.name, piece.kind, piece.begin_ps, piece.end_ps) for piece in path.pieces
-        ]
-        free = found["start_ps"]
-        for own in segments:
-            assert own["start_ps"] - own["wait_ps"] == free
-            assert own["wait_ps"] >= 0
-            assert lanes["line_name"][own["line"]] == own["line_name"]
-            assert lanes["plane_name"][lanes["line_plane"][own["line"]]] == own["device"]
-            free = own["end_ps"]
-        assert found["busy_ps"] + found["wait_ps"] == found["end_ps"] - found["start_ps"]
-        assert sum(own["own_ps"] for own in found["ops"]) == found["busy_ps"]
-        assert sum(found["kinds"].values()) == found["busy_ps"]
-        assert {(own["kind"], own["op"]): own["count"] for own in found["ops"]} == Counter(
-            (own["kind"], own["op"]) for own in segments
-        )
-        for own in segments[:40]:
-            if own["event"] is None:
-                assert own["op"] == "(going on)"
-                continue
-            event = details(profile, own["event"])
-            assert (event["name"], event["line"]) == (own["op"], own["line"])
-            assert event["start_ps"] <= own["start_ps"] < own["end_ps"] <= event["end_ps"]
+    profile = shared(profiled)
+    found = ask(profile)
+    path = critical_path_of(profile, str(found["step_id"]))
+    lanes = json.loads(profile.tool("timeline", view="lanes").content)
+    segments = found["segments"]
+    assert [(own["op"], own["kind"], own["start_ps"], own["end_ps"]) for own in segments] == [
+        (piece.name, piece.kind, piece.begin_ps, piece.end_ps) for piece in path.pieces
+    ]
+    free = found["start_ps"]
+    for own in segments:
+        assert own["start_ps"] - own["wait_ps"] == free
+        assert own["wait_ps"] >= 0
+        assert lanes["line_name"][own["line"]] == own["line_name"]
+        assert lanes["plane_name"][lanes["line_plane"][own["line"]]] == own["device"]
+        free = own["end_ps"]
+    assert found["busy_ps"] + found["wait_ps"] == found["end_ps"] - found["start_ps"]
+    assert sum(own["own_ps"] for own in found["ops"]) == found["busy_ps"]
+    assert sum(found["kinds"].values()) == found["busy_ps"]
+    assert {(own["kind"], own["op"]): own["count"] for own in found["ops"]} == Counter(
+        (own["kind"], own["op"]) for own in segments
+    )
+    for own in segments[:40]:
+        if own["event"] is None:
+            assert own["op"] == "(going on)"
+            continue
+        event = details(profile, own["event"])
+        assert (event["name"], event["line"]) == (own["op"], own["line"])
+        assert event["start_ps"] <= own["start_ps"] < own["end_ps"] <= event["end_ps"]
 
 
 @each_row("name", ["tf1_cnn_2", "tf1_control_flow_4", "tf1_grpc"])

@@ -8,9 +8,9 @@ from collections import Counter
 
 from tests.each_row import each_row
 from tests.engine.ending import DATA
+from tests.shared import shared
 from tests.tools.live_scopes import assert_adds_up
 
-import peakline
 from peakline.analysis.answer import answer_memory
 from peakline.analysis.moments import memory_at
 from peakline.analysis.signatures import normal_shape
@@ -32,22 +32,22 @@ def ask(profile, **parameters):
 
 @each_row("path", SAMPLES)
 def test_every_sample_adds_up_and_is_the_memory_answer(path):
-    with peakline.open(path) as profile:
-        answer = answer_memory(profile)
-        if answer.history is None:
-            assert ask(profile)["allocators"] == []
-            return
-        told = ask(profile)
-        for one, peak in zip(told["allocators"], answer.allocators, strict=True):
-            assert one.items() <= peak.as_json().items()
-        rng = random.Random(path.name)
-        for peak in answer.allocators:
-            assert_equal(profile, peak, allocator=peak.allocator)
-            for _ in range(3):
-                at = rng.randint(told["start_ps"], told["end_ps"])
-                expected = memory_at(answer.history, at, allocator=peak.allocator)
-                if expected:
-                    assert_equal(profile, expected[0], allocator=peak.allocator, at_ps=at)
+    profile = shared(path)
+    answer = answer_memory(profile)
+    if answer.history is None:
+        assert ask(profile)["allocators"] == []
+        return
+    told = ask(profile)
+    for one, peak in zip(told["allocators"], answer.allocators, strict=True):
+        assert one.items() <= peak.as_json().items()
+    rng = random.Random(path.name)
+    for peak in answer.allocators:
+        assert_equal(profile, peak, allocator=peak.allocator)
+        for _ in range(3):
+            at = rng.randint(told["start_ps"], told["end_ps"])
+            expected = memory_at(answer.history, at, allocator=peak.allocator)
+            if expected:
+                assert_equal(profile, expected[0], allocator=peak.allocator, at_ps=at)
 
 
 def assert_equal(profile, expected, **parameters):

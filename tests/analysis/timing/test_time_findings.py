@@ -11,6 +11,7 @@ from tests.analysis.timing.gpu_jobs import COLLECTIVES, COPIES, Job, Work, healt
 from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 from tests.reference.xspace_builder import SpaceBuilder
+from tests.shared import shared
 
 import peakline
 from peakline.analysis.findings import Finding
@@ -445,15 +446,14 @@ def test_a_faulty_job_and_its_healthy_twin(kind, tmp_path):
 
 
 def program(name):
-    return peakline.open(PROGRAMS / TRUTH[name]["file"])
+    return shared(PROGRAMS / TRUTH[name]["file"])
 
 
 @each_row("name", TRUTH)
 def test_a_recorded_program_has_its_fault_and_no_other(name):
-    with program(name) as profile:
-        answer = profile.time()
-        assert answer.times.count == TRUTH[name]["steps"]
-        assert [f.kind for f in answer.findings] == [f["kind"] for f in TRUTH[name]["faults"]]
+    answer = program(name).time()
+    assert answer.times.count == TRUTH[name]["steps"]
+    assert [f.kind for f in answer.findings] == [f["kind"] for f in TRUTH[name]["faults"]]
 
 
 @each_row("name", TRUTH)
@@ -481,8 +481,7 @@ MEMORY = sorted((DATA / "programs").glob("*.xplane.pb.gz"))
 
 
 def test_sessions(sample):
-    with peakline.open(sample) as profile:
-        found = profile.time().findings
+    found = shared(sample).time().findings
     session = sample.parts[sample.parts.index("sessions") + 1]
     assert [finding.kind for finding in found] == BETWEEN.get(session, [])
     assert {finding.severity for finding in found} <= {"info"}
@@ -490,6 +489,5 @@ def test_sessions(sample):
 
 @each_row("path", MEMORY)
 def test_programs_with_faults_of_memory_are_healthy_in_time(path):
-    with peakline.open(path) as profile:
-        found = {finding.kind for finding in profile.time().findings}
+    found = {finding.kind for finding in shared(path).time().findings}
     assert found == TELLING.get(path.name.partition(".")[0], set())
