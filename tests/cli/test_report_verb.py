@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 import sys
 
 from tests.analysis.records import alloc
@@ -15,7 +16,7 @@ def test_the_report_is_written_once_and_replaced_only_when_told(peakline, opened
     document = Document(first)
     assert document.texts("h1") == ["fake.pb"]
     command = dict(document.table("Where the numbers come from")[1:])["Command"]
-    assert command == f"peakline report {path} -o {page}"
+    assert command == shlex.join(["peakline", "report", str(path), "-o", str(page)])
     run = peakline("report", path, "-o", page, "--title", "Another one")
     assert (run.code, run.out) == (2, "")
     assert run.err == f"peakline: {page}: exists; use --force to replace it\n"
