@@ -23,6 +23,14 @@ ROWS = [
 STEPS = [step(n, 100 * n, host_compute=60, input_wait=40) for n in range(4)]
 
 
+def opens(monkeypatch, tmp_path, **tables):
+    reader = FakeReader(tables)
+    monkeypatch.setattr("peakline.sources.open_reader", lambda _path, **_: reader)
+    path = tmp_path / "fake.pb"
+    path.write_bytes(b"x")
+    return path
+
+
 @pytest.fixture(name="both")
 def _both(monkeypatch, tmp_path):
     tables = {
@@ -30,10 +38,7 @@ def _both(monkeypatch, tmp_path):
         "step_breakdown": columns_of("step_breakdown", STEPS),
         "op_stats": columns_of("op_stats", [op("a", "host", 10), op("b", "host", 30)]),
     }
-    monkeypatch.setattr("peakline.sources.open_reader", lambda _path, **_: FakeReader(tables))
-    path = tmp_path / "fake.pb"
-    path.write_bytes(b"x")
-    return path
+    return opens(monkeypatch, tmp_path, **tables)
 
 
 def test_the_screen(peakline, both):
@@ -96,6 +101,38 @@ def test_only_three_are_told_in_full(monkeypatch, peakline, tmp_path):
         "1.", "2.", "3.",
     ]  # fmt: skip
     assert out.endswith("  and 1 more: peakline steps\n")
+
+
+def test_of_many_devices_and_allocators_the_first_are_told(monkeypatch, peakline, tmp_path):
+    devices = [
+        {"plane_id": n, "device": f"/device:GPU:{n}", "start_ps": 0, "end_ps": 10 * MS,
+         "busy_ps": (9 - n) * MS}
+        for n in range(6)
+    ]  # fmt: skip
+    buffers = [alloc(n, (9 - n) * MIB, allocator=f"gpu{n}", op="w") for n in range(5)]
+    path = opens(
+        monkeypatch, tmp_path,
+        device_time=columns_of("device_time", devices), allocator_events=events(buffers),
+    )  # fmt: skip
+    lines = peakline("summary", path).out.splitlines()
+    assert [line.split() for line in lines[2:13]] == [
+        "memory gpu0 peak 9.0 MiB at 0.000 ms; 100% of it w".split(),
+        "gpu1 peak 8.0 MiB at 0.000 ms; 100% of it w".split(),
+        "gpu2 peak 7.0 MiB at 0.000 ms; 100% of it w".split(),
+        "gpu3 peak 6.0 MiB at 0.000 ms; 100% of it w".split(),
+        "and 1 more allocator".split(),
+        "time devices /device:GPU:0 busy 90% of 10.000 ms".split(),
+        "/device:GPU:1 busy 80% of 10.000 ms".split(),
+        "/device:GPU:2 busy 70% of 10.000 ms".split(),
+        "/device:GPU:3 busy 60% of 10.000 ms".split(),
+        "and 2 more devices".split(),
+        "steps none are marked".split(),
+    ]
+
+
+def test_a_peak_of_nothing_has_no_largest_buffer(monkeypatch, peakline, tmp_path):
+    path = opens(monkeypatch, tmp_path, allocator_events=events([alloc(1, 0, allocator="g")]))
+    assert "\nmemory  g  peak 0 B at 0.000 ms\n" in peakline("summary", path).out
 
 
 def test_a_healthy_profile(monkeypatch, peakline, tmp_path):

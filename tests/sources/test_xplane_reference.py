@@ -15,6 +15,7 @@ from peakline.wire import stream
 from reference.cases import CASES, random_xspace
 from reference.grouping import group_events
 from reference.memory_profile import memory_profile
+from reference.xspace_builder import SpaceBuilder
 
 SEEDS = (*range(12), 194)
 BUILDERS = {name: case.build for name, case in CASES.items()} | {
@@ -22,6 +23,21 @@ BUILDERS = {name: case.build for name, case in CASES.items()} | {
 }
 
 
+def sorted_line_beside_another():
+    """A line that sorting leaves as it is, in a plane whose lines are taken whole for another."""
+    builder = SpaceBuilder()
+    host = builder.host()
+    for offsets in ((300, 200), (200, 300)):
+        line = host.line()
+        line.event("train", 50, 900, {"_r": 1, "step_num": offsets[0]})
+        line.event("ThreadpoolListener::StartRegion", 100, 0, {"_c": 1})
+        for offset in offsets:
+            line.event("work", offset, 50)
+        line.event("ThreadpoolListener::StopRegion", 400)
+    return builder.space
+
+
+BUILDERS["sorted line beside another"] = sorted_line_beside_another
 NAMES = sorted(BUILDERS.keys() - {"no_planes"})
 """An empty file is an error, and no profile."""
 

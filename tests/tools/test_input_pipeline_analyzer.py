@@ -7,6 +7,7 @@ import json
 import pytest
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
+from tests.tools.tpus import tpu_space
 
 import peakline
 from peakline.errors import NotFoundError
@@ -113,3 +114,68 @@ def test_csv_gives_the_steps(opened):
 def test_another_host_than_the_file_has(opened):
     with pytest.raises(NotFoundError, match="no host 'other'"):
         opened(1).tool(TOOL, host="other")
+
+
+# TPUs: the core that waits longest for input decides, and the one that computes least.
+
+CORES = (
+    [("loop fusion", 4), ("infeed", 3), ("outfeed", 1)],
+    [("convolution", 5), ("infeed", 1), ("sparsecorev0 infeed", 2), ("host send", 1)],
+)
+
+
+@pytest.fixture
+def tpu(tmp_path):
+    def build(*cores, **more):
+        path = tmp_path / "host.xplane.pb"
+        path.write_bytes(tpu_space(*cores, **more).SerializeToString())
+        return peakline.open(path)
+
+    return build
+
+
+def averages(table):
+    return {
+        name.removesuffix("_ms_average"): float(value)
+        for name, value in table["p"].items()
+        if name.endswith("_ms_average")
+    }
+
+
+@each_row("compatible", ["", "xprof"])
+def test_steps_of_tpus(tpu, compatible):
+    slowest, steps, *_ = tables(tpu(*CORES), compatible=compatible)
+    assert [[cell["v"] for cell in row["c"]] for row in slowest["rows"]] == [
+        ["Step number", "0", "1"],
+        ["Core name", "host:0", "host:0"],
+    ]
+    assert column(steps, "stepnum") == ["0", "1"]
+    first = {one["id"]: cell["v"] for one, cell in
+             zip(steps["cols"], steps["rows"][0]["c"], strict=True)}  # fmt: skip
+    assert first.pop("tooltip").endswith("input data = 3.000 ms, Step time = 10.000 ms")
+    assert first == {
+        "stepnum": "0", "tcComputeTimeMs": 4, "scv0ComputeTimeMs": 2, "scv0InfeedTimeMs": 0,
+        "tcInfeedTimeMs": 3, "tcOutfeedTimeMs": 0.5, "tcIdleTimeMs": 0.5, "hostTransferTimeMs": 1,
+        "infeedPercentAverage": 20, "infeedPercentMin": 10, "infeedPercentMax": 30,
+    }  # fmt: skip
+    assert averages(steps) == {
+        "active_steptime": 4.5, "host_transfer": 1, "scv0_compute": 2, "scv0_infeed": 0,
+        "steptime": 10, "tc_active": 4.5, "tc_compute": 4, "tc_idle": 0.5, "tc_infeed": 3,
+        "tc_outfeed": 0.5,
+    }  # fmt: skip
+    assert "HIGHLY input-bound because 30.0%" in steps["p"]["input_conclusion"]
+    assert "MODERATELY output-bound because 5.0%" in steps["p"]["output_conclusion"]
+    assert steps["p"]["summary_nextstep"].startswith("Consider using ")
+
+
+def test_sparse_cores_have_numbers_of_their_own(tpu):
+    sparse = [("loop fusion", 3), ("convolution", 2)]
+    _, steps, *_ = tables(tpu(*CORES, sparse=[sparse]))
+    assert not {one["id"] for one in steps["cols"]} & {"scv0ComputeTimeMs", "scv0InfeedTimeMs"}
+    found = averages(steps)
+    assert {name: value for name, value in found.items() if name.startswith("sc")} == {
+        "sc_active": 5, "sc_compute": 5, "sc_idle": 5, "sc_infeed": 0, "sc_outfeed": 0,
+        "sc_step_time": 10,
+    }  # fmt: skip
+    # The busier of the two kinds of cores.
+    assert (found["tc_active"], found["active_steptime"]) == (4.5, 5)

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
+from tests.tools.tpus import tpu_space
 
 import peakline
 
@@ -95,3 +97,32 @@ def test_csv_is_the_first_table(gpu):
         content = profile.tool("overview_page", format="csv").content.decode()
     assert content.splitlines()[0].startswith('"Time (%)","Cumulative time (%)","Category"')
     assert len(content.splitlines()) == 2
+
+
+@each_row(
+    ("sparse", "more"),
+    [
+        ([], {"active_steptime_ms_average": "4.00"}),
+        (
+            [[("convolution", 6)]],
+            {"active_steptime_ms_average": "6.00", "sc_active_ms_average": "6.00",
+             "sc_idle_time_avg": "4.0", "sc_infeed_time_avg": "0.0", "sc_outfeed_time_avg": "0.0",
+             "sc_steptime_average": "10.0"},
+        ),
+    ],
+)  # fmt: skip
+def test_tpus_tell_the_times_of_their_steps_beside_the_top_ops(tmp_path, sparse, more):
+    path = tmp_path / "host.xplane.pb"
+    core = [("loop fusion", 4), ("infeed", 3), ("outfeed", 1)]
+    path.write_bytes(tpu_space(core, sparse=sparse).SerializeToString())
+    found = {how: overview(path, compatible=how) for how in ("", "xprof")}
+    for top, steps, environment, *_ in found.values():
+        times = {name: value for name, value in top["p"].items() if name.startswith(("tc_", "sc_"))}
+        times["active_steptime_ms_average"] = top["p"]["active_steptime_ms_average"]
+        assert times == {"tc_active_ms_average": "4.00"} | more
+        assert [row[0] for row in rows(steps)] == ["0", "1"]
+        assert environment["p"]["device_type"] == "TPU v4"
+    assert found[""][3]["p"]["bottleneck"] == "host"
+    assert found[""][3]["p"]["statement"].startswith("Your program is HIGHLY input-bound")
+    # XProf's words about TPUs do not reach its advice.
+    assert found["xprof"][3]["p"]["bottleneck"] == found["xprof"][3]["p"]["statement"] == ""

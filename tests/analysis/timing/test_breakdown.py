@@ -22,6 +22,7 @@ from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
 from peakline.analysis.timing.breakdown import PARTS, step_times
+from peakline.analysis.timing.windows import windows_of
 
 SESSIONS = Path(__file__).parents[2] / "data" / "sessions"
 PROGRAMS = Path(__file__).parents[2] / "data" / "programs" / "time"
@@ -260,6 +261,17 @@ class TestTpu:
         rows = parts_of(profile_of(planes, self.STEPS))
         assert [(row["device"], row["start"], row["end"]) for row in rows] == [
             (TPU, 0, 100), (TPU, 100, 190), ("/device:TPU:1", 10, 130)
+        ]  # fmt: skip
+
+    def test_a_core_without_marks_takes_part_in_no_step(self):
+        planes = {
+            TPU: {"XLA Modules": self.MODULES, "XLA Ops": [("%fusion = x", 0, 90, 0)]},
+            "/device:TPU:1": {"XLA Ops": [("%fusion = x", 10, 60)]},
+        }
+        profile = profile_of(planes, self.STEPS)
+        assert {row["device"] for row in parts_of(profile)} == {TPU}
+        assert [(one.device.name, one.step.tolist()) for one in windows_of(profile)] == [
+            (TPU, [0, 1]), ("/device:TPU:1", []),
         ]  # fmt: skip
 
     def test_a_marker_of_the_host_holds_for_all_cores(self):

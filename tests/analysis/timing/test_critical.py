@@ -77,6 +77,15 @@ def test_a_device_that_is_behind_is_its_stream(path_of):
     assert path.explained == 1.0
 
 
+def test_of_devices_whose_windows_end_together_it_is_the_first(path_of):
+    space = a_gpu([("cudaLaunchKernel", 10, 5, 1)], [("a", 30, 250, 1)])
+    other = space.plane("/device:GPU:1").line("Stream #1(Compute)")
+    other.event("b", 40 * US, 100 * US, {"correlation_id": 1})
+    path = path_of(space)
+    assert (path.device, path.end_ps) == ("/device:GPU:0", 280 * US)
+    assert path_of(space, device="/device:GPU:1").end_ps == 280 * US
+
+
 def test_a_late_launch_leads_to_the_thread(path_of):
     space = a_gpu(
         [
