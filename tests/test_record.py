@@ -9,6 +9,7 @@ import peakline
 from peakline import schema
 from peakline.errors import UsageError
 from peakline.record import MemoryLog, Tensor
+from tests.each_row import each_row
 
 NS = 1_505_568_268_422_108_000
 MATMUL = Tensor("float", (513344, 1), "GPU_0_bfc", 2053376, 2053376, 362, 140432860795136, True)  # noqa: FBT003
@@ -171,7 +172,7 @@ def test_threads_write_whole_records(tmp_path):
     assert set(lines) == whole
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "message"),
     [
         (lambda log: log.record_step("1", "a"), "step: "),

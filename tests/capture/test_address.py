@@ -1,10 +1,11 @@
 import pytest
+from tests.each_row import each_row
 
 from peakline.capture import parse_address
 from peakline.errors import UsageError
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "address"),
     [
         ("localhost:9012", "localhost:9012"),
@@ -19,7 +20,7 @@ def test_addresses(text, address):
     assert parse_address(text) == address
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "", ":", "localhost", "localhost:", ":9012", "a:b", "a:1:2", "::1:9012", "a:0", "a:65536",

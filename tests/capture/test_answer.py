@@ -2,6 +2,7 @@ import random
 
 import pytest
 from tests.capture.peers import answer_of, sample_profile, space
+from tests.each_row import each_row
 
 from peakline.capture.answer import check_xspace, has_events, read_answer
 from peakline.errors import InputError
@@ -61,7 +62,7 @@ def test_unknown_fields_are_no_damage():
     assert answer.size == space().ByteSize()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         b"<html><body>502 Bad Gateway</body></html>",
@@ -83,7 +84,7 @@ def wrapped(content):
     return bytes([0x42, len(content)]) + content
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         b"this is no protobuf message at all, it is text",

@@ -1,5 +1,6 @@
 import pytest
 from google.protobuf.json_format import MessageToDict
+from tests.each_row import each_row
 
 from peakline.capture import default_options, profile_options
 from peakline.errors import UsageError
@@ -23,7 +24,7 @@ def test_defaults_are_what_upstream_sends():
     assert as_dict(profile_options({})) == DEFAULTS
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "text", "told"),
     [
         ("host_tracer_level", "3", {"hostTracerLevel": 3}),
@@ -67,7 +68,7 @@ def test_a_false_default():
     assert not profile_options({"enable_hlo_proto": "false"}).enable_hlo_proto
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "text"),
     [
         ("host_tracer_level", "high"),

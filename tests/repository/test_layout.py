@@ -1,6 +1,7 @@
 import os
 
 import pytest
+from tests.each_row import each_row
 
 from peakline.errors import InputError, NotFoundError, UsageError
 from peakline.repository import HostFile, Session, hosts, resolve, sessions
@@ -111,7 +112,7 @@ def test_options_that_a_path_has_no_use_for(tmp_path):
         resolve(str(tmp_path / "s"), session="t")
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/../b", "/a", "a\\b", "a\0b"])
+@each_row("name", ["", ".", "..", "../x", "a/../b", "/a", "a\\b", "a\0b"])
 def test_names_that_could_leave_the_directory_are_refused(tmp_path, name):
     path = logdir(tmp_path, f"{OLD}/a.xplane.pb")
     with pytest.raises(UsageError, match="is no session"):

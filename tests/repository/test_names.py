@@ -2,20 +2,21 @@ import sys
 import unicodedata
 
 import pytest
+from tests.each_row import each_row
 
 from peakline.errors import UsageError
 from peakline.repository import check_name, host_file_name
 from peakline.repository.names import host_of, is_name
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name", ["s", "2026_11_20_17_02_06", "a b", "worker-0.example.com", "Ω雪", "a:1", "x" * 200]
 )
 def test_a_name_passes_as_it_is(name):
     assert check_name("host", name) == name
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "",
@@ -62,7 +63,7 @@ def test_a_colon_is_an_underscore_in_a_file():
     assert host_file_name("localhost:9012") == "localhost_9012"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("file_name", "expected"),
     [
         ("vm.xplane.pb", ("vm", 0)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each_row import each_row
 
 from peakline.errors import UsageError
 from peakline.service.access import Access
@@ -13,7 +14,7 @@ def _access(tmp_path, **changes):
     return Access(Settings(roots=(str(tmp_path),), **changes))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         "localhost",
@@ -32,7 +33,7 @@ def test_the_names_of_this_machine_are_answered(host, tmp_path):
     assert _access(tmp_path).host_header_allowed(host)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         None,
@@ -93,7 +94,7 @@ def test_a_bound_name_is_a_name(tmp_path):
     assert not access.host_header_allowed("other.lan:8080")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("origin", "host"),
     [
         (None, "localhost:8080"),
@@ -112,7 +113,7 @@ def test_own_and_allowed_origins_may_change_things(origin, host, tmp_path):
     assert access.origin_allowed(origin, host)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("origin", "host"),
     [
         ("null", "localhost:8080"),
@@ -148,13 +149,13 @@ def test_with_a_certificate_the_own_origin_is_https(tmp_path):
     assert not access.origin_allowed("http://localhost:8080", "localhost:8080")
 
 
-@pytest.mark.parametrize("origin", ["*", "null", "page.example", "ftp://x", "https://x/path", ""])
+@each_row("origin", ["*", "null", "page.example", "ftp://x", "https://x/path", ""])
 def test_an_allowed_origin_that_is_none_is_refused_at_the_start(origin, tmp_path):
     with pytest.raises(UsageError, match="--allow-origin"):
         _access(tmp_path, allowed_origins=(origin,))
 
 
-@pytest.mark.parametrize("host", ["*", "https://x", "a b", "", "x:y"])
+@each_row("host", ["*", "https://x", "a b", "", "x:y"])
 def test_an_allowed_host_that_is_none_is_refused_at_the_start(host, tmp_path):
     with pytest.raises(UsageError, match="--allow-host"):
         _access(tmp_path, allowed_hosts=(host,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address
 
 import pytest
+from tests.each_row import each_row
 
 from peakline.errors import ForbiddenError, UsageError
 from peakline.service.access import Access
@@ -19,7 +20,7 @@ def _target(host, tmp_path, *allowed, workers=None, port=8466):
     return target.host, target.address
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "host", "address"),
     [
         ("localhost", "localhost", "localhost:8466"),
@@ -41,7 +42,7 @@ def test_loopback_is_allowed_in_one_spelling_and_the_port_is_the_server_s(
     assert _target(asked, tmp_path) == (host, address)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "asked",
     [
         "10.0.0.1",
@@ -65,7 +66,7 @@ def test_anything_else_is_forbidden(asked, tmp_path):
         _target(asked, tmp_path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "asked",
     [
         "",
@@ -117,7 +118,7 @@ def test_what_is_no_host_is_refused(asked, tmp_path):
     assert len(str(refused.value)) < 300
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "yes", "no"),
     [
         ("worker-1", ["worker-1", "WORKER-1.:3"], ["worker-11", "worker-1.example.com"]),
@@ -141,7 +142,7 @@ def test_patterns_allow_what_they_say(pattern, yes, no, tmp_path):
             _target(host, tmp_path, pattern)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "pattern",
     ["", "10.0.0.5/8", "10.0.0.0/33", "host:80", "http://x", "a b", "127.1", "(a|b)*", "h\u00f6st"],
 )

@@ -7,6 +7,7 @@ import logging
 import threading
 
 import pytest
+from tests.each_row import each_row
 
 from peakline.errors import UsageError
 from peakline.service.access_log import AccessLog, AccessRecord
@@ -126,7 +127,7 @@ def test_a_disk_that_is_full_drops_lines_and_counts_them():
     log.close()
 
 
-@pytest.mark.parametrize("name", ["missing/access.log", ".", "a\x00b"])
+@each_row("name", ["missing/access.log", ".", "a\x00b"])
 def test_a_file_that_cannot_be_written_is_refused_in_a_line(tmp_path, name):
     with pytest.raises(UsageError, match="--access-log"):
         AccessLog(str(tmp_path / name))

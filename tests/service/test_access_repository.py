@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.each_row import each_row
 
 from peakline.errors import ForbiddenError, NotFoundError, PeaklineError, UsageError
 from peakline.service.access import Access
@@ -60,7 +61,7 @@ def test_a_served_directory_of_sessions_may_be_named_by_its_log_directory(places
         access.repository(str(places / "logs" / "plugins"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "root",
     [
         "/",
@@ -94,15 +95,13 @@ def test_what_is_outside_is_forbidden(access, places, root, monkeypatch):
         assert str(places) not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "root", ["\x00", "{base}/logs\x00", "{base}/logs\n", "\x7f", "x\udcff\x01"]
-)
+@each_row("root", ["\x00", "{base}/logs\x00", "{base}/logs\n", "\x7f", "x\udcff\x01"])
 def test_what_is_no_path_is_refused(access, places, root):
     with pytest.raises(UsageError):
         access.repository(root.format(base=places))
 
 
-@pytest.mark.parametrize("root", ["a/" * 3000, "x" * 5000, "{base}/logs/" + "x" * 300])
+@each_row("root", ["a/" * 3000, "x" * 5000, "{base}/logs/" + "x" * 300])
 def test_a_path_that_is_too_long_is_an_error_in_a_line(access, places, root, monkeypatch):
     monkeypatch.chdir(places)
     with pytest.raises(PeaklineError) as refused:
@@ -118,7 +117,7 @@ def test_with_several_roots_one_must_be_named(places):
     assert str(places) not in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "",
@@ -142,7 +141,7 @@ def test_a_session_s_name_never_leads_anywhere(access, name):
         access.run("", name)
 
 
-@pytest.mark.parametrize("name", ["../x", "train/../..", "/train", "train/", "train//x", "./train"])
+@each_row("name", ["../x", "train/../..", "/train", "train/", "train//x", "./train"])
 def test_a_run_s_name_is_checked_part_by_part(access, name):
     with pytest.raises(UsageError):
         access.run("", name, nested=True)
@@ -227,7 +226,7 @@ def test_links_in_a_circle_are_an_error_in_a_line(access, places):
         access.run(str(places / "logs" / "round"), _ID)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "root", ["memory://bucket/logs", "MEMORY://bucket//logs/./", "memory://bucket/logs/train"]
 )
 def test_remote_roots_are_compared_as_urls(root):
@@ -235,7 +234,7 @@ def test_remote_roots_are_compared_as_urls(root):
     assert access.repository(root).logdir.startswith("memory://")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "root",
     [
         "memory://bucket",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each_row import each_row
 
 from peakline.errors import UsageError
 from peakline.service.access import Access
@@ -22,12 +23,12 @@ def access(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("shown", ["Bearer first", "bearer first", "BEARER  first ", "Bearer 2nd"])
+@each_row("shown", ["Bearer first", "bearer first", "BEARER  first ", "Bearer 2nd"])
 def test_any_token_of_the_file_opens(access, shown):
     assert access(b"# for people\nfirst\n\n  2nd  \r\n").token_matches(shown)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "shown",
     [
         None,
@@ -71,13 +72,13 @@ def test_the_settings_do_not_show_their_token(tmp_path):
     assert _GIVEN not in repr(Settings(roots=(str(tmp_path),), token=_GIVEN))
 
 
-@pytest.mark.parametrize("token", ["", "two words", "t\u00f6ken", "line\n"])
+@each_row("token", ["", "two words", "t\u00f6ken", "line\n"])
 def test_a_token_that_no_header_could_hold_is_refused(tmp_path, token):
     with pytest.raises(UsageError, match="visible ASCII"):
         Access(Settings(roots=(str(tmp_path),), token=token))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "mode", "reason"),
     [
         (b"", 0o600, "holds no token"),
@@ -96,7 +97,7 @@ def test_a_file_that_holds_no_tokens_is_refused_in_a_line(access, content, mode,
     assert "two" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["missing", ".", "a\x00b"])
+@each_row("name", ["missing", ".", "a\x00b"])
 def test_a_file_that_cannot_be_read_is_refused_in_a_line(tmp_path, name):
     with pytest.raises(UsageError, match="cannot be read"):
         Access(Settings(roots=(str(tmp_path),), token_file=str(tmp_path / name)))

@@ -13,6 +13,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
+from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.waiting import HANG_S
 
@@ -47,7 +48,7 @@ def test_a_client_that_knows_nothing_can_ask_for_an_answer(channel):
     assert json.loads(answer.output)["numHosts"] == 1
 
 
-@pytest.mark.parametrize("service", sorted(SERVICES))
+@each_row("service", sorted(SERVICES))
 def test_every_service_is_described_with_all_it_needs(channel, service):
     protos = [
         FileDescriptorProto.FromString(content)
@@ -59,7 +60,7 @@ def test_every_service_is_described_with_all_it_needs(channel, service):
     assert needed <= {proto.name for proto in protos}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "question",
     [
         {"file_by_filename": "no/such/file.proto"},
@@ -83,9 +84,7 @@ def test_descriptors_are_those_of_the_schema(channel):
     assert "tsl/profiler/protobuf/xplane.proto" in names
 
 
-@pytest.mark.parametrize(
-    "service", ["", "tensorflow.ProfileAnalysis", "tensorflow.ProfilerService"]
-)
+@each_row("service", ["", "tensorflow.ProfileAnalysis", "tensorflow.ProfilerService"])
 def test_health_says_serving(channel, service):
     check = health_pb2_grpc.HealthStub(channel).Check
     request = health_pb2.HealthCheckRequest(service=service)

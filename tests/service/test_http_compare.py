@@ -6,6 +6,7 @@ import json
 import shutil
 
 import pytest
+from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import problem, serving
 
@@ -44,7 +45,7 @@ def compare(face):
     return ask
 
 
-@pytest.mark.parametrize("form", ["json", "markdown"])
+@each_row("form", ["json", "markdown"])
 def test_it_is_what_the_verb_prints(compare, logdir, capsys, form):
     places = [str(logdir / PLUGIN / PAIR[side] / "host.xplane.pb.gz") for side in PAIR]
     assert main(["diff", *places, f"--{form}"]) == 0
@@ -99,7 +100,7 @@ def test_warnings_say_whose_they_are(compare):
     assert answer.json()["warnings"]["before"][0]["kind"] == "no_memory_events"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "status", "code", "word"),
     [
         ({"first": "ill"}, 400, "INVALID_ARGUMENT", "'second'"),

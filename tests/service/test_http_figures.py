@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import problem
 from tests.waiting import until
@@ -24,15 +25,19 @@ def test_the_figures_are_listed_with_their_parameters(shared_face):
     assert ops["parameters"]["properties"]["side"]["enum"] == ["device", "host"]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", figure_names())
-def test_it_is_the_figure_of_the_profile(shared_face, sample_logdir, name, theme):
+@pytest.fixture
+def profile(sample_logdir):
+    with peakline.open(sample_logdir, session=CNN) as opened:
+        yield opened
+
+
+@each_row("theme", ["light", "dark"])
+@each_row("name", figure_names())
+def test_it_is_the_figure_of_the_profile(shared_face, profile, name, theme):
     answer = shared_face.client.get(f"/api/sessions/{CNN}/figures/{name}", params={"theme": theme})
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "application/json"
-    (path,) = (sample_logdir / "plugins" / "profile" / CNN).iterdir()
-    with peakline.open(path) as profile:
-        assert answer.content == figure_json(profile, FigureQuestion(name, theme=theme))
+    assert answer.content == figure_json(profile, FigureQuestion(name, theme=theme))
 
 
 def test_a_figure_is_validated_by_its_content(shared_face):
@@ -71,7 +76,7 @@ def test_warnings_come_with_every_figure(shared_face):
     assert "peakline-warnings" not in shared_face.client.get(f"{path}/op_stats").headers
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "status", "code", "detail"),
     [
         (f"{CNN}/figures/pie", 404, "NOT_FOUND", "no figure 'pie'; there is: churn"),

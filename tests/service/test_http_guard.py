@@ -6,6 +6,7 @@ import json
 from urllib.parse import quote
 
 import pytest
+from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import BINARY, problem, serving
 
@@ -36,17 +37,17 @@ def stays_untouched(logdir):
     )
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:99", "[::1]:8080", "peaks.example:1"])
+@each_row("host", ["localhost", "127.0.0.1:99", "[::1]:8080", "peaks.example:1"])
 def test_names_of_the_server_are_answered(face, host):
     assert face.client.get("/api/tools", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "peaks.example.evil", "",
      "localhost@evil.example", "10.0.0.1", "2130706433", "127.1", "localhost:port"],
 )  # fmt: skip
-@pytest.mark.parametrize("path", ["/api/sessions", "/healthz", "/nosuch"])
+@each_row("path", ["/api/sessions", "/healthz", "/nosuch"])
 def test_a_name_that_was_pointed_here_is_refused(face, host, path):
     answer = face.client.get(path, headers={"Host": host})
     problem(answer, 421, "INVALID_ARGUMENT")
@@ -58,8 +59,8 @@ def test_two_hosts_or_none_are_refused(face):
     assert face.raw(b"GET /api/tools HTTP/1.0\r\n\r\n")[0] == 421
 
 
-@pytest.mark.parametrize("path", CHANGES)
-@pytest.mark.parametrize(
+@each_row("path", CHANGES)
+@each_row(
     "headers",
     [
         {"Origin": "https://evil.example"},
@@ -94,7 +95,7 @@ def test_two_origins_are_refused(face):
     assert answer[0] == 403
 
 
-@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "FOO"])
+@each_row("method", ["PUT", "PATCH", "DELETE", "TRACE", "FOO"])
 def test_other_methods_are_changes_too(face, method):
     answer = face.client.request(method, "/nosuch", headers={"Origin": "https://evil.example"})
     problem(answer, 403, "PERMISSION_DENIED")
@@ -147,8 +148,8 @@ def test_preflights_are_answered_for_allowed_origins(face):
     assert "access-control-allow-origin" not in evil.headers
 
 
-@pytest.mark.parametrize("path", ["/api/sessions", "/metrics", "/openapi.json", "/nosuch"])
-@pytest.mark.parametrize(
+@each_row("path", ["/api/sessions", "/metrics", "/openapi.json", "/nosuch"])
+@each_row(
     "shown",
     [None, WORD, "Bearer", "Bearer wrong", f"Bearer {WORD[:-1]}", "Basic czNjcmV0", "\xff"],
 )
@@ -179,7 +180,7 @@ def test_a_token_in_the_place_of_a_request_id_is_not_logged(guarded):
     assert WORD not in guarded.log_path.read_text()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "request_line_and_headers",
     [
         b"GET /api/tools HTTP/1.1\r\n\r\n",
@@ -275,7 +276,7 @@ def trapped(sample_logdir, tmp_path_factory):
         yield running
 
 
-@pytest.mark.parametrize("path", NAMED)
+@each_row("path", NAMED)
 def test_no_name_leads_out(trapped, path):
     for trick in TRICKS:
         for spelled in (quote(trick, safe=""), quote(trick, safe="%")):
@@ -304,7 +305,7 @@ def test_links_that_lead_out_are_not_listed(trapped):
     assert "linked" not in trapped.client.get("/data/plugin/profile/runs").text
 
 
-@pytest.mark.parametrize("trick", [trick for trick in TRICKS if trick not in {"secret", "outside"}])
+@each_row("trick", [trick for trick in TRICKS if trick not in {"secret", "outside"}])
 def test_no_upload_leads_out(trapped, trick):
     before = sorted(path for path in trapped.log_path.parent.rglob("*"))
     for name in ("session_id", "host", "root"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 
 import pytest
+from tests.each_row import each_row
 from tests.service.http_client import problem, serving
 
 from peakline.web import PLOTLY_SCRIPT, page_files
@@ -27,7 +28,7 @@ def ask(face, path, **headers):
     return face.client.get(path, headers=PLAIN | headers)
 
 
-@pytest.mark.parametrize("path", page_files())
+@each_row("path", page_files())
 def test_every_file_is_answered_as_it_is(face, path):
     file = page_files()[path]
     answer = ask(face, path)
@@ -109,7 +110,7 @@ def test_head_says_the_same_without_the_file(face):
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "/assets/",

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import httpx
 import pytest
+from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import problem, serving
 from tests.tool_lists import XSPACE_TOOLS
@@ -180,7 +181,7 @@ def test_the_tag_follows_the_content(face):
     assert len(tags) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path", ["/healthz", "/api/sessions", f"/api/sessions/{CNN}/tools/memory_profile", "/nosuch"]
 )
 def test_head_is_get_without_the_body(face, path):
@@ -213,7 +214,7 @@ def test_a_request_has_an_id_in_the_answer_and_in_the_log(face):
     assert line["bytes"] == int(own.headers["content-length"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "status", "code", "word"),
     [
         ("/docs", 404, "NOT_FOUND", "openapi.json"),
@@ -296,7 +297,7 @@ def test_requests_at_once_all_get_their_answer(face):
     assert len({answer.content for answer in answers}) == 2
 
 
-@pytest.mark.parametrize("path", ["server", "tools", "tables", "figures"])
+@each_row("path", ["server", "tools", "tables", "figures"])
 def test_lists_that_take_no_parameter_refuse_one(face, path):
     assert face.client.get(f"/api/{path}").status_code == 200
     answer = face.client.get(f"/api/{path}", params={"roots": "x"})

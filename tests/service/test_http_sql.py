@@ -9,6 +9,7 @@ import math
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import problem, serving
 
@@ -99,7 +100,7 @@ def test_csv_and_parquet(ask):
     assert pq.read_table(io.BytesIO(parquet.content)).to_pylist() == rows
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     [
         "drop table events",
@@ -130,7 +131,7 @@ def test_a_refused_query_is_told_why(ask, query):
     assert "root:" not in detail
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "status"),
     [
         (b"", 400),
@@ -154,7 +155,7 @@ def test_bodies_that_are_none(face, body, status):
     assert len(answer.json()["detail"]) < 500
 
 
-@pytest.mark.parametrize(
+@each_row(
     "kind",
     ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "text/json"],
 )
@@ -184,7 +185,7 @@ def test_a_query_that_takes_too_much_memory_ends(ask):
     problem(ask("select list(range) from range(100000000)"), 400, "FAILED_PRECONDITION")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     [
         "select * from range(1000000000)",

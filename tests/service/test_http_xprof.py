@@ -8,6 +8,7 @@ import shutil
 import urllib.request
 
 import pytest
+from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import problem, serving
 from tests.tool_lists import MEMORY_TOOLS, XSPACE_TOOLS
@@ -112,7 +113,7 @@ def test_head_has_the_headers(face):
     assert head.headers["content-encoding"] == "gzip"
 
 
-@pytest.mark.parametrize("name", ["session_path", "run_path"])
+@each_row("name", ["session_path", "run_path"])
 def test_no_directory_can_be_named(get, sample_logdir, name):
     for route in ("runs", "run_tools", "hosts", "data"):
         answer = get(route, run=CNN, tag="graph", **{name: str(sample_logdir)})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.each_row import each_row
 from tests.service.http_client import problem, serving
 
 from peakline import __version__
 from peakline.service.root_names import root_names
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("roots", "names"),
     [
         (["/srv/logs"], ["logs"]),

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from cryptography.hazmat.primitives import serialization
+from tests.each_row import each_row
 from tests.service.certificates import Authority
 
 from peakline.errors import UsageError
@@ -25,12 +26,12 @@ def _check(tmp_path, **changes):
     check_settings(Settings(**{"roots": (str(tmp_path),)} | changes))
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost", "LOCALHOST"])
+@each_row("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost", "LOCALHOST"])
 def test_this_machine_alone_needs_no_guard(tmp_path, host):
     _check(tmp_path, host=host)
 
 
-@pytest.mark.parametrize("host", [_ANYWHERE, "::", "192.0.2.7", "2001:db8::1", "::ffff:192.0.2.7"])
+@each_row("host", [_ANYWHERE, "::", "192.0.2.7", "2001:db8::1", "::ffff:192.0.2.7"])
 def test_anything_else_needs_a_token_or_the_word_insecure(tmp_path, host):
     with pytest.raises(UsageError, match="--token-file FILE, or --insecure"):
         _check(tmp_path, host=host)
@@ -57,7 +58,7 @@ def test_a_name_that_stands_for_nothing_is_refused(tmp_path):
         _check(tmp_path, host="no such host")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("root", "reason"),
     [
         ("missing", "no such directory"),
@@ -92,7 +93,7 @@ def test_a_root_that_may_not_be_read_is_refused(tmp_path):
         _check(tmp_path, roots=(str(closed),))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "named"),
     [
         ({"grpc_port": -1}, "--grpc-port"),
@@ -154,7 +155,7 @@ def test_certificate_and_key_must_fit(tmp_path):
             assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "worker"),
     [
         ("w0=10.0.0.1:9000", ("w0", "10.0.0.1:9000")),
@@ -166,7 +167,7 @@ def test_a_worker_is_a_name_and_an_address(text, worker):
     assert parse_worker(text) == worker
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["", "w0", "w0=", "=a:1", "../x=a:1", "w0=a", "w0=a:b", "w0=a:1:2", ".w=a:1", "w0=a/b:1"],
 )
@@ -202,7 +203,7 @@ def test_limits_of_every_control_group_above_count(tmp_path):
     assert _control_group_bytes(str(mounted), str(tmp_path / "missing")) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "reason"),
     [
         ({"executor": "fork"}, "no executor 'fork'"),
