@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+import pytest
 
 from peakline.deadline import Deadline
 
-__all__ = ["HANG_S", "EndedDeadline", "until"]
+__all__ = ["HANG_S", "EndedDeadline", "growing", "until"]
 
 HANG_S = 180.0
 """Far beyond anything a test waits for, also on a slow machine that does much else: who waits this
@@ -34,3 +36,14 @@ class EndedDeadline(Deadline):
 
     def end(self) -> None:
         self._end = time.monotonic()
+
+
+def growing(first_s: float = 0.1) -> Iterator[float]:
+    """Times, each twice the one before: for a deadline that must not be over before the work under
+    it got somewhere. A machine that is too slow for one gets there within a later one.
+    """
+    seconds = first_s
+    while seconds < HANG_S:
+        yield seconds
+        seconds *= 2
+    pytest.fail(f"not even within {seconds / 2:.0f} s")
