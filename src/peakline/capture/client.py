@@ -72,14 +72,16 @@ def profile(
     """Record on one profiler: the bytes of the ProfileResponse to those of a ProfileRequest.
 
     ``report`` is called, from this or another thread, with ``recording`` when the connection
-    stands and ``receiving`` when the answer begins. Raises WorkerError, or CancelledError when
-    ``stop`` was set.
+    stands and ``receiving`` when the answer begins: of an answer always with both, in this order,
+    and never after the end. Raises WorkerError, or CancelledError when ``stop`` was set.
     """
     import grpc
 
+    stages = _Stages(report)
+
     def connected(state: grpc.ChannelConnectivity) -> None:
         if state is grpc.ChannelConnectivity.READY:
-            report("recording")
+            stages.reach("recording")
 
     channel = grpc.insecure_channel(channel_target(address), options=_OPTIONS)
     channel.subscribe(connected)
@@ -89,8 +91,9 @@ def profile(
         with stop.cancelling(call):
             call.initial_metadata()
             if call.is_active():
-                report("receiving")
+                stages.reach("receiving")
             (answer,) = call
+        stages.reach("receiving")
     except grpc.RpcError as error:
         stop.check()
         raise _explained(error, timeout_s) from None
@@ -99,6 +102,7 @@ def profile(
     else:
         return cast("bytes", answer)
     finally:
+        stages.end()
         call.cancel()
         channel.unsubscribe(connected)
         # gRPC's thread that watches the connection for us ends a fifth of a second after the last
@@ -106,6 +110,29 @@ def profile(
         closing = threading.Timer(_CLOSE_AFTER_S, channel.close)
         closing.daemon = True
         closing.start()
+
+
+class _Stages:
+    """Reports each stage of a call once, whichever thread sees first that it is reached.
+
+    gRPC says in a thread of its own that a connection stands, at times after the answer came.
+    """
+
+    def __init__(self, report: Callable[[str], object]) -> None:
+        self._report = report
+        self._lock = threading.Lock()
+        self._ahead = ["recording", "receiving"]
+
+    def reach(self, stage: str) -> None:
+        """Report ``stage``, and first those before it."""
+        with self._lock:
+            while stage in self._ahead:
+                self._report(self._ahead.pop(0))
+
+    def end(self) -> None:
+        """Report nothing more."""
+        with self._lock:
+            self._ahead.clear()
 
 
 def monitor(
