@@ -1,10 +1,11 @@
-"""A repository to capture into."""
+"""A repository to capture into, and no time lost between attempts."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from tests.capture.requests import no_pauses
 
 from peakline.repository import Repository
 
@@ -12,3 +13,8 @@ from peakline.repository import Repository
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path / "logs")
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_pauses(monkeypatch)

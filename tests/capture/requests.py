@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.capture.peers import profile_of
 from tests.waiting import HANG_S
 
@@ -17,6 +18,7 @@ __all__ = [
     "NOWHERE",
     "files_of",
     "good",
+    "no_pauses",
     "request_for",
     "session_directory",
 ]
@@ -48,3 +50,9 @@ def session_directory(repository: Repository) -> Path:
 def good(*_: object) -> bytes:
     """A profiler that answers with a profile at once."""
     return profile_of()
+
+
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Captures of this process try again, and look again, at once."""
+    for pause in ("_FIRST_PAUSE_S", "_LOOK_PAUSE_S"):
+        monkeypatch.setattr(f"peakline.capture.host.{pause}", 0.001)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import shutil
 import socket
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.capture.peers import Peer, answer_of, peer
+from tests.capture.requests import good, no_pauses
 from tests.service.grpc_client import Client
 from tests.waiting import HANG_S
 
@@ -63,6 +64,11 @@ def everything_imported() -> None:
     assert warm_up.wait(HANG_S)
 
 
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_pauses(monkeypatch)
+
+
 @pytest.fixture(scope="session")
 def sample_logdir(sessions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One log directory with the sessions of several samples; not to be written into."""
@@ -78,21 +84,6 @@ def logdir(sample_logdir: Path, tmp_path: Path) -> Path:
     own = tmp_path / "logs"
     shutil.copytree(sample_logdir, own)
     return own
-
-
-@pytest.fixture(scope="session")
-def large_logdir(sessions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log directory with a session ``large`` of 40 MB, whose trace takes half a minute to make,
-    and ``small``, which has the 25 thousand events that are in ``large`` over and over.
-    """
-    logdir = tmp_path_factory.mktemp("large")
-    (sample,) = (sessions / "tf2_cnn").glob("**/*.xplane.pb.gz")
-    content = gzip.decompress(sample.read_bytes())
-    for name, copies in (("small", 1), ("large", 40)):
-        place = logdir / "plugins" / "profile" / name
-        place.mkdir(parents=True)
-        (place / "vm.xplane.pb").write_bytes(content * copies)
-    return logdir
 
 
 @pytest.fixture
@@ -157,6 +148,56 @@ def shared_face(sample_logdir: Path, tmp_path_factory: pytest.TempPathFactory) -
 
     with serving(tmp_path_factory.mktemp("http"), sample_logdir) as face:
         yield face
+
+
+@dataclass
+class Capturing:
+    """An HTTP server that may reach profilers: ``a``, which is also ``localhost``, behaves as a
+    test says, ``b`` records nothing, and ``nobody`` is not there.
+    """
+
+    face: Face
+    profiles: Path
+    job: Peer
+    nobody: str
+    behave: Callable[..., bytes] = good
+
+    @property
+    def sessions(self) -> list[str]:
+        """The sessions there are, with those that are being made."""
+        return sorted(place.name for place in self.profiles.iterdir())
+
+
+@pytest.fixture(scope="module")
+def capturing_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Capturing]:
+    from tests.service.http_client import serving
+
+    place = tmp_path_factory.mktemp("capturing")
+    profiles = place / "logs" / "plugins" / "profile"
+    profiles.mkdir(parents=True)
+
+    def behave(*arguments: Any) -> bytes:
+        return made.behave(*arguments)
+
+    with (
+        peer(behave) as job,
+        peer(lambda *_: answer_of(empty_trace=True)) as empty,
+        socket.socket() as bound,
+    ):
+        bound.bind(("127.0.0.1", 0))  # and not listening: nobody answers
+        nobody = f"localhost:{bound.getsockname()[1]}"
+        workers = {"a": job.address, "b": empty.address, "nobody": nobody}
+        port = int(job.address.rpartition(":")[2])
+        with serving(place, place / "logs", workers=workers, profiler_port=port) as face:
+            made = Capturing(face, profiles, job, nobody)
+            yield made
+
+
+@pytest.fixture
+def capturing(capturing_server: Capturing) -> Iterator[Capturing]:
+    capturing_server.job.requests.clear()
+    yield capturing_server
+    capturing_server.behave = good
 
 
 @pytest.fixture

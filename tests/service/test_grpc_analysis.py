@@ -1,5 +1,6 @@
 import grpc
 import pytest
+from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.waiting import HANG_S
 
@@ -7,6 +8,11 @@ import peakline
 from peakline.schema import MemoryProfile
 
 NEWEST_FIRST = sorted(SESSIONS.values(), reverse=True)
+
+
+@pytest.fixture
+def client(serve, sample_logdir):
+    return serve(sample_logdir).client
 
 
 def failure(call, *arguments, **fields):
@@ -27,10 +33,9 @@ def test_sessions_come_newest_first_with_their_tools(serve, sample_logdir):
     assert answer.error_message == ""
 
 
-@pytest.mark.parametrize("spelling", ["{}", "{}/plugins/profile", "", "{}/"])
-def test_every_spelling_of_the_root_names_the_same_sessions(serve, sample_logdir, spelling):
-    served = serve(sample_logdir)
-    answer = served.client.call("EnumSessions", repository_root=spelling.format(sample_logdir))
+@each_row("spelling", ["{}", "{}/plugins/profile", "", "{}/"])
+def test_every_spelling_of_the_root_names_the_same_sessions(client, sample_logdir, spelling):
+    answer = client.call("EnumSessions", repository_root=spelling.format(sample_logdir))
     assert [session.session_id for session in answer.sessions] == NEWEST_FIRST
 
 
@@ -91,9 +96,9 @@ def test_a_tool_of_one_host_names_the_hosts_there_are(serve, sample_logdir):
     assert "localhost_47507, localhost_56665" in details
 
 
-@pytest.mark.parametrize("host", ["localhost:47507", "localhost_47507", "localhost_47507."])
-def test_a_host_may_be_spelled_with_a_colon_or_a_final_dot(serve, sample_logdir, host):
-    answer = serve(sample_logdir).client.call(
+@each_row("host", ["localhost:47507", "localhost_47507", "localhost_47507."])
+def test_a_host_may_be_spelled_with_a_colon_or_a_final_dot(client, host):
+    answer = client.call(
         "GetSessionToolData",
         session_id=SESSIONS["tf2_multihost"],
         host_name=host,
@@ -161,13 +166,13 @@ def test_what_does_not_exist_is_not_found(serve, sample_logdir):
         assert str(sample_logdir) not in details
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "told"),
     [({"format": "xml"}, "xml"), ({"max_snapshots": "many"}, "max_snapshots")],
 )
-def test_bad_parameters_are_the_callers_fault(serve, sample_logdir, parameters, told):
+def test_bad_parameters_are_the_callers_fault(client, parameters, told):
     status, details = failure(
-        serve(sample_logdir).client.call,
+        client.call,
         "GetSessionToolData",
         session_id=SESSIONS["tf2_cnn"],
         tool_name="memory_profile",
@@ -188,9 +193,8 @@ def test_parameters_that_name_files_are_refused(serve, sample_logdir):
     assert "graph" in details
 
 
-@pytest.mark.parametrize("method", ["NewSession", "EnumSessions", "GetSessionToolData", "Monitor"])
-def test_a_request_that_is_no_message_is_told_as_such(serve, sample_logdir, method):
-    client = serve(sample_logdir).client
+@each_row("method", ["NewSession", "EnumSessions", "GetSessionToolData", "Monitor"])
+def test_a_request_that_is_no_message_is_told_as_such(client, method):
     service = "ProfilerService" if method == "Monitor" else "ProfileAnalysis"
     stub = client.channel.unary_unary(f"/tensorflow.{service}/{method}")
     assert failure(stub, b"\xff\xff", timeout=HANG_S)[0] == "INVALID_ARGUMENT"

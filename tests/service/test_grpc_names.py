@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.service.test_grpc_analysis import failure
 
@@ -29,15 +30,19 @@ TRICKS = {
 REFUSED = {"INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED"}
 
 
-def tricks():
-    return pytest.mark.parametrize("trick", TRICKS.values(), ids=TRICKS)
-
-
-@pytest.mark.parametrize("field", ["session_id", "host_name", "tool_name"])
-@tricks()
-def test_tool_data_takes_names_only(serve, logdir, field, trick):
+@pytest.fixture
+def served(serve, logdir):
     (logdir / "secret.xplane.pb").write_bytes(b"secret")
-    served = serve(logdir)
+    return serve(logdir)
+
+
+def tricks():
+    return each_row("trick", TRICKS.values())
+
+
+@each_row("field", ["session_id", "host_name", "tool_name"])
+@tricks()
+def test_tool_data_takes_names_only(served, field, trick):
     fields = {"session_id": SESSION, "host_name": "vm", "tool_name": "memory_profile"}
     status, details = failure(served.client.call, "GetSessionToolData", **fields | {field: trick})
     assert status in REFUSED
@@ -47,17 +52,16 @@ def test_tool_data_takes_names_only(serve, logdir, field, trick):
     assert len(details) <= 1000
 
 
-@pytest.mark.parametrize("method", ["EnumSessions", "GetSessionToolData"])
+@each_row("method", ["EnumSessions", "GetSessionToolData"])
 @tricks()
-def test_a_root_lies_under_a_served_one(serve, logdir, method, trick):
-    status, details = failure(serve(logdir).client.call, method, repository_root=trick)
+def test_a_root_lies_under_a_served_one(served, logdir, method, trick):
+    status, details = failure(served.client.call, method, repository_root=trick)
     assert status in REFUSED
     assert str(logdir) not in details
 
 
-def refused_without_a_trace(serve, logdir, **fields):
+def refused_without_a_trace(served, logdir, **fields):
     """The capture is refused and nothing has been made, in the root or beside it."""
-    served = serve(logdir)
     before = sorted(logdir.parent.glob("**/*"))
     request = {"opts": {"duration_ms": 10}}
     fields = {"session_id": "new", "hosts": ["localhost"], "request": request} | fields
@@ -66,24 +70,23 @@ def refused_without_a_trace(serve, logdir, **fields):
     assert sorted(logdir.parent.glob("**/*")) == before
 
 
-@pytest.mark.parametrize("name", TRICKS.keys() - {"wide", "escaped", "variable", "home", "glob"})
-def test_a_capture_takes_no_trick_for_a_session_id(serve, logdir, name):
-    refused_without_a_trace(serve, logdir, session_id=TRICKS[name])
+@each_row("name", TRICKS.keys() - {"wide", "escaped", "variable", "home", "glob"})
+def test_a_capture_takes_no_trick_for_a_session_id(served, logdir, name):
+    refused_without_a_trace(served, logdir, session_id=TRICKS[name])
 
 
 @tricks()
-def test_a_capture_takes_no_trick_for_a_root(serve, logdir, trick):
-    refused_without_a_trace(serve, logdir, repository_root=trick)
+def test_a_capture_takes_no_trick_for_a_root(served, logdir, trick):
+    refused_without_a_trace(served, logdir, repository_root=trick)
 
 
 @tricks()
-def test_a_capture_takes_no_trick_for_a_host(serve, logdir, trick):
-    refused_without_a_trace(serve, logdir, hosts=[trick])
+def test_a_capture_takes_no_trick_for_a_host(served, logdir, trick):
+    refused_without_a_trace(served, logdir, hosts=[trick])
 
 
 @tricks()
-def test_names_inside_the_inner_request_are_checked_as_well(serve, logdir, trick):
-    served = serve(logdir)
+def test_names_inside_the_inner_request_are_checked_as_well(served, logdir, trick):
     before = sorted(logdir.parent.glob("**/*"))
     request = {
         "opts": {"duration_ms": 10, "override_hostname": trick},
