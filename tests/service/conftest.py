@@ -141,7 +141,7 @@ def serve(parts: Callable[..., Parts]) -> Iterator[Callable[..., Served]]:
         served.server.stop(0)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared_face(sample_logdir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Face]:
     """An HTTP server of the samples' sessions, for questions that change nothing."""
     from tests.service.http_client import serving

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,9 +74,16 @@ def serving(folder: Path, *roots: Path | str, **settings: Any) -> Iterator[Face]
         with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=HANG_S) as client:
             yield Face(server.port, app, engine, analysis, metrics, log_path, client)
     finally:
-        server.stop(1)
-        log.close()
-        engine.cache.clear()
+
+        def end() -> None:
+            server.stop(HANG_S)
+            log.close()
+            engine.cache.clear()
+
+        # uvicorn looks a few times a second whether it shall end: nobody has to wait for that. A
+        # program waits for its threads before it ends.
+        server.begin_stop(1)
+        threading.Thread(target=end, name="stopping").start()
 
 
 def problem(response: httpx.Response, status: int, code: str) -> str:

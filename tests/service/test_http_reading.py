@@ -22,13 +22,12 @@ CNN = SESSIONS["tf2_cnn"]
 TWO_HOSTS = SESSIONS["tf2_multihost"]
 
 
-@pytest.fixture(scope="module")
-def face(sample_logdir, tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("http"), sample_logdir) as running:
-        yield running
+@pytest.fixture
+def face(shared_face):
+    return shared_face
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def get(face):
     return face.client.get
 
