@@ -17,6 +17,7 @@ from tests.service.grpc_client import Client
 from tests.waiting import HANG_S
 
 from peakline.engine import Engine
+from peakline.service import core
 from peakline.service.access import Access
 from peakline.service.access_log import AccessLog
 from peakline.service.core import Analysis
@@ -67,6 +68,12 @@ def everything_imported() -> None:
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     no_pauses(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def lists_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list has all the time of its caller: what it tells depends on no machine's pace."""
+    monkeypatch.setattr(core, "_LOOKING_S", HANG_S)
 
 
 @pytest.fixture(scope="session")

@@ -6,33 +6,56 @@ import json
 import shutil
 import threading
 import time
+from typing import ClassVar
 
 import pytest
+from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import serving
 from tests.waiting import HANG_S
 
-from peakline.deadline import Deadline, check_deadline, within
+from peakline.deadline import Deadline, check_deadline, current_deadline, within
 from peakline.errors import CancelledError, DeadlineError, InputError
 from peakline.schema import EnumProfileSessionsAndToolsResponse
-from peakline.service import core
+from peakline.service import core, indexing
 from peakline.service.grpc_servicers import Call, Servicers
 from peakline.service.indexing import Indexer
 
 
+class Looking(Deadline):
+    """The time of a list: over when a test says so."""
+
+    given: ClassVar[list[float]] = []
+
+    def __init__(self, seconds=None):
+        super().__init__(None if seconds is None else HANG_S)
+        self.given.append(seconds)
+
+    def end(self):
+        self._end = time.monotonic()
+
+
 class Slow:
-    """Looks at ``left`` sessions at once; at others it looks until its caller has no time left."""
+    """Looks at ``left`` sessions at once. At the next one the time of a list is over; whoever else
+    looks at it does so as long as there are none left: ``waits`` is set.
+    """
 
     def __init__(self, engine, monkeypatch):
-        self.left, self.looked = 1, []
+        self.left, self.looked, self.waits = 1, [], threading.Event()
         monkeypatch.setattr(engine, "tools", self.tools)
         monkeypatch.setattr(engine, "known_tools", lambda _: ["known"])
+        monkeypatch.setattr(core, "Deadline", Looking)
+        monkeypatch.setattr(Looking, "given", [])
 
     def tools(self, session):
         if session.session_id not in self.looked:
             while not self.left:
-                time.sleep(0.01)
+                deadline = current_deadline()
+                if isinstance(deadline, Looking):
+                    deadline.end()
+                self.waits.set()
                 check_deadline()
+                time.sleep(0.005)
             self.left -= 1
             self.looked.append(session.session_id)
         return ["found"]
@@ -49,8 +72,7 @@ def slow(made, monkeypatch):
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_list_is_answered_before_the_deadline(made, monkeypatch):
-    monkeypatch.setattr(core, "_LOOKING_SHARE", 0.01)
+def test_a_list_is_answered_before_the_deadline(made):
     with within(Deadline(HANG_S)) as deadline:
         listing = made.analysis.listing("")
         assert not deadline.is_over()
@@ -58,8 +80,28 @@ def test_a_list_is_answered_before_the_deadline(made, monkeypatch):
     assert listing.notes == ("the tools of 3 of 4 sessions are not all known yet: ask again",)
 
 
-def test_the_next_list_goes_on(made, slow, monkeypatch):
-    monkeypatch.setattr(core, "_LOOKING_S", 1.0)
+class Has(Deadline):
+    """A caller who has so many seconds left, at any time."""
+
+    def __init__(self, seconds):
+        super().__init__()
+        self._seconds = seconds
+
+    def remaining(self):
+        return self._seconds
+
+
+@each_row(("has", "looks"), [(None, 10), (1000, 10), (5, 4), (0.5, 0.4)])
+@pytest.mark.usefixtures("slow")
+def test_a_list_looks_at_sessions_for_a_part_of_the_time(made, monkeypatch, has, looks):
+    monkeypatch.setattr(core, "_LOOKING_S", 10)
+    Looking.given.clear()
+    with within(Has(has)):
+        assert made.analysis.listing("").unfinished
+    assert Looking.given == [looks]
+
+
+def test_the_next_list_goes_on(made, slow):
     asked = []
     made.analysis.on_unfinished = asked.append
     for unfinished in (3, 2, 1):
@@ -72,18 +114,19 @@ def test_the_next_list_goes_on(made, slow, monkeypatch):
     assert len(asked) == 3
 
 
-@pytest.mark.usefixtures("slow")
-def test_a_list_without_a_deadline_is_answered_too(made, monkeypatch):
-    monkeypatch.setattr(core, "_LOOKING_S", 1.0)
-    assert made.analysis.listing("").unfinished == len(SESSIONS) - 1
-
-
-@pytest.mark.usefixtures("slow")
-def test_a_caller_who_goes_away_ends_the_list(made):
+def test_a_caller_who_goes_away_ends_the_list(made, slow, monkeypatch):
+    monkeypatch.setattr(Looking, "end", lambda _: None)
     with within(Deadline()) as deadline:
-        threading.Timer(0.2, deadline.cancel).start()
+
+        def leave():
+            assert slow.waits.wait(HANG_S)
+            deadline.cancel()
+
+        leaver = threading.Thread(target=leave)
+        leaver.start()
         with pytest.raises(CancelledError):
             made.analysis.listing("")
+        leaver.join()
 
 
 def test_a_caller_without_time_gets_no_list(made):
@@ -92,8 +135,7 @@ def test_a_caller_without_time_gets_no_list(made):
 
 
 @pytest.mark.usefixtures("slow")
-def test_grpc_tells_what_is_not_known_yet(made, monkeypatch):
-    monkeypatch.setattr(core, "_LOOKING_S", 1.0)
+def test_grpc_tells_what_is_not_known_yet(made):
     with within(Deadline(HANG_S)):
         content = Servicers(made.analysis, made.settings).enum_sessions(b"", Call(None))
     answer = EnumProfileSessionsAndToolsResponse.FromString(content)
@@ -102,7 +144,6 @@ def test_grpc_tells_what_is_not_known_yet(made, monkeypatch):
 
 
 def test_http_tells_what_is_not_known_yet(sample_logdir, tmp_path, monkeypatch):
-    monkeypatch.setattr(core, "_LOOKING_S", 1.0)
     with serving(tmp_path, sample_logdir) as face:
         Slow(face.engine, monkeypatch)
         answer = face.client.get("/api/sessions")
@@ -144,8 +185,7 @@ def test_a_list_that_was_not_finished_is_finished_behind_it(made, slow, indexer)
     index = indexer(analysis.sessions, analysis.look, lambda: False)
     analysis.on_unfinished = index.ask
     index.start()
-    with within(Deadline(1)):
-        assert analysis.listing("").unfinished
+    assert analysis.listing("").unfinished
     slow.left = 99
     assert index.wait(HANG_S)
     assert sorted(slow.looked) == sorted(SESSIONS.values())
@@ -180,25 +220,42 @@ def test_a_repository_that_is_gone_does_not_end_it(parts, logdir, tmp_path, inde
     assert len(seen) == len(SESSIONS)
 
 
-def test_it_gives_way_to_requests(made, indexer):
-    busy, seen = threading.Event(), []
+def test_it_gives_way_to_requests(made, indexer, monkeypatch):
+    monkeypatch.setattr(indexing, "_PATIENCE_S", HANG_S)
+    asked, busy, seen = threading.Semaphore(0), threading.Event(), []
     busy.set()
-    index = indexer(made.analysis.sessions, seen.append, busy.is_set)
+
+    def is_busy():
+        asked.release()
+        return busy.is_set()
+
+    index = indexer(made.analysis.sessions, seen.append, is_busy)
     index.ask(made.access.repository(""))
     index.start()
-    assert not index.wait(0.3)
+    for _ in range(3):
+        assert asked.acquire(timeout=HANG_S)
     assert seen == []
     busy.clear()
     assert index.wait(HANG_S)
     assert len(seen) == len(SESSIONS)
 
 
-@pytest.mark.usefixtures("slow")
-def test_it_ends_at_once_in_the_middle_of_a_session(made, indexer):
+def test_requests_without_end_do_not_keep_it_for_ever(made, indexer, monkeypatch):
+    monkeypatch.setattr(indexing, "_PATIENCE_S", 0.01)
+    seen = []
+    index = indexer(made.analysis.sessions, seen.append, lambda: True)
+    index.ask(made.access.repository(""))
+    index.start()
+    assert index.wait(HANG_S)
+    assert len(seen) == len(SESSIONS)
+
+
+def test_it_ends_at_once_in_the_middle_of_a_session(made, slow, indexer):
     index = indexer(made.analysis.sessions, made.analysis.look, lambda: False)
     index.ask(made.access.repository(""))
     index.start()
-    assert not index.wait(0.2)
+    assert slow.waits.wait(HANG_S)
+    assert not index.wait(0)
     assert index.stop(HANG_S)
     index.start()
     assert index.stop(0)
