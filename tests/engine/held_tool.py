@@ -15,23 +15,30 @@ _LOOK_S = 0.005
 
 
 class HeldTool:
-    """Holds the answers of ``tool`` about single hosts, in this process.
+    """Holds the answers of ``tool`` about single hosts, in this process; the first ``free`` of
+    them are made.
 
-    Whoever works on one looks at the deadline over and over, as long work does, until `let_go`;
-    the profile is on lease meanwhile. ``begun`` has the hosts of all that began; only after the
-    first ``free`` of them the others are held.
+    Whoever works on another looks at the deadline over and over, as long work does, until
+    `let_go`; the profile is on lease meanwhile. ``held`` has the host of each that was held.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, tool: str, *, free: int = 0) -> None:
-        self.begun: list[str] = []
-        self._free = free
+        self.held: list[str] = []
+        self._free = threading.Semaphore(free)
         self._go_on = threading.Event()
         ask_host = engine.ask_host
 
         def ask(task, profile):
-            if task.tool == tool:
+            if task.tool != tool:
+                return ask_host(task, profile)
+            if not self._free.acquire(blocking=False):
                 self._hold(task.file.host)
-            return ask_host(task, profile)
+                return ask_host(task, profile)
+            try:
+                return ask_host(task, profile)
+            except BaseException:
+                self._free.release()
+                raise
 
         monkeypatch.setattr(engine, "ask_host", ask)
 
@@ -40,8 +47,6 @@ class HeldTool:
         self._go_on.set()
 
     def _hold(self, host: str) -> None:
-        self.begun.append(host)
-        if len(self.begun) <= self._free:
-            return
+        self.held.append(host)
         while not self._go_on.wait(_LOOK_S):
             check_deadline()

@@ -15,11 +15,10 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
 from tests.service.grpc_client import Client
-from tests.service.server_process import ServerProcess
 from tests.waiting import HANG_S
 
 __all__ = ["GrpcQuestion", "HttpQuestion", "Refused", "Tally", "run_load"]
@@ -138,15 +137,23 @@ class Tally:
         )
 
 
+class Ports(Protocol):
+    """A server, in whichever process."""
+
+    grpc_port: int
+    http_port: int
+
+
 def run_load(
-    server: ServerProcess,
+    server: Ports,
     questions: Sequence[GrpcQuestion | HttpQuestion],
     *,
     clients: int,
-    seconds: float,
+    rounds: int = 1,
 ) -> Tally:
     """Ask ``questions`` in a different order from each of ``clients``, half of them over each
-    face, all beginning together; each has a connection of its own and one question at a time.
+    face, all beginning together, ``rounds`` times; each has a connection of its own and one
+    question at a time.
     """
     by_face = {
         face: [one for one in enumerate(questions) if one[1].label[0] == face]
@@ -165,12 +172,10 @@ def run_load(
                     "127.0.0.1", server.http_port, timeout=HANG_S
                 )
             stack.callback(connection.close)
+            questions_left = rounds * by_face[face]
+            order.shuffle(questions_left)
             begin.wait(HANG_S)
-            end = time.monotonic() + seconds
-            # However few questions a slow machine answers in time, every one was asked.
-            first = by_face[face][number // 2 % len(by_face[face])]
-            while not mine.seconds or time.monotonic() < end:
-                which, question = order.choice(by_face[face]) if mine.seconds else first
+            for which, question in questions_left:
                 began = time.monotonic()
                 code, is_right, words = question.ask(connection)
                 mine.note(which, question.label, code, time.monotonic() - began)

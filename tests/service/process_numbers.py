@@ -11,6 +11,8 @@ import httpx
 from tests.service.server_process import ServerProcess
 from tests.waiting import HANG_S
 
+from peakline.service.run import Server
+
 __all__ = ["Costs", "costs_of", "files_under", "metric", "metrics_of", "tell"]
 
 
@@ -32,14 +34,14 @@ def costs_of(server: ServerProcess) -> Costs:
     return Costs(numbers["VmRSS"] << 10, numbers["VmHWM"] << 10, numbers["Threads"], descriptors)
 
 
-def metrics_of(server: ServerProcess) -> dict[str, float]:
+def metrics_of(server: ServerProcess | Server) -> dict[str, float]:
     """The server's metrics: each sample's name with its labels, and its value."""
     text = httpx.get(f"http://127.0.0.1:{server.http_port}/metrics", timeout=HANG_S).text
     samples = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, _, value in samples}
 
 
-def metric(server: ServerProcess, name: str) -> float:
+def metric(server: ServerProcess | Server, name: str) -> float:
     """One sample; 0 where nothing was counted yet."""
     return metrics_of(server).get(name, 0.0)
 

@@ -80,7 +80,7 @@ def test_the_callers_deadline_ends_a_long_analysis(serve, sample_logdir, held):
         call = served.client.start("GetSessionToolData", **SLOW, timeout=timeout)
         assert call.exception(HANG_S).code() is grpc.StatusCode.DEADLINE_EXCEEDED
         until(lambda: served.parts.analysis.gate.running == 0)
-        if held.begun:
+        if held.held:
             break
     until(served.parts.log_lines)
     assert served.parts.log_lines()[-1]["code"] in ("DEADLINE_EXCEEDED", "CANCELLED")
@@ -91,7 +91,7 @@ def test_the_servers_own_limit_ends_it_too(serve, sample_logdir, held):
         served = serve(sample_logdir, request_timeout_s=limit)
         status, details = failure(served.client.call, "GetSessionToolData", **SLOW)
         assert (status, "time for this answer is over" in details) == ("DEADLINE_EXCEEDED", True)
-        if held.begun:
+        if held.held:
             break
 
 
@@ -147,7 +147,7 @@ def test_a_call_whose_time_is_over_in_the_queue_is_not_begun(serve, sample_logdi
         if has_waited:
             break
     assert gate.running == 1
-    assert len(held.begun) == 1
+    assert len(held.held) == 1
     first.cancel()
 
 
