@@ -5,36 +5,20 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.capture.peers import peer, profile_of
+from tests.capture.peers import answer_of, peer, profile_of, space
+from tests.service.bad_peers import big, dying_process
 from tests.waiting import HANG_S, until
 
 from peakline.capture import CaptureRequest, Target, capture, default_options
 from peakline.errors import RemoteError
 from peakline.repository import Repository
 
-BIG = Path(__file__).with_name("big_peer.py")
-DYING = Path(__file__).with_name("dying_peer.py")
+MIB = 1 << 20
 ID = "s1"
-
-
-@contextmanager
-def big_peer(size):
-    process = subprocess.Popen(
-        [sys.executable, str(BIG), str(size)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process, f"127.0.0.1:{int(process.stdout.readline())}"
-    finally:
-        process.stdin.close()
-        process.wait(HANG_S)
-        process.stdout.close()
 
 
 def request_for(address, **changes):
@@ -60,10 +44,7 @@ def test_a_profiler_killed_in_the_middle_of_its_answer(tmp_path):
             process.stdin.write("die\n")
             process.stdin.flush()
 
-    words = [sys.executable, str(DYING), "when-told"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as process:
-        address = f"127.0.0.1:{int(process.stdout.readline())}"
+    with dying_process("when-told") as (address, process):
         with pytest.raises(RemoteError, match="cannot be reached"):
             capture(request_for(address), Repository(tmp_path), progress=progress)
         assert process.wait(HANG_S) == -signal.SIGKILL
@@ -77,28 +58,34 @@ MEASURE = """
 import json, resource, sys
 from peakline.capture import CaptureRequest, Target, capture, default_options
 from peakline.repository import Repository
-request = CaptureRequest(
-    (Target("w", sys.argv[1]),), "s1", 1, default_options(), timeout_ms=180_000
-)
-(outcome,) = capture(request, Repository(sys.argv[2])).outcomes
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps([outcome.state, outcome.size, peak]))
+told = []
+for name, address in zip(("small", "large"), sys.argv[2:], strict=True):
+    request = CaptureRequest(
+        (Target("w", address),), name, 1, default_options(), timeout_ms=180_000
+    )
+    (outcome,) = capture(request, Repository(sys.argv[1])).outcomes
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    told.append([outcome.state, outcome.size, peak])
+print(json.dumps(told))
 """
 
 
-def test_one_gigabyte_costs_no_copy_of_ours(tmp_path):
+@pytest.mark.parametrize(
+    "size", [48 * MIB, pytest.param(10**9, marks=pytest.mark.soak)], ids=["48 MiB", "1 GB"]
+)
+def test_a_large_profile_costs_no_copy_of_ours(tmp_path, size):
     """Inside gRPC a large answer lies three times while it is received; we add nothing."""
-    size = 10**9
-    with big_peer(size) as (_, address):
+    with ExitStack() as stack:
+        addresses = [stack.enter_context(big(one)) for one in (MIB, size)]
         done = subprocess.run(
-            [sys.executable, "-c", MEASURE, address, str(tmp_path)],
+            [sys.executable, "-c", MEASURE, str(tmp_path), *addresses],
             check=True, capture_output=True, text=True, timeout=HANG_S,
         )  # fmt: skip
-    state, stored, peak = json.loads(done.stdout)
-    (file,) = files_in(tmp_path)
+    (*_, before), (state, stored, peak) = json.loads(done.stdout)
+    (file,) = files_in(tmp_path / "plugins" / "profile" / "large")
     assert (state, stored) == ("stored", file.stat().st_size)
     assert size < stored < size + 1000
-    assert peak < 3 * size + (400 << 20)
+    assert peak < before + 3 * size + size // 2
     file.unlink()
 
 
@@ -127,41 +114,44 @@ def test_our_own_death_leaves_nothing_and_the_id_free(tmp_path):
     assert [path.name for path in files_in(tmp_path)] == ["w.xplane.pb"]
 
 
+HALF_WRITTEN = """
+import sys, threading
+from peakline.capture import host
+from peakline.cli.main import main
+
+class Half:
+    def __init__(self, stream):
+        self.stream, self.is_begun = stream, False
+
+    def write(self, content):
+        if self.is_begun:
+            self.stream.flush()
+            print("writing", flush=True)
+            threading.Event().wait()
+        self.is_begun = True
+        return self.stream.write(content)
+
+write = host.HostCapture._write
+host.HostCapture._write = lambda capture, answer, stream: write(capture, answer, Half(stream))
+host._CHUNK = 1 << 16
+sys.exit(main())
+"""
+
+
 def test_killed_while_it_writes(tmp_path):
     """The file is half there, under no name that anybody reads; the next capture clears it."""
-    # A machine that is busy may look away while a file is written: then the next one is larger.
-    for size in (150 << 20, 300 << 20, 600 << 20):
-        logdir = tmp_path / str(size)
-        with big_peer(size) as (_, address):
-            if not killed_while_writing(address, logdir):
-                continue
-            assert not [path for path in files_in(logdir) if not path.name.startswith(".")]
-            result = capture(request_for(address), Repository(logdir))
-        assert result.outcomes[0].state == "stored"
-        assert [path.name for path in files_in(logdir)] == ["w.xplane.pb"]
-        return
-    pytest.fail("it was never seen to write")
-
-
-def killed_while_writing(address, logdir):
-    """Capture, and kill that when it writes; whether it was seen to."""
-    process = subprocess.Popen(command(address, logdir))
-    directory = logdir / "plugins" / "profile" / ID
-    until(lambda: process.poll() is not None or is_writing(process.pid, directory), pause_s=0.001)
-    process.send_signal(signal.SIGKILL)
-    return process.wait(HANG_S) == -signal.SIGKILL
-
-
-def is_writing(pid, directory):
-    """Whether the process has begun to write a file in ``directory``, named or not."""
-    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            target = descriptor.readlink()
-            if target.is_relative_to(directory) and descriptor.stat().st_size > 1 << 20:
-                return True
-        except OSError:
-            continue
-    return False
+    long = space()
+    long.planes[0].event_metadata[1].metadata = bytes(MIB)
+    with peer(lambda *_: answer_of(long)) as worker:
+        words = [sys.executable, "-c", HALF_WRITTEN, *command(worker.address, tmp_path)[3:]]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout.readline() == "writing\n"
+            process.send_signal(signal.SIGKILL)
+            assert process.wait(HANG_S) == -signal.SIGKILL
+        assert not [path for path in files_in(tmp_path) if not path.name.startswith(".")]
+        result = capture(request_for(worker.address), Repository(tmp_path))
+    assert result.outcomes[0].state == "stored"
+    assert [path.name for path in files_in(tmp_path)] == ["w.xplane.pb"]
 
 
 def test_ctrl_c_on_the_command_line(tmp_path):

@@ -20,6 +20,7 @@ from tests.capture.dying_peer import (
     DATA,
     END_HEADERS,
     HEADERS,
+    PING,
     PREFACE,
     SETTINGS,
     STATUS_200,
@@ -27,9 +28,17 @@ from tests.capture.dying_peer import (
 )
 from tests.waiting import HANG_S
 
-__all__ = ["HalfAnswer", "big", "dying", "exact_answer", "half_answer", "half_call", "noise"]
+__all__ = [
+    "HalfAnswer",
+    "big",
+    "dying",
+    "dying_process",
+    "exact_answer",
+    "half_answer",
+    "half_call",
+    "noise",
+]
 
-PING = 6
 _XSPACE = 8
 _PROMISED = 1 << 24
 _SENT = 12_000
@@ -126,24 +135,36 @@ def noise() -> Iterator[str]:
 @contextmanager
 def dying() -> Iterator[str]:
     """The address of a process that sends the beginning of an answer and dies of SIGKILL."""
-    with _process(dying_peer.__file__) as address:
+    with dying_process() as (address, _):
         yield address
+
+
+@contextmanager
+def dying_process(*words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The same, and the process itself. Nobody else gets the port when that is gone."""
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+        with _process(dying_peer.__file__, str(port), *words) as process:
+            assert process.stdout.readline() == "listens\n"
+            yield f"127.0.0.1:{port}", process
 
 
 @contextmanager
 def big(size: int) -> Iterator[str]:
     """The address of a process that answers with a profile of about ``size`` bytes."""
-    with _process(big_peer.__file__, str(size)) as address:
-        yield address
+    with _process(big_peer.__file__, str(size)) as process:
+        yield f"127.0.0.1:{int(process.stdout.readline())}"
 
 
 @contextmanager
-def _process(script: str, *words: str) -> Iterator[str]:
+def _process(script: str, *words: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, script, *words]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         try:
-            yield f"127.0.0.1:{int(process.stdout.readline())}"
+            yield process
         finally:
             process.kill()
 

@@ -15,11 +15,13 @@ from tests.waiting import HANG_S
 
 __all__ = ["ServerProcess", "running_server", "serve_command"]
 
+_PEAKLINE = "import sys; from peakline.cli.main import main; sys.exit(main())"
+_COLD = f"from peakline.service.warm_up import WarmUp; WarmUp._answer = lambda _: None; {_PEAKLINE}"
+
 _PORTS = re.compile(r"(grpcs?)://(\S+):(\d+) and (https?)://(\S+):(\d+);")
 
 
-def serve_command(*words: object) -> list[str]:
-    code = "import sys; from peakline.cli.main import main; sys.exit(main())"
+def serve_command(*words: object, code: str = _PEAKLINE) -> list[str]:
     return [sys.executable, "-c", code, "serve", *map(str, words)]
 
 
@@ -61,9 +63,14 @@ class ServerProcess:
 
 
 @contextmanager
-def running_server(*words: object) -> Iterator[ServerProcess]:
-    """Serve with these words besides free ports; waits until both faces answer."""
-    command = serve_command(*words, "--grpc-port", 0, "--http-port", 0)
+def running_server(*words: object, warms_up: bool = True) -> Iterator[ServerProcess]:
+    """Serve with these words besides free ports; waits until both faces answer.
+
+    One that does not warm up asks itself nothing beforehand: it costs a second less, and what it
+    holds is what it was asked for.
+    """
+    code = _PEAKLINE if warms_up else _COLD
+    command = serve_command(*words, "--grpc-port", 0, "--http-port", 0, code=code)
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     server = ServerProcess(process)
     reader = threading.Thread(target=server.read)

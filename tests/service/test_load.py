@@ -65,7 +65,7 @@ def test_many_clients_get_the_right_answers_and_cost_no_more_the_second_time(
 ):
     """The queue is long enough for all, so that nobody may be refused."""
     options = ("--max-queued", 2 * clients, "--access-log", "off")
-    with running_server(served_logdir, *options) as server:
+    with running_server(served_logdir, *options, warms_up=False) as server:
         idle = costs_of(server)
         first = run_load(server, questions, clients=clients)
         until(lambda: is_idle(server), "the first round ends")
