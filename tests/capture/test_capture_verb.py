@@ -8,12 +8,14 @@ import re
 import signal
 import subprocess
 import sys
-import time
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from tests.capture.peers import answer_of, peer, profile_of, sample_profile
+from tests.each_row import each_row
 from tests.waiting import HANG_S
 
 from peakline.cli.main import main
@@ -129,7 +131,7 @@ def test_a_profile_without_memory_events(run, tmp_path):
     assert "no memory events" in out
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         ["nowhere"],
@@ -167,30 +169,43 @@ def test_a_session_that_exists(run, tmp_path):
     assert len(worker.requests) == 1
 
 
-def on_a_terminal(*words, columns, until=None):
-    """Run the verb with a terminal as its standard error, interrupt it when that shows ``until``;
-    the exit code, standard output, and what the terminal showed.
+@pytest.fixture
+def on_a_terminal(monkeypatch, capsys):
+    """Run the verb with a terminal as its standard error; the exit code, standard output, and what
+    the terminal showed.
     """
-    outer, inner = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "peakline.cli.main", "capture", *map(str, words)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=inner,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": str(columns)},
-    )  # fmt: skip
-    os.close(inner)
+
+    def on_a_terminal(*words, columns):
+        outer, inner = pty.openpty()
+        with ThreadPoolExecutor(1) as pool, open(inner, "w") as terminal:  # noqa: PTH123 (opened)
+            shown = pool.submit(shown_on, outer)
+            with monkeypatch.context() as patch, terminal:
+                patch.setenv("TERM", "xterm")
+                patch.setenv("COLUMNS", str(columns))
+                patch.setattr(sys, "stderr", terminal)
+                code = main(["capture", *map(str, words)])
+        return code, capsys.readouterr().out, plain(shown.result())
+
+    return on_a_terminal
+
+
+def shown_on(outer, noticed=lambda _: None):
+    """All that comes until nobody writes any more; ``noticed`` is called with what came so far."""
     shown = b""
     with contextlib.suppress(OSError):
         while piece := os.read(outer, 4096):
             shown += piece
-            if until is not None and until in shown:
-                until = None
-                process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=HANG_S)
+            noticed(shown)
     os.close(outer)
-    return process.returncode, out.decode(), re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    return shown
 
 
-def test_a_terminal_shows_each_host(tmp_path):
+def plain(shown):
+    """The text without what moves the cursor and colours."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+
+
+def test_a_terminal_shows_each_host(on_a_terminal, tmp_path):
     with peer(lambda *_: profile_of()) as worker, peer(lambda *_: b"junk") as broken:
         code, out, shown = on_a_terminal(
             worker.address, broken.address, "--logdir", tmp_path, "--duration", "1ms",
@@ -202,7 +217,7 @@ def test_a_terminal_shows_each_host(tmp_path):
     assert Path(out.splitlines()[0]).is_dir()
 
 
-def test_a_long_error_takes_no_room_from_the_names(tmp_path):
+def test_a_long_error_takes_no_room_from_the_names(on_a_terminal, tmp_path):
     names = [f"trainer-{number}.example.com" for number in range(2)]
     with peer(lambda *_: profile_of()) as worker, peer(lambda *_: b"junk") as broken:
         _, _, shown = on_a_terminal(
@@ -215,16 +230,28 @@ def test_a_long_error_takes_no_room_from_the_names(tmp_path):
 
 def test_an_interrupted_capture_ends_with_the_word_about_it(tmp_path):
     def hang(_request, context, _number):
-        while context.is_active():
-            time.sleep(0.02)
+        over = threading.Event()
+        context.add_callback(over.set)
+        over.wait(HANG_S)
         return b""
 
+    def interrupt(shown):
+        if b"recording" in shown and not interrupted:
+            interrupted.append(process.send_signal(signal.SIGINT))
+
+    interrupted = []
+    outer, inner = pty.openpty()
     with peer(hang) as worker:
-        code, out, shown = on_a_terminal(
-            worker.address, "--logdir", tmp_path, "--duration", "60s", columns=200,
-            until=b"recording",
-        )  # fmt: skip
-    assert (code, out) == (130, "")
+        words = ["capture", worker.address, "--logdir", str(tmp_path), "--duration", "60s"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "peakline.cli.main", *words],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=inner,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
+        ) as process:  # fmt: skip
+            os.close(inner)
+            shown = plain(shown_on(outer, interrupt))
+            out, _ = process.communicate(timeout=HANG_S)
+    assert (process.returncode, out) == (130, b"")
     last = shown.partition("peakline: interrupted; ")[2]
     assert last.startswith("nothing was stored")
     assert worker.address not in last
