@@ -9,21 +9,24 @@ import socket
 import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 
 import grpc
 import httpx
 import pytest
-from tests.capture.peers import peer, sample_profile
+from tests.capture.peers import peer, sample_profile, space
+from tests.service.bad_peers import exact_answer
 from tests.service.certificates import Authority
 from tests.service.conftest import SESSIONS
 from tests.service.grpc_client import Client
+from tests.service.server_here import server_here
 from tests.service.server_process import running_server
 from tests.waiting import HANG_S, until
 
 from peakline.schema import ProfileResponse
-from peakline.service.run import Server
-from peakline.service.settings import Settings
+from peakline.text import one_line
 
 _SESSION = SESSIONS["tf2_cnn"]
 _NEW = "2027_01_01_00_00_00"
@@ -55,10 +58,12 @@ class _Slow:
         self._content = content
 
     def __call__(self, _request, context, _number):
+        over = threading.Event()
+        context.add_callback(over.set)
         self.asked.set()
-        while not self.go_on.wait(0.02):
-            if not context.is_active():
-                return b""
+        until(lambda: self.go_on.is_set() or over.is_set())
+        if not self.go_on.is_set():
+            return b""
         response = ProfileResponse()
         response.xspace.ParseFromString(self._content)
         return response.SerializeToString()
@@ -80,37 +85,46 @@ def empty(tmp_path):
     return logdir
 
 
-def _capture(client):
+def _capture(client, *hosts):
     return client.start(
         "NewSession",
         session_id=_NEW,
-        hosts=["w0"],
+        hosts=hosts or ["w0"],
         request={"duration_ms": 100, "opts": {"duration_ms": 100}},
     )
 
 
-def test_both_faces_answer_the_same_from_one_process(logdir):
+def test_both_faces_answer_the_same_from_one_process_and_a_restart_finds_their_ports(logdir):
     with running_server(logdir) as server:
         client = _grpc_client(server)
         listed = client.call("EnumSessions", repository_root=str(logdir))
         over_grpc = client.call(
             "GetSessionToolData", session_id=_SESSION, tool_name="memory_profile", host_name="vm"
         )
-        client.close()
         url = _url(server, f"/api/sessions/{_SESSION}/tools/memory_profile")
         over_http = httpx.get(url, timeout=HANG_S)
         assert {session.session_id for session in listed.sessions} == set(SESSIONS.values())
         assert over_grpc.output == over_http.content
-        assert server.announced.startswith(f"peakline: serving {logdir} (4 sessions) on grpc://")
+        assert server.announced.startswith(
+            f"peakline: serving {one_line(str(logdir))} (4 sessions)"
+        )
         assert server.end() == 0
+        client.close()
     assert len(server.lines) == len(set(server.lines))
     for line in server.lines:
         assert line.startswith("peakline: ") or json.loads(line)["time"]
+    ports = server.grpc_port, server.http_port
+    with server_here(logdir, grpc_port=ports[0], http_port=ports[1]) as again:
+        assert (again.grpc_port, again.http_port) == ports
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_exit_0_and_both_ports_closed(empty, number):
+    """Also right at its start, when the main thread begins to wait while others load and compile,
+    and hold the interpreter; and no other signal hides it.
+    """
     with running_server(empty) as server, socket.create_connection(("127.0.0.1", server.http_port)):
+        server.process.send_signal(signal.SIGHUP)
         assert server.end(number) == 0
         for port in (server.grpc_port, server.http_port):
             with pytest.raises(ConnectionRefusedError):
@@ -120,25 +134,29 @@ def test_a_signal_ends_it_with_exit_0_and_both_ports_closed(empty, number):
 
 
 def test_a_running_capture_may_end_within_the_time_of_grace(empty, slow):
-    options = ("--worker", f"w0={slow.address}", "--grace", f"{HANG_S:.0f}s")
-    with running_server(empty, *options) as server:
-        client = _grpc_client(server)
+    workers = {"w0": slow.address}
+    with server_here(empty, workers=workers) as server, closing(_grpc_client(server)) as client:
         call = _capture(client)
         assert slow.asked.wait(HANG_S)
-        server.process.send_signal(signal.SIGTERM)
-        server.wait_for("ending")
-        until(lambda: _is_refused(client))
+        ending = threading.Thread(target=server.stop, args=(HANG_S,))
+        port = server.grpc_port
+        ending.start()
+        # Not by a call: gRPC lets one that comes at this very moment wait until the grace is over.
+        until(lambda: not _listens(port))
         slow.go_on.set()
         assert not call.result(timeout=HANG_S).empty_trace
-        client.close()
-        assert server.process.wait(HANG_S) == 0
+        ending.join(HANG_S)
+        assert _is_refused(client)
     assert _files(empty) == [f"plugins/profile/{_NEW}/w0.xplane.pb"]
 
 
 def test_captures_of_both_faces_are_cancelled_after_the_grace_and_leave_nothing(empty, slow):
-    options = ("--worker", f"w0={slow.address}", "--grace", "200ms")
-    with running_server(empty, *options) as server, ThreadPoolExecutor(1) as pool:
-        client = _grpc_client(server)
+    workers = {"w0": slow.address}
+    with (
+        server_here(empty, workers=workers) as server,
+        closing(_grpc_client(server)) as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
         over_grpc = _capture(client)
         assert slow.asked.wait(HANG_S)
         body = {"hosts": ["w0"], "session_id": "other", "duration_ms": 100}
@@ -147,67 +165,76 @@ def test_captures_of_both_faces_are_cancelled_after_the_grace_and_leave_nothing(
         )
         folder = empty / "plugins" / "profile" / "other"
         until(folder.exists)
-        assert server.end() == 0
+        assert server.stop(0.2)
         with pytest.raises(grpc.RpcError) as refused:
             over_grpc.result(timeout=HANG_S)
         assert refused.value.code() in (grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE)
         error = over_http.exception(timeout=HANG_S)
         # The connection is closed, or there was time to say why.
         assert isinstance(error, httpx.TransportError) or over_http.result().status_code >= 499
-        client.close()
     assert _files(empty) == []
     assert [name for name in _folders(empty) if name.endswith((_NEW, "other"))] == []
 
 
 def test_a_second_signal_ends_it_at_once(empty, slow):
     options = ("--worker", f"w0={slow.address}", "--grace", "1h")
-    with running_server(empty, *options) as server:
-        client = _grpc_client(server)
+    with (
+        running_server(empty, *options, warms_up=False) as server,
+        closing(_grpc_client(server)) as client,
+    ):
         call = _capture(client)
         assert slow.asked.wait(HANG_S)
         server.process.send_signal(signal.SIGINT)
-        server.wait_for("ending")
+        server.wait_for("ending; running requests have 3600 s")
         assert server.end(signal.SIGINT) == 130
         assert call.exception(timeout=HANG_S) is not None
-        client.close()
     assert _files(empty) == []
 
 
-def test_a_server_that_is_killed_during_a_capture_leaves_no_half_file_and_starts_again(empty, slow):
-    options = (empty, "--worker", f"w0={slow.address}")
-    with running_server(*options) as server:
-        client = _grpc_client(server)
-        call = _capture(client)
-        assert slow.asked.wait(HANG_S)
-        assert server.end(signal.SIGKILL) == -signal.SIGKILL
-        assert call.exception(timeout=HANG_S) is not None
-        client.close()
-    assert _files(empty) == []
-    slow.go_on.set()
-    with running_server(*options) as server:
-        assert f"{empty} (0 sessions)" in server.announced
-        client = _grpc_client(server)
-        assert not _capture(client).result(timeout=HANG_S).empty_trace
-        (found,) = client.call("EnumSessions", repository_root="").sessions
-        assert found.session_id == _NEW
-        client.close()
-        assert server.end() == 0
-    assert _files(empty) == [f"plugins/profile/{_NEW}/w0.xplane.pb"]
-
-
-def test_a_restart_finds_its_ports_free(empty):
-    with running_server(empty) as server:
-        ports = server.grpc_port, server.http_port
-        httpx.get(_url(server, "/healthz"), timeout=HANG_S).raise_for_status()
-        client = _grpc_client(server)
-        client.call("EnumSessions", repository_root="")
-        assert server.end() == 0
-        client.close()
-    again = Server(
-        Settings(roots=(str(empty),), grpc_port=ports[0], http_port=ports[1], access_log="off")
-    )
-    with again:
-        assert (again.grpc_port, again.http_port) == ports
+def test_a_server_that_is_killed_leaves_what_was_whole_and_starts_again(empty, slow, sessions):
+    """One capture has stored the first of two hosts, an upload comes in."""
+    content = sample_profile(sessions)
+    filler = space()
+    filler.planes[0].event_metadata[1].metadata = bytes(4 << 20)
+    long = filler.SerializeToString()
+    whole = f"plugins/profile/{_NEW}/w1.xplane.pb"
+    with peer(lambda *_: exact_answer(content)) as healthy:
+        workers = {"w0": slow.address, "w1": healthy.address}
+        options = [word for name in workers for word in ("--worker", f"{name}={workers[name]}")]
+        with (
+            running_server(empty, *options, warms_up=False) as server,
+            closing(_grpc_client(server)) as client,
+            closing(HTTPConnection("127.0.0.1", server.http_port, timeout=HANG_S)) as uploading,
+        ):
+            call = _capture(client, *workers)
+            assert slow.asked.wait(HANG_S)
+            until(lambda: _files(empty), "the healthy host is stored")
+            uploading.putrequest("POST", "/api/uploads?session_id=uploaded&host=w")
+            uploading.putheader("Content-Type", "application/octet-stream")
+            uploading.putheader("Content-Length", str(2 * len(long)))
+            uploading.endheaders()
+            uploading.send(long)
+            until((empty / "plugins/profile/uploaded").exists, "the upload is begun")
+            assert server.end(signal.SIGKILL) == -signal.SIGKILL
+            assert call.exception(timeout=HANG_S) is not None
+        assert _files(empty) == [whole]
+        slow.go_on.set()
+        with (
+            server_here(empty, workers=workers) as again,
+            closing(_grpc_client(again)) as client,
+        ):
+            assert "(1 session)" in again.announcement()
+            taken = _capture(client, "w1").exception(timeout=HANG_S)
+            assert taken.code() is grpc.StatusCode.ALREADY_EXISTS
+            request = {"duration_ms": 100}
+            for name in ("uploaded", "another"):
+                reply = client.call("NewSession", session_id=name, hosts=["w0"], request=request)
+                assert (reply.error_message, reply.empty_trace) == ("", False)
+            found = {session.session_id for session in client.call("EnumSessions").sessions}
+            assert found == {_NEW, "uploaded", "another"}
+    stored = [f"plugins/profile/{name}/w0.xplane.pb" for name in ("another", "uploaded")]
+    assert _files(empty) == sorted([whole, *stored])
+    assert (empty / whole).read_bytes() == content
 
 
 def test_a_hangup_reads_tokens_and_opens_the_log_anew(empty, tmp_path):
@@ -220,7 +247,8 @@ def test_a_hangup_reads_tokens_and_opens_the_log_anew(empty, tmp_path):
         url = _url(server, "/api/sessions")
         return httpx.get(url, headers=headers, timeout=HANG_S).status_code
 
-    with running_server(empty, "--token-file", tokens, "--access-log", log) as server:
+    words = (empty, "--token-file", tokens, "--access-log", log)
+    with running_server(*words, warms_up=False) as server:
         assert httpx.get(_url(server, "/healthz"), timeout=HANG_S).status_code == 200
         assert httpx.get(_url(server, "/api/sessions"), timeout=HANG_S).status_code == 401
         assert code("the-first-of-all-tokens") == 200
@@ -247,12 +275,17 @@ def test_a_hangup_reads_tokens_and_opens_the_log_anew(empty, tmp_path):
     assert all(json.loads(line)["time"] for line in (old + new).splitlines())
 
 
-def test_both_faces_speak_tls_and_ask_for_the_client_s_certificate(logdir, tmp_path):
+def test_both_faces_speak_tls_and_ask_for_the_client_s_certificate(sample_logdir, tmp_path):
     authority, clients = Authority(tmp_path, "authority"), Authority(tmp_path, "clients")
     own, friend = authority.issue("server"), clients.issue("friend")
-    options = ("--tls-cert", own.certificate_path, "--tls-key", own.key_path)
-    with running_server(logdir, *options, "--tls-client-ca", clients.path) as server:
-        assert f" on grpcs://127.0.0.1:{server.grpc_port} and https://" in server.announced
+    secured = {
+        "tls_cert": str(own.certificate_path),
+        "tls_key": str(own.key_path),
+        "tls_client_ca": str(clients.path),
+    }
+    with server_here(sample_logdir, **secured) as server:
+        faces = f" on grpcs://127.0.0.1:{server.grpc_port} and https://127.0.0.1:{server.http_port}"
+        assert faces in server.announcement()
         url = f"https://localhost:{server.http_port}/api/sessions"
         context = ssl.create_default_context(cafile=authority.path)
         with pytest.raises(httpx.TransportError):
@@ -266,15 +299,11 @@ def test_both_faces_speak_tls_and_ask_for_the_client_s_certificate(logdir, tmp_p
             client = Client(f"localhost:{server.grpc_port}", credentials)
             assert _is_refused(client) is refused
             client.close()
-        assert server.end() == 0
 
 
-def test_a_stopped_server_leaves_no_thread_and_no_socket(logdir):
+def test_a_stopped_server_leaves_no_thread_and_no_socket(sample_logdir):
     before = _threads(), _sockets()
-    server = Server(
-        Settings(roots=(str(logdir),), grpc_port=0, http_port=0, access_log="off", grace_s=0)
-    )
-    with server:
+    with server_here(sample_logdir) as server:
         ports = server.grpc_port, server.http_port
         assert httpx.get(f"http://127.0.0.1:{ports[1]}/healthz", timeout=HANG_S).status_code == 200
         client = Client(f"127.0.0.1:{ports[0]}")
@@ -286,6 +315,14 @@ def test_a_stopped_server_leaves_no_thread_and_no_socket(logdir):
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), timeout=HANG_S)
     assert server.stop()
+
+
+def _listens(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=HANG_S).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 def _is_refused(client):

@@ -5,11 +5,11 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from tests.service.server_process import running_server
-from tests.waiting import HANG_S
+from tests.waiting import HANG_S, until
 
 from peakline.service.signals import END, RELOAD, EndedBySignal, Signals
 
@@ -17,15 +17,22 @@ _ENDS = (signal.SIGINT, signal.SIGTERM)
 _ALL = (*_ENDS, signal.SIGHUP)
 
 
-def _word(signals):
-    """The next word; one that does not come fails the test instead of hanging it."""
+@contextmanager
+def _saved(signals):
+    """A word that does not come fails the test instead of hanging it."""
     saved = threading.Timer(HANG_S, signals._words.put, ("none came",))
     saved.start()
     try:
-        return signals.wait()
+        yield
     finally:
         saved.cancel()
         saved.join()
+
+
+def _word(signals):
+    """The next word."""
+    with _saved(signals):
+        return signals.wait()
 
 
 @contextmanager
@@ -51,22 +58,30 @@ def test_a_signal_is_a_word(number):
 @pytest.mark.parametrize(("number", "word"), [(signal.SIGTERM, END), (signal.SIGHUP, RELOAD)])
 def test_the_main_thread_is_woken_by_a_signal_that_another_thread_gets(number, word):
     """Nothing interrupts the wait of the main thread then."""
-    with Signals() as signals, _other_thread() as other:
-        # When the wait below has begun; before, the main thread would see the signal by itself.
-        sender = threading.Timer(0.3, signal.pthread_kill, (other.ident, number))
-        sender.start()
+    with Signals() as signals, _other_thread() as other, ThreadPoolExecutor(1) as pool:
+
+        def send():
+            # Before, the main thread would see the signal by itself.
+            until(_main_thread_waits, "the wait below has begun")
+            signal.pthread_kill(other.ident, number)
+
+        sent = pool.submit(send)
         assert _word(signals) == word
-        sender.join()
+        sent.result()
+
+
+def _main_thread_waits():
+    return sys._current_frames()[threading.main_thread().ident].f_code is Signals.wait.__code__
 
 
 def test_a_burst_of_signals_hides_no_end():
-    with Signals() as signals:
+    with Signals() as signals, _saved(signals):
         for _ in range(5000):
             os.kill(os.getpid(), signal.SIGHUP)
         os.kill(os.getpid(), signal.SIGTERM)
-        words = [_word(signals)]
+        words = [signals.wait()]
         while words[-1] == RELOAD:
-            words.append(_word(signals))
+            words.append(signals.wait())
     assert words[-1] == END
     assert 2 <= len(words) <= 5001
 
@@ -175,13 +190,3 @@ def test_a_signal_ends_a_block_and_none_its_cleaning_up(number, kind, words):
     assert _end_the_block([number]) == (kind, words, True)
     assert _end_the_block([]) == (None, (), True)
     assert [signal.getsignal(each) for each in _ALL] == handlers
-
-
-@pytest.mark.parametrize("number", _ENDS)
-def test_no_end_is_lost_while_a_server_takes_up_its_work(number, tmp_path):
-    """The main thread begins to wait while others load and compile, and hold the interpreter."""
-    with running_server(tmp_path) as server:
-        server.process.send_signal(signal.SIGHUP)
-        server.process.send_signal(number)
-        assert server.process.wait(HANG_S) == 0
-    assert "ending" in server.lines[-2]
