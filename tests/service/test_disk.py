@@ -13,7 +13,7 @@ from tests.capture.peers import peer, sample_profile, space
 from tests.service.bad_peers import exact_answer
 from tests.service.grpc_client import Client
 from tests.service.process_numbers import files_under
-from tests.service.server_process import running_server
+from tests.service.server_here import server_here
 from tests.waiting import HANG_S
 
 MIB = 1 << 20
@@ -56,15 +56,12 @@ def server(small_disk, sessions, large):
     old.parent.mkdir(parents=True)
     old.write_bytes(sample_profile(sessions))
     content = exact_answer(large)
+    log = str(small_disk / "access.log")
     with (
         peer(lambda *_: content) as worker,
-        running_server(
-            small_disk / "logs", "--worker", f"w={worker.address}",
-            "--access-log", small_disk / "access.log",
-        ) as running,
+        server_here(small_disk / "logs", workers={"w": worker.address}, access_log=log) as running,
         closing(Client(f"127.0.0.1:{running.grpc_port}")) as running.client,
-    ):  # fmt: skip
-        running.url = f"http://127.0.0.1:{running.http_port}"
+    ):
         yield running
 
 
@@ -126,20 +123,27 @@ def use_up_names(disk):
     return fillers
 
 
-def test_a_full_disk_is_told_and_leaves_nothing_until_there_is_room(server, small_disk, large):
-    """Nothing is free, or enough to begin, or bytes but not a single name."""
+@pytest.mark.parametrize(
+    "occupy",  # but for what is free
+    [
+        lambda disk: fill(disk, MIB),
+        pytest.param(lambda disk: fill(disk, 0), marks=pytest.mark.soak),
+        pytest.param(use_up_names, marks=pytest.mark.soak),
+    ],
+    ids=["enough to begin", "nothing", "not a single name"],
+)
+def test_a_full_disk_is_told_and_leaves_nothing_until_there_is_room(
+    server, small_disk, large, occupy
+):
     logdir = small_disk / "logs"
     stored = logdir / "plugins/profile/new/w.xplane.pb"
-    for occupy in (lambda: fill(small_disk, 0), lambda: fill(small_disk, MIB),
-                   lambda: use_up_names(small_disk)):  # fmt: skip
-        fillers = occupy()
-        expect_all_refused(server, logdir, large)
-        for filler in fillers:
-            filler.unlink()
-        assert capture_over_grpc(server) is None
-        assert stored.read_bytes() == large
-        stored.unlink()
-        stored.parent.rmdir()
+    fillers = occupy(small_disk)
+    expect_all_refused(server, logdir, large)
+    for filler in fillers:
+        filler.unlink()
+    assert capture_over_grpc(server) is None
+    assert stored.read_bytes() == large
+    stored.unlink()
+    stored.parent.rmdir()
     assert upload(server, large).status_code == 201
     assert stored.read_bytes() == large
-    assert server.end() == 0

@@ -15,6 +15,7 @@ from tests.capture.peers import peer, sample_profile, space
 from tests.service.bad_peers import big, exact_answer, half_answer
 from tests.service.grpc_client import Client
 from tests.service.process_numbers import files_under
+from tests.service.server_here import server_here
 from tests.service.server_process import running_server
 from tests.waiting import HANG_S, until
 
@@ -22,7 +23,6 @@ LOST = ("receiving", "uploading", "writing")
 """Sessions of which nothing was whole when the server was killed."""
 ID = "s"
 LARGE = 100 << 20
-ROUNDS = 10
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def serving(logdir, **workers):
     words = [
         word for name, address in workers.items() for word in ("--worker", f"{name}={address}")
     ]
-    return running_server(logdir, "--access-log", "off", *words)
+    return running_server(logdir, "--access-log", "off", *words, warms_up=False)
 
 
 def path_of(logdir, session_id):
@@ -82,6 +82,7 @@ def start_upload(server, session_id):
     return connection
 
 
+@pytest.mark.soak
 def test_killed_in_the_middle_of_everything_and_started_again(empty, healthy, sessions):
     """One capture receives, one writes, one has stored the first of two hosts, an upload comes
     in: after SIGKILL there is the host that was whole, and nothing of all the rest.
@@ -141,7 +142,8 @@ def expect_only_the_whole_one_and_capture_the_others(logdir, healthy):
         assert server.end() == 0
 
 
-def test_of_two_servers_one_makes_the_session(empty, healthy, sessions):
+@pytest.mark.parametrize("rounds", [5, pytest.param(100, marks=pytest.mark.soak)])
+def test_of_two_servers_one_makes_the_session(empty, healthy, sessions, rounds):
     """In round after round exactly one wins, and what it stored is whole."""
     release = threading.Event()
     content = exact_answer(sample_profile(sessions))
@@ -153,11 +155,11 @@ def test_of_two_servers_one_makes_the_session(empty, healthy, sessions):
     with (
         peer(wait) as slow,
         serving(empty, w=healthy.address, slow=slow.address) as one,
-        serving(empty, w=healthy.address, slow=slow.address) as two,
+        server_here(empty, workers={"w": healthy.address, "slow": slow.address}) as two,
         closing(Client(f"127.0.0.1:{one.grpc_port}")) as first,
         closing(Client(f"127.0.0.1:{two.grpc_port}")) as second,
     ):
-        for number in range(ROUNDS):
+        for number in range(rounds):
             request = {"session_id": f"r{number}", "hosts": ["w"], "request": {"duration_ms": 1}}
             calls = [client.start("NewSession", **request) for client in (first, second)]
             assert sorted(call.code().name for call in calls) == ["ALREADY_EXISTS", "OK"]
@@ -170,8 +172,8 @@ def test_of_two_servers_one_makes_the_session(empty, healthy, sessions):
         release.set()
         assert recording.result(HANG_S).error_message == ""
         ids = {session.session_id for session in second.call("EnumSessions").sessions}
-        assert ids == {ID, *(f"r{number}" for number in range(ROUNDS))}
-        assert one.end() == two.end() == 0
+        assert ids == {ID, *(f"r{number}" for number in range(rounds))}
+        assert one.end() == 0
     stored = [empty / name for name in files_under(empty)]
-    assert len(stored) == ROUNDS + 1
+    assert len(stored) == rounds + 1
     assert {file.read_bytes() for file in stored} == {sample_profile(sessions)}
