@@ -73,11 +73,16 @@ def path(request, tmp_path):
     return cut
 
 
+every = pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.soak)])
+"""Ended at the first look and at each third one after it; in the soak at all of them."""
+
+
+@every
 @pytest.mark.parametrize(("path", "question"), FRESH, indirect=["path"])
-def test_ended_at_every_look_and_asked_again(path, question):
+def test_ended_at_every_look_and_asked_again(path, question, every):
     with peakline.open(path) as profile:
         right = ask(profile, question)
-    for look in range(1, MOST_LOOKS):
+    for look in range(1, MOST_LOOKS, every):
         with peakline.open(path) as profile:
             try:
                 with within(EndingAt(look)):
@@ -87,16 +92,17 @@ def test_ended_at_every_look_and_asked_again(path, question):
             else:
                 assert answer == right
                 break
-    assert 1 < look < MOST_LOOKS - 1
+    assert 1 < look < MOST_LOOKS - every
 
 
+@every
 @pytest.mark.parametrize(("path", "question"), SHARED, indirect=["path"])
-def test_ended_at_one_look_after_the_other(path, question):
+def test_ended_at_one_look_after_the_other(path, question, every):
     """One profile, which keeps what the ended questions got so far."""
     with peakline.open(path) as profile:
         right = ask(profile, question)
     with peakline.open(path) as profile:
-        for look in range(1, MOST_LOOKS):
+        for look in range(1, MOST_LOOKS, every):
             try:
                 with within(EndingAt(look)):
                     answer = ask(profile, question)
@@ -104,7 +110,7 @@ def test_ended_at_one_look_after_the_other(path, question):
             except DeadlineError:
                 continue
         assert answer == right
-        assert 1 < look < MOST_LOOKS - 1
+        assert 1 < look < MOST_LOOKS - every
 
 
 class TestSql:

@@ -8,6 +8,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.each_row import each_row
 from tests.engine.ending import DATA, EndingAt, session_of
 from tests.waiting import HANG_S
 
@@ -63,8 +64,8 @@ def broken(path) -> None:
 
 
 class TestOneHost:
-    @pytest.mark.parametrize("host", ["b_1", "b:1"])
-    @pytest.mark.parametrize("format", [None, "json", "proto"])
+    @each_row("host", ["b_1", "b:1"])
+    @each_row("format", [None, "json", "proto"])
     def test_it_answers_as_the_profile_alone(self, engine, two, host, format):  # noqa: A002
         answer = engine.tool(two, "memory_profile", host=host, format=format)
         assert (answer.content, answer.warnings) == fresh(OTHER, "memory_profile", fmt=format)
@@ -84,7 +85,7 @@ class TestOneHost:
         answer = engine.tool(two, "memory_profile", parameters={"host": "b:1"})
         assert answer.content == fresh(OTHER, "memory_profile")[0]
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("name", "given", "error", "message"),
         [
             ("nope", {}, NotFoundError, "no tool 'nope'"),
@@ -185,9 +186,10 @@ class TestAllHosts:
         with pytest.raises(NotFoundError, match="no memory 'm'"):
             engine.tool(two, "memory_profile", parameters={"memory_id": "m"})
 
-    def test_it_ends_at_the_deadline_wherever_it_is(self, engine, two):
+    @pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.soak)])
+    def test_it_ends_at_the_deadline_wherever_it_is(self, engine, two, every):
         right = engine.tool(two, "memory_profile", format="proto").content
-        for look in range(1, 300, 3):
+        for look in range(1, 300, every):
             anew = Engine()
             try:
                 with within(EndingAt(look)):
@@ -238,51 +240,67 @@ class TestSql:
             assert table.equals(profile.sql("select name, event_id from events order by 2"))
 
 
+QUERY = "select line_id, count(*) n, sum(duration_ps) d from events group by 1 order by 1"
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    place = tmp_path_factory.mktemp("sessions")
+    two = {"a.xplane.pb": ONE, "b_1.xplane.pb": OTHER}
+    return {
+        "two": session_of(place / "two", two),
+        "run": session_of(place / "run", {"r.profile": RUN}),
+        "cnn": session_of(place / "cnn", {"vm.xplane.pb.gz": CNN}),
+    }
+
+
+@pytest.fixture(scope="module")
+def right(places):
+    """What an engine of its own answers each question."""
+    return [ask(Engine(), places[name]) for name, ask in questions()]
+
+
+def questions():
+    """Session and what to ask an engine of it."""
+    for host in ("a", "b_1", ""):
+        for fmt in ("json", "proto"):
+            yield (
+                "two",
+                lambda e, s, h=host, f=fmt: e.tool(s, "memory_profile", host=h, format=f),
+            )
+    yield "two", lambda e, s: e.tool(s, "trace_viewer", host="a")
+    yield "two", lambda e, s: e.sql(s, QUERY, host="a").to_pylist()
+    yield "two", lambda e, s: e.sql(s, QUERY, host="b_1").to_pylist()
+    yield "two", lambda e, s: e.tools(s)
+    yield "cnn", lambda e, s: e.tool(s, "memory_profile")
+    yield "cnn", lambda e, s: e.sql(s, QUERY).to_pylist()
+    yield "cnn", lambda e, s: e.tables(s)
+    yield "run", lambda e, s: e.tool(s, "op_stats", parameters={"view": "op"})
+    yield "run", lambda e, s: e.tool(s, "trace_viewer")
+    yield "run", lambda e, s: e.tool(s, "graph")
+    yield "run", lambda e, s: e.tools(s)
+
+
 class TestThreads:
-    QUERY = "select line_id, count(*) n, sum(duration_ps) d from events group by 1 order by 1"
-
-    @pytest.fixture
-    def sessions(self, tmp_path, two, run):
-        cnn = session_of(tmp_path / "cnn", {"vm.xplane.pb.gz": CNN})
-        return {"two": two, "run": run, "cnn": cnn}
-
-    def questions(self):
-        """Session and what to ask an engine of it."""
-        for host in ("a", "b_1", ""):
-            for fmt in ("json", "proto"):
-                yield (
-                    "two",
-                    lambda e, s, h=host, f=fmt: e.tool(s, "memory_profile", host=h, format=f),
-                )
-        yield "two", lambda e, s: e.tool(s, "trace_viewer", host="a")
-        yield "two", lambda e, s: e.sql(s, self.QUERY, host="a").to_pylist()
-        yield "two", lambda e, s: e.sql(s, self.QUERY, host="b_1").to_pylist()
-        yield "two", lambda e, s: e.tools(s)
-        yield "cnn", lambda e, s: e.tool(s, "memory_profile")
-        yield "cnn", lambda e, s: e.sql(s, self.QUERY).to_pylist()
-        yield "cnn", lambda e, s: e.tables(s)
-        yield "run", lambda e, s: e.tool(s, "op_stats", parameters={"view": "op"})
-        yield "run", lambda e, s: e.tool(s, "trace_viewer")
-        yield "run", lambda e, s: e.tool(s, "graph")
-        yield "run", lambda e, s: e.tools(s)
-
+    @pytest.mark.parametrize("threads", [4, pytest.param(16, marks=pytest.mark.soak)])
     @pytest.mark.parametrize(
         ("cache_bytes", "answers_bytes"), [(1 << 20, 0), (1 << 30, 0), (1 << 30, 1 << 28)]
     )
-    def test_many_threads_get_what_one_gets(self, sessions, cache_bytes, answers_bytes):
-        questions = list(self.questions())
-        right = [ask(Engine(), sessions[name]) for name, ask in questions]
+    def test_many_threads_get_what_one_gets(
+        self, places, right, cache_bytes, answers_bytes, threads
+    ):
+        asked = list(questions())
         engine = Engine(cache_bytes=cache_bytes, answers_bytes=answers_bytes)
-        start = threading.Barrier(16)
+        start = threading.Barrier(threads)
 
         def work(seed: int) -> None:
-            order = list(range(len(questions)))
+            order = list(range(len(asked)))
             random.Random(seed).shuffle(order)
             start.wait(HANG_S)
             for number in order:
-                name, ask = questions[number]
+                name, ask = asked[number]
                 with within(Deadline(HANG_S)):
-                    got = ask(engine, sessions[name])
+                    got = ask(engine, places[name])
                 if hasattr(got, "content"):
                     assert got.content == right[number].content, number
                     assert got.notes == right[number].notes
@@ -291,8 +309,8 @@ class TestThreads:
                 else:
                     assert got == right[number], number
 
-        with ThreadPoolExecutor(16) as pool:
-            for future in [pool.submit(work, seed) for seed in range(16)]:
+        with ThreadPoolExecutor(threads) as pool:
+            for future in [pool.submit(work, seed) for seed in range(threads)]:
                 future.result(HANG_S)
         stats = engine.cache.stats()
         if cache_bytes == 1 << 30:

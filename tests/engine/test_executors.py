@@ -8,8 +8,10 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.each_row import each_row
 from tests.engine.ending import DATA, session_of
 from tests.waiting import HANG_S, EndedDeadline, until
 
@@ -126,51 +128,55 @@ def running(pid: int) -> bool:
     return True
 
 
+@pytest.fixture(scope="module")
+def one_at_work():
+    """An engine with one process, whatever became of the one before it."""
+    with Engine(executor="processes", workers=1, answers_bytes=0) as engine:
+        yield engine
+
+
+@pytest.fixture
+def worker(one_at_work, three):
+    """Its process, which has nothing to do."""
+    if not one_at_work.executor._idle:
+        one_at_work.tool(three, "memory_profile")
+    (found,) = one_at_work.executor._idle
+    return found
+
+
 class TestProcesses:
-    def test_a_worker_that_is_killed_is_one_line_about_its_host(self, three):
-        with Engine(executor="processes", workers=1, answers_bytes=0) as engine:
-            engine.tool(three, "memory_profile")
-            (worker,) = engine.executor._idle
-            # Stopped it cannot answer: it is killed in the middle of its work.
-            os.kill(worker.process.pid, signal.SIGSTOP)
-            asked = threading.Thread(
-                target=lambda: answers.append(engine.tool(three, "memory_profile"))
-            )
-            answers = []
-            asked.start()
+    def test_a_worker_that_is_killed_is_one_line_about_its_host(self, one_at_work, worker, three):
+        # Stopped it cannot answer: it is killed in the middle of its work.
+        os.kill(worker.process.pid, signal.SIGSTOP)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(one_at_work.tool, three, "memory_profile")
             until(lambda: worker._is_busy)
             os.kill(worker.process.pid, signal.SIGKILL)
-            asked.join(HANG_S)
-            (answer,) = answers
-            assert answer.notes == (
-                "host a: the process that worked on it was ended by SIGKILL (out of memory?)",
-            )
-            assert engine.tool(three, "memory_profile").notes == ()
+            answer = asked.result(HANG_S)
+        assert answer.notes == (
+            "host a: the process that worked on it was ended by SIGKILL (out of memory?)",
+        )
+        assert one_at_work.tool(three, "memory_profile").notes == ()
 
-    def test_one_that_was_killed_while_idle_is_replaced(self, three):
-        with Engine(executor="processes", workers=1, answers_bytes=0) as engine:
-            engine.tool(three, "memory_profile")
-            (worker,) = engine.executor._idle
-            worker.process.kill()
-            worker.process.wait()
-            assert engine.tool(three, "memory_profile").notes == ()
+    def test_one_that_was_killed_while_idle_is_replaced(self, one_at_work, worker, three):
+        worker.process.kill()
+        worker.process.wait()
+        assert one_at_work.tool(three, "memory_profile").notes == ()
+        assert one_at_work.executor._idle != [worker]
 
     @pytest.mark.parametrize(("end", "error"), [("end", DeadlineError), ("cancel", CancelledError)])
-    def test_whoever_waits_no_longer_ends_the_process(self, three, end, error):
+    def test_whoever_waits_no_longer_ends_the_process(self, one_at_work, worker, three, end, error):
         deadline = EndedDeadline()
-        with Engine(executor="processes", workers=1, answers_bytes=0) as engine:
-            engine.tool(three, "memory_profile")
-            (worker,) = engine.executor._idle
-            os.kill(worker.process.pid, signal.SIGSTOP)
-            ender = threading.Thread(
-                target=lambda: (until(lambda: worker._is_busy), getattr(deadline, end)())
-            )
-            ender.start()
-            with within(deadline), pytest.raises(error):
-                engine.tool(three, "memory_profile")
-            ender.join(HANG_S)
-            assert not running(worker.process.pid)
-            assert engine.executor._idle == []
+        os.kill(worker.process.pid, signal.SIGSTOP)
+        ender = threading.Thread(
+            target=lambda: (until(lambda: worker._is_busy), getattr(deadline, end)())
+        )
+        ender.start()
+        with within(deadline), pytest.raises(error):
+            one_at_work.tool(three, "memory_profile")
+        ender.join(HANG_S)
+        assert not running(worker.process.pid)
+        assert one_at_work.executor._idle == []
 
     def test_none_outlives_the_engine(self, three):
         with Engine(executor="processes", workers=2) as engine:
@@ -198,11 +204,10 @@ class TestProcesses:
         program.stdout.close()
         until(lambda: not running(pid))
 
-    def test_a_fault_of_ours_is_told_as_such(self, three, monkeypatch):
-        with Engine(executor="processes", workers=1, answers_bytes=0) as engine:
-            monkeypatch.setattr("peakline.engine.processes.request", lambda _: b"no pickle")
-            with pytest.raises(RuntimeError, match="in a worker: Traceback"):
-                engine.tool(three, "memory_profile")
+    def test_a_fault_of_ours_is_told_as_such(self, one_at_work, three, monkeypatch):
+        monkeypatch.setattr("peakline.engine.processes.request", lambda _: b"no pickle")
+        with pytest.raises(RuntimeError, match="in a worker: Traceback"):
+            one_at_work.tool(three, "memory_profile")
 
     def test_without_a_python_there_are_no_workers(self, three, monkeypatch, tmp_path):
         monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
@@ -227,19 +232,20 @@ class TestFanOut:
             fan_out(ask, ["ends", "goes on"], 2)
 
     def test_no_more_at_once_than_wanted(self):
-        lock, at_once, most = threading.Lock(), 0, 0
+        lock, three, at_once, seen = threading.Lock(), threading.Barrier(3), 0, set()
 
         def ask(_):
-            nonlocal at_once, most
+            nonlocal at_once
             with lock:
                 at_once += 1
-                most = max(most, at_once)
-            time.sleep(0.01)
+                seen.add(at_once)
+            three.wait(HANG_S)
             with lock:
                 at_once -= 1
+            three.wait(HANG_S)
 
         fan_out(ask, list(range(12)), 3)
-        assert most <= 3
+        assert seen == {1, 2, 3}
 
     def test_every_host_that_is_done_is_told(self):
         def ask(host):
@@ -263,7 +269,7 @@ class TestFanOut:
 
 
 class TestMade:
-    @pytest.mark.parametrize(
+    @each_row(
         ("name", "workers", "scheduler", "message"),
         [
             ("fork", None, None, r"no executor 'fork'; there is: threads, processes, dask"),
@@ -294,7 +300,7 @@ class TestMade:
 
 
 class TestDask:
-    @pytest.mark.parametrize("address", ["nowhere", "foo://a:1", "tcp://a:b"])
+    @each_row("address", ["nowhere", "foo://a:1", "tcp://a:b"])
     def test_what_is_no_address_is_refused(self, address):
         pytest.importorskip("distributed")
         with pytest.raises(UsageError, match=r"write tcp://HOST:PORT"):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.engine.ending import DATA, EndingAt, session_of
-from tests.waiting import HANG_S
+from tests.waiting import HANG_S, EndedDeadline, until
 
 from peakline.deadline import within
 from peakline.engine import ProfileCache
@@ -190,15 +191,20 @@ def test_waiting_for_a_lock_of_the_profile_ends_too(hosts):
             locked.set()
             go_on.wait(HANG_S)
 
-    thread = threading.Thread(target=keep_busy)
-    thread.start()
-    assert locked.wait(HANG_S)
-    began = time.monotonic()
-    from peakline.deadline import Deadline
+    def end() -> None:
+        main = threading.main_thread().ident
+        until(lambda: sys._current_frames()[main].f_code.co_name == "holding", "it waits")
+        deadline.end()
 
-    with within(Deadline(0.05)), cache.lease(hosts[0]) as profile, pytest.raises(DeadlineError):
-        profile.columns("events")
-    assert time.monotonic() - began < HANG_S
+    threads = [threading.Thread(target=one) for one in (keep_busy, end)]
+    threads[0].start()
+    assert locked.wait(HANG_S)
+    deadline = EndedDeadline()
+    with within(deadline), cache.lease(hosts[0]) as profile:
+        threads[1].start()
+        with pytest.raises(DeadlineError):
+            profile.columns("events")
     go_on.set()
-    thread.join(HANG_S)
+    for thread in threads:
+        thread.join(HANG_S)
     assert profile.columns("events").rows > 0
