@@ -1,7 +1,6 @@
 import gzip
 import json
-import os
-import subprocess
+import socket
 import sys
 import time
 from importlib import import_module
@@ -9,8 +8,10 @@ from urllib.request import Request, urlopen
 
 import fsspec
 import pytest
+from tests.each_row import each_row
 
 import peakline
+from peakline.cli.main import main
 from peakline.deadline import Deadline, within
 from peakline.engine import Engine
 from peakline.errors import (
@@ -84,7 +85,11 @@ def s3():
     patch.undo()
 
 
-@pytest.fixture(params=["memory", "s3"])
+on_s3 = pytest.mark.parametrize("place", ["memory", "s3"], indirect=True)
+"""What shows how a store of others behaves; all the rest is asked of one in the soak."""
+
+
+@pytest.fixture(params=["memory", pytest.param("s3", marks=pytest.mark.soak)])
 def place(request):
     if request.param == "memory":
         system = fsspec.filesystem("memory")
@@ -121,6 +126,7 @@ def test_sessions_hosts_and_files(place):
         repository.session("empty")
 
 
+@on_s3
 def test_sizes_and_times_come_from_the_listing(place):
     before = int(time.time()) - 1  # S3 tells whole seconds
     place.put(f"{PLUGIN}/{NEW}/a.xplane.pb", content=b"12345")
@@ -174,6 +180,7 @@ def test_names_that_are_no_dates_are_ordered_by_time(place):
         assert names(found) == ["a", "c", "b"]
 
 
+@on_s3
 def test_stamps_follow_the_content(place):
     name = f"{PLUGIN}/s/vm.xplane.pb"
     place.put(name)
@@ -205,6 +212,7 @@ def test_one_listing_tells_of_all_sessions_and_hosts(place):
     assert len(place.requests.since()) <= 4
 
 
+@on_s3
 def test_a_new_session(place):
     with place.repository().create_session("s") as session:
         with pytest.raises(ExistsError, match="is being written at this moment"):
@@ -218,6 +226,7 @@ def test_a_new_session(place):
         place.repository().create_session("s")
 
 
+@on_s3
 def test_another_who_claims_in_the_same_moment(place, monkeypatch):
     look = RemoteClaim._refuse_files
 
@@ -257,6 +266,7 @@ def test_a_new_session_without_files_leaves_nothing(place):
     assert place.files() == []
 
 
+@on_s3
 def test_what_somebody_else_put_there_is_kept(place):
     with place.repository().create_session("s") as session:
         place.put(f"{PLUGIN}/s/vm.xplane.pb", content=b"theirs")
@@ -295,6 +305,7 @@ def test_resolve_and_open(place, sessions):
         resolve(f"{place.url}/nothing", storage_options=place.options)
 
 
+@on_s3
 def test_a_file_is_read_once_and_never_written_beside(place):
     content = bytes(range(256)) * 100_000
     place.put("plain", content=content)
@@ -328,9 +339,16 @@ def test_a_caller_who_went_away_ends_the_reading(place):
         SourceFile(f"{place.url}/plain", storage_options=place.options)
 
 
-def test_a_store_that_does_not_answer(s3):
+@pytest.fixture
+def unused_port():
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and not listening: nobody answers
+        yield bound.getsockname()[1]
+
+
+def test_a_store_that_does_not_answer(s3, unused_port):
     _, options, _ = s3
-    nobody = {"endpoint_url": "http://127.0.0.1:9"}
+    nobody = {"endpoint_url": f"http://127.0.0.1:{unused_port}"}
     options = {
         **options,
         "client_kwargs": nobody,
@@ -369,7 +387,7 @@ def test_a_protocol_without_a_driver(monkeypatch):
             assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "joined"),
     [
         ("s3://b", "s3://b/x"),
@@ -383,21 +401,24 @@ def test_a_name_joins_the_first_link_of_a_chain(url, joined):
     assert _join(url, "x") == joined
 
 
-def test_the_command_line_reads_a_url(s3, sessions):
+def test_the_command_line_reads_a_url(s3, sessions, monkeypatch, capsys):
     endpoint, options, _ = s3
     system = fsspec.filesystem("s3", **options)
     system.mkdirs("cli", exist_ok=True)
     (profile,) = (sessions / "tf2_cnn").rglob("*.gz")
     system.pipe_file(f"cli/log/{PLUGIN}/{OLD}/vm.xplane.pb.gz", profile.read_bytes())
-    environment = {
-        **os.environ,
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": "a",
-        "AWS_SECRET_ACCESS_KEY": "b",
-    }
-    words = [sys.executable, "-m", "peakline.cli.main", "sessions", "s3://cli/log", "--json"]
-    run = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stderr) == (0, "")
-    (row,) = json.loads(run.stdout)
+    for name, value in (
+        ("ENDPOINT_URL", endpoint), ("ACCESS_KEY_ID", "a"), ("SECRET_ACCESS_KEY", "b"),
+    ):  # fmt: skip
+        monkeypatch.setenv(f"AWS_{name}", value)
+    # A file system is made once for each set of options, and these tell nothing of the endpoint.
+    type(system).clear_instance_cache()
+    try:
+        assert main(["sessions", "s3://cli/log", "--json"]) == 0
+    finally:
+        type(system).clear_instance_cache()
+    out, err = capsys.readouterr()
+    assert err == ""
+    (row,) = json.loads(out)
     assert (row["session_id"], row["hosts"]) == (OLD, ["vm"])
     assert "memory_profile" in row["tools"]

@@ -279,7 +279,7 @@ def trapped(sample_logdir, tmp_path_factory):
 @each_row("path", NAMED)
 def test_no_name_leads_out(trapped, path):
     for trick in TRICKS:
-        for spelled in (quote(trick, safe=""), quote(trick, safe="%")):
+        for spelled in {quote(trick, safe=""), quote(trick, safe="%")}:
             # Not through the client, which would tidy the path up.
             target = path.format(spelled)
             status, answer = trapped.raw(

@@ -8,10 +8,10 @@ import urllib.request
 
 import pytest
 from tests.service.conftest import SESSIONS
+from tests.service.server_here import server_here
 
 from peakline.errors import ForbiddenError
 from peakline.service.access import Access
-from peakline.service.run import Server
 from peakline.service.settings import Settings
 
 CNN = SESSIONS["tf2_cnn"]
@@ -60,11 +60,12 @@ def test_the_folder_of_a_linked_file_is_no_log_directory(logdir, elsewhere, tmp_
 
 
 def test_a_server_may_have_no_grpc_face(logdir):
-    settings = Settings(roots=(str(logdir),), grpc_port=None, http_port=0, access_log="off")
-    with Server(settings) as server:
+    before = set(threading.enumerate())
+    with server_here(logdir, grpc_port=None) as server:
         assert server.grpc_port is None
         assert server.announcement() == f"serving {logdir} (1 session) on {server.url}"
         with urllib.request.urlopen(f"{server.url}/healthz") as answer:  # noqa: S310
             assert answer.status == 200
-        names = {thread.name.partition("_")[0] for thread in threading.enumerate()}
+        names = {thread.name.partition("_")[0] for thread in {*threading.enumerate()} - before}
+        assert "http" in names
         assert names.isdisjoint({"grpc", "grpc-health", "grpc-reflection"})
