@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import contextmanager
 
 NOBODY = 65534
@@ -47,6 +48,8 @@ def as_nobody():
     if os.geteuid():
         yield
         return
+    # Python imports a module for this at the first time, which lies where nobody else may read.
+    time.strptime("2026", "%Y")
     os.seteuid(NOBODY)
     try:
         yield

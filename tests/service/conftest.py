@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import socket
 from collections.abc import Callable, Iterator
@@ -50,7 +49,9 @@ class Parts:
     log_path: Path
 
     def log_lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log_path.read_text().splitlines()]
+        from tests.service.http_client import whole_lines
+
+        return whole_lines(self.log_path)
 
 
 @pytest.fixture(scope="session", autouse=True)

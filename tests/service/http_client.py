@@ -23,9 +23,15 @@ from peakline.service.http_server import HttpServer, bind
 from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
 
-__all__ = ["BINARY", "Face", "problem", "serving"]
+__all__ = ["BINARY", "Face", "problem", "serving", "whole_lines"]
 
 BINARY = {"Content-Type": "application/octet-stream"}
+
+
+def whole_lines(log: Path) -> list[dict[str, Any]]:
+    """The lines of a log of JSON; the last one may be half written at this moment."""
+    *lines, _ = log.read_text().split("\n")
+    return [json.loads(line) for line in lines]
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Face:
         return f"http://127.0.0.1:{self.port}"
 
     def log_lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log_path.read_text().splitlines()]
+        return whole_lines(self.log_path)
 
     def raw(self, request: bytes) -> tuple[int, bytes]:
         """Send these bytes over a connection of their own, which the server has to close (ask it
