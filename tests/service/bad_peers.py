@@ -65,24 +65,36 @@ def half_answer() -> Iterator[HalfAnswer]:
     listener = socket.create_server(("127.0.0.1", 0))
     state.address = f"127.0.0.1:{listener.getsockname()[1]}"
 
+    def send(connection: socket.socket) -> None:
+        with suppress(OSError):
+            _send_half(connection, state)
+
     def serve() -> None:
         with suppress(OSError):
             while True:
                 connection, _ = listener.accept()
                 open_ones.append(connection)
-                with suppress(OSError):
-                    _send_half(connection, state)
+                threads.append(threading.Thread(target=send, args=(connection,)))
+                threads[-1].start()
 
-    thread = threading.Thread(target=serve)
-    thread.start()
+    threads = [threading.Thread(target=serve)]
+    threads[0].start()
     try:
         yield state
     finally:
-        for one in (listener, *open_ones):
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
-        thread.join(HANG_S)
+        # Nobody is accepted any more when the first thread has ended.
+        _shut(listener)
+        threads[0].join(HANG_S)
+        for one in open_ones:
+            _shut(one)
+        for thread in threads:
+            thread.join(HANG_S)
+
+
+def _shut(one: socket.socket) -> None:
+    with suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
+    one.close()
 
 
 def _send_half(connection: socket.socket, state: HalfAnswer) -> None:
