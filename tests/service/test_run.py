@@ -176,6 +176,13 @@ def test_captures_of_both_faces_are_cancelled_after_the_grace_and_leave_nothing(
     assert [name for name in _folders(empty) if name.endswith((_NEW, "other"))] == []
 
 
+def test_the_grace_is_no_longer_than_was_said(empty):
+    with server_here(empty, grace_s=0.25) as server:
+        uvicorn = server._http._server
+        assert server.stop()
+    assert uvicorn.config.timeout_graceful_shutdown == 0.25
+
+
 def test_a_second_signal_ends_it_at_once(empty, slow):
     options = ("--worker", f"w0={slow.address}", "--grace", "1h")
     with (

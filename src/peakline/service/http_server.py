@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import math
 import os
 import socket
 import ssl
@@ -130,7 +129,8 @@ class HttpServer:
 
     def begin_stop(self, grace_s: float) -> None:
         """Accept nothing more; after ``grace_s`` what still runs is cancelled. Does not wait."""
-        self._server.config.timeout_graceful_shutdown = math.ceil(grace_s)
+        # uvicorn says a whole number; it waits for any.
+        self._server.config.timeout_graceful_shutdown = grace_s  # type: ignore[assignment]
         self._server.should_exit = True
 
     def stop(self, grace_s: float) -> None:
