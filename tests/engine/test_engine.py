@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import random
 import threading
@@ -24,6 +25,7 @@ from peakline.errors import (
     NotFoundError,
     UsageError,
 )
+from peakline.sources import files
 from peakline.tools import run_tool
 
 SESSIONS = DATA / "sessions"
@@ -106,6 +108,24 @@ class TestOneHost:
             os.unlink(host.path)  # noqa: PTH108 (a path as the session gives it)
         with pytest.raises(NotFoundError, match="no profile in it"):
             engine.tool(run, "graph")
+
+
+def test_the_answer_is_the_same_where_the_memory_of_what_was_read_is_given_back(
+    engine, two, monkeypatch
+):
+    right = fresh(ONE, "memory_profile")[0]
+    given_back = []
+
+    class Map(mmap.mmap):
+        def madvise(self, *words):
+            given_back.append(words)
+            super().madvise(*words)
+
+    monkeypatch.setattr(files, "_RELEASE_BYTES", mmap.PAGESIZE)
+    monkeypatch.setattr(files.mmap, "mmap", Map)
+    assert engine.tool(two, "memory_profile", host="a").content == right
+    assert given_back
+    assert {words[0] for words in given_back} == {mmap.MADV_DONTNEED}
 
 
 class TestRemote:

@@ -82,13 +82,12 @@ def serving(folder: Path, *roots: Path | str, **settings: Any) -> Iterator[Face]
     finally:
 
         def end() -> None:
-            server.stop(HANG_S)
+            server.stop(1)
             log.close()
             engine.cache.clear()
 
         # uvicorn looks a few times a second whether it shall end: nobody has to wait for that. A
         # program waits for its threads before it ends.
-        server.begin_stop(1)
         threading.Thread(target=end, name="stopping").start()
 
 

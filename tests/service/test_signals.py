@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 from tests.waiting import HANG_S, until
 
+from peakline.cli.serving import leave
 from peakline.service.signals import END, RELOAD, EndedBySignal, Signals
 
 _ENDS = (signal.SIGINT, signal.SIGTERM)
@@ -116,6 +117,7 @@ def test_everything_is_as_before_afterwards():
 
 _STUCK = """
 import threading
+from peakline.cli.serving import leave
 from peakline.service.signals import Signals
 with Signals() as signals:
     print("ready", flush=True)
@@ -157,6 +159,15 @@ def test_a_second_end_cleans_up_and_ends_also_when_that_fails(tmp_path):
         finally:
             child.kill()
     assert not kept.exists()
+
+
+def test_a_process_is_left_at_once_only_where_a_thread_has_not_ended(monkeypatch):
+    codes = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    leave(ended=True)
+    assert codes == []
+    leave(ended=False)
+    assert codes == [0]
 
 
 def _end_the_block(numbers):
