@@ -122,7 +122,9 @@ def test_the_token_is_sent_with_the_file(serve, page, tmp_path):
     tokens.chmod(0o600)
     logdir = make_logdir(tmp_path / "logs", "tf2_cnn")
     server = serve(logdir, "--token-file", tokens, token=word)
-    page.goto(f"{server.url}/#/")
+    # Over also when it is refused: what nobody reads would keep it open.
+    with page.expect_event("requestfinished", lambda one: one.url.endswith("/api/server")):
+        page.goto(f"{server.url}/#/")
     page.get_by_role("dialog").get_by_role("textbox").fill(server.token)
     page.keyboard.press("Enter")
     page.get_by_role("grid").wait_for()

@@ -104,6 +104,8 @@ export async function request(path, asked) {
   const shown = token();
   const response = await send(path, asked, shown);
   if (response.ok) return response;
+  // Always read: a request is not over, and holds what it needs, until its answer is.
+  const problem = await problemOf(response);
   if (response.status === 401) {
     // Another question may have been answered meanwhile.
     const given = token() !== shown ? token() : await access.ask();
@@ -115,7 +117,7 @@ export async function request(path, asked) {
       throw await problemOf(again);
     }
   }
-  throw await problemOf(response);
+  throw problem;
 }
 
 /**

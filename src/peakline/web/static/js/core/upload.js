@@ -1,6 +1,6 @@
 /** Sending a file, with its progress, which `fetch` does not tell. */
 
-import { ProblemError, problemOf, request, token } from "./api.js";
+import { ProblemError, json, problemOf, token } from "./api.js";
 
 /**
  * Send a file as it is; the answer's document. Raises ProblemError, or the AbortError of `signal`.
@@ -12,7 +12,7 @@ import { ProblemError, problemOf, request, token } from "./api.js";
  */
 export async function upload(path, file, { query, signal, progress }) {
   // A question first: where a token is wanted it is asked for before the file is sent in vain.
-  await request("server", { signal });
+  await json("server", { signal });
   const sending = new XMLHttpRequest();
   const answered = new Promise((resolve, reject) => {
     sending.addEventListener("load", resolve);
