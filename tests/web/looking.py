@@ -1,8 +1,9 @@
-"""Looking at the page: open a view, ask the service for the same, check it, keep a picture."""
+"""Looking at the page: open a view, ask the service for the same, check it, store a picture."""
 
 from __future__ import annotations
 
 import json
+import os
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
@@ -16,15 +17,18 @@ from tests.waiting import HANG_S
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
-    from tests.web.conftest import PageServer
+    from tests.web.servers import PageServer
 
 __all__ = [
-    "SLOW_MS",
     "address",
     "api",
     "eventually",
     "expect_accessible",
+    "expect_accessible_in_both_schemes",
+    "load_again",
+    "load_view",
     "open_view",
+    "outwait_timers",
     "params",
     "quote_part",
     "screenshot",
@@ -33,11 +37,10 @@ __all__ = [
     "wait_for_params",
 ]
 
-SLOW_MS = 180_000
-"""What a view of a sample may take on a machine that does much else, and compiles for it first."""
 PICTURES = Path(__file__).parent.parent.parent / "build" / "screenshots"
 
 _LOOK_S = 0.02
+_LONGEST_LOOK_S = 0.2
 # What an event is still to come of: a changed address, an opened part, the next picture.
 _CAUGHT_UP = """() => new Promise((done) =>
   requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(null)))))"""
@@ -46,14 +49,31 @@ _SETTLED = """() => {
   return main.childNodes.length > 0
     && !main.querySelector(".state.loading, [aria-busy='true'], progress:not([value])");
 }"""
-_AXE = """async (context) => {
-  const found = await axe.run(context ?? document, {
-    runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},
+# First to where nothing is, so that the view begins anew also where it was shown before. Whoever
+# listened before us, as the page does, knows of the change when we do.
+_VISIT = """async (hash) => {
+  for (const next of ["#/nowhere", hash]) {
+    if (location.hash === next) continue;
+    const changed = new Promise((done) => addEventListener("hashchange", done, {once: true}));
+    location.hash = next;
+    await changed;
+  }
+}"""
+_AXE = """async (rules) => {
+  const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+  const found = await axe.run(document, {
+    runOnly: rules ? {type: "rule", values: rules} : {type: "tag", values: tags},
     resultTypes: ["violations"],
   });
   return found.violations.map(({id, impact, help, nodes}) =>
     ({id, impact, help, nodes: nodes.map(({html, failureSummary}) => [html, failureSummary])}));
 }"""
+_OF_COLORS = ("color-contrast", "link-in-text-block")
+"""The rules of axe, among those that are asked for, that look at colors."""
+_LATER_MS = 400
+"""Longer than the page waits before it changes the address: of two timers of a page, the one that
+is due first comes first, however slow the page is.
+"""
 
 
 def address(path: str = "/", **query: object) -> str:
@@ -74,9 +94,31 @@ def quote_part(text: str) -> str:
 
 
 def open_view(page: Page, server: PageServer, path: str = "/", **query: object) -> None:
-    """Load the page anew at an address, and come back when it shows what it will show."""
-    page.goto("about:blank")  # an address that differs in its fragment alone loads nothing
-    page.goto(f"{server.url}/{address(path, **query)}")
+    """Go to an address, and come back when the page shows what it will show.
+
+    The view is made anew, in the document that is open: it is loaded only where another one is.
+    """
+    if page.is_stale or page.url.partition("#")[0] != f"{server.url}/":
+        load_view(page, server, path, **query)
+    else:
+        page.evaluate(_VISIT, address(path, **query))
+        settle(page)
+
+
+def load_view(page: Page, server: PageServer, path: str = "/", **query: object) -> None:
+    """Load the page at an address, and come back when it shows what it will show."""
+    load_again(page, f"{server.url}/{address(path, **query)}")
+
+
+def load_again(page: Page, url: str) -> None:
+    """Load the page at a URL, also where it is open already; come back when it shows all."""
+    if page.url.partition("#")[0] == url.partition("#")[0]:
+        # To go to another fragment would load nothing.
+        page.evaluate("(url) => history.replaceState(null, '', url)", url)
+        page.reload()
+    else:
+        page.goto(url)
+    page.is_stale = False
     settle(page)
 
 
@@ -88,26 +130,33 @@ def settle(page: Page) -> None:
     for what comes of it: `eventually`, `tells`, `wait_for_params`, or ``wait_for`` of a locator.
     """
     page.evaluate(_CAUGHT_UP)
-    page.wait_for_function(_SETTLED, timeout=SLOW_MS)
+    page.wait_for_function(_SETTLED)
+
+
+def outwait_timers(page: Page) -> None:
+    """Come back when what the page does a moment later, such as to change the address, is done."""
+    page.evaluate("(ms) => new Promise((done) => setTimeout(() => done(null), ms))", _LATER_MS)
 
 
 def eventually(read: Callable[[], object], expected: object) -> None:
     """Read again and again until it is what is expected."""
-    end = time.monotonic() + SLOW_MS / 1000
+    end, pause_s = time.monotonic() + HANG_S, _LOOK_S
     while (found := read()) != expected and time.monotonic() < end:
-        time.sleep(_LOOK_S)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_LOOK_S)
     assert found == expected
 
 
 def tells(place: Locator, *texts: str) -> None:
     """Come back when a part of the page has all the texts in it."""
-    end = time.monotonic() + SLOW_MS / 1000
+    end, pause_s = time.monotonic() + HANG_S, _LOOK_S
     while True:
         found = place.inner_text()
         missing = [text for text in texts if text not in found]
         if not missing or time.monotonic() > end:
             break
-        time.sleep(_LOOK_S)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_LOOK_S)
     assert missing == [], found
 
 
@@ -140,19 +189,25 @@ def api(server: PageServer, path: str, body: object = None, **query: object) -> 
         return json.load(answer)
 
 
-def expect_accessible(page: Page, within: str | None = None, ignored: Sequence[str] = ()) -> None:
-    """Axe finds nothing serious in the page, or ``within`` a selector, by WCAG 2.2 A and AA.
-
-    ``ignored`` are rules of axe by their ids; the caller says why.
-    """
-    page.evaluate(axe_script())
-    found = page.evaluate(_AXE, within)
-    serious = [
-        one
-        for one in found
-        if one["impact"] in {"serious", "critical"} and one["id"] not in ignored
-    ]
+def expect_accessible(page: Page, rules: Sequence[str] | None = None) -> None:
+    """Axe finds nothing serious in the page, by WCAG 2.2 A and AA or by these rules of axe."""
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(axe_script())
+    found = page.evaluate(_AXE, rules)
+    serious = [one for one in found if one["impact"] in {"serious", "critical"}]
     assert serious == [], json.dumps(serious, indent=1)
+
+
+def expect_accessible_in_both_schemes(page: Page, picture: str) -> None:
+    """`expect_accessible` in light; in dark the same page for what colors change. Two pictures."""
+    screenshot(page, f"{picture}_light")
+    expect_accessible(page)
+    page.emulate_media(color_scheme="dark")
+    settle(page)
+    screenshot(page, f"{picture}_dark")
+    expect_accessible(page, _OF_COLORS)
+    page.emulate_media(color_scheme="light")
+    settle(page)
 
 
 @cache
@@ -161,9 +216,8 @@ def axe_script() -> str:
     return (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
-def screenshot(page: Page, name: str, part: Locator | None = None) -> Path:
-    """Keep a picture of what is shown, or of a ``part``, to be looked at."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    place = PICTURES / f"{name}.png"
-    (part or page).screenshot(path=place)
-    return place
+def screenshot(page: Page, name: str, part: Locator | None = None) -> None:
+    """Store a picture of what is shown, or of a ``part``, where the environment asks for them."""
+    if os.environ.get("PEAKLINE_SCREENSHOTS"):
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        (part or page).screenshot(path=PICTURES / f"{name}.png")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.web.looking import SLOW_MS, api, params, quote_part
+from tests.web.looking import api, params, quote_part
 
 __all__ = [
     "LEFT",
@@ -70,7 +70,7 @@ def chart(page):
 
 def drawn(page):
     """The viewport of the picture, which has to be as fine as the screen."""
-    page.wait_for_selector(".memory-chart[aria-busy='false']", timeout=SLOW_MS)
+    page.wait_for_selector(".memory-chart[aria-busy='false']")
     return [int(part) for part in re.findall(r"-?\d+", chart(page).get_attribute("data-drawn"))][:2]
 
 

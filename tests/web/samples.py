@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+from tests.analysis.timing.gpu_jobs import COLLECTIVES, Job, Work, write
 from tests.reference.xspace_builder import SpaceBuilder
 
-__all__ = ["HOSTILE", "SAMPLES", "make_logdir"]
+from reference.op_spaces import random_op_space
+
+__all__ = ["HOSTILE", "MADE", "SAMPLES", "THREADS", "make_logdir"]
 
 DATA = Path(__file__).parent.parent / "data"
 PROGRAMS = (
@@ -31,12 +36,14 @@ OTHERS = {
     "jax_heap": "pprof/device_memory.pprof.pb.gz",
     "run_metadata": "run_metadata/tf1_cnn_2.pb.gz",
     "graph": "graph_def/frozen.pb",
-    "damaged": None,
 }
 """Sessions of one host whose file is of another format than XSpace."""
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 """A session's name, and what everything in it is called."""
+
+THREADS = 450
+"""The lines of the session ``threads``."""
 
 SAMPLES: dict[str, tuple[Path, ...]] = {
     **{
@@ -44,22 +51,60 @@ SAMPLES: dict[str, tuple[Path, ...]] = {
         for place in sorted(DATA.glob("sessions/*/plugins/profile/*/*"))
     },
     **{name.rpartition("/")[2]: (DATA / "programs" / f"{name}.xplane.pb.gz",) for name in PROGRAMS},
-    **{name: (DATA / place,) for name, place in OTHERS.items() if place is not None},
+    **{name: (DATA / place,) for name, place in OTHERS.items()},
 }
 """The files of every session, by its name: folders of ``tests/data/sessions``, and others."""
 
 
 def make_logdir(logdir: Path, *names: str) -> Path:
-    """Fill ``logdir`` with the samples called ``names`` (default: all, with two of its own)."""
+    """Fill ``logdir`` with the samples called ``names`` (default: all, and those of `MADE`)."""
     for name in names or SAMPLES:
         session = _session(logdir, name)
         for file in SAMPLES[name]:
             is_xspace = ".xplane.pb" in file.name
             _link(file, session / (file.name if is_xspace else "host.profile"))
     if not names:
-        (_session(logdir, "damaged") / "host.xplane.pb").write_bytes(b"\x0a\xff\xff\xff\xff\x07no")
-        (_session(logdir, HOSTILE) / "host.xplane.pb").write_bytes(hostile_profile())
+        for name, make in MADE.items():
+            suffix = "profile" if name == "threads" else "xplane.pb"
+            (_session(logdir, name) / f"host.{suffix}").write_bytes(make())
     return logdir
+
+
+def gpu_profile() -> bytes:
+    """A job on three GPUs, made by hand as no CPU records one; the second GPU delays the others."""
+
+    def work(_step: int, device: int) -> list[Work]:
+        computes = 6000 if device == 1 else 3000
+        return [
+            Work("gemm", 100, computes, launched=50),
+            Work("ncclAllReduce", 100 + computes, 9000 - computes, COLLECTIVES, launched=60),
+        ]
+
+    return write(Job(work, devices=3))
+
+
+def kernel_profile() -> bytes:
+    """Kernels of all kinds."""
+    return random_op_space(11).SerializeToString()
+
+
+def thread_profile() -> bytes:
+    """An event in each of many threads."""
+    events = [
+        event
+        for thread in range(THREADS)
+        for event in (
+            {
+                "ph": "M",
+                "name": "thread_name",
+                "pid": 1,
+                "tid": thread,
+                "args": {"name": f"worker {thread}"},
+            },
+            {"ph": "X", "name": "work", "pid": 1, "tid": thread, "ts": thread, "dur": 50},
+        )
+    ]
+    return json.dumps({"traceEvents": events}).encode()
 
 
 def hostile_profile() -> bytes:
@@ -95,6 +140,16 @@ def hostile_profile() -> bytes:
                 },
             )
     return bytes(built.space.SerializeToString())
+
+
+MADE: dict[str, Callable[[], bytes]] = {
+    "damaged": lambda: b"\x0a\xff\xff\xff\xff\x07no",
+    "gpus": gpu_profile,
+    "kernels": kernel_profile,
+    "threads": thread_profile,
+    HOSTILE: hostile_profile,
+}
+"""What makes the file of each session that has no sample, by its name."""
 
 
 def _session(logdir: Path, name: str) -> Path:

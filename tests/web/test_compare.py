@@ -9,6 +9,7 @@ from tests.web.looking import (
     api,
     eventually,
     expect_accessible,
+    expect_accessible_in_both_schemes,
     open_view,
     screenshot,
     settle,
@@ -48,9 +49,7 @@ def signed(size):
     return f"{MINUS if size < 0 else '+'}{size_text(abs(size))}"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_peaks_and_what_makes_them_are_those_of_the_service(new_page, server, scheme):
-    page = new_page(color_scheme=scheme)
+def test_the_peaks_and_what_makes_them_are_those_of_the_service(page, server):
     (allocator,) = api(server, "compare", **PAIR)["allocators"]
     open_view(page, server, "/compare", **PAIR)
     before, after = allocator["before"]["peak_bytes"], allocator["after"]["peak_bytes"]
@@ -75,8 +74,7 @@ def test_the_peaks_and_what_makes_them_are_those_of_the_service(new_page, server
     label = chart.get_attribute("aria-label")
     assert f"Before: at most {size_text(before)}" in label
     assert f"After: at most {size_text(after)}" in label
-    screenshot(page, f"compare_{scheme}")
-    expect_accessible(page)
+    expect_accessible_in_both_schemes(page, "compare")
 
 
 def test_the_time_is_that_of_the_service(page, server):
@@ -186,8 +184,8 @@ def test_a_session_that_is_not_there_is_an_error_with_what_to_do(page, server):
     page.get_by_role("heading", name="Nothing changed").wait_for()
 
 
-def test_the_difference_is_copied_as_markdown(new_page, server):
-    page = new_page(permissions=["clipboard-read", "clipboard-write"])
+def test_the_difference_is_copied_as_markdown(page, server):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     open_view(page, server, "/compare", **PAIR)
     page.get_by_role("button", name="Copy as Markdown").click()
     # The button says so for a moment only.
@@ -195,3 +193,4 @@ def test_the_difference_is_copied_as_markdown(new_page, server):
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("### What changed")
     assert "18.2 MiB | 23.5 MiB" in copied
+    page.context.clear_permissions()

@@ -7,7 +7,7 @@ import re
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
-import pytest
+from tests.each_row import each_row
 
 from peakline.web import PLOTLY_SCRIPT, PageFile, content_policy, page_files, session_address
 
@@ -118,7 +118,7 @@ def test_a_script_without_one_leaves_the_page_s_own_styles():
     assert "; style-src 'self'; " in content_policy("")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "state", "address"),
     [
         ("a", {}, "#/session/a/memory"),

@@ -8,6 +8,7 @@ from tests.web.looking import (
     api,
     eventually,
     open_view,
+    outwait_timers,
     params,
     settle,
     tells,
@@ -18,25 +19,35 @@ from tests.web.timelines import canvas, found, loaded, open_timeline, tool
 from peakline.text import size_text
 
 # Questions that have `held` in them wait until they are let go; null holds none.
-HOLD = """(() => {
+HOLD = """() => {
   const {fetch} = window;
   window.held = null;
   window.waiting = [];
-  window.fetch = async (path, ...options) => {
-    if (window.held && String(path).includes(window.held)) {
-      await new Promise((go) => window.waiting.push(go));
-    }
-    return fetch(path, ...options);
+  window.late = 0;
+  window.letAllGo = () => {
+    window.held = null;
+    for (const go of window.waiting.splice(0)) go();
   };
-})();"""
-LATER_MS = 400
-"""Longer than the page waits before it tells the address."""
+  window.holdNoMore = () => { window.fetch = fetch; };
+  window.fetch = async (path, ...options) => {
+    if (!window.held || !String(path).includes(window.held)) return fetch(path, ...options);
+    await new Promise((go) => window.waiting.push(go));
+    window.late++;
+    try {
+      return await fetch(path, ...options);
+    } finally {
+      window.late--;
+    }
+  };
+}"""
 
 
 @pytest.fixture
-def page(page):
-    page.add_init_script(HOLD)
-    return page
+def page(page, server):
+    open_view(page, server, "/nosuch")
+    page.evaluate(HOLD)
+    yield page
+    page.evaluate("() => holdNoMore()")
 
 
 def hold(page, text):
@@ -50,8 +61,11 @@ def held(page, many=1):
 
 
 def let_go(page):
-    page.evaluate("() => { held = null; for (const go of waiting.splice(0)) go(); }")
-    page.wait_for_timeout(LATER_MS)
+    """Ask what was held; come back when it is answered and what comes of the answers is done."""
+    page.evaluate("() => letAllGo()")
+    eventually(lambda: page.evaluate("late"), 0)
+    page.watch.hear()
+    outwait_timers(page)
 
 
 def focused(page):
@@ -69,7 +83,7 @@ def test_a_zoom_is_not_told_to_the_address_before_it(page, server):
     page.keyboard.press("w")
     page.evaluate("history.back()")
     tells(page.locator(".tl-found"), "196 events")
-    page.wait_for_timeout(LATER_MS)
+    outwait_timers(page)
     assert params(page) == {"q": "matmul"}
 
 
@@ -202,7 +216,7 @@ def test_the_focus_stays_in_a_table_that_is_drawn_anew(page, server):
     box.focus()
     page.keyboard.press("Space")  # the third: the first is taken back, which draws the rows
     wait_for_params(page, first="leak_list", second="doubled_batch")
-    assert box.is_checked()
+    eventually(box.is_checked, expected=True)
     assert focused(page) == "Compare doubled_batch"
 
 

@@ -8,7 +8,8 @@ import pytest
 from tests.web.looking import (
     api,
     eventually,
-    expect_accessible,
+    expect_accessible_in_both_schemes,
+    load_again,
     open_view,
     params,
     screenshot,
@@ -188,20 +189,18 @@ def test_every_question_to_begin_with_has_an_answer(page, server, session):
     wait_for_params(page, query=fitting[0]["query"])
 
 
-def test_a_chart_of_rows_is_in_the_address(page, new_page, server):
+def test_a_chart_of_rows_is_in_the_address(page, other_page, server):
     told = sql(server, "tf2_cnn", BY_NAME)
     open_view(page, server, "/session/tf2_cnn/sql", query=BY_NAME)
     page.get_by_label("Chart", exact=True).select_option("Bars")
     page.locator(".plot .bars .point").first.wait_for()
     page.get_by_label("up", exact=True).select_option("events")
     wait_for_params(page, chart="bar", y="events")
-    other = new_page()
-    other.goto(page.evaluate("location.href"))
-    settle(other)
-    eventually(other.locator(".plot .bars .point").count, len(told))
-    drawn = other.evaluate("document.querySelector('.plot').data[0].x")
+    load_again(other_page, page.evaluate("location.href"))
+    eventually(other_page.locator(".plot .bars .point").count, len(told))
+    drawn = other_page.evaluate("document.querySelector('.plot').data[0].x")
     assert drawn == [one["events"] for one in told]
-    screenshot(other, "sql_chart")
+    screenshot(other_page, "sql_chart")
 
 
 def test_times_of_a_chart_have_their_unit(page, server):
@@ -280,15 +279,12 @@ def test_what_a_query_finds_is_text(page, server):
     assert page.locator("img[src=x]").count() == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_read_it(new_page, server, scheme):
-    page = new_page(color_scheme=scheme)
+def test_everybody_can_read_it(page, server):
     open_view(page, server, "/session/tf2_cnn/sql", query=BY_NAME, chart="bar")
     page.locator(".plot .bars .point").first.wait_for()
     page.locator(".table-list summary").get_by_text("events", exact=True).click()
     page.locator(".table-list details[open] .column").first.wait_for()
-    expect_accessible(page)
-    screenshot(page, f"sql_{scheme}")
+    expect_accessible_in_both_schemes(page, "sql")
 
 
 def test_the_same_query_again_keeps_its_chart(page, server):

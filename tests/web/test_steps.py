@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import pytest
 from tests.waiting import until
-from tests.web.gpus import gpu_server
 from tests.web.looking import (
     api,
     eventually,
     expect_accessible,
+    expect_accessible_in_both_schemes,
+    load_again,
     open_view,
     params,
     screenshot,
-    settle,
     tells,
     wait_for_params,
 )
 from tests.web.shown import almost, fact, facts, number_of, rows_of
-
-
-@pytest.fixture(scope="module")
-def gpus(tmp_path_factory):
-    with gpu_server(tmp_path_factory.mktemp("gpus")) as server:
-        yield server
 
 
 def breakdown(server, session, **query):
@@ -94,16 +88,14 @@ def test_a_click_chooses_a_step_in_chart_table_and_address(page, server):
     assert f"step={steps[6]['step_id']}" in link
 
 
-def test_a_link_to_a_step_shows_it_again(page, new_page, server):
+def test_a_link_to_a_step_shows_it_again(page, other_page, server):
     steps = breakdown(server, "slow_step")["steps"]
     open_view(page, server, "/session/slow_step/steps")
     click_step(page, 13, len(steps))
     wait_for_params(page, step=steps[13]["step_id"])
-    other = new_page()
-    other.goto(page.evaluate("location.href"))
-    settle(other)
+    load_again(other_page, page.evaluate("location.href"))
     tells(detail(page), "train 13")
-    eventually(detail(other).inner_text, detail(page).inner_text())
+    eventually(detail(other_page).inner_text, detail(page).inner_text())
 
 
 def test_keys_move_through_the_chart(page, server):
@@ -152,12 +144,12 @@ def test_bars_are_as_tall_as_the_steps_take(page, server):
     eventually(lambda: page.evaluate(read, len(steps)), pytest.approx(expected, abs=5))
 
 
-def test_devices_can_be_chosen_and_the_slow_one_is_named(page, gpus):
-    told = breakdown(gpus, "gpus")
+def test_devices_can_be_chosen_and_the_slow_one_is_named(page, server):
+    told = breakdown(server, "gpus")
     device = "/device:GPU:1"
     straggler = told["straggler"]
     assert straggler["name"] == device
-    open_view(page, gpus, "/session/gpus/steps")
+    open_view(page, server, "/session/gpus/steps")
     assert f"The other devices wait for {device}" in page.locator("#main").inner_text()
     picker = page.get_by_label("Device", exact=True)
     before = picker.input_value()
@@ -212,15 +204,12 @@ def test_a_profile_without_steps_says_how_to_mark_them(page, server):
     screenshot(page, "steps_none")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_read_it(new_page, server, scheme):
-    page = new_page(color_scheme=scheme)
+def test_everybody_can_read_it(page, server):
     open_view(page, server, "/session/input_bound/steps")
-    expect_accessible(page)
-    screenshot(page, f"steps_{scheme}")
+    expect_accessible_in_both_schemes(page, "steps")
 
 
-def test_zoom_is_in_the_address(page, new_page, server):
+def test_zoom_is_in_the_address(page, other_page, server):
     open_view(page, server, "/session/slow_step/steps")
     canvas_of(page).focus()
     for key in "www":
@@ -231,19 +220,17 @@ def test_zoom_is_in_the_address(page, new_page, server):
     page.keyboard.press("a")
     begin -= 0.15 * span
     eventually(lambda: zoom_of(page), pytest.approx([begin, begin + span], abs=0.01))
-    other = new_page()
-    other.goto(page.evaluate("location.href"))
-    settle(other)
+    load_again(other_page, page.evaluate("location.href"))
     # The picture itself: what the address says is all that it takes.
     canvas_of(page).evaluate("(canvas) => canvas.blur()")
     picture = "(canvas) => canvas.toDataURL()"
     until(
-        lambda: canvas_of(page).evaluate(picture) == canvas_of(other).evaluate(picture),
+        lambda: canvas_of(page).evaluate(picture) == canvas_of(other_page).evaluate(picture),
         "the same picture",
     )
     mine = canvas_of(page).evaluate(picture)
-    canvas_of(other).focus()
-    other.keyboard.press("0")
-    wait_for_params(other, steps=None)
-    canvas_of(other).evaluate("(canvas) => canvas.blur()")
-    until(lambda: canvas_of(other).evaluate(picture) != mine, "another picture")
+    canvas_of(other_page).focus()
+    other_page.keyboard.press("0")
+    wait_for_params(other_page, steps=None)
+    canvas_of(other_page).evaluate("(canvas) => canvas.blur()")
+    until(lambda: canvas_of(other_page).evaluate(picture) != mine, "another picture")

@@ -6,7 +6,7 @@ import pytest
 from tests.web.looking import (
     api,
     eventually,
-    expect_accessible,
+    expect_accessible_in_both_schemes,
     open_view,
     screenshot,
     tells,
@@ -152,20 +152,17 @@ def test_a_damaged_profile_is_an_error_that_names_the_file(page, server):
     screenshot(page, "summary_error")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("session", ["input_bound", "tf2_multihost", "oom_report"])
-def test_everybody_can_read_it(new_page, server, scheme, session):
-    page = new_page(color_scheme=scheme)
+def test_everybody_can_read_it(page, server, session):
     open_view(page, server, f"/session/{session}/summary")
     details = page.get_by_text("The numbers behind it").first
     details.click()
     page.locator("details[open] dl").first.wait_for()
-    expect_accessible(page)
-    screenshot(page, f"summary_{session}_{scheme}")
+    expect_accessible_in_both_schemes(page, f"summary_{session}")
 
 
-def test_a_narrow_window_needs_no_sideways_scrolling(new_page, server):
-    page = new_page(viewport={"width": 600, "height": 800})
+def test_a_narrow_window_needs_no_sideways_scrolling(page, server):
+    page.set_viewport_size({"width": 600, "height": 800})
     open_view(page, server, "/session/slow_step/summary")
     assert page.evaluate("document.documentElement.scrollWidth") <= 600
     screenshot(page, "summary_narrow")

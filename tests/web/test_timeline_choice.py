@@ -10,6 +10,7 @@ from tests.web.looking import (
     api,
     eventually,
     expect_accessible,
+    load_again,
     params,
     screenshot,
     settle,
@@ -75,9 +76,9 @@ def test_back_undoes_what_an_address_changed(page, server):
     eventually(page.get_by_role("searchbox").input_value, "matmul")
 
 
-def test_a_link_shows_somebody_else_the_same(page, new_page, server):
-    small = {"width": 1000, "height": 600}
-    page.set_viewport_size(small)
+def test_a_link_shows_somebody_else_the_same(page, other_page, server):
+    for one in (page, other_page):
+        one.set_viewport_size({"width": 1000, "height": 600})
     event = found(server, "slow_step", "EagerKernelExecute")
     open_timeline(page, server, "slow_step", event=event["event"], q="kernel", folded="1")
     loaded(page)
@@ -93,15 +94,15 @@ def test_a_link_shows_somebody_else_the_same(page, new_page, server):
     wait_for_params(page, y=34)
     page.mouse.move(5, 5)
     settle(page)
-    other = new_page(viewport=small)
-    other.goto(page.evaluate("location.href"))
-    other.wait_for_selector("canvas.tl-lanes[aria-busy=false]")
-    loaded(other)
-    other.get_by_role("grid", name="Events in the range by name").wait_for()
+    load_again(other_page, page.evaluate("location.href"))
+    other_page.wait_for_selector("canvas.tl-lanes[aria-busy=false]")
+    loaded(other_page)
+    other_page.get_by_role("grid", name="Events in the range by name").wait_for()
     picture = "() => document.querySelector('canvas.tl-lanes').toDataURL()"
-    until(lambda: other.evaluate(picture) == page.evaluate(picture), "the same picture")
-    eventually(lambda: params(other), params(page))
-    eventually(other.locator(".tl-range").bounding_box, page.locator(".tl-range").bounding_box())
+    until(lambda: other_page.evaluate(picture) == page.evaluate(picture), "the same picture")
+    eventually(lambda: params(other_page), params(page))
+    box = page.locator(".tl-range").bounding_box()
+    eventually(other_page.locator(".tl-range").bounding_box, box)
 
 
 def test_a_click_tells_all_about_an_event(page, server):

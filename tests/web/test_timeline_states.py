@@ -7,10 +7,15 @@ import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from tests.service.server_process import running_server
-from tests.web.conftest import PageServer
-from tests.web.looking import expect_accessible, open_view, screenshot, settle, tells
-from tests.web.samples import HOSTILE, SAMPLES
+from tests.web.looking import (
+    expect_accessible,
+    expect_accessible_in_both_schemes,
+    open_view,
+    screenshot,
+    settle,
+    tells,
+)
+from tests.web.samples import HOSTILE, SAMPLES, THREADS
 from tests.web.timelines import canvas, loaded, open_timeline, shows, tool
 
 
@@ -27,42 +32,20 @@ def test_each_host_has_its_own_lanes(page, server):
         assert label.startswith(f"Events of {lines} lines, from ")
 
 
-def test_only_what_is_in_view_of_many_lines_is_asked_for(page, tmp_path):
-    threads = 450
-    events = [
-        event
-        for thread in range(threads)
-        for event in (
-            {
-                "ph": "M",
-                "name": "thread_name",
-                "pid": 1,
-                "tid": thread,
-                "args": {"name": f"worker {thread}"},
-            },
-            {"ph": "X", "name": "work", "pid": 1, "tid": thread, "ts": thread, "dur": 50},
-        )
-    ]
-    session = tmp_path / "plugins" / "profile" / "threads"
-    session.mkdir(parents=True)
-    (session / "host.profile").write_text(json.dumps({"traceEvents": events}))
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
-    with running_server(tmp_path, "--read-only", "--access-log", "off") as process:
-        open_timeline(page, PageServer(process, tmp_path), "threads")
-        page.locator(".tl-scroller").evaluate("(one) => { one.scrollTop = 5000; }")
-        page.get_by_text("worker 230", exact=True).wait_for()
-        with page.expect_response(re.compile("view=tile.*lines=")):
-            for _ in range(6):
-                page.keyboard.press("w")
-        settle(page)
-        loaded(page)
-        tiles = [parse_qs(urlsplit(url).query) for url in asked if "view=tile" in url]
-        ranges = [tile["lines"][0].split("-") for tile in tiles if "lines" in tile]
-        assert ranges
-        first, last = map(int, ranges[-1])
-        assert 0 < first < 230 < last < threads - 1
-        page.goto("about:blank")  # before the server ends
+def test_only_what_is_in_view_of_many_lines_is_asked_for(page, server):
+    open_timeline(page, server, "threads")
+    page.locator(".tl-scroller").evaluate("(one) => { one.scrollTop = 5000; }")
+    page.get_by_text("worker 230", exact=True).wait_for()
+    with page.expect_response(re.compile("view=tile.*lines=")):
+        for _ in range(6):
+            page.keyboard.press("w")
+    settle(page)
+    loaded(page)
+    tiles = [parse_qs(urlsplit(url).query) for url in page.watch.requests if "view=tile" in url]
+    ranges = [tile["lines"][0].split("-") for tile in tiles if "lines" in tile]
+    assert ranges
+    first, last = map(int, ranges[-1])
+    assert 0 < first < 230 < last < THREADS - 1
 
 
 def test_a_profile_without_timed_events_says_so(page, server):
@@ -114,11 +97,9 @@ def test_names_are_never_markup(page, server):
     expect_accessible(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 1000])
-def test_it_is_accessible_in_every_look(new_page, server, scheme, width):
-    page = new_page(color_scheme=scheme, viewport={"width": width, "height": width // 10 * 7})
+def test_it_is_accessible_in_every_look(page, server, width):
+    page.set_viewport_size({"width": width, "height": width // 10 * 7})
     open_timeline(page, server, "slow_step")
     loaded(page)
-    expect_accessible(page)
-    screenshot(page, f"timeline-{scheme}-{width}")
+    expect_accessible_in_both_schemes(page, f"timeline-{width}")

@@ -9,7 +9,7 @@ from tests.web.looking import api, eventually, open_view, quote_part, settle
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
-    from tests.web.conftest import PageServer
+    from tests.web.servers import PageServer
 
 __all__ = [
     "COLORS",
