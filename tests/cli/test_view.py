@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import http.server
+import io
 import json
 import os
+import queue
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +23,11 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from tests.each_row import each_row
 from tests.waiting import HANG_S, until
 from typer.main import get_command
 
-from peakline.cli.main import app
+from peakline.cli.main import app, main
 from peakline.deadline import check_deadline
 from peakline.service import warm_up
 from peakline.service.run import Server
@@ -33,11 +38,14 @@ LEAK = "programs/leak_list.xplane.pb.gz"
 MULTIHOST = "sessions/tf2_multihost/plugins/profile/2026_11_20_17_33_46"
 
 
+_URL = re.compile(r" at (http://127\.0\.0\.1:\d+/\S*); Ctrl-C ends it$")
+_END = "peakline: ending; running requests have 1 s\n"
+
+
 @dataclass
 class Viewing:
     """A running ``peakline view``; ``url`` is what it said."""
 
-    process: subprocess.Popen
     url: str
     temporary: Path
 
@@ -60,17 +68,93 @@ def data(root):
     return root / "tests" / "data"
 
 
+class Lines(io.StringIO):
+    """A text stream whose lines can be waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def write(self, text: str) -> int:
+        begun = self.getvalue().rpartition("\n")[2]
+        for line in (begun + text).split("\n")[:-1]:
+            self.lines.put(line)
+        return super().write(text)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def everything_imported():
+    """What a server imports while it warms up is imported before one runs in this process.
+
+    pytest parses what is imported, to explain assertions, and Python 3.11 cannot parse in two
+    threads at a time (its parser counts the depth of both together).
+    """
+    warming = warm_up.WarmUp(lambda: None)
+    warming.start()
+    assert warming.wait(HANG_S)
+
+
 @pytest.fixture
-def viewing(tmp_path):
-    """Run it in a block: ``viewing(path, "--host", "h")``; at the end it is sent Ctrl-C."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
+def temporary(tmp_path):
+    """The folder for temporary files."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def viewing(temporary, capsys, monkeypatch):
+    """Run it in this process: ``viewing(check, path, "--host", "h")``.
+
+    ``check`` is called in another thread while it runs; then Ctrl-C ends it.
+    """
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    # Only a matter of speed.
+    monkeypatch.setattr(warm_up.WarmUp, "_answer", lambda _: None)
+    # It would end the process where a thread takes long to end.
+    monkeypatch.setattr("peakline.cli.view.leave", lambda **_: None)
+    said, failures = Lines(), []
+    before = signal.getsignal(signal.SIGINT)
+
+    def look(check):
+        try:
+            line = said.lines.get(timeout=HANG_S)
+            found = _URL.search(line)
+            assert found, line
+            check(Viewing(found[1], temporary))
+        except BaseException as error:  # noqa: BLE001  (raised below)
+            failures.append(error)
+        finally:
+            if signal.getsignal(signal.SIGINT) is not before:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    def run(check, *words):
+        # Here: before the test pytest put its own there.
+        monkeypatch.setattr(sys, "stderr", said)
+        looker = threading.Thread(target=look, args=(check,))
+        looker.start()
+        try:
+            code = main(["view", *map(str, words), "--no-browser"])
+        finally:
+            said.lines.put("it has ended")
+            looker.join(HANG_S)
+        for failure in failures:
+            raise failure
+        assert (code, capsys.readouterr().out) == (0, "")
+        assert said.getvalue().partition("\n")[2] == _END
+        assert list(temporary.iterdir()) == []
+
+    return run
+
+
+@pytest.fixture
+def viewing_process(temporary):
+    """Run it in a process: ``viewing_process(path, number=signal.SIGTERM)``, the block's end."""
 
     @contextmanager
-    def run(*words, stdin=None, browser="", number=signal.SIGINT) -> Iterator[Viewing]:
+    def run(*words, browser="", number=signal.SIGINT) -> Iterator[Viewing]:
         process = subprocess.Popen(
             [sys.executable, "-c", CODE, "view", *map(str, words)],
-            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -78,16 +162,16 @@ def viewing(tmp_path):
         )
         try:
             line = process.stderr.readline()
-            found = re.search(r" at (http://127\.0\.0\.1:\d+/\S*); Ctrl-C ends it$", line)
+            found = _URL.search(line)
             assert found, line + process.stderr.read()
-            yield Viewing(process, found[1], temporary)
+            yield Viewing(found[1], temporary)
             process.send_signal(number)
             out, err = process.communicate(timeout=HANG_S)
-            assert (process.returncode, out) == (0, "")
-            assert err == "peakline: ending; running requests have 1 s\n"
+            assert (process.returncode, out, err) == (0, "", _END)
         finally:
             process.kill()
             process.communicate()
+        assert list(temporary.iterdir()) == []
 
     return run
 
@@ -104,53 +188,76 @@ def viewing(tmp_path):
     ],
 )
 def test_a_file_is_a_session_of_its_own_name(viewing, data, file, session, view):
-    with viewing(data / file, "--no-browser") as found:
+    def check(found):
         assert found.fragment == f"/session/{session}/{view}"
         (listed,) = json.loads(found.api("sessions"))
         assert (listed["session_id"], listed["hosts"]) == (session, [session])
-        (folder,) = found.temporary.iterdir()
-    assert not folder.exists()
+        assert len(list(found.temporary.iterdir())) == 1
+
+    viewing(check, data / file)
 
 
 def test_the_service_answers_as_the_command_line(viewing, data, peakline):
-    with viewing(data / LEAK, "--no-browser") as found:
-        told = found.api("sessions/leak_list/tools/memory_findings")
-    assert told.decode() == peakline("tool", "memory_findings", data / LEAK).out
+    answers = []
+
+    def check(found):
+        answers.append(found.api("sessions/leak_list/tools/memory_findings").decode())
+
+    viewing(check, data / LEAK)
+    assert answers == [peakline("tool", "memory_findings", data / LEAK).out]
 
 
 def test_a_session_directory_shows_its_hosts_and_nothing_beside_it(viewing, data, tmp_path):
     place = tmp_path / "plugins" / "profile"
     shutil.copytree(data / MULTIHOST, place / "mine")
     shutil.copytree(data / MULTIHOST, place / "other")
-    with viewing(place / "mine", "--host", "localhost:56665", "--no-browser") as found:
+
+    def check(found):
         assert found.fragment == "/session/mine/timeline?host=localhost_56665"
         (listed,) = json.loads(found.api("sessions"))
         assert listed["hosts"] == ["localhost_47507", "localhost_56665"]
 
+    viewing(check, place / "mine", "--host", "localhost:56665")
 
-def test_a_log_directory_opens_at_its_list(viewing, data, tmp_path):
-    place = tmp_path / "plugins" / "profile"
-    shutil.copytree(data / MULTIHOST, place / "one")
-    shutil.copytree(data / MULTIHOST, place / "two")
-    with viewing(tmp_path, "--no-browser") as found:
+
+@pytest.fixture
+def two_sessions(data, tmp_path):
+    logdir = tmp_path / "logs"
+    for name in ("one", "two"):
+        shutil.copytree(data / MULTIHOST, logdir / "plugins" / "profile" / name)
+    return logdir
+
+
+def test_a_log_directory_opens_at_its_list(viewing, two_sessions):
+    def check(found):
         assert found.url.endswith("/")
         assert not list(found.temporary.glob("*/plugins"))
-    with viewing(tmp_path, "--session", "one", "--no-browser") as found:
+
+    viewing(check, two_sessions)
+
+
+def test_a_log_directory_opens_at_the_session_that_is_named(viewing, two_sessions):
+    def check(found):
         assert found.fragment == "/session/one/timeline"
+
+    viewing(check, two_sessions, "--session", "one")
 
 
 def test_a_log_directory_of_one_session_opens_at_it(viewing, data):
-    with viewing(data / "sessions" / "tf2_cnn", "--no-browser") as found:
+    def check(found):
         assert found.fragment == "/session/2026_11_20_16_57_05/timeline"
 
+    viewing(check, data / "sessions" / "tf2_cnn")
 
-def test_standard_input_is_kept_while_it_is_shown(viewing, data):
-    with (
-        (data / LEAK).open("rb") as content,
-        viewing("-", "--no-browser", stdin=content) as found,
-    ):
+
+def test_standard_input_is_kept_while_it_is_shown(viewing, data, monkeypatch):
+    def check(found):
         assert found.fragment == "/session/stdin/timeline"
         assert json.loads(found.api("sessions/stdin/tools/summary"))
+
+    with (data / LEAK).open("rb") as content:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content))
+        viewing(check, "-")
 
 
 def test_a_url_is_fetched(viewing, data):
@@ -158,23 +265,23 @@ def test_a_url_is_fetched(viewing, data):
         def log_message(self, *_):
             """Say nothing."""
 
+    def check(found):
+        assert found.fragment == "/session/leak_list/timeline"
+
     with http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), lambda *words: Handler(*words, directory=str(data))
     ) as server:
         threading.Thread(target=server.serve_forever).start()
         try:
-            url = f"http://127.0.0.1:{server.server_port}/{LEAK}"
-            with viewing(url, "--no-browser") as found:
-                assert found.fragment == "/session/leak_list/timeline"
+            viewing(check, f"http://127.0.0.1:{server.server_port}/{LEAK}")
         finally:
             server.shutdown()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_closed_terminal_ends_it(viewing, data, number):
-    with viewing(data / LEAK, "--no-browser", number=number) as found:
-        pass
-    assert list(found.temporary.iterdir()) == []
+def test_a_closed_terminal_ends_it(viewing_process, data, number):
+    with viewing_process(data / LEAK, "--no-browser", number=number) as found:
+        assert len(list(found.temporary.iterdir())) == 1
 
 
 @pytest.mark.parametrize(
@@ -251,27 +358,30 @@ def test_what_warms_up_ends_in_the_middle_of_an_answer(monkeypatch):
 
 
 def test_nothing_can_be_changed(viewing, data):
-    with viewing(data / LEAK, "--no-browser") as found:
+    def check(found):
         answer = httpx.post(
             f"{found.base}/api/uploads?session_id=x",
             content=b"content",
             headers={"Content-Type": "application/octet-stream"},
+            timeout=HANG_S,
         )
         assert (answer.status_code, answer.json()["code"]) == (403, "PERMISSION_DENIED")
-        assert httpx.get(f"{found.base}/api/sessions/x").status_code == 404
+        assert httpx.get(f"{found.base}/api/sessions/x", timeout=HANG_S).status_code == 404
+
+    viewing(check, data / LEAK)
 
 
-def test_the_browser_is_opened_at_the_page(viewing, data, tmp_path):
-    told = tmp_path / "told"
+def test_the_browser_is_opened_at_the_page(viewing_process, data, tmp_path):
+    opened = tmp_path / "opened"
     browser = tmp_path / "browser"
-    os.mkfifo(told)
-    browser.write_text(f'#!/bin/sh\nprintf "%s" "$1" > "{told}"\n')
+    os.mkfifo(opened)
+    browser.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {shlex.quote(str(opened))}\n')
     browser.chmod(0o755)
-    with viewing(data / LEAK, browser=str(browser)) as found:
-        assert told.read_text() == found.url
+    with viewing_process(data / LEAK, browser=f"{shlex.quote(str(browser))} %s") as found:
+        assert opened.read_text() == found.url
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "code", "reason"),
     [
         (["nosuch"], 3, "no such file or directory"),
