@@ -18,6 +18,8 @@ from tests.web.samples import make_logdir
 
 from peakline.web import PLOTLY_SCRIPT, page_files
 
+SMALL = "/session/graph/summary"
+"""A view that shows little, where it does not matter what is shown."""
 MODULES = [path for path in page_files() if path.endswith(".js") and path != PLOTLY_SCRIPT]
 
 
@@ -31,7 +33,7 @@ def test_the_page_loads(page, server, scheme):
 
 
 def test_every_module_loads(page, server):
-    open_view(page, server)
+    open_view(page, server, SMALL)
     loaded = page.evaluate(
         "async (paths) => (await Promise.all(paths.map((path) => import(path)))).length", MODULES
     )
@@ -40,7 +42,7 @@ def test_every_module_loads(page, server):
 
 def test_plotly_draws_under_the_policy(page, server):
     """With what our figures have: lines, bars, an icicle, bands, bold words, and hover labels."""
-    open_view(page, server)
+    open_view(page, server, SMALL)
     page.is_stale = True
     page.evaluate(
         """async () => {
@@ -79,7 +81,7 @@ def test_plotly_draws_under_the_policy(page, server):
 
 def test_the_policy_holds_in_the_browser(page, server):
     """What an attacker would try is refused, and seen by these tests."""
-    open_view(page, server)
+    open_view(page, server, SMALL)
     page.is_stale = True
     outcome = page.evaluate(
         """async () => {
@@ -158,7 +160,7 @@ def test_the_page_asks_for_the_token_and_keeps_it(serve, page, tmp_path):
 
 
 def test_help_is_a_key_away(page, server):
-    open_view(page, server)
+    open_view(page, server, SMALL)
     page.keyboard.press("?")
     dialog = page.locator("dialog[open]")
     tells(dialog, "Keys")
@@ -169,7 +171,7 @@ def test_help_is_a_key_away(page, server):
 
 
 def test_light_and_dark_can_be_switched(page, server):
-    open_view(page, server)
+    open_view(page, server, SMALL)
     background = "getComputedStyle(document.body).backgroundColor"
     before = page.evaluate(background)
     page.get_by_role("button", name="Light or dark").click()
@@ -181,7 +183,7 @@ def test_light_and_dark_can_be_switched(page, server):
 
 
 def test_the_keyboard_reaches_the_content_at_once(page, server):
-    load_view(page, server)
+    load_view(page, server, SMALL)
     page.keyboard.press("Tab")
     eventually(lambda: page.evaluate("document.activeElement.textContent"), "To the content")
     screenshot(page, "skip_link")
