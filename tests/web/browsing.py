@@ -119,12 +119,12 @@ class Browsing:
 
     def tab(self, number: int) -> Tab:
         """The tab of this number, which is opened unless it is open."""
-        found = self._tabs.get(number)
-        if found is None or found.is_unusable:
-            if found is not None:
-                found.close()
-            found = self._tabs[number] = Tab(self._running(), number)
-        return found
+        browser = self._running()
+        if number in self._tabs and self._tabs[number].is_unusable:
+            self._tabs.pop(number).close()
+        if number not in self._tabs:
+            self._tabs[number] = Tab(browser, number)
+        return self._tabs[number]
 
     def close(self) -> None:
         """End the browser."""
@@ -134,6 +134,7 @@ class Browsing:
             self._playwright.stop()
 
     def _running(self) -> Browser:
+        """The browser, which is started again should it have crashed: its tabs are gone then."""
         if self._browser is None or not self._browser.is_connected():
             self._tabs.clear()
             self._browser = self._playwright.chromium.launch(
@@ -247,7 +248,7 @@ class Watch:
         What happens in a page comes here in its order, so that an answer of the page is behind all
         that happened before.
         """
-        until(self._is_quiet, f"the end of {[request.url for request in self._running]}")
+        until(self._is_quiet, "the end of a request, or the reading of its answer")
 
     def violated(self, text: str) -> None:
         self._note(f"against the policy: {text}")
