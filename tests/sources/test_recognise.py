@@ -26,7 +26,7 @@ _ROOTS = [
 # What lies in the folders of samples is known by its name; the first that fits counts.
 _NAMES = (
     (r"\.xplane\.pb$", "xplane"),
-    (r"tfprof_profile|\.hlo\.pb$", ""),
+    (r"tfprof_profile|\.hlo\.pb$|\.zip$", ""),
     (r"stepstats/.*stepstats\.pbtxt$", "step_stats"),
     (r"run_metadata.*\.(pb|pbtxt)$|op_stats/tf1_cnn_0\.pb$", "run_metadata"),
     (r"saved_model\.pb$", "saved_model"),
