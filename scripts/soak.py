@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, cast
 
 _ROOT = Path(__file__).resolve().parent.parent
 _PROGRAMS = _ROOT / "tests" / "data" / "programs"
@@ -116,14 +117,27 @@ def _run(part: Part, seconds: float, seed: int) -> str:
             break
         command = part.command(max(left, 1), seed + rounds)
         print(f"\n== {part.name}: {part.what}\n{' '.join(command)}", flush=True)
-        done = subprocess.run(command, cwd=_ROOT, env=os.environ | part.environment, check=False)
+        code, last = _run_and_show(command, part.environment)
         rounds += 1
-        if done.returncode not in (0, _NOTHING_TO_RUN):
-            return f"failed in round {rounds}, after {time.monotonic() - begin:.0f} s"
+        if code not in (0, _NOTHING_TO_RUN):
+            return f"failed in round {rounds}, after {time.monotonic() - begin:.0f} s: {last}"
         if not part.repeats:
             break
     times = f" {rounds} times" if part.repeats else ""
-    return f"passed{times} in {time.monotonic() - begin:.0f} s ({part.what})"
+    return f"passed{times} in {time.monotonic() - begin:.0f} s: {last}"
+
+
+def _run_and_show(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    """Show what a command prints; its exit code and its last line, which sums up what it did."""
+    last = ""
+    with subprocess.Popen(
+        command, cwd=_ROOT, env=os.environ | environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as process:  # fmt: skip
+        for line in cast("IO[str]", process.stdout):
+            print(line, end="", flush=True)
+            last = line.strip(" =\n") or last
+    return process.returncode, last
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ _LOOK_S = 0.01
 def until(
     is_so: Callable[[], object], what: str = "what the test waits for", pause_s: float = _LOOK_S
 ) -> None:
-    """Come back when ``is_so()`` is; for what tells nobody when it happens."""
+    """Come back when ``is_so()`` is; for what sends no event when it happens."""
     end = time.monotonic() + HANG_S
     while not is_so():
         assert time.monotonic() < end, f"never: {what}"
