@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from pathlib import Path
@@ -12,6 +13,9 @@ from hypothesis import HealthCheck, settings
 _ROOT = Path(__file__).resolve().parent.parent
 _BEGIN = pytest.StashKey[float]()
 _SESSIONS = _ROOT / "tests" / "data" / "sessions"
+
+# gRPC writes what it does in threads of its own, beside what the tests print.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 # Whether a test passes is not a matter of pace or luck: no example has to be quick, and the same
 # ones are tried every time. `make soak` tries others (--hypothesis-profile=random).
