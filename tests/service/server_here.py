@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import HANG_S
+
 from peakline.service.run import Server
 from peakline.service.settings import Settings
 
-__all__ = ["server_here"]
+__all__ = ["listens", "server_here"]
 
 
 @contextmanager
@@ -22,3 +25,12 @@ def server_here(*roots: Path | str, **settings: Any) -> Iterator[Server]:
     server._warm_up._answer = lambda: None
     with server:
         yield server
+
+
+def listens(port: int) -> bool:
+    """Whether somebody takes connections at ``port`` of this machine."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=HANG_S).close()
+    except ConnectionError:  # refused; or reset, as it was on its way when the socket was closed
+        return False
+    return True

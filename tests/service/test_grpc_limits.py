@@ -1,6 +1,5 @@
 """Too many calls, calls that take too long, calls that nobody waits for, and the server's end."""
 
-import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +10,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from tests.engine.held_tool import HeldTool
 from tests.service.conftest import SESSIONS
 from tests.service.grpc_client import Client
+from tests.service.server_here import listens
 from tests.service.test_grpc_analysis import failure
 from tests.waiting import HANG_S, growing, until
 
@@ -194,7 +194,7 @@ def test_a_server_that_ends_lets_calls_finish(serve, sample_logdir, held):
     ending.start()
     try:
         # Not by a call: gRPC lets one that comes at this very moment wait until the grace is over.
-        until(lambda: not listens(served))
+        until(lambda: not listens(served.server.port))
         assert not call.done()
         held.let_go()
         assert call.result(HANG_S).output
@@ -202,14 +202,6 @@ def test_a_server_that_ends_lets_calls_finish(serve, sample_logdir, held):
         ending.join(HANG_S)
     assert not ending.is_alive()
     assert failure(served.client.call, "EnumSessions", timeout=HANG_S)[0] == "UNAVAILABLE"
-
-
-def listens(served):
-    try:
-        socket.create_connection(("127.0.0.1", served.server.port), timeout=HANG_S).close()
-    except ConnectionRefusedError:
-        return False
-    return True
 
 
 @pytest.mark.usefixtures("held")
