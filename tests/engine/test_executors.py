@@ -56,8 +56,9 @@ def cluster():
     """A Dask cluster of two threads of this process."""
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None,
-        protocol="tcp://",
+        n_workers=1, threads_per_worker=2, processes=False, protocol="tcp://",
+        # Without an address it is a port of a number that somebody else may have.
+        dashboard_address="127.0.0.1:0",
     ) as found:  # fmt: skip
         yield found.scheduler_address
 
