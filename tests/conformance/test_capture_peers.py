@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,12 +21,10 @@ from peakline.capture import (
     profile_options,
     terminate,
 )
-from peakline.capture.client import profile
-from peakline.capture.stop import Stop
 from peakline.deadline import Deadline, within
 from peakline.errors import CancelledError
 from peakline.repository import Repository
-from peakline.schema import ProfileRequest, XSpace
+from peakline.schema import XSpace
 from tests.conformance.peer import PROGRAMS, peers_python
 from tests.waiting import HANG_S, until
 
@@ -35,6 +33,10 @@ pytestmark = pytest.mark.conformance
 LONG_MS = 150_000
 """No test waits for the end of such a recording."""
 ATTEMPTS = 50
+
+
+RECORDING = {}
+"""An event for the address of each job: set while its profiler records."""
 
 
 @contextmanager
@@ -46,10 +48,19 @@ def job(kind):
         stderr=subprocess.DEVNULL,
         text=True,
     )
+    line = process.stdout.readline()
+    assert line, f"the {kind} job did not start"
+    address = f"127.0.0.1:{int(line)}"
+    recording = RECORDING[address] = threading.Event()
+
+    def listen():
+        for state in process.stdout:
+            (recording.set if state == "recording\n" else recording.clear)()
+
+    listening = threading.Thread(target=listen)
+    listening.start()
     try:
-        line = process.stdout.readline()
-        assert line, f"the {kind} job did not start"
-        yield f"127.0.0.1:{int(line)}"
+        yield address
     finally:
         process.stdin.close()
         try:
@@ -57,19 +68,32 @@ def job(kind):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        listening.join()
         process.stdout.close()
 
 
 @pytest.fixture(scope="module")
-def jax_job():
-    with job("jax") as address:
-        yield address
+def running_jobs():
+    with ExitStack() as stack:
+        jobs = {}
+
+        def address_of(kind):
+            if kind not in jobs:
+                jobs[kind] = stack.enter_context(job(kind))
+            wait_for_idleness(jobs[kind])
+            return jobs[kind]
+
+        yield address_of
 
 
-@pytest.fixture(scope="module")
-def tensorflow_job():
-    with job("tensorflow") as address:
-        yield address
+@pytest.fixture
+def jax_job(running_jobs):
+    return running_jobs("jax")
+
+
+@pytest.fixture
+def tensorflow_job(running_jobs):
+    return running_jobs("tensorflow")
 
 
 @pytest.fixture
@@ -90,18 +114,12 @@ def peakline_command(*words, **changes):
     )  # fmt: skip
 
 
-def is_recording(address):
-    """Whether a profiler records for somebody, and refuses to for us."""
-    request = ProfileRequest(duration_ms=1, emit_xspace=True).SerializeToString()
-    try:
-        profile(address, request, timeout_s=HANG_S, stop=Stop(), report=lambda _: None)
-    except WorkerError as error:
-        return error.is_busy
-    return False
-
-
 def wait_for_recording(address):
-    until(lambda: is_recording(address), "the profiler records")
+    assert RECORDING[address].wait(HANG_S), "the profiler never records"
+
+
+def wait_for_idleness(address):
+    until(lambda: not RECORDING[address].is_set(), "the profiler ends a recording")
 
 
 def test_both_at_once_then_memory(jax_job, tensorflow_job, repository):
@@ -226,6 +244,7 @@ def test_ctrl_c_and_kill_leave_nothing_half(jax_job, repository):
         assert out == ""
         assert err == ("peakline: interrupted; nothing was stored\n" if code == 130 else "")
         assert not [path for path in Path(repository.logdir).rglob("*") if path.is_file()]
+        wait_for_idleness(jax_job)
     again = peakline_command(*words[3:], "300ms")
     assert again.returncode == 0, again.stderr
     assert repository.session("s").hosts()

@@ -138,6 +138,7 @@ def test_a_call_whose_time_is_over_in_the_queue_is_not_begun(serve, sample_logdi
     served = serve(sample_logdir, max_concurrent=1, max_queued=4)
     gate = served.parts.analysis.gate
     first = start_slow(served)
+    until(lambda: held.held)
     for timeout in growing():
         call = served.client.start("GetSessionToolData", timeout=timeout, **SLOW)
         until(lambda: gate.waiting == 1 or call.done())  # noqa: B023 (waited for here)

@@ -1,5 +1,7 @@
 """A running job with its profiler's server: prints the port, then works until its input ends.
 
+From then on it prints ``recording`` and ``idle``, each when that begins.
+
     python capture_jobs.py jax|tensorflow
 
 Runs in the peers' environment, without Peakline.
@@ -23,8 +25,8 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def jax_job(port: int) -> Callable[[], object]:
-    """Matrix products under jit; returns one step."""
+def jax_job(port: int) -> tuple[Callable[[], object], Callable[[], bool]]:
+    """Matrix products under jit; returns one step, and whether it is recorded."""
     import jax  # type: ignore[import-not-found]
     import jax.numpy as jnp  # type: ignore[import-not-found]
 
@@ -32,12 +34,15 @@ def jax_job(port: int) -> Callable[[], object]:
     x = jnp.ones((256, 256)) / 256
     # The server lives as long as this object.
     jax_job.server = jax.profiler.start_server(port)  # type: ignore[attr-defined]
-    return lambda: step(x).block_until_ready()
+    return lambda: step(x).block_until_ready(), jax.profiler.TraceAnnotation.is_enabled
 
 
-def tensorflow_job(port: int) -> Callable[[], object]:
-    """Matrix products in a tf.function; returns one step."""
+def tensorflow_job(port: int) -> tuple[Callable[[], object], Callable[[], bool]]:
+    """Matrix products in a tf.function; returns one step, and whether it is recorded."""
     import tensorflow as tf  # type: ignore[import-not-found]
+    from tensorflow.python.profiler.internal import (  # type: ignore[import-not-found]
+        _pywrap_traceme,
+    )
 
     @tf.function  # type: ignore[untyped-decorator]
     def step(x: object) -> object:
@@ -46,12 +51,18 @@ def tensorflow_job(port: int) -> Callable[[], object]:
     tf.profiler.experimental.server.start(port)
     x = tf.ones((256, 256)) / 256
     # An eager product as well: its tensors are allocated, and freed, one by one.
-    return lambda: (step(x), tf.matmul(x, x) + 1.0)
+    return lambda: (step(x), tf.matmul(x, x) + 1.0), _pywrap_traceme.traceme_enabled
+
+
+def say(what: object) -> None:
+    """A line, at once."""
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
     port = free_port()
-    step = {"jax": jax_job, "tensorflow": tensorflow_job}[sys.argv[1]](port)
+    step, is_recorded = {"jax": jax_job, "tensorflow": tensorflow_job}[sys.argv[1]](port)
     step()
     done = threading.Event()
 
@@ -60,10 +71,13 @@ def main() -> None:
         done.set()
 
     threading.Thread(target=wait_for_the_end, daemon=True).start()
-    sys.stdout.write(f"{port}\n")
-    sys.stdout.flush()
+    say(port)
+    state = "idle"
     while not done.is_set():
         step()
+        before, state = state, "recording" if is_recorded() else "idle"
+        if state != before:
+            say(state)
         done.wait(0.002)
 
 
