@@ -12,7 +12,7 @@ import pytest
 from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import serving
-from tests.waiting import HANG_S
+from tests.waiting import HANG_S, EndedDeadline
 
 from peakline.deadline import Deadline, check_deadline, current_deadline, within
 from peakline.errors import CancelledError, DeadlineError, InputError
@@ -22,17 +22,14 @@ from peakline.service.grpc_servicers import Call, Servicers
 from peakline.service.indexing import Indexer
 
 
-class Looking(Deadline):
-    """The time of a list: over when a test says so."""
+class Looking(EndedDeadline):
+    """The time of a list."""
 
     given: ClassVar[list[float]] = []
 
     def __init__(self, seconds=None):
-        super().__init__(None if seconds is None else HANG_S)
+        super().__init__()
         self.given.append(seconds)
-
-    def end(self):
-        self._end = time.monotonic()
 
 
 class Slow:
