@@ -35,6 +35,16 @@ COUNT_SUMMARIES = """() => {
     return answer;
   };
 }"""
+# In the page: the names of the rows that are whole between the head and the end of the table.
+ROWS_IN_VIEW = """() => {
+  const table = document.querySelector(".table");
+  const begin = table.querySelector(".headgroup").getBoundingClientRect().bottom;
+  const end = table.getBoundingClientRect().bottom;
+  return [...table.querySelectorAll(".rows .row")].filter((row) => {
+    const {top, bottom} = row.getBoundingClientRect();
+    return begin <= top && bottom <= end;
+  }).map((row) => row.querySelector("[role=gridcell]:nth-child(2)").innerText);
+}"""
 UNITS = {"s": 1e12, "ms": 1e9, "µs": 1e6, "ns": 1e3, "ps": 1.0}
 
 
@@ -78,7 +88,8 @@ def test_all_sessions_are_listed_newest_first_with_hosts_and_size(page, server):
 
 
 def test_the_list_can_be_read_by_everybody(page, server):
-    open_view(page, server, chosen="leak_list")
+    # By name: when the samples were written, by which they are sorted else, is as the clone is.
+    open_view(page, server, chosen="leak_list", sort="name")
     page.get_by_role("heading", name="To fix first").wait_for()
     expect_accessible_in_both_schemes(page, "sessions")
 
@@ -118,6 +129,18 @@ def test_a_row_that_is_chosen_tells_what_to_fix_first_and_links_to_the_evidence(
     wait_for_params(page, chosen="leak_list")
     details.get_by_role("button", name="Close").click()
     details.wait_for(state="hidden")
+
+
+def test_the_row_that_is_chosen_stays_in_view(page, server):
+    open_view(page, server, sort="name")
+    chosen = names(page)[20]  # out of view as soon as the details have taken their room
+    row(page, chosen).locator("[role=gridcell]").nth(2).click()
+    eventually(lambda: page.evaluate(ROWS_IN_VIEW).count(chosen), 1)
+    open_view(page, server, sort="name", chosen=chosen)
+    in_view = page.evaluate(ROWS_IN_VIEW)
+    assert in_view[-1] == chosen
+    # The first is not half below the head, where it would be hard to hit.
+    assert page.evaluate("document.querySelector('.table').scrollTop % 28") == 0
 
 
 def test_search_finds_names_hosts_and_tools_and_is_in_the_address(page, server):

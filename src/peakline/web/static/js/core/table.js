@@ -87,7 +87,8 @@ export class DataTable {
   }
 
   /**
-   * Bring a row into view and make it the active one.
+   * Bring a row into view and make it the active one. The first row below the head is then whole,
+   * where there is room for that: what is half below the head is hard to hit.
    * @param {number} place
    */
   reveal(place) {
@@ -95,7 +96,7 @@ export class DataTable {
     const top = place * ROW_PX, seen = this.element.clientHeight - this.head.offsetHeight;
     if (top < this.element.scrollTop) this.element.scrollTop = top;
     else if (top + ROW_PX > this.element.scrollTop + seen) {
-      this.element.scrollTop = top + ROW_PX - seen;
+      this.element.scrollTop = Math.ceil((top + ROW_PX - seen) / ROW_PX) * ROW_PX;
     }
     this.#redraw();
   }

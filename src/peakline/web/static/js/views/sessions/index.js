@@ -174,11 +174,12 @@ class SessionsView {
       fill(this.content, this.#list.element);
     }
     this.#list.show(shown, this.#reasons);
-    if (isNew) this.#list.reveal(this.#params["chosen"] ?? "");
     const all = this.#sessions.length;
     this.count.textContent = shown.length === all ? counted(all, "session")
       : `${shown.length} of ${counted(all, "session")}`;
     this.#drawDetails();
+    // After the details, which leave the list less room.
+    if (isNew) this.#list.reveal(this.#params["chosen"] ?? "");
   }
 
   #newList() {
@@ -215,6 +216,7 @@ class SessionsView {
     }
     this.#change({ chosen: row.name });
     this.#drawDetails();
+    this.#list?.reveal(row.name);
     this.details.scrollIntoView({ block: "nearest" });
     announce(`${row.name}; its details are below the table`);
   }
