@@ -8,6 +8,7 @@ import signal
 import socket
 import ssl
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection
@@ -130,6 +131,30 @@ def test_a_signal_ends_it_with_exit_0_and_both_ports_closed(empty, number):
             assert not listens(port)
     assert "ending" in server.lines[-2]
     assert json.loads(server.lines[-1])["event"] == "stopped"
+
+
+def test_a_connection_that_is_accepted_as_the_end_begins_is_closed(empty):
+    with server_here(empty) as server:
+        http_server = server._http._server
+        held, go_on = threading.Event(), threading.Event()
+
+        def hold():
+            held.set()
+            go_on.wait(HANG_S)
+            time.sleep(0.1)  # after which uvicorn's look at whether it is to end is due
+
+        http_server.servers[0].get_loop().call_soon_threadsafe(hold)
+        assert held.wait(HANG_S)
+        # Both are there when the loop goes on: the connection is accepted, and the end begins
+        # before it is made.
+        with socket.create_connection(("127.0.0.1", server.http_port), HANG_S) as late:
+            ending = threading.Thread(target=server.stop, args=(2 * HANG_S,))
+            ending.start()
+            until(lambda: http_server.should_exit)
+            go_on.set()
+            assert late.recv(1) == b""
+            ending.join(HANG_S)
+            assert not ending.is_alive()
 
 
 def test_a_running_capture_may_end_within_the_time_of_grace(empty, slow):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -12,6 +14,16 @@ __all__ = ["ProblemProtocol"]
 
 class ProblemProtocol(H11Protocol):
     """Uvicorn's protocol, which answers what is no request by itself, before any application."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Serve a connection, or close it if the server ends (then it has a time of grace).
+
+        One can be accepted at that very moment. Uvicorn closes those that were made before, and
+        would wait for this one, though nobody uses it, until the grace is over.
+        """
+        super().connection_made(transport)
+        if self.config.timeout_graceful_shutdown is not None:
+            self.shutdown()
 
     def send_400_response(self, msg: str) -> None:
         """Say what is wrong with the bytes that came, and hang up."""
