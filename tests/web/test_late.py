@@ -59,9 +59,9 @@ def hold(page, text):
     page.evaluate("(text) => { held = text; }", text)
 
 
-def held(page):
-    """Come back when a question waits."""
-    eventually(lambda: page.evaluate("waiting.length > 0"), expected=True)
+def held(page, many=1):
+    """Come back when so many questions wait."""
+    eventually(lambda: page.evaluate("waiting.length"), many)
 
 
 def let_go(page):
