@@ -117,6 +117,21 @@ def test_asynchronous_steps_never_overlap(opened):
     assert [step.window for step in steps] == [(0, 6 * US), (6 * US, 11 * US)]
 
 
+@each_row(("compatible", "computes"), [(True, 5 * US), (False, 9 * US)])
+def test_work_that_nothing_launched_counts_for_us_alone(opened, compatible, computes):
+    def fill(builder):
+        line = builder.host().line("python")
+        line.event("train", 0, 18 * US, MARK)
+        line.event("cudaLaunchKernel", 5 * US, 1 * US, {"correlation_id": 2})
+        for gpu, length, stats in ((0, 5, {"correlation_id": 2}), (1, 9, {"group_id": 0})):
+            stream = builder.plane(f"/device:GPU:{gpu}").line("Stream")
+            stream.event("sgemm", 7 * US, length * US, stats)
+
+    core = only_core(opened(fill), compatible=compatible)
+    assert core.kinds[SpanKind.DEVICE_COMPUTE_32] == computes
+    assert core.duration_ps == (5 * US if compatible else 18 * US)
+
+
 def test_kinds_of_gpu_work_by_name_and_shapes(opened):
     def fill(builder):
         builder.host().line("t").event("train", 0, 100, MARK).event(

@@ -332,12 +332,10 @@ class _Maker:
             runs = [line for line in lines if _derived(line) == 0]
             run = np.concatenate([np.arange(line.first, line.last) for line in runs] or [_NONE])
             run = run[groups.place[run] >= 0]
-            self.marks[DEVICE].append((groups.place[run], trace.start[run], trace.end[run]))
+            marks = groups.place[run], trace.start[run], trace.end[run]
         else:
             step[order] = _carried_on(step[order])
-            self.marks[DEVICE].append(
-                _runs(step[order], *(t[events[order]] for t in (trace.start, trace.end)))
-            )
+            marks = _runs(step[order], *(t[events[order]] for t in (trace.start, trace.end)))
         counts = step >= 0
         if self.compatible:
             stats = self._stats("correlation_id")
@@ -345,8 +343,12 @@ class _Maker:
             has = name.codes == name.code_of("correlation_id")
             has &= ~stats.is_valid("integer") | (stats.array("integer") >= 0)
             counts &= np.isin(events, trace.places(stats.array("event_id")[has]))
+            # A device has a step where it has both a marker and work that something launched.
+            worked = np.isin(marks[0], step[counts])
+            marks = marks[0][worked], marks[1][worked], marks[2][worked]
         if groups.given:
-            counts &= np.isin(step, self.marks[DEVICE][-1][0])
+            counts &= np.isin(step, marks[0])
+        self.marks[DEVICE].append(marks)
         kinds = device_kinds(trace, events, self._stats(SHAPES))
         if not self.compatible:
             own = activity_kinds(self.profile, with_device=True)[events]
