@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,7 @@ class Projection:
             row = _row(self.root, self.message_class.FromString(piece), [piece], filters)
             assert row is not None
             found.append(row)
+        self._put_in_order(found)
         return found
 
     # What was decoded.
@@ -140,12 +142,25 @@ class Projection:
                     continue
                 assert 0 <= at < len(rows[where]), f"{path}: parent {at} of {where}"
                 rows[where][at].below.setdefault(path, []).append(row)
-        for path, node in self.nodes.items():
-            for row in rows[path]:
-                for name in row.below:
-                    if node.is_mixed(name):
-                        row.below[name].sort(key=repr)
+        self._put_in_order(rows[""])
         return rows[""]
+
+    def _put_in_order(self, rows: list[Row], path: str = "") -> list[str]:
+        """Sort what is below ``rows`` of a table where it comes from several fields.
+
+        Gives the text of each row, which is the same however the row was put together.
+        """
+        texts = []
+        for row in rows:
+            text = repr(sorted(row.columns.items()))
+            for name in sorted(row.below):
+                below = self._put_in_order(row.below[name], name)
+                if self.nodes[path].is_mixed(name):
+                    pairs = sorted(zip(below, row.below[name], strict=True), key=itemgetter(0))
+                    below, row.below[name] = ([pair[n] for pair in pairs] for n in range(2))
+                text += f"{name}: {below}"
+            texts.append(text)
+        return texts
 
     def _is_recursive(self, path: str) -> bool:
         node: Node | None = self.tables[path]
@@ -253,9 +268,6 @@ def _row(node: Node, message: Any, raw: list[bytes], filters: dict[str, list[int
         kept = [made for made in rows if made is not None]
         if kept:
             row.below[child.path] = row.below.get(child.path, []) + kept
-    for path in row.below:
-        if node.is_mixed(path):
-            row.below[path].sort(key=repr)
     return row
 
 
