@@ -61,17 +61,23 @@ _DELAY = """(() => {
   const share = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
   const pause = () => new Promise((done) => setTimeout(done, share() * MOST_MS));
   window.delayFrom = (seed) => { state = seed; };
+  window.delayed = 0;
   window.fetch = async (...asked) => {
-    await pause();
-    const answer = await fetch(...asked);
-    await pause();
-    asked[1]?.signal?.throwIfAborted();
-    return answer;
+    window.delayed += 1;
+    try {
+      await pause();
+      const answer = await fetch(...asked);
+      await pause();
+      asked[1]?.signal?.throwIfAborted();
+      return answer;
+    } finally {
+      window.delayed -= 1;
+    }
   };
 })();"""
-# Whatever is due now is done: events, pictures, timers of no time.
-_TURN = """() => new Promise((done) =>
-  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(null)))))"""
+# Whatever is due now is done: events, pictures, timers of no time. How many questions are delayed.
+_TURN = """() => new Promise((done) => requestAnimationFrame(() =>
+  requestAnimationFrame(() => setTimeout(() => done(globalThis.delayed ?? 0)))))"""
 # To an address that shows nothing, which ends what was shown before.
 _LEAVE = """async () => {
   if (location.hash === "#/nowhere") return;
@@ -254,8 +260,8 @@ class Watch:
         self._note(f"against the policy: {text}")
 
     def _is_quiet(self) -> bool:
-        self._page.evaluate(_TURN)
-        return not self._running
+        delayed = self._page.evaluate(_TURN)
+        return not delayed and not self._running
 
     def _note(self, what: str, url: str = "") -> None:
         self.complaints.append((what, url))
