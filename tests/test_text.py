@@ -3,7 +3,14 @@
 import pytest
 
 from peakline.errors import UsageError
-from peakline.text import one_line, parse_duration, parse_size, size_text, time_text
+from peakline.text import (
+    one_line,
+    parse_duration,
+    parse_size,
+    size_text,
+    time_text,
+    valid_text,
+)
 from tests.each_row import each_row
 
 
@@ -34,6 +41,19 @@ def test_a_time_is_told_in_milliseconds_or_seconds(time, text):
 def test_foreign_text_cannot_steer_a_terminal():
     assert one_line("a\nb\x1b[31m\u202e") == "a\\nb\\x1b[31m\\u202e"
     assert one_line("größe ≤ 3") == "größe ≤ 3"
+
+
+@each_row(
+    ("text", "valid"),
+    [
+        ("a b", "a b"),
+        ("größe", "größe"),
+        ("a\ud800b\udc00", "a\ufffdb\ufffd"),
+        ("\ud83d\ude00", "😀"),
+    ],
+)
+def test_half_a_character_is_replaced(text, valid):
+    assert valid_text(text) == valid
 
 
 @each_row(

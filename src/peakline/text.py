@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from peakline.errors import UsageError
 
-__all__ = ["one_line", "parse_duration", "parse_size", "size_text", "time_text"]
+__all__ = ["one_line", "parse_duration", "parse_size", "size_text", "time_text", "valid_text"]
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTPE]?)(i?)B?", re.IGNORECASE | re.ASCII)
 _DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(ms|s|min|m|h)", re.IGNORECASE | re.ASCII)
@@ -61,3 +61,10 @@ def one_line(text: str) -> str:
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
     )
+
+
+def valid_text(text: str) -> str:
+    """``text`` with U+FFFD for each half of a surrogate pair, which no encoding can write."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -409,6 +409,16 @@ def test_what_is_not_understood_is_counted(opened):
     ]
 
 
+def test_half_a_character_is_shown_as_such(opened):
+    frames = [{"name": "f\ud800", "filename": "\udfff.py", "line": 3}]
+    whole = segment(A, block(512), segment_type="\ud800")
+    profile = opened({"segments": [whole], "device_traces": [[alloc(A, 512, 1, frames)]]})
+    (row,) = profile.sql("select function, file from stacks").to_pylist()
+    assert row == {"function": "f\ufffd", "file": "\ufffd.py"}
+    (row,) = profile.sql("select segment_type from segments").to_pylist()
+    assert row == {"segment_type": "\ufffd"}
+
+
 def test_an_empty_snapshot(opened):
     profile = opened({"segments": [], "device_traces": []})
     for table in ("segments", "blocks", "stacks", "allocator_events", "oom_reports"):

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from peakline.deadline import check_deadline
 from peakline.profile import Columns, Names
+from peakline.text import valid_text
 from peakline.tools.memory_profile_rules import AllocatorProfile, SpecialAllocation
 
 __all__ = ["Report", "json_number", "json_string", "map_entry", "to_json", "to_proto"]
@@ -133,14 +134,14 @@ def to_proto(report: Report) -> bytes:
         out.write(map_entry(allocator.memory_id, len(value)))
         out.write(value)
     whole = MemoryProfile(num_hosts=1, version=report.version)
-    whole.memory_ids.extend(_text(allocator.memory_id) for allocator in report.allocators)
+    whole.memory_ids.extend(valid_text(allocator.memory_id) for allocator in report.allocators)
     for number, (name, start, end, plane) in enumerate(_modules(report)):
         whole.hlo_modules.add(
-            name=_text(name),
+            name=valid_text(name),
             start_time_ps=start,
             end_time_ps=end,
             id=number,
-            plane_name=_text(plane),
+            plane_name=valid_text(plane),
         )
     out.write(whole.SerializeToString())
     return out.getvalue()
@@ -148,7 +149,7 @@ def to_proto(report: Report) -> bytes:
 
 def map_entry(memory_id: str, size: int) -> bytes:
     """What stands in a serialized ``MemoryProfile`` before an allocator's ``size`` bytes."""
-    key = _text(memory_id).encode()
+    key = valid_text(memory_id).encode()
     head = b"\x0a" + _varint(len(key)) + key + b"\x12" + _varint(size)
     return b"\x0a" + _varint(len(head) + size) + head
 
@@ -167,7 +168,7 @@ def _snapshot_fields(
 ) -> Iterator[Iterator[tuple[Any, ...]]]:
     """The values of the snapshots at ``positions`` in the order of the JSON, chunk by chunk."""
     table = report.snapshots
-    write_text = _text if text is None else text
+    write_text = valid_text if text is None else text
     for start in range(0, positions.size, _CHUNK):
         check_deadline()
         chunk = positions[start : start + _CHUNK]
@@ -356,12 +357,11 @@ _SHORT = {
     "\r": "\\r",
     "\t": "\\t",
 }
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def json_string(value: str) -> str:
     """A quoted JSON string with the escapes of the C++ library."""
-    return '"' + _ESCAPED.sub(_escape, _text(value)) + '"'
+    return '"' + _ESCAPED.sub(_escape, valid_text(value)) + '"'
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -370,11 +370,6 @@ def _escape(match: re.Match[str]) -> str:
         return _SHORT[character]
     units = character.encode("utf-16-be").hex()
     return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
-
-
-def _text(value: str) -> str:
-    """``value`` as valid Unicode: a lone surrogate has no UTF-8, so it is replaced."""
-    return _SURROGATES.sub("\ufffd", value)
 
 
 def _varint(value: int) -> bytes:

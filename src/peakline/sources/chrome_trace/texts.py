@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.text import valid_text
 from peakline.wire import Buffer, Interner, Spans, json_kinds
 
 __all__ = ["Texts", "unescaped"]
@@ -19,13 +20,13 @@ _IS_PLAIN[[json_kinds.FALSE, json_kinds.TRUE, json_kinds.NUMBER, json_kinds.STRI
 def unescaped(text: str) -> str:
     """What a JSON string means that is written ``text``; as it stands where that is not valid.
 
-    A half of a surrogate pair becomes U+FFFD: it cannot be written in any encoding.
+    A half of a surrogate pair becomes U+FFFD.
     """
     try:
         meaning: str = json.loads(f'"{text}"', strict=False)
     except ValueError:
         return text
-    return meaning.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return valid_text(meaning)
 
 
 class Texts:

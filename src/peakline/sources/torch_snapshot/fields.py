@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.errors import InputError
+from peakline.text import valid_text
 
-__all__ = ["Bad", "dicts", "integers", "texts"]
+__all__ = ["Bad", "dicts", "integers", "text", "texts"]
 
 
 class Bad(InputError):
@@ -55,7 +56,11 @@ def _numbers(
 
 
 def texts(rows: Sequence[dict[Any, Any]], name: str, default: str = "") -> list[str]:
-    """Field ``name`` of every row; ``default`` for one that is no text."""
+    """`text` of field ``name`` of every row."""
+    return [text(row.get(name), default) for row in rows]
+
+
+def text(value: object, default: str = "") -> str:
+    """``value``, or ``default`` where it is no text; a pickle may hold halves of characters."""
     # Nothing else is turned into text: lists that share their parts have texts without end.
-    values = [row.get(name) for row in rows]
-    return [value if isinstance(value, str) else default for value in values]
+    return valid_text(value) if isinstance(value, str) else default

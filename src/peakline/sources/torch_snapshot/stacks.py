@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from peakline.profile.columns import Columns, Names
 from peakline.sources.callers import Frame, caller
+from peakline.sources.torch_snapshot.fields import text
 
 __all__ = ["Stacks"]
 
@@ -57,8 +58,8 @@ class Stacks:
         if isinstance(frame, dict):
             name, file, line = (frame.get(field) for field in ("name", "filename", "line"))
             values = (
-                name if isinstance(name, str) else "",
-                file if isinstance(file, str) else "",
+                text(name),
+                text(file),
                 # Unknown lines are 0 or the largest number that a size_t holds.
                 line if isinstance(line, int) and 0 <= line < 2**31 else 0,
             )
