@@ -331,6 +331,13 @@ def test_a_failure_before_the_end_is_told_as_it_was(opened):
     ) == [(0, 0, 0, None)]
 
 
+def test_sizes_that_no_memory_has_do_not_end_the_reading(opened):
+    history = [alloc(A, 2**63 - 1, 1), alloc(B, 2 * MIB, 2), entry("oom", 0, MIB, 3)]
+    free_block = segment(C, block(8 * MIB, state="inactive"))
+    profile = opened({"segments": [free_block], "device_traces": [history]})
+    assert rows(profile, "oom_reports", "requested_bytes", "free_bytes") == [(MIB, 2**63 - 1)]
+
+
 def test_segments_come_and_go(opened):
     profile = opened(
         {

@@ -28,6 +28,7 @@ __all__ = ["DeviceHistory", "behind", "events_table", "oom_table"]
 _ACTIVITIES = ["allocation", "deallocation", "expansion"]
 _BEFORE = "(before profile)"
 _PS_PER_US = 10**6
+_MOST_BYTES = 2**63 - 1
 _LATEST_US = (2**63 - 1) // _PS_PER_US
 
 
@@ -244,7 +245,8 @@ def _oom(device: DeviceHistory, row: int) -> dict[str, int]:
         "rounded_bytes": int(round_sizes(size, device.divisions)[0]),
         "pool_bytes": pool,
         "in_use_bytes": in_use,
-        "free_bytes": max(pool - in_use, 0),
+        # What absurd sizes add up to may have wrapped.
+        "free_bytes": min(max(pool - in_use, 0), _MOST_BYTES),
         "largest_free_bytes": largest,
         "device_free_bytes": int(trace.device_free[row]),
     }
