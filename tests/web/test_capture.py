@@ -193,6 +193,7 @@ def test_cancel_ends_the_recording_and_keeps_nothing(server, jobs, page):
     ask(page, hosts="a", seconds=100, name="never")
     record(page)
     until(lambda: jobs["a"].requests)
+    until(lambda: "a" in states(page))
     page.get_by_role("button", name="Cancel").click()
     page.get_by_text("Cancelled:").wait_for()
     assert ended.wait(HANG_S)
