@@ -33,10 +33,12 @@ MINUTES ?= 60
 PEER_PACKAGES := xprof==2.24.2 tensorflow-cpu==2.21.0 jax==0.10.2 tensorboard==2.21.0 \
     pytest==9.2.0 numba==0.68.1
 
-SOURCES := $(shell find src -not -path '*__pycache__*') README.md LICENSE pyproject.toml
-EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/_editable_impl_peakline.pth)
+SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -path '*.egg-info*' \
+    -not -name '*.so' -not -name '*.pxd' -print) src/peakline/kernels/bits.pxd \
+    setup.py README.md LICENSE pyproject.toml
+EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/__editable__.peakline-*.pth)
 
-.PHONY: help demo test soak lint page conformance answers protobuf bench schema docs format develop clean FORCE
+.PHONY: help kernels demo test soak lint page conformance answers protobuf bench schema docs format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -89,6 +91,9 @@ format: $(VENV)/.dev  ## format the code
 develop: $(VENV)/.dev  ## put an editable install into .venv
 	$(PY) $(PIP) install --editable '.[dev]'
 	rm -f $(VENV)/.installed
+
+kernels: $(VENV)/.dev  ## compile the kernels in place, for a checkout that is installed by make develop
+	$(PY) setup.py --quiet build_ext --inplace
 
 clean:  ## remove what was made, but not the environments
 	rm -rf build bench-data .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

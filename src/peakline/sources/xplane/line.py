@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.sources.xplane.kernels import (
-    NO_PROCESS,
-    gather,
-    in_order,
-    nest,
-    regions,
-    resolve,
-)
+from peakline.kernels.nesting import in_order, nest, regions, resolve
+from peakline.sources.xplane.kernels import NO_PROCESS, gather
 from peakline.sources.xplane.names import EventKind, Role, tensor_core
 from peakline.sources.xplane.places import places_of
 from peakline.sources.xplane.sorting import renumber, sort_line, unsort, wrap
@@ -207,9 +201,8 @@ class OpenLine:
         self._keep(part.node[:ready], owner)
 
     def _regions(self, part: _Part, marks: _Array) -> _Array:
-        count, found = regions(part.begin, self.base, marks, self.start)
-        both: _Array = found[:, :count]
-        return both
+        found: _Array = np.empty((2, marks.size), np.int64)
+        return found[:, : regions(part.begin, self.base, marks, self.start, found)]
 
     def _run_nest(
         self, begin: _Array, length: _Array, node: _Array, extra: _Array, owner: _Array

@@ -1,0 +1,33 @@
+"""Fixed-width numbers for kernels that run uncompiled; bits.pxd is the same for C.
+
+Python's integers have no width: a kernel says with these where its numbers wrap, or change from
+unsigned to signed. Compiled, they are nothing.
+"""
+
+from __future__ import annotations
+
+__all__ = ["low64", "signed32", "signed64", "unsigned64"]
+
+_ALL = (1 << 64) - 1
+
+
+def low64(value: int) -> int:
+    """The low 64 bits of a sum, product or shift of unsigned numbers."""
+    return int(value) & _ALL
+
+
+def unsigned64(value: int) -> int:
+    """The 64 bits of a signed number as an unsigned one."""
+    return int(value) & _ALL
+
+
+def signed64(value: int) -> int:
+    """The low 64 bits as a signed number."""
+    value = int(value) & _ALL
+    return value - (1 << 64) if value >> 63 else value
+
+
+def signed32(value: int) -> int:
+    """The low 32 bits as a signed number."""
+    value = int(value) & 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value

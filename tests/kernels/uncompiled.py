@@ -1,0 +1,96 @@
+"""The kernels' source, run by Python instead of a C compiler.
+
+`install` makes every later import of ``peakline.kernels.NAME`` in this process take ``NAME.py``,
+whatever is compiled beside it. Its functions get views that give Python's integers: a number that
+does not fit into an array, or an index below zero or behind the end, is an error there, where
+compiled code would wrap or read elsewhere.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+
+import numpy as np
+
+_PACKAGE = "peakline.kernels"
+
+
+class View:
+    """What a kernel sees of a buffer: ``shape``, and elements by index."""
+
+    def __init__(self, view: memoryview, shape: tuple[int, ...] | None = None) -> None:
+        self.view = view
+        self.shape = view.shape if shape is None else shape
+
+    def _checked(self, at):
+        for k, size in zip(at if isinstance(at, tuple) else (at,), self.shape, strict=False):
+            if not 0 <= k < size:
+                raise IndexError(f"{at} is outside of {self.shape}")
+        if isinstance(at, tuple) and len(at) < len(self.shape):
+            raise TypeError("a row of an array is no value")
+        return at
+
+    def __getitem__(self, at):
+        if isinstance(at, slice):
+            return View(self.view[at])
+        value = self.view[self._checked(at)]
+        return value if isinstance(value, float) else int(value)
+
+    def __setitem__(self, at, value):
+        if self.view.format == "?":
+            value = bool(value)
+        self.view[self._checked(at)] = value
+
+
+def _seen(value):
+    """An argument as a kernel sees it."""
+    if isinstance(value, np.ndarray):
+        if 0 in value.shape:  # a memoryview of nothing has no shape of its own
+            return View(memoryview(value), value.shape)
+        return View(memoryview(value))
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return View(memoryview(value).cast("B"))
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+class _Loader(SourceFileLoader):
+    def exec_module(self, module):
+        super().exec_module(module)
+        for name in getattr(module, "__all__", ()):
+            function = vars(module)[name]
+            if callable(function):
+                vars(module)[name] = _wrapped(function)
+
+
+def _wrapped(function):
+    def run(*arguments):
+        return function(*(_seen(a) for a in arguments))
+
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    return run
+
+
+class _Finder:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def find_spec(self, name, _path=None, _target=None):
+        package, _, stem = name.rpartition(".")
+        source = self.folder / f"{stem}.py"
+        if package != _PACKAGE or not source.exists():
+            return None
+        return importlib.util.spec_from_loader(name, _Loader(name, str(source)))
+
+
+def install() -> None:
+    """From here on kernels are imported as Python; none may have been imported yet."""
+    found = importlib.util.find_spec(_PACKAGE)
+    assert found is not None
+    assert not any(name.startswith(f"{_PACKAGE}.") for name in sys.modules)
+    folder = Path((found.submodule_search_locations or [""])[0])
+    sys.meta_path.insert(0, _Finder(folder))
