@@ -12,13 +12,8 @@ from peakline.analysis.layout_findings import temporary_findings
 from peakline.analysis.marks import find_marks
 from peakline.analysis.op_use import OpUse
 from peakline.analysis.savings import find_savings
-from peakline.analysis.savings_kernels import (
-    ALL,
-    ALL_BUT_ONE,
-    FROM_BEFORE,
-    OF_THE_STEP,
-    peaks_without,
-)
+from peakline.kernels.memory_layout import ALL, ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
+from peakline.kernels.savings import peaks_without
 from reference.memory_history import buffers, peak_without
 
 MIB = 1 << 20
@@ -355,6 +350,7 @@ def test_what_would_be_left_equals_the_slow_answer(rows, starts, data):
         np.full(len(groups), 3, np.int64),
         np.array([WHICH[which] for _, _, which in groups], np.int8),
         peaks,
+        *np.zeros((3, len(groups)), np.int64),
     )
     allocator = made.lifetimes.allocators[number]
     for place, (chosen, numerator, which) in enumerate(groups):

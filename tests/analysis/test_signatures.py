@@ -4,7 +4,7 @@ from tests.analysis.histories import history, records
 from tests.analysis.records import alloc, events, free
 from tests.each_row import each_row
 
-from peakline.analysis.signature_kernels import number_keys
+from peakline.analysis.key_numbers import number_keys
 from peakline.analysis.signatures import (
     dimensions,
     normal_shape,

@@ -9,10 +9,11 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.churn_kernels import CHURN_FIELDS, count_churn
 from peakline.analysis.marks import Marks
 from peakline.analysis.signatures import History, Signature, Signatures, split_by
 from peakline.deadline import check_deadline
+from peakline.kernels.churn import count_churn
+from peakline.kernels.memory_layout import CHURN_FIELDS
 
 __all__ = ["SHORT", "AllocatorChurn", "ChurnRows", "SignatureChurn", "find_churn"]
 

@@ -19,15 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.fragmentation_kernels import (
-    EXTENSION_FIELDS,
-    SAMPLE_FIELDS,
-    sweep,
-)
+from peakline.analysis.key_numbers import number_keys
 from peakline.analysis.lifetimes import ALLOCATION
-from peakline.analysis.signature_kernels import number_keys
 from peakline.analysis.signatures import History, Signature, split_by
 from peakline.deadline import check_deadline, checked
+from peakline.kernels.fragmentation import sweep
+from peakline.kernels.memory_layout import EXTENSION_FIELDS, SAMPLE_FIELDS
 
 __all__ = ["Fragmentation", "Hole", "Pin", "Pins", "find_fragmentation"]
 
@@ -206,6 +203,11 @@ def find_fragmentation(history: History, allocator: int) -> Fragmentation | None
         samples,
         extensions,
         first_seen,
+        np.zeros(space.start.size, np.int32),
+        np.zeros(space.cell_bytes.size, np.uint8),
+        np.zeros(space.cell_bytes.size + 1, np.int32),
+        np.arange(space.cell_bytes.size + 1),
+        np.zeros(3, np.int64),
     )
     check_deadline()
     forced = _forced(history, extensions[:found])

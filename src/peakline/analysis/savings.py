@@ -22,9 +22,10 @@ from peakline.analysis.savings_candidates import (
     buffers_at_peak,
     find_candidates,
 )
-from peakline.analysis.savings_kernels import FROM_BEFORE, OF_THE_STEP, peaks_without
 from peakline.analysis.signatures import History
 from peakline.deadline import check_deadline, checked
+from peakline.kernels.memory_layout import FROM_BEFORE, OF_THE_STEP
+from peakline.kernels.savings import peaks_without
 from peakline.text import size_text
 
 __all__ = ["Saving", "find_savings"]
@@ -161,6 +162,7 @@ def _work_out(
         np.array([candidate.denominator for candidate in candidates], np.int64),
         np.array([candidate.which for candidate in candidates], np.int8),
         peaks,
+        *np.zeros((3, len(candidates)), np.int64),
     )
     savings = []
     for candidate, after in zip(checked(candidates, 4), peaks.tolist(), strict=True):

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from peakline.analysis.marks import Marks
 from peakline.analysis.op_use import OpUse
 from peakline.analysis.peak import BEFORE_PROFILE
-from peakline.analysis.savings_kernels import ALL, ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
 from peakline.analysis.signatures import History, dimensions, split_by
 from peakline.analysis.variables import Variables, find_variables, updates_variables
 from peakline.deadline import checked
+from peakline.kernels.memory_layout import ALL, ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
 
 __all__ = ["AtPeak", "Candidate", "buffers_at_peak", "find_candidates"]
 

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.analysis.key_numbers import number_keys
 from peakline.analysis.lifetimes import (
     ALLOCATION,
     UNTRACKED_ALLOCATION,
     Lifetimes,
     match_lifetimes,
 )
-from peakline.analysis.signature_kernels import number_keys
 from peakline.deadline import check_deadline, checked
 from peakline.profile.columns import Columns, Names
 from peakline.text import size_text

@@ -1,4 +1,4 @@
-"""The first request should not pay for what a process does once: loading, compiling, importing."""
+"""The first request should not pay for what a process does once: importing."""
 
 from __future__ import annotations
 
@@ -24,11 +24,7 @@ _QUESTIONS: tuple[tuple[str, dict[str, str]], ...] = (
 
 
 class WarmUp:
-    """Answers for the bundled session, in a thread, and forgets the answers. Calls ``then`` after.
-
-    On a new machine this is when the kernels are compiled; requests that come meanwhile wait for
-    the compiler as they would without it.
-    """
+    """Answers for the bundled session, in a thread, and forgets the answers. Calls ``then`` after."""
 
     def __init__(self, then: Callable[[], object]) -> None:
         self._then = then
@@ -42,7 +38,7 @@ class WarmUp:
     def stop(self, timeout: float | None = None) -> bool:
         """End at once; False when that takes longer than ``timeout`` seconds.
 
-        Only an import and the compiler go on until they are done.
+        Only an import goes on until it is done.
         """
         self._stopped.cancel()
         if self._thread.is_alive():
@@ -62,9 +58,7 @@ class WarmUp:
 
     def _answer(self) -> None:
         import peakline
-        from peakline.wire import help_first_run
 
-        help_first_run("xplane")
         try:
             with peakline.open(str(files("peakline") / "demo")) as profile:
                 for tool, parameters in _QUESTIONS:

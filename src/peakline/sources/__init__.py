@@ -11,7 +11,7 @@ from peakline.sources.files import SourceFile
 from peakline.sources.noted import Note, NotedReader
 from peakline.sources.recognise import MESSAGES, recognise
 from peakline.sources.xplane.detect import reads_cleanly, went_through_text
-from peakline.wire import as_buffer, help_first_run
+from peakline.wire import as_buffer
 
 __all__ = ["open_reader"]
 
@@ -65,7 +65,6 @@ def _reader(file: SourceFile) -> Reader:
             f"{file.path}: not a profile that Peakline reads ({form.note or 'unknown content'})"
         )
     notes: list[Note] = []
-    help_first_run(form.format)
     if form.encoding != "binary" and form.format in MESSAGES:
         from peakline.sources.translate import translate
 

@@ -1,7 +1,6 @@
 """Protobuf wire bytes to NumPy columns: one table-driven kernel, plans made from descriptors."""
 
 from peakline.wire.decode import as_buffer, decode, threads
-from peakline.wire.first_run import help_first_run
 from peakline.wire.plan import Plan
 from peakline.wire.stream import Part, stream
 from peakline.wire.strings import Interner, joined
@@ -21,7 +20,6 @@ __all__ = [
     "WireTable",
     "as_buffer",
     "decode",
-    "help_first_run",
     "joined",
     "stream",
     "text_to_wire",

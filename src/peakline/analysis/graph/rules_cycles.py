@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from peakline.analysis.graph.index import Array, GraphIndex
-from peakline.analysis.graph.kernels import components, outgoing, unreached
 from peakline.analysis.graph.rules import BrokenRule, quoted
+from peakline.kernels.graph_order import components, unreached
 
 __all__ = ["check_cycles"]
 
@@ -35,11 +35,13 @@ def check_cycles(index: GraphIndex) -> Iterator[BrokenRule]:
     loop_merge = np.zeros(count, np.bool_)
     loop_merge[targets[back]] = True
 
-    first, order = outgoing(sources, count)
-    stuck = unreached(first, order, targets, control, back, loop_merge)
+    # The edges that leave node n are order[first[n] : first[n + 1]].
+    order = np.argsort(sources, kind="stable")
+    first = np.append(0, np.cumsum(np.bincount(sources, minlength=count)))
+    stuck = _unreached(first, order, targets, control, back, loop_merge)
     if not stuck.any():
         return
-    found, sizes = components(first, order, targets, ~back, stuck)
+    found, sizes = _components(first, order, targets, ~back, stuck)
     inside = (found[sources] >= 0) & (found[sources] == found[targets]) & ~back
     edges = np.flatnonzero(inside)
     component = found[sources[edges]]
@@ -56,6 +58,32 @@ def check_cycles(index: GraphIndex) -> Iterator[BrokenRule]:
         message = "every data input comes from a NextIteration: the loop has no way in"
         scope = index.scopes[int(index.node_scope[node])]
         yield BrokenRule("cycle", index.path(node), message, scope.graph)
+
+
+def _unreached(
+    first: Array, order: Array, targets: Array, control: Array, back: Array, loop_merge: Array
+) -> Array:
+    """Which nodes never become ready."""
+    nodes = first.size - 1
+    stuck, room = np.ones(nodes, np.bool_), np.zeros((2, nodes), np.int64)
+    entered = np.zeros(nodes, np.bool_)
+    unreached(first, order, targets, control, back, loop_merge, stuck, room[0], entered, room[1])
+    return stuck
+
+
+def _components(
+    first: Array, order: Array, targets: Array, use_edge: Array, use_node: Array
+) -> tuple[Array, Array]:
+    """The component of every node, -1 for what is in none, and how many nodes each has."""
+    nodes = first.size - 1
+    found = np.full(nodes, -1, np.int64)
+    sizes, low, path, open_nodes = np.zeros((4, nodes), np.int64)
+    seen = np.full(nodes, -1, np.int64)
+    count = components(
+        first, order, targets, use_edge, use_node,
+        found, sizes, seen, low, first[:-1].copy(), path, open_nodes,
+    )  # fmt: skip
+    return found, sizes[:count]
 
 
 def _shortest_cycle(sources: Array, targets: Array) -> list[int]:
