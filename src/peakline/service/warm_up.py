@@ -24,7 +24,7 @@ _QUESTIONS: tuple[tuple[str, dict[str, str]], ...] = (
 
 
 class WarmUp:
-    """Answers for the bundled session, in a thread, and forgets the answers. Calls ``then`` after."""
+    """Answers for the bundled session in a thread, forgets the answers, and calls ``then``."""
 
     def __init__(self, then: Callable[[], object]) -> None:
         self._then = then
