@@ -24,15 +24,15 @@ import argparse
 import gzip
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from xspace_template import (
     COPY,
     HASHED,
-    NUMBER,
+    STAT,
     Line,
     Operation,
     Plane,
@@ -49,139 +49,146 @@ SOURCE = (
 )
 
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-_MIX = np.uint64(0x1E3779B97F4A7C15)
+_MIX = 0x1E3779B97F4A7C15
 _LOW_62 = np.uint64((1 << 62) - 1)
+_Numbers = npt.NDArray[np.uint64]
 
 
-@numba.njit(cache=True)
-def _number(value: int, rule: int, repetition: int, strides: npt.NDArray[np.uint64]) -> int:
-    """The number in this repetition; a hashed id keeps its two top bits, hence sign and size."""
-    if rule == HASHED:
-        low = (value + np.uint64(repetition) * _MIX) & _LOW_62
-        return (value & ~_LOW_62) | low
-    return value + np.uint64(repetition) * strides[rule]
-
-
-@numba.njit(cache=True)
-def _varint_size(value: int) -> int:
-    size = 1
-    while value > np.uint64(0x7F):
-        value >>= np.uint64(7)
-        size += 1
+def _digits(numbers: _Numbers) -> npt.NDArray[np.int64]:
+    """Bytes of each number's varint."""
+    size = np.ones(numbers.size, np.int64)
+    rest = numbers >> np.uint64(7)
+    while rest.any():
+        size += rest != 0
+        rest >>= np.uint64(7)
     return size
 
 
-@numba.njit(cache=True)
-def _put_varint(out: npt.NDArray[np.uint8], at: int, value: int) -> int:
-    while value > np.uint64(0x7F):
-        out[at] = np.uint8((value & np.uint64(0x7F)) | np.uint64(0x80))
-        value >>= np.uint64(7)
-        at += 1
-    out[at] = np.uint8(value)
-    return at + 1
+def _put_varints(
+    out: npt.NDArray[np.uint8],
+    at: npt.NDArray[np.int64],
+    numbers: _Numbers,
+    digits: npt.NDArray[np.int64],
+) -> None:
+    for place in range(int(digits.max(initial=0))):
+        (here,) = np.nonzero(digits > place)
+        bits = (numbers[here] >> np.uint64(7 * place)) & np.uint64(0x7F)
+        more = (digits[here] > place + 1) * np.uint64(0x80)
+        out[at[here] + place] = bits | more
 
 
-@numba.njit(cache=True)
-def _event_size(operations, values, first, last, repetition, strides):
-    size = 0
-    for index in range(first, last):
-        kind, _, length, rule = operations[index]
-        if kind == COPY:
-            size += length
-            continue
-        digits = _varint_size(_number(values[index], rule, repetition, strides))
-        # A stat adds its tag and its length byte; none is longer than 127 bytes.
-        size += digits if kind == NUMBER else length + digits + 2
-    return size
+def _before(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The sum of all sizes before each, and of all."""
+    return np.append(0, np.cumsum(sizes))
 
 
-@numba.njit(cache=True)
-def _lines_size(operations, values, bounds, first, last, repetition, strides):
-    """Bytes that events ``[first, last)`` take in this repetition, tags and lengths included."""
-    total = 0
-    for event in range(first, last):
-        size = _event_size(
-            operations, values, bounds[event], bounds[event + 1], repetition, strides
+class _Events:
+    """Events of a line as arrays: their operations one after the other."""
+
+    def __init__(self, template: Template, events: list[list[Operation]]) -> None:
+        rows = [row for operations in events for row in operations]
+        strides = [template.strides.get(rule, 0) for rule in range(HASHED + 1)]
+        columns = np.array(
+            [(row.kind, row.start, row.length, row.rule) for row in rows], np.int64
+        ).reshape(-1, 4)
+        kind, self.start, self.prefix, rule = columns.T
+        self.source = np.frombuffer(template.source, np.uint8)
+        self.is_stat = kind == STAT
+        self.is_number = kind != COPY
+        self.values = np.array([row.value for row in rows], np.uint64)[self.is_number]
+        self.hashed = rule[self.is_number] == HASHED
+        self.stride = np.array(strides, np.uint64)[rule[self.is_number]]
+        self.count = len(events)
+        self.bounds = _before(np.array([len(operations) for operations in events], np.int64))
+        self.event = np.repeat(np.arange(self.count), np.diff(self.bounds))
+        self._digits = np.zeros(0, np.int64)
+        self._out, self._at = np.zeros(0, np.uint8), np.zeros(0, np.int64)
+
+    def _numbers(self, repetition: int) -> _Numbers:
+        """The numbers in this repetition; a hashed id keeps its two top bits: sign and size."""
+        times = np.uint64(repetition)
+        low = (self.values + np.uint64(repetition * _MIX % 2**64)) & _LOW_62
+        hashed = (self.values & ~_LOW_62) | low
+        return np.where(self.hashed, hashed, self.values + times * self.stride)
+
+    def _sizes(
+        self, digits: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Bytes of every operation and of every event without its tag and length.
+
+        A stat adds its tag and its length byte; none is longer than 127 bytes.
+        """
+        sizes = self.prefix + 2 * self.is_stat
+        sizes[self.is_number] += digits
+        before = _before(sizes)
+        return sizes, before[self.bounds[1:]] - before[self.bounds[:-1]]
+
+    def size(self, repetition: int) -> int:
+        """Bytes that the events take in this repetition, tags and lengths included."""
+        _, events = self._sizes(_digits(self._numbers(repetition)))
+        return int((1 + _digits(events.astype(np.uint64)) + events).sum())
+
+    def write(self, repetition: int) -> npt.NDArray[np.uint8]:
+        """The events' bytes in this repetition; the next call overwrites them."""
+        numbers = self._numbers(repetition)
+        digits = _digits(numbers)
+        if not np.array_equal(digits, self._digits):
+            self._lay_out(digits)
+        _put_varints(self._out, self._at, numbers, digits)
+        return self._out
+
+    def _lay_out(self, digits: npt.NDArray[np.int64]) -> None:
+        """Write all but the numbers, which have these sizes in this and mostly the next ones."""
+        sizes, events = self._sizes(digits)
+        lengths = events.astype(np.uint64)
+        length_digits = _digits(lengths)
+        begin = _before(1 + length_digits + events)
+        out = np.zeros(begin[-1], np.uint8)
+        out[begin[:-1]] = 0x22
+        _put_varints(out, begin[:-1] + 1, lengths, length_digits)
+        before = _before(sizes)[:-1]
+        first = (
+            begin[:-1] + 1 + length_digits - before[np.minimum(self.bounds[:-1], before.size - 1)]
         )
-        total += 1 + _varint_size(np.uint64(size)) + size
-    return total
-
-
-@numba.njit(cache=True)
-def _write_events(source, operations, values, bounds, first, last, repetition, strides, out):
-    """Write events ``[first, last)`` of this repetition into ``out``; return the length."""
-    at = 0
-    for event in range(first, last):
-        begin, end = bounds[event], bounds[event + 1]
-        out[at] = np.uint8(0x22)
-        size = _event_size(operations, values, begin, end, repetition, strides)
-        at = _put_varint(out, at + 1, np.uint64(size))
-        for index in range(begin, end):
-            kind, start, length, rule = operations[index]
-            if kind == COPY or kind == NUMBER:
-                prefix = length
-            else:
-                number = _number(values[index], rule, repetition, strides)
-                out[at] = np.uint8(0x22)
-                out[at + 1] = np.uint8(length + _varint_size(number))
-                at += 2
-                prefix = length
-            for byte in range(prefix):
-                out[at + byte] = source[start + byte]
-            at += prefix
-            if kind != COPY:
-                number = _number(values[index], rule, repetition, strides)
-                at = _put_varint(out, at, number)
-    return at
+        at = first[self.event] + before
+        full = np.zeros(at.size, np.int64)
+        full[self.is_number] = digits
+        out[at[self.is_stat]] = 0x22
+        out[at[self.is_stat] + 1] = (self.prefix + full)[self.is_stat]
+        at += 2 * self.is_stat
+        copied = _before(self.prefix)
+        within = np.arange(copied[-1]) - np.repeat(copied[:-1], self.prefix)
+        out[np.repeat(at, self.prefix) + within] = self.source[
+            np.repeat(self.start, self.prefix) + within
+        ]
+        self._digits, self._out, self._at = digits, out, (at + self.prefix)[self.is_number]
 
 
 class _Writer:
-    """The template as arrays: operations, their values, and where each event's begin."""
+    """The template as arrays, by line."""
 
     def __init__(self, template: Template) -> None:
-        self.source = np.frombuffer(template.source, np.uint8)
-        self.strides = np.array(
-            [template.strides[rule] for rule in sorted(template.strides)], np.uint64
-        )
-        self._rows: list[Operation] = []
-        self._bounds = [0]
-        self.ranges = {
-            id(line): (self._add(line.events), self._add(line.closing))
+        self.events = {
+            id(line): (_Events(template, line.events), _Events(template, line.closing))
             for plane in template.planes
             for line in plane.lines
         }
-        self.operations = np.array(
-            [(row.kind, row.start, row.length, row.rule) for row in self._rows], np.int64
-        )
-        self.values = np.array([row.value for row in self._rows], np.uint64)
-        self.bounds = np.array(self._bounds, np.int64)
 
-    def _add(self, events: list[list[Operation]]) -> tuple[int, int]:
-        first = len(self._bounds) - 1
-        for operations in events:
-            self._rows += operations
-            self._bounds.append(len(self._rows))
-        return first, len(self._bounds) - 1
-
-    def chunks(self, line: Line, repetitions: int) -> list[tuple[int, int, int]]:
-        """``(first event, last event, repetition)`` in the order they are written."""
-        events, closing = self.ranges[id(line)]
-        parts = []
+    def chunks(self, line: Line, repetitions: int) -> Iterator[tuple[_Events, int]]:
+        """Events and their repetition, in the order they are written."""
+        events, closing = self.events[id(line)]
         for repetition in range(repetitions):
-            parts.append((*events, repetition))
-            if closing[0] < closing[1] and repetition + 1 < repetitions:
-                parts.append((*closing, repetition))
-        return parts
+            yield events, repetition
+            if closing.count and repetition + 1 < repetitions:
+                yield closing, repetition
 
     def size(self, line: Line, repetitions: int) -> int:
         """Bytes of the line without its tag and length."""
+        chunks = self.chunks(line, repetitions)
         return (
             len(line.before)
             + len(line.after)
-            + sum(
-                _lines_size(self.operations, self.values, self.bounds, *part, self.strides)
-                for part in self.chunks(line, repetitions)
-            )
+            + sum(events.size(repetition) for events, repetition in chunks)
         )
 
     def plane_size(self, plane: Plane, repetitions: int) -> int:
@@ -204,25 +211,15 @@ def write_scaled(template: Template, repetitions: int, path: Path) -> int:
     """Write ``repetitions`` of ``template`` to ``path``; return the number of events."""
     writer = _Writer(template)
     events = 0
-    room = np.empty(2 * len(template.source) + (1 << 16), np.uint8)
     with path.open("wb") as file:
         for plane in template.planes:
             file.write(b"\x0a" + encode_varint(writer.plane_size(plane, repetitions)))
             file.write(plane.before)
             for line in plane.lines:
                 file.write(b"\x1a" + encode_varint(writer.size(line, repetitions)) + line.before)
-                for part in writer.chunks(line, repetitions):
-                    length = _write_events(
-                        writer.source,
-                        writer.operations,
-                        writer.values,
-                        writer.bounds,
-                        *part,
-                        writer.strides,
-                        room,
-                    )
-                    file.write(room[:length].data)
-                    events += part[1] - part[0]
+                for part, repetition in writer.chunks(line, repetitions):
+                    file.write(part.write(repetition).data)
+                    events += part.count
                 file.write(line.after)
             file.write(plane.after)
         file.write(template.after)

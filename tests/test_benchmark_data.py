@@ -32,7 +32,7 @@ def scaled(root, tmp_path_factory):
                 str(repetitions),
                 path,
             ],
-            env={"NUMBA_CACHE_DIR": str(folder), "PATH": ""},
+            env={"PATH": ""},
             check=True,
             capture_output=True,
         )
