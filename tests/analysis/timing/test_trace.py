@@ -13,8 +13,10 @@ from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
-from peakline.analysis.timing.kernels import MOST_ROWS, nest_lines, own_times, timed
+from peakline.analysis.timing.nesting import nest_lines, own_times
 from peakline.analysis.timing.trace import nesting_of, step_places_of, trace_of
+from peakline.kernels.trace_layout import MOST_ROWS
+from peakline.kernels.trace_nesting import ends
 
 DATA = Path(__file__).parents[2] / "data"
 LAST = np.iinfo(np.int64).max
@@ -181,7 +183,8 @@ def test_own_times_of_a_deep_stack_and_of_a_line_that_does_not_nest():
 def test_ends_of_events_and_which_lines_are_out_of_order():
     start, length = np.array([5, 7, 3, 3, 1, 2]), np.array([-3, LAST, 4, 5, 9, 1])
     end = np.empty(6, np.int64)
-    odd, least, most = timed(start, length, np.array([0, 2, 4, 6]), 1000, end)
+    odd = np.empty(3, np.bool_)
+    least, most = ends(start, length, np.array([0, 2, 4, 6]), 1000, end, odd)
     assert end.tolist() == [5, 1000, 7, 8, 10, 3]
     assert (odd.tolist(), least, most) == ([False, True, False], 0, 1000)
 

@@ -61,14 +61,17 @@ def host_sets_of(profile: Profile) -> Sets:
 
 def either(*sets: Intervals) -> Intervals:
     """When one of ``sets`` is."""
-    from peakline.analysis.timing.paint_kernels import merge
+    from peakline.kernels.intervals import merge
 
     found = NEVER
     for one in sets:
         if not found[0].size:
             found = one
         elif one[0].size:
-            found = merge(*found, *one)
+            room = found[0].size + one[0].size
+            begins, ends = np.empty(room, np.int64), np.empty(room, np.int64)
+            count = merge(*found, *one, begins, ends)
+            found = begins[:count], ends[:count]
     return found
 
 
@@ -189,9 +192,15 @@ def _compiling(start: _Array, end: _Array, code: _Array) -> Intervals:
 
 def _painted(start: _Array, end: _Array, code: _Array) -> Iterable[tuple[Activity, Intervals]]:
     """What the innermost events say, by activity."""
-    from peakline.analysis.timing.paint_kernels import paint
+    from peakline.kernels.intervals import paint
 
-    begins, ends, codes = paint(start, end, code)
+    none, stack = np.empty(0, np.int64), np.empty(256, np.int64)
+    # Counted first: memory that turns out to be too small has to be touched again.
+    while (count := paint(start, end, code, none, none, np.empty(0, np.uint8), stack)) < 0:
+        stack = np.empty(4 * stack.size, np.int64)
+    begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+    codes = np.empty(count, np.uint8)
+    paint(start, end, code, begins, ends, codes, stack)
     for kind in _present(codes):
         own = codes == kind
         yield kind, (begins[own], ends[own])

@@ -27,8 +27,8 @@ from peakline.analysis.timing.host_ops import (
     summed,
 )
 from peakline.analysis.timing.intervals import total, union
-from peakline.analysis.timing.kernels import nest_lines
 from peakline.analysis.timing.links import links_of
+from peakline.analysis.timing.nesting import nest_lines
 from peakline.analysis.timing.op_metrics import OpMetrics, OpTable, combine_tables
 from peakline.analysis.timing.op_names import parse_op_name
 from peakline.analysis.timing.op_stats_columns import op_stats_of

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from peakline.analysis.timing.device_programs import gpu_ops
 from peakline.analysis.timing.distribution import distinct
-from peakline.analysis.timing.kernels import own_times
+from peakline.analysis.timing.nesting import own_times
 from peakline.analysis.timing.op_metrics import OpMetrics, OpTable
 from peakline.analysis.timing.op_names import (
     EAGER,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.timing.kernels import nest_lines, timed
+from peakline.analysis.timing.nesting import nest_lines
+from peakline.kernels.trace_nesting import ends
 
 if TYPE_CHECKING:
     from peakline.profile import Profile
@@ -309,7 +310,8 @@ def _ordered(
     """A trace of events that stand line after line; lines that are not in order are sorted."""
     first = np.array([*(line.first for line in lines), start.size], np.int64)
     end = np.empty(start.size, np.int64)
-    unordered, least, most = timed(start, length, first, FARTHEST, end)
+    unordered = np.empty(len(lines), np.bool_)
+    least, most = ends(start, length, first, FARTHEST, end, unordered)
     odd = np.flatnonzero(unordered)
     if odd.size:
         order = np.arange(start.size, dtype=np.int64)

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.analysis.timing.host_ops import HOST_THREADS, Ops, is_derived, summed
-from peakline.analysis.timing.op_kernels import match_activities
 from peakline.analysis.timing.op_metrics import OpMetrics, OpTable
 from peakline.analysis.timing.op_names import INPUT_PIPELINE, TENSORFLOW, OpName, parse_op_name
 from peakline.analysis.timing.op_stats_columns import op_stats_of
 from peakline.analysis.timing.trace import trace_of
+from peakline.kernels.op_matching import match_activities
 
 if TYPE_CHECKING:
     from peakline.profile import Profile
@@ -63,7 +63,10 @@ def xprof_host_table(profile: Profile) -> OpTable:
             continue
         b, e = begin[here], end[here]
         by_end = np.argsort(e, kind="stable")
-        match_activities(b, e, np.argsort(b, kind="stable"), by_end, counted[here], own[here])
+        match_activities(
+            b, e, np.argsort(b, kind="stable"), by_end, counted[here], own[here],
+            np.empty(b.size, np.int64), np.empty(b.size, np.uint64),
+        )  # fmt: skip
         ended[here][by_end] = np.arange(here.start, here.stop)
         span = int(max(b.max(), e.max())) - int(min(b.min(), e.min()))
         total += max(span, int(own[here][counted[here]].sum(dtype=np.uint64)))

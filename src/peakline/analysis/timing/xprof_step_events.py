@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.analysis.timing.trace import DEVICE, HOST, Trace, TraceLine, trace_of
-from peakline.analysis.timing.xprof_step_kernels import MARKER, NOTHING, SKIP, host_spans
 from peakline.analysis.timing.xprof_step_kinds import (
     SHAPES,
     SpanKind,
@@ -23,6 +22,8 @@ from peakline.analysis.timing.xprof_step_kinds import (
     named_kinds,
     special_kinds,
 )
+from peakline.kernels.step_spans import host_spans
+from peakline.kernels.trace_layout import MARKER, NOTHING, SKIP
 
 if TYPE_CHECKING:
     from peakline.profile import Profile
@@ -249,7 +250,7 @@ class _Maker:
             marked = np.empty(size, np.int64)
             count, marks_found = host_spans(
                 trace.start, trace.end, groups.place, trace.name.codes, kind_of, special,
-                line.first, line.last, groups.begin, groups.end, found, marked,
+                line.first, line.last, groups.begin, groups.end, *found, marked,
             )  # fmt: skip
             self.spans.append(tuple(part[:count].copy() for part in found))
             mark = marked[:marks_found]

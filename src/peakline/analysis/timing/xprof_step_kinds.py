@@ -15,7 +15,7 @@ import numpy.typing as npt
 from peakline.analysis.timing.activity import Activity, activity_of, named_activities
 from peakline.analysis.timing.op_names import COPY, TENSORFLOW, parse_op_name
 from peakline.analysis.timing.trace import Trace, TraceLine, nesting_of
-from peakline.analysis.timing.xprof_step_kernels import MARKER, NOTHING, SKIP
+from peakline.kernels.trace_layout import MARKER, NOTHING, SKIP
 
 if TYPE_CHECKING:
     from peakline.profile import Profile

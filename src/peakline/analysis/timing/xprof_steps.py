@@ -41,8 +41,8 @@ from peakline.analysis.timing.xprof_step_events import (
     device_planes,
     step_events,
 )
-from peakline.analysis.timing.xprof_step_kernels import sweep
 from peakline.analysis.timing.xprof_step_kinds import KINDS, SpanKind
+from peakline.kernels.step_spans import sweep
 
 if TYPE_CHECKING:
     from peakline.profile import Profile
@@ -191,7 +191,7 @@ def _swept(
         order = np.lexsort((is_start * np.uint8(KINDS) + (KINDS - 1 - kinds), times, rows))
         sweep(
             rows[order], times[order], kinds[order], is_start[order],
-            begin, end, inside, whole, there,
+            begin, end, inside, whole, there, np.empty(KINDS, np.int64),
         )  # fmt: skip
     return inside, whole, there
 

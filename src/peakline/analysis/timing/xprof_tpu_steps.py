@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.analysis.timing.intervals import Intervals, total, union, within
-from peakline.analysis.timing.kernels import nest_lines
+from peakline.analysis.timing.nesting import nest_lines
 from peakline.analysis.timing.step_model import (
     FIRST_SPARSE_CORE,
     IDLE,

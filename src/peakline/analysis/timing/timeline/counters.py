@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.timing.timeline.kernels import extremes
 from peakline.analysis.timing.trace import FARTHEST
 from peakline.deadline import check_deadline
 from peakline.errors import UsageError
+from peakline.kernels.timeline import extremes
 
 if TYPE_CHECKING:
     from peakline.profile import Profile

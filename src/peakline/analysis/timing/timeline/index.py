@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.timing.timeline.kernels import (
-    SPARED,
-    build_levels,
-    join_levels,
-    order_tracks,
-)
 from peakline.analysis.timing.trace import Nesting, Trace, nesting_of, trace_of
 from peakline.deadline import check_deadline
+from peakline.kernels.timeline import build_levels, join_levels, order_tracks
+from peakline.kernels.trace_layout import SPARED
 
 if TYPE_CHECKING:
     from peakline.profile import Profile
@@ -112,7 +108,7 @@ def build_timeline(trace: Trace, nesting: Nesting) -> Timeline:
     tracks = int(first_track[-1])
     track_first = np.zeros(tracks + 1, np.int64)
     order = np.empty(size, np.int32)
-    order_tracks(first, nesting.row, first_track, track_first, order)
+    order_tracks(first, nesting.row, first_track, track_first, order, np.empty_like(track_first))
     check_deadline()
     joint, overlaps = np.empty(size, np.uint8), np.zeros(tracks, np.bool_)
     join_levels(trace.start, trace.end, order, track_first, joint, overlaps)
@@ -125,7 +121,7 @@ def build_timeline(trace: Trace, nesting: Nesting) -> Timeline:
     runs: list[_Array] = [np.empty(most, dtype) for dtype in _RUNS]
     levels, count = build_levels(
         trace.start, trace.end, order, joint, track_first, overlaps,
-        track_levels, level_bits, level_first, *runs,
+        track_levels, level_bits, level_first, *(*runs, np.empty((8, 67), np.int64)),
     )  # fmt: skip
     # Copies: what was not used goes.
     runs = [part[:count].copy() for part in runs]

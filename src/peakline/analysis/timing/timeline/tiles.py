@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.analysis.timing.timeline.index import Timeline
-from peakline.analysis.timing.timeline.kernels import draw
 from peakline.errors import UsageError
+from peakline.kernels.timeline import draw
 
 __all__ = ["Tile", "draw_tile", "level_of", "tracks_of"]
 

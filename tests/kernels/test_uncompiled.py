@@ -1,0 +1,73 @@
+"""The kernels' source and what the compiler made of it answer the same, for whole files of every
+format and for damaged ones.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random, getrandbits
+
+import pytest
+from tests.sources.format_damage import damaged
+from tests.sources.format_samples import samples
+
+from kernels import uncompiled
+from peakline.kernels import nesting
+
+_DATA = Path(__file__).parent.parent / "data"
+_ANSWERS = Path(__file__).with_name("answers.py")
+
+
+def write_files(folder, seed, mutants):
+    folder.mkdir()
+    for sample in samples(_DATA):
+        (folder / sample.name).write_bytes(sample.file)
+        for number in range(mutants):
+            rng = Random(f"{seed} {sample.name} {number}")
+            (folder / f"{number}-{sample.name}").write_bytes(damaged(rng, sample))
+
+
+def answers(folder, *words):
+    """What every file answers, by its name."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", _ANSWERS, folder, *words],
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return dict(line.split() for line in done.stdout.splitlines())
+
+
+def both_answer_the_same(folder):
+    compiled = answers(folder)
+    plain = answers(folder, "--uncompiled")
+    assert len(compiled) == len(list(folder.iterdir()))
+    assert [name for name in compiled if compiled[name] != plain[name]] == []
+
+
+def test_the_kernels_are_compiled_against_the_stable_abi():
+    assert Path(nesting.__file__).name.startswith("nesting.abi3.") or os.name == "nt"
+
+
+def test_compiled_and_uncompiled_kernels_answer_the_same(tmp_path):
+    write_files(tmp_path / "files", seed=1, mutants=3)
+    both_answer_the_same(tmp_path / "files")
+
+
+@pytest.mark.soak
+def test_compiled_and_uncompiled_kernels_answer_the_same_for_many_mutants(tmp_path):
+    seed = getrandbits(32)
+    write_files(tmp_path / str(seed), seed, mutants=200)
+    both_answer_the_same(tmp_path / str(seed))
+
+
+def test_uncompiled_code_refuses_what_would_be_outside_of_an_array():
+    view = uncompiled.View(memoryview(bytearray(3)))
+    for at in (-1, 3):
+        with pytest.raises(IndexError):
+            view[at]
+    with pytest.raises(ValueError, match="value"):
+        view[0] = 256
