@@ -18,16 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.deadline import check_deadline
+from peakline.kernels.memory_profile import active_at_peak, inherit_metadata, number_addresses
 from peakline.profile import Columns, Names
-from peakline.tools.memory_profile_kernels import (
-    active_at_peak,
-    address_ids,
-    inherit_metadata,
-    last_at,
-    peak_row,
-    sample,
-    step_ids,
-)
 
 __all__ = ["AllocatorProfile", "Peak", "SpecialAllocation", "allocator_profiles", "memory_ids"]
 
@@ -92,7 +84,7 @@ class AllocatorProfile:
         """Positions of at most ``limit`` snapshots, from each stretch of time the largest."""
         if self.rows.size <= limit:
             return np.arange(self.rows.size, dtype=np.int64)
-        return sample(self.rows, self.in_use, limit)
+        return _largest_of_each(self.in_use[self.rows], limit)
 
     @cached_property
     def referenced(self) -> Ints:
@@ -137,29 +129,31 @@ def _allocator_profile(
     activity = np.ascontiguousarray(snapshots.array("activity"), np.int32)
     address = np.ascontiguousarray(snapshots.array("address"), np.uint64)
     lifetime_peak = int(snapshots.array("peak_bytes_in_use")[rows[-1]])
-    peak = _peak(snapshots, peak_row(rows, in_use))
+    peak = _peak(snapshots, _peak_row(rows, in_use))
 
     times = time[rows]
     order = rows if _is_sorted(times) else rows[np.argsort(times, kind="stable")]
-    steps = step_ids(order, _int64(snapshots, "step_id"))
-    ids, count = address_ids(order, address, secrets.randbits(63))
-    sources = inherit_metadata(order, activity, ids, count)
+    steps = _steps(_int64(snapshots, "step_id")[order])
+    ids, count = _address_ids(order, address)
+    sources, room = order.copy(), np.full(count, -1, np.int64)
+    inherit_metadata(order, activity, ids, room, sources)
 
-    at_peak = last_at(order, in_use, peak.in_use_bytes)
-    peak_step = int(steps[at_peak]) if at_peak >= 0 else 0
-    live, unmapped = active_at_peak(
+    at_peak = np.flatnonzero(in_use[order] == peak.in_use_bytes)
+    peak_step = int(steps[at_peak[-1]]) if at_peak.size else 0
+    live = np.full(count, -1, np.int64)
+    unmapped = active_at_peak(
         order,
         time,
         activity,
         _int64(snapshots, "allocation_bytes"),
         steps,
         ids,
-        count,
         peak.time_ps,
         peak_step,
         peak.heap_bytes,
+        live,
     )
-    specials = _specials(int(unmapped), peak.stack_bytes, peak_step)
+    specials = _specials(unmapped, peak.stack_bytes, peak_step)
     active, occurrences = _merged(snapshots, order, np.sort(live[live >= 0]), specials)
     return AllocatorProfile(
         memory_id=memory_id,
@@ -173,6 +167,52 @@ def _allocator_profile(
         active=active,
         occurrences=occurrences,
     )
+
+
+def _peak_row(rows: Ints, in_use: Ints) -> int:
+    """The row of the peak, -1 if none: ``rows`` in file order, ties to the later.
+
+    The peak starts at 0, so bytes in use that are always negative leave no peak.
+    """
+    used = in_use[rows]
+    last = used.size - 1 - int(np.argmax(used[::-1]))
+    return int(rows[last]) if used[last] >= 0 else -1
+
+
+def _steps(step: Ints) -> Ints:
+    """The step of each position: its own, or one after the last known for a row without (-1)."""
+    known = step != -1
+    last = np.maximum.accumulate(np.where(known, np.arange(step.size), -1))
+    before = np.where(last >= 0, step[last], -1)
+    steps: Ints = np.where(known, step, before + 1)
+    return steps
+
+
+def _address_ids(order: Ints, address: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int32], int]:
+    """Number the distinct addresses in order of first appearance: (number per position, count)."""
+    seed, at = secrets.randbits(64), np.zeros(2, np.int64)
+    ids = np.empty(order.size, np.int32)
+    known = np.empty(512, np.uint64)
+    while not number_addresses(
+        order, address, seed, ids, np.full(2 * known.size, -1, np.int32), known, at
+    ):
+        known = np.concatenate([known, np.empty(3 * known.size, np.uint64)])
+    return ids, int(at[1])
+
+
+def _largest_of_each(in_use: Ints, limit: int) -> Ints:
+    """The position of the largest of each of ``limit`` (less than all) buckets.
+
+    Buckets are equal but for rounding, the narrower first; the first of equals is taken.
+    """
+    width, wide = divmod(in_use.size, limit)
+    widths = np.full(limit, width)
+    widths[limit - wide :] += 1
+    starts = np.cumsum(widths) - widths
+    is_largest = in_use == np.repeat(np.maximum.reduceat(in_use, starts), widths)
+    positions = np.flatnonzero(is_largest)
+    largest: Ints = positions[np.searchsorted(positions, starts)]
+    return largest
 
 
 def _peak(snapshots: Columns, row: int) -> Peak:

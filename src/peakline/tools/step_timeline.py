@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.kernels.step_timeline import assign_lanes, follow_inputs
 from peakline.sources.run_metadata.texts import kernel_parts, label_parts
 from peakline.tools.step_timeline_text import (
     ArrowEvents,
@@ -24,7 +25,6 @@ from peakline.tools.step_timeline_text import (
     UseEvents,
     timeline_text,
 )
-from peakline.tools.trace_viewer_kernels import assign_lanes, follow_inputs
 from peakline.wire import Interner, Spans
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ class _Timeline:
         if op_time != "schedule":
             self._go_by_kernels(gpu_only=op_time == "gpu")
         self._lane = np.zeros(self._start.size, np.int64)
-        assign_lanes(self._start, self._end, x.first, self._lane)
+        lanes = np.empty(16, np.int64)
+        while not assign_lanes(self._start, self._end, x.first, self._lane, lanes):
+            lanes = np.empty(4 * lanes.size, np.int64)
         # A device that occurs twice has two pairs announced and uses the last.
         pids = {name: 1 + 2 * number for number, name in enumerate(x.devices)}
         self._pid = x.rows_of(np.array([pids[name] for name in x.devices], np.int64))

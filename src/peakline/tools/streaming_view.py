@@ -8,26 +8,19 @@ numbers, ``trace_events_util.h`` for the order of events.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from peakline.errors import NotFoundError
-from peakline.tools.streaming_kernels import (
-    LEVELS,
-    at_times,
-    choose_in_order,
-    choose_levels,
-    choose_per_track,
-    extent,
-)
+from peakline.kernels.viewports import at_times, choose_in_order, choose_levels, choose_per_track
 from peakline.tools.viewer_flows import Flows
 from peakline.tools.viewer_trace import COMPLETE, View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
 __all__ = [
     "MANY_EVENTS",
@@ -41,6 +34,8 @@ __all__ = [
 
 _Array = npt.NDArray[Any]
 _LAST = np.iinfo(np.int64).max
+_LEVELS = 10 ** np.arange(12, -1, -1, dtype=np.int64)
+"""The resolutions, in ps, at which XProf stores events: from a second to a picosecond."""
 MANY_EVENTS = 500_000
 """From this many on the events of a profile are thinned."""
 _MOST_SERIAL = 255
@@ -85,9 +80,13 @@ def choose(view: View, begin_ms: float, end_ms: float, resolution: int | None) -
         resolution = 8000 if total >= MANY_EVENTS else 0
     step = max(0, round((stop - begin) / resolution)) if resolution else 0
     chosen = np.zeros(view.start.size, np.bool_)
-    inside = choose_per_track(
-        view.start, view.end, view.name.codes, view.hidden, view.first, begin, stop, step, chosen
-    )
+    inside, room = -1, 64
+    while inside < 0:
+        room *= 4
+        inside = choose_per_track(
+            view.start, view.end, view.name.codes, view.hidden, view.first, begin, stop, step,
+            chosen, np.empty(room, np.int64),
+        )  # fmt: skip
     events = np.flatnonzero(chosen)
     return Chosen(events, _serials(view, events), (least, most), total, bool(events.size < inside))
 
@@ -112,13 +111,13 @@ def choose_as_xprof(
     if stop <= begin and view.start.size:
         # No span at all: upstream reads of every level what begins a little before, and judges
         # nothing.
-        level = order.levels(LEVELS.size - 2)[stored]
-        lower = np.where(level > 0, begin - LEVELS[np.maximum(level, 1) - 1], 0)
+        level = order.levels(_LEVELS.size - 2)[stored]
+        lower = np.where(level > 0, begin - _LEVELS[np.maximum(level, 1) - 1], 0)
         at = view.start[stored] + view.zero_ps
         stored = stored[(at <= begin) & (at >= lower)]
     elif step:
-        deepest = int(np.argmax(step >= LEVELS)) if step >= 1 else LEVELS.size - 1
-        if deepest < LEVELS.size - 1:
+        deepest = int(np.argmax(step >= _LEVELS)) if step >= 1 else _LEVELS.size - 1
+        if deepest < _LEVELS.size - 1:
             level = order.levels(deepest)
             stored = stored[level[stored] <= deepest]
     stored = stored[order.sorted(stored)]
@@ -183,8 +182,14 @@ def find_event(view: View, name: str, begin_ms: float, duration_ms: float, seria
 
 
 def _extent(view: View) -> tuple[int, int, int]:
-    total, least, most = extent(view.start, view.end, view.name.codes, view.hidden)
-    return int(total), int(least), int(most)
+    """How many events have a name that is not hidden, and when they begin and end; 0 for none."""
+    start, end = view.start, view.end
+    if view.hidden.any():
+        shown = ~view.hidden[view.name.codes]
+        start, end = start[shown], end[shown]
+    if not start.size:
+        return 0, 0, 0
+    return start.size, int(start.min()), int(end.max())
 
 
 def _millispan(begin_ms: float, end_ms: float) -> tuple[int, int]:
@@ -243,39 +248,50 @@ class _Order:
 
     def levels(self, deepest: int) -> _Array:
         """The level of every event, one more than ``deepest`` for all below."""
-        view = self._view
-        flowing = np.flatnonzero(self._flow.number >= 0)
-        return _with_room(
-            partial(
-                choose_levels, view.start + view.zero_ps, view.end + view.zero_ps, self._row,
-                self._flow.number, self._flow.direction, self._is_point[self._row], view.first,
-                flowing[self.sorted(flowing)], LEVELS[: deepest + 1],
-            ),
-            self._flow.count,
-        )  # fmt: skip
+        view, flow = self._view, self._flow
+        flowing = np.flatnonzero(flow.number >= 0)
+        resolutions = _LEVELS[: deepest + 1]
+        level_of = np.full(view.start.size, resolutions.size, np.int8)
+        for room in _rooms():
+            if choose_levels(
+                view.start + view.zero_ps, view.end + view.zero_ps, self._row, flow.number,
+                flow.direction, self._is_point[self._row], view.first,
+                flowing[self.sorted(flowing)], resolutions,
+                *self._room(resolutions.size, room),
+                np.zeros((resolutions.size, flow.count), np.int8), level_of,
+            ):  # fmt: skip
+                break
+        return level_of
 
     def visible(self, events: _Array, step: int) -> _Array:
         """Which of ``events``, which are in order, are shown at a resolution."""
-        view, zero = self._view, self._view.zero_ps
-        shown = _with_room(
-            partial(
-                choose_in_order, view.start[events] + zero, view.end[events] + zero,
-                self._row[events], self._flow.number[events], self._flow.direction[events],
-                self._is_point[self._row[events]], step,
-            ),
-            self._flow.count,
-        )  # fmt: skip
-        is_shown: _Array = shown == 1
-        return is_shown
+        view, zero, flow = self._view, self._view.zero_ps, self._flow
+        shown = np.zeros(events.size, np.bool_)
+        for room in _rooms():
+            if choose_in_order(
+                view.start[events] + zero, view.end[events] + zero, self._row[events],
+                flow.number[events], flow.direction[events], self._is_point[self._row[events]],
+                step, *self._room(1, room), shown,
+            ):  # fmt: skip
+                break
+        return shown
+
+    def _room(self, levels: int, depths: int) -> tuple[_Array, _Array, _Array, _Array]:
+        """What the rule notes by level: ends by track and depth, depths, last points, flows."""
+        tracks = len(self._view.tracks)
+        return (
+            np.empty((levels, tracks, depths), np.int64),
+            np.zeros((levels, tracks), np.int64),
+            np.full((levels, tracks), -1, np.int64),
+            np.zeros((levels, self._flow.count), np.int8),
+        )
 
 
-def _with_room(run: Callable[[int, int], _Array], flows: int) -> _Array:
-    """Run a kernel that says when it needs room for more depths."""
+def _rooms() -> Iterator[int]:
+    """How many depths there is room for, one after the other, until it is enough."""
     room = 64
     while True:
-        found = run(room, flows)
-        if not found.size or found[0] >= 0:
-            return found
+        yield room
         room *= 4
 
 

@@ -19,15 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.deadline import checked
-from peakline.tools.trace_viewer_kernels import (
+from peakline.kernels.text_lines import measure_lines, write_lines
+from peakline.kernels.viewer_layout import (
     MICROSECONDS,
     MICROSECONDS_UNLESS_ZERO,
     NUMBER,
     SIGNED_UNLESS_ZERO,
     TEXT,
     UNSIGNED_UNLESS_ZERO,
-    measure_lines,
-    write_lines,
 )
 from peakline.wire import threads
 

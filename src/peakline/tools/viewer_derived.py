@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.tools.viewer_derived_kernels import expand, pair_transfers
+from peakline.kernels.derived_lines import expand, pair_transfers
 from peakline.tools.viewer_sources import (
     DeviceEvents,
     GpuPaths,
@@ -122,10 +122,15 @@ def _line(
     *, is_gpu: bool, at_end: bool = False,
 ) -> tuple[DerivedLine, _Array]:  # fmt: skip
     """A derived line from ``rows`` of the events, and where its outermost events begin anew."""
-    begin, end, code, group, opened = expand(
+    depth = np.diff(paths.first)[paths.path[paths.path >= 0]]
+    begin, end, code, group = np.empty((4, int(depth.sum())), np.int64)
+    last, opened = np.full(int(depth.max(initial=0)), -1, np.int64), np.zeros(rows.size, np.bool_)
+    count = expand(
         events.start[rows], events.end[rows], paths.path, paths.first, paths.codes,
         events.group[rows], np.zeros(rows.size, np.bool_) if cut is None else cut, is_gpu, at_end,
+        begin, end, code, group, last, opened,
     )  # fmt: skip
+    begin, end, code, group = begin[:count], end[:count], code[:count], group[:count]
     line = DerivedLine(events.plane, tid, name, begin, end, code, paths.texts, group)
     return line, opened
 
@@ -202,10 +207,13 @@ def _offloads(profile: Profile, events: DeviceEvents, every: _Array) -> list[Der
     place = {name: number for number, name in enumerate(names)}
     of_code = np.array([place[name] for name in kinds.names], np.int64)
     name = of_code[kinds.code[kind]]
-    opens, closes, rows = pair_transfers(
-        events.start[mine], events.end[mine], name, kinds.is_start[kind], len(names),
-        _MOST_OFFLOAD_ROWS,
+    following, opens, closes, rows = np.full((4, mine.size), -1, np.int64)
+    head, tail = np.full((2, len(names)), -1, np.int64)
+    count = pair_transfers(
+        events.start[mine], events.end[mine], name, kinds.is_start[kind],
+        following, head, tail, np.empty(_MOST_OFFLOAD_ROWS, np.int64), opens, closes, rows,
     )  # fmt: skip
+    opens, closes, rows = opens[:count], closes[:count], rows[:count]
     begin = events.start[mine][opens]
     end = np.maximum(begin, events.end[mine][closes])
     lines = []
