@@ -224,6 +224,6 @@ def _c_type(annotation: ast.expr | None) -> str:
     if isinstance(annotation, ast.Subscript):
         if ast.unparse(annotation.value) == "cython.const":
             return f"const {_c_type(annotation.slice)}"
-        shape = ast.unparse(annotation.slice).strip("()").replace("::1", "::1")
+        shape = ast.unparse(annotation.slice).strip("()")
         return f"{_c_type(annotation.value)}[{shape}]"
     raise SystemExit(f"{ast.unparse(annotation)} is no type that a kernel may have")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from random import Random, getrandbits
 
+import numpy as np
 import pytest
 from tests.sources.format_damage import damaged
 from tests.sources.format_samples import samples
@@ -65,7 +66,7 @@ def test_compiled_and_uncompiled_kernels_answer_the_same_for_many_mutants(tmp_pa
 
 
 def test_uncompiled_code_refuses_what_would_be_outside_of_an_array():
-    view = uncompiled.View(memoryview(bytearray(3)))
+    view = uncompiled.View(np.zeros(3, np.uint8))
     for at in (-1, 3):
         with pytest.raises(IndexError):
             view[at]

@@ -19,40 +19,39 @@ _PACKAGE = "peakline.kernels"
 
 
 class View:
-    """What a kernel sees of a buffer: ``shape``, and elements by index."""
+    """What a kernel sees of an array: ``shape``, elements by index, and rows."""
 
-    def __init__(self, view: memoryview, shape: tuple[int, ...] | None = None) -> None:
-        self.view = view
-        self.shape = view.shape if shape is None else shape
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.shape = array.shape
+        # Python's own numbers, which do not wrap.
+        self.numbers = memoryview(array)
 
     def _checked(self, at):
         for k, size in zip(at if isinstance(at, tuple) else (at,), self.shape, strict=False):
             if not 0 <= k < size:
                 raise IndexError(f"{at} is outside of {self.shape}")
-        if isinstance(at, tuple) and len(at) < len(self.shape):
-            raise TypeError("a row of an array is no value")
         return at
 
     def __getitem__(self, at):
         if isinstance(at, slice):
-            return View(self.view[at])
-        value = self.view[self._checked(at)]
+            return View(self.array[at])
+        self._checked(at)
+        if (len(at) if isinstance(at, tuple) else 1) < len(self.shape):
+            return View(self.array[at])
+        value = self.numbers[at]
         return value if isinstance(value, float) else int(value)
 
     def __setitem__(self, at, value):
-        if self.view.format == "?":
-            value = bool(value)
-        self.view[self._checked(at)] = value
+        self.numbers[self._checked(at)] = bool(value) if self.numbers.format == "?" else value
 
 
 def _seen(value):
     """An argument as a kernel sees it."""
     if isinstance(value, np.ndarray):
-        if 0 in value.shape:  # a memoryview of nothing has no shape of its own
-            return View(memoryview(value), value.shape)
-        return View(memoryview(value))
+        return View(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return View(memoryview(value).cast("B"))
+        return View(np.frombuffer(value, np.uint8))
     if isinstance(value, np.generic):
         return value.item()
     return value

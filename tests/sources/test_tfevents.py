@@ -20,11 +20,11 @@ from tests.sources.step_stats_files import (
 
 from peakline import schema
 from peakline.errors import DamagedError
+from peakline.kernels.tfrecord import checksums
 from peakline.profile import Profile
 from peakline.sources import open_reader
 from peakline.sources.files import SourceFile
-from peakline.sources.tfevents.events import read_events
-from peakline.sources.tfevents.kernels import TABLES, checksums
+from peakline.sources.tfevents.events import TABLES, read_events
 from peakline.sources.tfevents.reader import EventsFileReader
 from peakline.wire import as_buffer
 

@@ -15,8 +15,7 @@ from tests.each_row import each_row
 
 from peakline.errors import DamagedError, InputError
 from peakline.sources.files import SourceFile
-from peakline.sources.torch_snapshot.kernels import scan
-from peakline.sources.torch_snapshot.opcodes import ARGUMENT, EFFECT, Argument, Status
+from peakline.sources.torch_snapshot.opcodes import ARGUMENT, Argument, Status, scanned
 from peakline.sources.torch_snapshot.unpickle import load_plain
 from peakline.wire import as_buffer
 
@@ -160,9 +159,9 @@ def test_every_plain_pickle_passes_the_scan(content, protocol, python):
     data = pickle._dumps(content, protocol) if python else pickle.dumps(content, protocol)
     if protocol < 3 and (b"_codecs\nencode" in data or b"__builtin__\nbytes" in data):
         # Bytes are code before protocol 3.
-        assert scan(as_buffer(data), ARGUMENT, EFFECT)[0] == Status.NAME
+        assert scanned(as_buffer(data))[0] == Status.NAME
     else:
-        assert scan(as_buffer(data), ARGUMENT, EFFECT) == (Status.WHOLE, len(data))
+        assert scanned(as_buffer(data)) == (Status.WHOLE, len(data))
 
 
 @given(data=st.binary(max_size=60), cut=st.integers(0, 60), flip=st.binary(max_size=8))

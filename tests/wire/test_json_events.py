@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.each_row import each_row
 
+from peakline.kernels.json_layout import TIME_BAD, TIME_OK, TIME_RANGE
+from peakline.kernels.json_numbers import floats, integers
 from peakline.wire import Spans
 from peakline.wire import json_kinds as kinds
 from peakline.wire.json_events import JsonEvents, members_of
-from peakline.wire.json_numbers import TIME_BAD, TIME_OK, TIME_RANGE, floats, integers
 
 _KEYS = ("ph", "name", "ts", "dur", "args", "args.name", "args.x", "id2", "id2.local")
 _examples = settings(max_examples=60)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from peakline.export.encode_kernels import number_sizes, put_numbers, put_spans
+from peakline.kernels.wire_writing import number_sizes, put_numbers, put_spans
 
 __all__ = ["Field", "Fixed", "Messages", "Number", "Numbers", "Pool", "Spans", "encode", "varint"]
 
@@ -87,8 +87,7 @@ class Spans:
     def same(cls, data: bytes, rows: int) -> Spans:
         """The same bytes for every row."""
         zeros = np.zeros(rows, np.int64)
-        # Of a bytearray, because the kernels are compiled for what can be written to.
-        return cls(np.frombuffer(bytearray(data), np.uint8), zeros, zeros + len(data))
+        return cls(np.frombuffer(data, np.uint8), zeros, zeros + len(data))
 
 
 @dataclass(frozen=True, eq=False)

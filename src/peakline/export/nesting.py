@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.export.encode_kernels import nest
+from peakline.kernels.lanes import nest
+from peakline.kernels.trace_events import enclose
 from peakline.profile.columns import Columns
-from peakline.sources.chrome_trace.kernels import enclose
 
 __all__ = ["Nested", "bind_flows", "nested"]
 
@@ -43,7 +43,8 @@ def nested(events: Columns) -> Nested:
     order = np.lexsort((-end, start, line))
     lane = np.zeros(rows.size, np.int32)
     told = np.empty(2 * rows.size, np.int64)
-    count = nest(order, line, start, end, lane, told)
+    top, below = np.empty((2, rows.size), np.int64)
+    count = nest(order, line, start, end, lane, told, top, below)
     return Nested(rows, line, start, end, order, lane, told[:count])
 
 
@@ -61,7 +62,10 @@ def bind_flows(flows: Columns, slices: Nested) -> npt.NDArray[np.int64]:
     owner = np.full(flows.rows, -1, np.int64)
     parent = np.full(slices.rows.size, -1, np.int64)
     moments = np.lexsort((time, line))
-    enclose(order, slices.line, slices.start, slices.end, moments, line, time, parent, owner)
+    enclose(
+        order, slices.line, slices.start, slices.end, moments, line.astype(np.int64), time,
+        parent, owner, np.empty(order.size, np.int64),
+    )  # fmt: skip
     phase = flows.names("phase")
     later = np.flatnonzero(~flows.array("binds_enclosing") & (phase.codes == phase.code_of("f")))
     for number in np.unique(line[later]).tolist():

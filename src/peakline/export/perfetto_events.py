@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.export.encode import Field, Fixed, Messages, Number, Spans, encode
-from peakline.export.encode_kernels import END
 from peakline.export.nesting import Nested
+from peakline.kernels.trace_layout import END
 from peakline.schema import descriptor
 
 if TYPE_CHECKING:

@@ -23,3 +23,9 @@ NOTHING = 253
 """Kind of a single event that is neither, whatever its name says."""
 OUTER = 1
 """The kind of span that everything else covers: computation of the host."""
+
+MOST_OPEN = 256
+"""How many open events an end is compared with."""
+
+BEGIN, END, MARK = range(3)
+"""What happens to an event on its lane: it begins, it ends, it has no length."""

@@ -114,7 +114,7 @@ def _from_json(file: SourceFile, descriptor: Descriptor) -> Translated:
             ignore_unknown_fields=True,
             descriptor_pool=schema.POOL,
         )
-        data = message.SerializeToString()
+        data = message.SerializeToString(deterministic=True)
     except (json_format.ParseError, ValueError, TypeError, AttributeError, OverflowError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{file.path}: {reason} ({where})") from None

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.wire import json_kernel as K
-from peakline.wire import json_kinds as kinds
+from peakline.kernels import json_kinds as kinds
+from peakline.kernels import json_layout as K
+from peakline.kernels.json_numbers import integers
+from peakline.kernels.json_scan import members, scan
 from peakline.wire.decode import as_buffer
-from peakline.wire.json_numbers import integers
-from peakline.wire.json_walk import KEY_MIX, MAX_DEPTH
 from peakline.wire.tables import Buffer, Spans
 
 __all__ = ["JsonEvents", "Members", "Objects", "members_of"]
@@ -59,7 +59,7 @@ class Objects:
     def microseconds(
         self, key: str
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-        """A time: whole microseconds, picoseconds beyond them, a TIME state of `json_numbers`.
+        """A time: whole microseconds, picoseconds beyond them, a TIME state of `json_layout`.
 
         Picoseconds alone would not do: 64 bits of them are 106 days, and many writers count
         from 1970.
@@ -120,7 +120,7 @@ class JsonEvents:
         self._state = np.zeros(K.S_WIDTH, np.int64)
         self._state[K.S_FIRST] = self._state[K.S_CUT] = -1
         self._state[K.S_ROOT] = K.IN_LINES if lines else K.IN_ARRAY
-        self._stack = np.zeros(MAX_DEPTH, np.uint8)
+        self._stack = np.zeros(K.MAX_DEPTH, np.uint8)
         self._scratch = np.zeros(64, np.uint8)
         width = len(order)
         self._kinds = np.zeros((_ROWS, width), np.uint8)
@@ -187,7 +187,7 @@ class JsonEvents:
         state = self._state
         state[K.S_AT] = 0
         while True:
-            reason = K.scan(
+            reason = scan(
                 buffer, buffer.size, is_last, self._base, self._most, self._anchor, state,
                 *self._table, self._stack, self._scratch,
                 self._kinds, self._starts, self._lengths, self._micros, self._states,
@@ -225,12 +225,12 @@ def members_of(buffer: Buffer, spans: Spans) -> Members:
     room = np.int64(max(16, int(spans.length.sum()) // 8))
     starts = np.ascontiguousarray(spans.start, np.int64)
     lengths = np.ascontiguousarray(spans.length, np.int64)
-    stack = np.zeros(MAX_DEPTH, np.uint8)
+    stack = np.zeros(K.MAX_DEPTH, np.uint8)
     while True:
         parent = np.empty(room, np.int64)
         sorts = np.empty((room, 2), np.uint8)
         places = np.empty((room, 4), np.int64)
-        count = int(K.members(buffer, starts, lengths, stack, parent, sorts, places))
+        count = members(buffer, starts, lengths, stack, parent, sorts, places)
         if count <= room:
             break
         room = np.int64(count)
@@ -258,7 +258,7 @@ def _key_table(
         word = (inner if dot else outer).encode()
         parent = columns[outer] if dot else -1
         first = np.frombuffer(word[:8].ljust(8, b"\0"), np.uint64)[0]
-        slot = ((int(first) + parent + 1) * KEY_MIX % (1 << 64)) >> 56
+        slot = ((int(first) + parent + 1) * K.KEY_MIX % (1 << 64)) >> 56
         keys[number, _KEY_PARENT] = parent
         keys[number, _KEY_START] = len(pool)
         keys[number, _KEY_LENGTH] = len(word)

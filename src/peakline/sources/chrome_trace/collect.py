@@ -11,7 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.deadline import checked
-from peakline.sources.chrome_trace.kernels import hash_spans
+from peakline.kernels import json_kinds
+from peakline.kernels.json_layout import TIME_BAD, TIME_OK
+from peakline.kernels.json_numbers import floats
+from peakline.kernels.trace_events import hash_spans
 from peakline.sources.chrome_trace.lines import Lines
 from peakline.sources.chrome_trace.own import EXPORTER, EXPORTER_KEY, STEP_ARGUMENT
 from peakline.sources.chrome_trace.phases import (
@@ -24,9 +27,8 @@ from peakline.sources.chrome_trace.phases import (
 )
 from peakline.sources.chrome_trace.texts import Texts
 from peakline.sources.files import SourceFile
-from peakline.wire import Buffer, json_kinds
+from peakline.wire import Buffer
 from peakline.wire.json_events import JsonEvents, Objects, members_of
-from peakline.wire.json_numbers import TIME_BAD, TIME_OK, floats
 
 __all__ = [
     "MEMORY_NUMBERS",

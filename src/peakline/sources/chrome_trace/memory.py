@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.kernels.trace_events import enclose
 from peakline.profile.columns import Columns, Names
-from peakline.sources.chrome_trace.kernels import enclose
 from peakline.sources.chrome_trace.steps import Steps
 from peakline.sources.chrome_trace.trace import Trace
 
@@ -61,7 +61,10 @@ def find_owners(trace: Trace) -> Owners:
     moments = np.lexsort((np.arange(memory["time"].size), memory["time"], memory["line"]))
     parent = np.full(rows.size, -1, np.int64)
     owner = np.full(memory["time"].size, -1, np.int64)
-    enclose(order, line, start, end, moments, memory["line"], memory["time"], parent, owner)
+    enclose(
+        order, line.astype(np.int64), start, end, moments, memory["line"].astype(np.int64),
+        memory["time"], parent, owner, np.empty(rows.size, np.int64),
+    )  # fmt: skip
     names = np.append(events.name[rows], np.int32(-1))
     stack, frame, below = _stacks(parent, owner, names)
     return Owners(names[owner], stack, frame, below)

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.kernels import json_kinds
+from peakline.kernels.trace_events import compact
 from peakline.profile.columns import Columns, Names
 from peakline.sources.chrome_trace.collect import objects_of, phases_of
-from peakline.sources.chrome_trace.kernels import compact
 from peakline.sources.chrome_trace.phases import ASYNC, CLASS_OF, EVENT, IS_END
 from peakline.sources.chrome_trace.texts import Texts
 from peakline.sources.chrome_trace.trace import Events
 from peakline.sources.files import SourceFile
-from peakline.wire import Spans, json_kinds
+from peakline.wire import Spans
 from peakline.wire.json_events import Members, Objects, members_of
 
 __all__ = ["event_stats"]

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.kernels import json_kinds
 from peakline.text import valid_text
-from peakline.wire import Buffer, Interner, Spans, json_kinds
+from peakline.wire import Buffer, Interner, Spans
 
 __all__ = ["Texts", "unescaped"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.kernels.trace_events import number_arrows, pair
 from peakline.sources.chrome_trace.collect import MEMORY_NUMBERS, NO_TIME, Collected
-from peakline.sources.chrome_trace.kernels import number_arrows, pair
 from peakline.sources.chrome_trace.phases import IS_END
 
 __all__ = ["Events", "Trace", "finish"]
@@ -153,7 +153,10 @@ def _pair(
         some, group_of = rows[timed], group[timed]
         order = np.lexsort((some, start[some], group_of))
         found = np.full(some.size, -1, np.int64)
-        pair(order, group_of, IS_END[phase[some]], columns["name"][some], found)
+        pair(
+            order, group_of.astype(np.uint64), IS_END[phase[some]], columns["name"][some], found,
+            np.empty(some.size, np.int64),
+        )  # fmt: skip
         matched = found >= 0
         partner[some[matched]] = some[found[matched]]
     both = np.concatenate([of_threads, of_operations])

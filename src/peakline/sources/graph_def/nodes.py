@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from peakline.kernels.graph_fields import parse_inputs
 from peakline.profile.columns import Columns, Names
-from peakline.sources.graph_def.kernels import parse_inputs, positions
 from peakline.sources.graph_def.messages import message_texts
 from peakline.sources.graph_def.source import Array, GraphSource, NodePart
 from peakline.wire import Interner, Spans, joined
@@ -110,13 +110,16 @@ def read_edges(source: GraphSource) -> Columns:
         source_start, source_length, argument_start, argument_length = (
             np.empty(count, np.int64) for _ in range(4)
         )
-        output, place = np.empty(count, np.int32), np.empty(count, np.int32)
+        output = np.empty(count, np.int32)
         control, usual = np.empty(count, np.bool_), np.empty(count, np.bool_)
         parse_inputs(
             buffer, start, length, bool(part.path != "node"), source_start, source_length,
             output, control, argument_start, argument_length, usual,
         )  # fmt: skip
-        positions(inputs.parent, place)
+        # The place of every input among those of its node, which are neighbours.
+        node, rows = inputs.parent, np.arange(count)
+        opens = np.append(True, node[1:] != node[:-1])[:count]
+        place = (rows - np.maximum.accumulate(np.where(opens, rows, 0))).astype(np.int32)
         argument, text = np.full(count, -1, np.int32), np.full(count, -1, np.int32)
         rows = np.flatnonzero(argument_length >= 0)
         argument[rows] = arguments.add(buffer, Spans(argument_start, argument_length).take(rows))

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline import schema
+from peakline.kernels.graph_fields import field_spans, last_of_key
 from peakline.profile.columns import Names
-from peakline.sources.graph_def.kernels import field_spans, last_of_key
 from peakline.wire import Buffer, Damage, Decoded, Interner, Plan, Spans, WireTable, decode
 
 __all__ = [

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.sources.memory_log.kernels import pair, track
-from peakline.sources.memory_log.layout import (
+from peakline.kernels.memory_log import move, pair, track
+from peakline.kernels.memory_log_layout import (
     BEGINS_OR_ENDS,
     DEFERRED,
     HAS_BUFFER,
@@ -64,8 +64,10 @@ def read_meaning(records: Records) -> Meaning:
     skipped = ~records.has(HAS_BUFFER)
     if completes is not None:
         skipped |= completes >= 0
-    # One set of types, whatever the records have: the kernel is compiled once.
-    role, life, lives, crowded = track(
+    role, life = np.zeros((2, len(records)), np.uint8)
+    newest, crowded = np.zeros((2, max(1, len(records.allocators))), np.int64)
+    known, at, seed = _no_keys(1024), np.zeros(2, np.int64), secrets.randbits(64)
+    while not track(
         records.kind.astype(np.uint8),
         skipped,
         # No name is a name as well.
@@ -73,17 +75,40 @@ def read_meaning(records: Records) -> Meaning:
         records.number.astype(np.int64),
         records.op.astype(np.int32),
         records.step == UNKNOWN_STEP,
-        max(1, len(records.allocators)),
-        np.uint64(secrets.randbits(64)),
-    )
+        seed,
+        role,
+        life,
+        newest,
+        crowded,
+        *(*known, at),
+    ):
+        known = _more_keys(known, seed)
     return Meaning(
         np.flatnonzero(role == BEGINS_OR_ENDS),
         role == SHARED,
         life,
-        lives.tolist(),
+        (newest + 1).tolist(),
         crowded.tolist(),
         completes,
     )
+
+
+def _no_keys(slots: int) -> list[_Array]:
+    """An empty hash table: number and allocator of each key, and what `track` knows of it."""
+    keys: list[_Array] = [np.zeros(slots, np.int64), np.full(slots, -1, np.int32)]
+    keys += [np.zeros(slots, kind) for kind in (np.uint16, np.uint16, np.int32, np.uint8)]
+    return keys
+
+
+def _more_keys(known: list[_Array], seed: int) -> list[_Array]:
+    """A hash table of the same keys with more room."""
+    more = _no_keys(4 * known[0].size)
+    place = np.full(known[0].size, -1, np.int64)
+    move(known[0], known[1], more[0], more[1], seed, place)
+    held = np.flatnonzero(place >= 0)
+    for old, new in zip(known[2:], more[2:], strict=True):
+        new[place[held]] = old[held]
+    return more
 
 
 def _completions(records: Records) -> _Array | None:
@@ -99,16 +124,24 @@ def _completions(records: Records) -> _Array | None:
     rows = np.flatnonzero(records.kind == RAW_DEALLOCATION)
     late = deferred[rows]
     allocator, number = records.allocator[rows], records.number[rows]
-    partner = pair(_groups((allocator, number), number > 0), late)
+    partner = _partners(_groups((allocator, number), number > 0), late)
     open_rows = partner < 0
     open_rows[partner[partner >= 0]] = False
     keys = (allocator, records.op[rows], records.step[rows])
-    second = pair(_groups(keys, open_rows), late)
+    second = _partners(_groups(keys, open_rows), late)
     partner = np.where(partner < 0, second, partner)
     completes = np.full(len(records), -1, np.int32 if len(records) < 2**31 else np.int64)
     found = partner >= 0
     completes[rows[found]] = rows[partner[found]]
     return completes
+
+
+def _partners(group: _Array, deferred: npt.NDArray[np.bool_]) -> _Array:
+    """Per record that is not deferred the deferred one that it completes, -1 for none."""
+    head, tail = np.full((2, int(group.max(initial=-1)) + 1), -1, np.int64)
+    behind, partner = np.full((2, group.size), -1, np.int64)
+    pair(group, deferred, head, tail, behind, partner)
+    return partner
 
 
 def _groups(keys: tuple[_Array, ...], taking_part: npt.NDArray[np.bool_]) -> _Array:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline import schema
-from peakline.sources.memory_log.layout import (
+from peakline.kernels.memory_log_layout import (
     DEFERRED,
     HAS_BUFFER,
     KINDS,
@@ -55,7 +55,7 @@ _CODES = frozenset(("op", "shape", "allocator"))
 class Records:
     """All records in file order, in the narrowest types that hold them.
 
-    ``kind`` and ``flags`` are those of `peakline.sources.memory_log.layout`; ``op`` is a code of
+    ``kind`` and ``flags`` are those of `peakline.kernels.memory_log_layout`; ``op`` is a code of
     ``texts`` (kernel_name, operation, or the handle of a step), ``shape`` of ``shapes``,
     ``allocator`` of ``allocators``, each -1 where the record has none. ``number`` is the
     allocation id. What a message does not say is 0, as on the wire.

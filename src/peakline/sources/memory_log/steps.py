@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from peakline.kernels.memory_log_layout import STEP, TENSOR_DEALLOCATION
 from peakline.profile.columns import Columns, Names
 from peakline.profile.tables import empty_columns
-from peakline.sources.memory_log.layout import STEP, TENSOR_DEALLOCATION
 from peakline.sources.memory_log.records import Records
 
 __all__ = ["SPECIAL_STEPS", "UNKNOWN_STEP", "steps_of"]

@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.profile.columns import Column, Columns, Names
-from peakline.profile.reader import Warnings
-from peakline.sources.memory_log.clock import Clock, read_clock
-from peakline.sources.memory_log.layout import (
+from peakline.kernels.memory_log_layout import (
     DEFERRED,
     HAS_BUFFER,
     KINDS,
@@ -25,6 +22,9 @@ from peakline.sources.memory_log.layout import (
     TENSOR_DEALLOCATION,
     TENSOR_OUTPUT,
 )
+from peakline.profile.columns import Column, Columns, Names
+from peakline.profile.reader import Warnings
+from peakline.sources.memory_log.clock import Clock, read_clock
 from peakline.sources.memory_log.meaning import Meaning, read_meaning
 from peakline.sources.memory_log.records import Records
 from peakline.sources.memory_log.steps import steps_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from peakline.sources.oom_report.kernels import next_hit
+from peakline.kernels.literals import next_hit
 
 __all__ = ["Literals"]
 
@@ -25,4 +25,4 @@ class Literals:
 
     def find(self, data: npt.NDArray[np.uint8], start: int) -> int:
         """Where the first of the literals begins in ``data[start:]``, or -1."""
-        return int(next_hit(data, start, self._shift, self._least, self._text, self._bounds))
+        return next_hit(data, start, self._shift, self._least, self._text, self._bounds)

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from peakline.sources.run_metadata.kernels import first_in_first_out, fit_by_number, neighbours
+from peakline.kernels.allocation_records import first_in_first_out, fit_by_number, neighbours
 from peakline.sources.run_metadata.keys import place_from_end, same
 from peakline.sources.run_metadata.runs import Array
 

@@ -8,15 +8,30 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline import schema
+from peakline.kernels.tfrecord import checksums, walk_records
 from peakline.sources.graph_def.tables import GraphSpan
 from peakline.sources.run_metadata.runs import Run
-from peakline.sources.tfevents.kernels import TABLES, checksums, walk_records
 from peakline.wire import Buffer, Damage, Plan, Spans, WireTable, decode
 
-__all__ = ["Events", "read_events"]
+__all__ = ["TABLES", "Events", "read_events"]
 
 
 _FEW = 1024
+
+
+def _tables() -> npt.NDArray[np.uint32]:
+    """Row k: the CRC-32C of a byte with k zero bytes behind it."""
+    tables = np.zeros((8, 256), np.uint32)
+    crc = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        crc = np.where(crc & 1, (crc >> 1) ^ np.uint32(0x82F63B78), crc >> 1).astype(np.uint32)
+    tables[0] = crc
+    for k in range(1, 8):
+        tables[k] = tables[0][tables[k - 1] & 0xFF] ^ (tables[k - 1] >> 8)
+    return tables
+
+
+TABLES = _tables()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The opcodes of pickles that hold plain containers, as tables for the kernel.
+"""The opcodes of pickles that hold plain containers, and the scan of them.
 
 Source: the standard library's ``pickletools``; protocols 0 to 5.
 """
@@ -9,62 +9,66 @@ import pickletools
 from enum import IntEnum
 
 import numpy as np
+import numpy.typing as npt
 
-__all__ = ["ARGUMENT", "EFFECT", "Argument", "Effect", "Status"]
+from peakline.kernels import pickle_layout as layout
+from peakline.kernels.pickle_scan import scan
+
+__all__ = ["ARGUMENT", "Argument", "Effect", "Status", "scanned"]
 
 
 class Argument(IntEnum):
     """How an opcode's argument is written; a number of 0 or more is its length in bytes."""
 
-    LINE = -1
-    TWO_LINES = -2
-    LENGTH_1 = -3
-    LENGTH_4 = -4
-    LENGTH_8 = -5
-    NO_OPCODE = -6
+    LINE = layout.A_LINE
+    TWO_LINES = layout.A_TWO_LINES
+    LENGTH_1 = layout.A_LENGTH_1
+    LENGTH_4 = layout.A_LENGTH_4
+    LENGTH_8 = layout.A_LENGTH_8
+    NO_OPCODE = layout.A_NO_OPCODE
 
 
 class Effect(IntEnum):
     """What an opcode does to the stack."""
 
-    NOTHING = 0
-    PUSH_SCALAR = 1
-    PUSH_CONTAINER = 2
-    MARK = 3
-    POP = 4
-    POP_MARK = 5
-    DUP = 6
-    APPEND = 7
-    APPENDS = 8
-    SETITEM = 9
-    SETITEMS = 10
-    COLLECT = 11
-    COLLECT_DICT = 12
-    COLLECT_SET = 13
-    ADDITEMS = 14
-    TUPLE1 = 15
-    TUPLE2 = 16
-    TUPLE3 = 17
-    PUT = 18
-    MEMOIZE = 19
-    GET = 20
-    STOP = 21
-    NAME = 22
-    EXTENSION = 23
-    OUT_OF_BAND = 24
-    BUILD = 25
+    NOTHING = layout.E_NOTHING
+    PUSH_SCALAR = layout.E_PUSH_SCALAR
+    PUSH_CONTAINER = layout.E_PUSH_CONTAINER
+    MARK = layout.E_MARK
+    POP = layout.E_POP
+    POP_MARK = layout.E_POP_MARK
+    DUP = layout.E_DUP
+    APPEND = layout.E_APPEND
+    APPENDS = layout.E_APPENDS
+    SETITEM = layout.E_SETITEM
+    SETITEMS = layout.E_SETITEMS
+    COLLECT = layout.E_COLLECT
+    COLLECT_DICT = layout.E_COLLECT_DICT
+    COLLECT_SET = layout.E_COLLECT_SET
+    ADDITEMS = layout.E_ADDITEMS
+    TUPLE1 = layout.E_TUPLE1
+    TUPLE2 = layout.E_TUPLE2
+    TUPLE3 = layout.E_TUPLE3
+    PUT = layout.E_PUT
+    MEMOIZE = layout.E_MEMOIZE
+    GET = layout.E_GET
+    STOP = layout.E_STOP
+    NAME = layout.E_NAME
+    EXTENSION = layout.E_EXTENSION
+    OUT_OF_BAND = layout.E_OUT_OF_BAND
+    BUILD = layout.E_BUILD
 
 
 class Status(IntEnum):
     """How a scan ended; `NAME` and below want more than plain containers."""
 
-    WHOLE = 0
-    CUT = 1
-    DAMAGED = 2
-    NAME = 3
-    EXTENSION = 4
-    OUT_OF_BAND = 5
-    BUILD = 6
+    WHOLE = layout.S_WHOLE
+    CUT = layout.S_CUT
+    DAMAGED = layout.S_DAMAGED
+    NAME = layout.S_NAME
+    EXTENSION = layout.S_EXTENSION
+    OUT_OF_BAND = layout.S_OUT_OF_BAND
+    BUILD = layout.S_BUILD
 
 
 _EFFECTS = {
@@ -122,3 +126,18 @@ for _opcode in pickletools.opcodes:
         ARGUMENT[_code] = Argument.TWO_LINES
     else:
         ARGUMENT[_code] = _LENGTHS.get(_opcode.arg.n, _opcode.arg.n)
+
+
+def scanned(data: npt.NDArray[np.uint8]) -> tuple[Status, int]:
+    """How far the pickle is one of plain containers, and where that was seen: the position of an
+    opcode or, of a whole pickle, behind its last (`peakline.kernels.pickle_scan.scan`).
+    """
+    room = 1 << 14
+    while True:
+        status, at = scan(
+            data, ARGUMENT, EFFECT,
+            np.empty(room, np.uint8), np.empty(room, np.int64), np.zeros(room, np.uint8),
+        )  # fmt: skip
+        if status != layout.S_FULL:
+            return Status(status), at
+        room *= 8

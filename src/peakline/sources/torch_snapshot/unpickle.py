@@ -14,8 +14,7 @@ from typing import Any, NoReturn
 
 from peakline.errors import DamagedError, InputError
 from peakline.sources.files import SourceFile
-from peakline.sources.torch_snapshot.kernels import scan
-from peakline.sources.torch_snapshot.opcodes import ARGUMENT, EFFECT, Status
+from peakline.sources.torch_snapshot.opcodes import Status, scanned
 from peakline.wire import Buffer
 
 __all__ = ["load_plain"]
@@ -56,18 +55,18 @@ def load_plain(file: SourceFile) -> tuple[Any, int]:
     Raises InputError, naming it, for a pickle that asks for anything but plain containers;
     DamagedError for one that is cut off or no pickle.
     """
-    status, at = scan(file.buffer, ARGUMENT, EFFECT)
+    status, at = scanned(file.buffer)
     if status in {Status.CUT, Status.DAMAGED}:
         what = "is cut off" if status == Status.CUT else "is damaged"
-        raise DamagedError(f"{file.path}: the pickle {what} at byte {at}", int(at))
+        raise DamagedError(f"{file.path}: the pickle {what} at byte {at}", at)
     if status == Status.EXTENSION:
-        raise _refusal(file.path, _extension(file.buffer, int(at)))
+        raise _refusal(file.path, _extension(file.buffer, at))
     if status == Status.OUT_OF_BAND:
         raise _refusal(file.path, "a buffer that is not in the file")
     if status == Status.BUILD:
         raise _refusal(file.path, f"an object to be built, at byte {at}")
     try:
-        return _load(file.buffer), int(file.buffer.size - at)
+        return _load(file.buffer), file.buffer.size - at
     except _Refused as refused:
         raise _refusal(file.path, str(refused)) from None
     except MemoryError:

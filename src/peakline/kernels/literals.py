@@ -1,0 +1,68 @@
+"""Search for several literals at once."""
+
+from __future__ import annotations
+
+import cython
+
+__all__ = ["next_hit"]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _next_hit(
+    data: cython.const[cython.uchar][::1],
+    start: cython.longlong,
+    shift: cython.const[cython.uchar][::1],
+    least: cython.longlong,
+    text: cython.const[cython.uchar][::1],
+    bounds: cython.const[cython.longlong][::1],
+) -> cython.longlong:
+    """See `next_hit`."""
+    at: cython.longlong = start + least - 1
+    size: cython.longlong = data.shape[0]
+    key: cython.int
+    jump: cython.int
+    begin: cython.longlong
+    literal: cython.longlong
+    first: cython.longlong
+    length: cython.longlong
+    same: cython.longlong
+    while at < size:
+        key = ((data[at - 2] << 10) ^ (data[at - 1] << 5) ^ data[at]) & 0x7FFF
+        jump = shift[key]
+        if jump:
+            at += jump
+            continue
+        begin = at - least + 1
+        for literal in range(bounds.shape[0] - 1):
+            first, length = bounds[literal], bounds[literal + 1] - bounds[literal]
+            if begin + length > size:
+                continue
+            same = 0
+            while same < length and data[begin + same] == text[first + same]:
+                same += 1
+            if same == length:
+                return begin
+        at += 1
+    return -1
+
+
+def next_hit(
+    data: cython.const[cython.uchar][::1],
+    start: cython.longlong,
+    shift: cython.const[cython.uchar][::1],
+    least: cython.longlong,
+    text: cython.const[cython.uchar][::1],
+    bounds: cython.const[cython.longlong][::1],
+) -> int:
+    """Where the first literal begins in ``data[start:]``, or -1.
+
+    Literal k is ``text[bounds[k]:bounds[k + 1]]``. A window of ``least`` bytes (the shortest
+    literal, at least three) jumps by what its last three bytes allow: ``shift``, by the 15 bits
+    that they are mixed into (Wu and Manber, "A fast algorithm for multi-pattern searching", 1994).
+    """
+    found: cython.longlong
+    with cython.nogil:
+        found = _next_hit(data, start, shift, least, text, bounds)
+    return found

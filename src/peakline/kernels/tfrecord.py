@@ -1,0 +1,193 @@
+"""Walking the records of a TFRecord file, and their checksums.
+
+A record is 8 bytes of length, 4 of that length's checksum, the content, 4 of its checksum
+(``lib/io/record_writer.h`` of TensorFlow); numbers are little-endian. The checksum is CRC-32C
+(RFC 3720, reflected polynomial 0x82F63B78), rotated and shifted so that it differs from one of
+content that holds checksums itself.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if not cython.compiled:
+    from peakline.kernels.bits import low64
+
+__all__ = ["checksums", "walk_records"]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _checksum(
+    buf: cython.const[cython.uchar][::1],
+    start: cython.longlong,
+    end: cython.longlong,
+    tables: cython.const[cython.uint][:, ::1],
+) -> cython.ulonglong:
+    """The masked CRC-32C of ``buf[start:end]``, eight bytes at a time."""
+    whole: cython.ulonglong = 0xFFFFFFFF
+    shift: cython.ulonglong = 0xA282EAD8
+    crc: cython.ulonglong = whole
+    low: cython.ulonglong
+    at: cython.longlong = start
+    k: cython.int
+    while at + 8 <= end:
+        low = 0
+        for k in range(4):
+            low |= low64(buf[at + k]) << (8 * k)
+        low ^= crc
+        crc = (
+            tables[7, low & 0xFF]
+            ^ tables[6, (low >> 8) & 0xFF]
+            ^ tables[5, (low >> 16) & 0xFF]
+            ^ tables[4, low >> 24]
+            ^ tables[3, buf[at + 4]]
+            ^ tables[2, buf[at + 5]]
+            ^ tables[1, buf[at + 6]]
+            ^ tables[0, buf[at + 7]]
+        )
+        at += 8
+    while at < end:
+        crc = tables[0, (crc ^ buf[at]) & 0xFF] ^ (crc >> 8)
+        at += 1
+    crc ^= whole
+    return (((crc >> 15) | (crc << 17)) + shift) & whole
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _number(
+    buf: cython.const[cython.uchar][::1], at: cython.longlong, size: cython.int
+) -> cython.ulonglong:
+    """A little-endian number of ``size`` bytes."""
+    value: cython.ulonglong = 0
+    k: cython.int
+    for k in range(size):
+        value |= low64(buf[at + k]) << (8 * k)
+    return value
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _holds_more(
+    buf: cython.const[cython.uchar][::1], at: cython.longlong, end: cython.longlong
+) -> cython.bint:
+    """Whether an Event holds a graph (fields 4, 9) or a run (8), or cannot be walked.
+
+    Nearly all events hold a summary: they are passed over here, before they cost anything.
+    """
+    tag: cython.int
+    number: cython.int
+    wire: cython.int
+    shift: cython.int
+    byte: cython.ulonglong
+    value: cython.ulonglong
+    while at < end:
+        tag = buf[at]
+        number, wire = tag >> 3, tag & 7
+        if tag >= 128 or number == 4 or number == 8 or number == 9:
+            return True
+        at += 1
+        if wire == 1:
+            at += 8
+        elif wire == 5:
+            at += 4
+        elif wire == 0 or wire == 2:
+            value, shift = 0, 0
+            while True:
+                if at >= end or shift > 63:
+                    return True
+                byte = buf[at]
+                value = low64(value | (byte & 127) << shift)
+                shift += 7
+                at += 1
+                if byte < 128:
+                    break
+            if wire == 2:
+                if value > low64(end - at):
+                    return True
+                at += value
+        else:
+            return True
+    return False
+
+
+def walk_records(
+    buf: cython.const[cython.uchar][::1],
+    tables: cython.const[cython.uint][:, ::1],
+    starts: cython.longlong[::1],
+    lengths: cython.longlong[::1],
+) -> tuple[int, int, int, int, int]:
+    """Find the contents of the records that may hold a graph or a run.
+
+    ``starts`` and ``lengths`` are filled as far as they go. Where the length is not what its
+    checksum says, the next place with a good one is searched. Returns how many records there
+    are, how many were found, how many bad places there are, the first of them (-1: none), and
+    how many bytes the last record lacks.
+    """
+    count: cython.longlong = 0
+    found: cython.longlong = 0
+    bad: cython.longlong = 0
+    first: cython.longlong = -1
+    missing: cython.longlong = 0
+    at: cython.longlong = 0
+    left: cython.longlong
+    end: cython.longlong
+    length: cython.ulonglong
+    room: cython.ulonglong
+    one: cython.ulonglong = 1
+    lost: cython.bint = False
+    with cython.nogil:
+        while at < buf.shape[0]:
+            left = buf.shape[0] - at
+            if left < 12:
+                if not lost:
+                    missing = 12 - left
+                break
+            if _checksum(buf, at, at + 8, tables) != _number(buf, at + 8, 4):
+                if not lost:
+                    lost = True
+                    bad += 1
+                    if first < 0:
+                        first = at
+                at += 1
+                continue
+            lost = False
+            length = _number(buf, at, 8)
+            if left < 16:
+                missing = 16 - left
+                break
+            room = left - 16
+            if length > room:
+                length -= room
+                missing = min(one << 62, length)
+                break
+            end = at + 12 + length
+            if _holds_more(buf, at + 12, end):
+                if found < starts.shape[0]:
+                    starts[found] = at + 12
+                    lengths[found] = length
+                found += 1
+            count += 1
+            at = end + 4
+    return count, found, bad, first, missing
+
+
+def checksums(
+    buf: cython.const[cython.uchar][::1],
+    tables: cython.const[cython.uint][:, ::1],
+    starts: cython.const[cython.longlong][::1],
+    lengths: cython.const[cython.longlong][::1],
+    good: cython.uchar[::1],
+) -> None:
+    """Set ``good`` where the content has the checksum that stands behind it."""
+    row: cython.longlong
+    end: cython.longlong
+    with cython.nogil:
+        for row in range(starts.shape[0]):
+            end = starts[row] + lengths[row]
+            good[row] = _checksum(buf, starts[row], end, tables) == _number(buf, end, 4)
