@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from google.protobuf.descriptor import Descriptor
 
-from peakline.wire import layout as L
+from peakline.kernels import layout as L
 
 __all__ = ["FieldSpec", "PlanArrays", "PlanColumn", "PlanTable", "frame_order", "lay_out"]
 
@@ -72,7 +72,7 @@ _Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class PlanArrays:
-    """The kernel's tables: see `peakline.wire.layout` for their columns.
+    """The kernel's tables: see `peakline.kernels.layout` for their columns.
 
     ``column_of`` is the first global column of each table, ``columns`` how many there are;
     ``filters`` the ids that filters keep: a table for small ones, all of them, and where each

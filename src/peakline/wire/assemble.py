@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.wire import layout as L
+from peakline.kernels import layout as L
 from peakline.wire.plan import Plan
 from peakline.wire.tables import Spans, Union, WireColumn, WireTable
 from peakline.wire.walker import I64, Store

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.deadline import check_deadline, checked
-from peakline.wire import layout as L
+from peakline.kernels import layout as L
 from peakline.wire.assemble import assemble, narrow_dtypes
 from peakline.wire.plan import Plan
 from peakline.wire.tables import Buffer, Damage, Decoded, Spans

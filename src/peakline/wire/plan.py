@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 
-from peakline.wire import layout as L
+from peakline.kernels import layout as L
 from peakline.wire.arrays import FieldSpec, PlanColumn, PlanTable, frame_order, lay_out
 
 __all__ = ["Plan", "is_repeated"]

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from peakline.deadline import check_deadline
-from peakline.wire import layout as L
+from peakline.kernels import layout as L
 from peakline.wire.assemble import assemble, stream_dtypes
 from peakline.wire.decode import PIECE_BYTES, threads
 from peakline.wire.plan import Plan

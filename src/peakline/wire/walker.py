@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.wire import layout as L
-from peakline.wire.kernel import walk
+from peakline.kernels import layout as L
+from peakline.kernels.wire_walk import walk
 from peakline.wire.plan import Plan
 from peakline.wire.tables import Buffer, Damage, Spans
 
@@ -102,7 +102,7 @@ def run_walk(
     done = walk(
         buf, spans[0], spans[1],
         arrays.fields, arrays.spec.reshape(-1), arrays.nodes.reshape(-1),
-        arrays.descendants, arrays.filters,
+        arrays.descendants, *arrays.filters,
         state.where, state.stack.reshape(-1), state.cells, state.rows, saved,
         phase, stop[0], stop[1], pause,
         store.arena if store else _NONE8, store.out32 if store else _NONE32,
