@@ -1,5 +1,7 @@
 # What C does by itself with 64 bits; bits.py says the same to Python.
 
+from libc.string cimport memcpy
+
 cdef inline unsigned long long low64(unsigned long long value) noexcept nogil:
     return value
 
@@ -11,3 +13,19 @@ cdef inline long long signed64(unsigned long long value) noexcept nogil:
 
 cdef inline long long signed32(unsigned long long value) noexcept nogil:
     return <int> <unsigned int> value
+
+cdef inline unsigned long long word64(const unsigned char[::1] buf, long long at) noexcept nogil:
+    cdef const unsigned char *byte = &buf[at]
+    return (
+        <unsigned long long> byte[0] | <unsigned long long> byte[1] << 8
+        | <unsigned long long> byte[2] << 16 | <unsigned long long> byte[3] << 24
+        | <unsigned long long> byte[4] << 32 | <unsigned long long> byte[5] << 40
+        | <unsigned long long> byte[6] << 48 | <unsigned long long> byte[7] << 56
+    )
+
+cdef inline void copy_bytes(
+    const unsigned char[::1] buf, long long start, unsigned char[::1] out, long long first,
+    long long length,
+) noexcept nogil:
+    if length > 0:
+        memcpy(&out[first], &buf[start], length)

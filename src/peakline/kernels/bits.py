@@ -1,12 +1,15 @@
 """Fixed-width numbers for kernels that run uncompiled; bits.pxd is the same for C.
 
 Python's integers have no width: a kernel says with these where its numbers wrap, or change from
-unsigned to signed. Compiled, they are nothing.
+unsigned to signed. Compiled, they are nothing. Words and copies are there because C compilers do
+not make one instruction, or one call, of byte after byte of a memoryview.
 """
 
 from __future__ import annotations
 
-__all__ = ["low64", "signed32", "signed64", "unsigned64"]
+from collections.abc import MutableSequence, Sequence
+
+__all__ = ["copy_bytes", "low64", "signed32", "signed64", "unsigned64", "word64"]
 
 _ALL = (1 << 64) - 1
 
@@ -31,3 +34,16 @@ def signed32(value: int) -> int:
     """The low 32 bits as a signed number."""
     value = int(value) & 0xFFFFFFFF
     return value - (1 << 32) if value >> 31 else value
+
+
+def word64(buf: Sequence[int], at: int) -> int:
+    """Eight bytes of a buffer as one number, the lowest first."""
+    return int.from_bytes(bytes(buf[at + k] for k in range(8)), "little")
+
+
+def copy_bytes(
+    buf: Sequence[int], start: int, out: MutableSequence[int], first: int, length: int
+) -> None:
+    """Copy ``buf[start : start + length]`` to ``out[first:]``, which is another buffer."""
+    for k in range(length):
+        out[first + k] = buf[start + k]
