@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from peakline.kernels.string_table import find, intern, join, rehash
 from peakline.wire.decode import as_buffer
-from peakline.wire.strings_kernels import find, intern, join, rehash
 from peakline.wire.tables import Buffer, Spans
 from peakline.wire.walker import bounds_of
 
