@@ -1,7 +1,7 @@
 """Contexts: work handed from one event (the producer) to others (consumers), across threads.
 
 An event with ``_pt`` and ``_p`` produces, one with ``_ct`` and ``_c`` consumes, the context of
-that type and id within its process; `peakline.sources.xplane.kernels.gather` reads them. Source:
+that type and id within its process; `peakline.kernels.line_events.gather` reads them. Source:
 ``preprocess_xplane.h`` and ``group_events.cc`` in ``xla/tsl/profiler/utils``.
 """
 

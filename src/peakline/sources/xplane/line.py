@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.kernels.line_events import NO_PROCESS, gather
 from peakline.kernels.nesting import in_order, nest, regions, resolve
-from peakline.sources.xplane.kernels import NO_PROCESS, gather
 from peakline.sources.xplane.names import EventKind, Role, tensor_core
 from peakline.sources.xplane.places import places_of
 from peakline.sources.xplane.sorting import renumber, sort_line, unsort, wrap
@@ -82,7 +82,8 @@ class OpenLine:
         spans = scratch.get("spans", 8 * memory).reshape(2, -1)
         at = np.zeros(10, np.int64)
         process = owner.plane.process_id
-        gather(  # type: ignore[call-arg]  # the stub cannot count unpacked arguments
+        one_bits = np.zeros(1, np.int64)
+        gather(  # type: ignore[call-arg]  # mypy cannot count unpacked arguments
             kinds, data.case[lo:hi], data.bits[lo:hi], events.array("duration_ps")[lo:hi],
             *cells, lo, self.events, found.used["node"],
             owner.ref_ids, owner.ref_table, owner.want_memory,
@@ -95,6 +96,7 @@ class OpenLine:
             free("mem_node"), mem_event, free("mem_kind"), found.arrays["mem_numbers"],
             found.arrays["mem_codes"], found.used["mem"], free("mem_dtype"), free("mem_id"),
             free("mem_have"), free("mem_odd"), spans,
+            np.zeros(len(Role), np.int64), one_bits.view(np.float64), one_bits,
         )  # fmt: skip
         nodes, roots, producers, consumers, attrs, records, texts, marks, *flags = at.tolist()
         self.has_async |= flags[0] > 0

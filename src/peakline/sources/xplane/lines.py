@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline import schema
-from peakline.sources.xplane.kernels import FIRST_MEMORY_ROLE
+from peakline.kernels.xplane_numbers import FIRST_MEMORY_ROLE
 from peakline.sources.xplane.line import OpenLine, OutOfOrder, Scratch
 from peakline.sources.xplane.names import (
     EVENT_KINDS,

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from peakline import schema
 from peakline.deadline import check_deadline
+from peakline.kernels.xplane_numbers import FIRST_MEMORY_ROLE
 from peakline.profile.columns import Columns, Names
-from peakline.sources.xplane.kernels import FIRST_MEMORY_ROLE
 from peakline.sources.xplane.lines import PlanePass
 from peakline.sources.xplane.names import NO_GROUP, EventKind, Role
 from peakline.sources.xplane.times import Far, place_runs

@@ -7,7 +7,8 @@ plane's own metadata, since numeric ids differ from file to file.
 from __future__ import annotations
 
 import re
-from enum import IntEnum
+
+from peakline.kernels.xplane_numbers import EventKind, Role
 
 __all__ = [
     "EVENT_KINDS",
@@ -31,71 +32,6 @@ HOST_PLANE = "/host:CPU"
 
 NO_GROUP = -(2**63)
 """Stands for no group: any other number may be a group that a file gives."""
-
-
-class EventKind(IntEnum):
-    """What the name of an event makes of it, where memory or step grouping care."""
-
-    OTHER = 0
-    ALLOCATION = 1
-    DEALLOCATION = 2
-    EXECUTOR = 3
-    ITERATOR_GET_NEXT = 4
-    ITERATOR_GET_NEXT_OPTIONAL = 5
-    TF_DATA_RUN = 6
-    TRACE_CONTEXT = 7
-    PROCESS_BATCH = 8
-    BATCHING_SESSION_RUN = 9
-    START_REGION = 10
-    STOP_REGION = 11
-    TPU_EXECUTE = 12
-    ENQUEUE_REQUEST = 13
-    QUEUE_CONSUMER = 14
-    ENQUEUE_PROGRAM = 15
-    COMPLETE_CALLBACKS = 16
-    CONTINUATION_PROGRAM = 17
-    KERNEL_LAUNCH = 18
-    KERNEL_EXECUTE = 19
-    KNOWN = 20
-    """A name that says what the event is: a correlation id makes no launch of it."""
-
-
-class Role(IntEnum):
-    """What the name of a stat makes of it."""
-
-    PRODUCER_TYPE = 0
-    PRODUCER_ID = 1
-    CONSUMER_TYPE = 2
-    CONSUMER_ID = 3
-    IS_ROOT = 4
-    IS_ASYNC = 5
-    PROCESS = 6
-    ID = 7
-    ITER_NUM = 8
-    STEP_NUM = 9
-    GRAPH_TYPE = 10
-    CORRELATION_ID = 11
-    GROUP_ID = 12
-    REQUEST_ID = 13
-    QUEUE_ADDR = 14
-    QUEUE_ID = 15
-    RUN_ID = 16
-    CORE_TYPE = 17
-    DEVICE_ORDINAL = 18
-    INDEX_ON_HOST = 19
-    ALLOCATOR_NAME = 20
-    BYTES_RESERVED = 21
-    BYTES_ALLOCATED = 22
-    BYTES_AVAILABLE = 23
-    FRAGMENTATION = 24
-    PEAK_BYTES_IN_USE = 25
-    REQUESTED_BYTES = 26
-    ALLOCATION_BYTES = 27
-    ADDRESS = 28
-    TF_OP = 29
-    REGION_TYPE = 30
-    DATA_TYPE = 31
-    SHAPE = 32
 
 
 STAT_ROLES: dict[str, Role] = {
