@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.sources.xplane.forest_kernels import match_keys
+from peakline.kernels.event_forest import match_keys
 
 __all__ = ["ContextEdges", "Ends", "connect"]
 
@@ -68,7 +68,7 @@ def connect(producers: Ends, consumers: Ends, first: int, *, pruned: bool) -> Co
     """
     around = producers.node < 0
     producer_node = np.where(around, -2 - producers.node, producers.node)
-    count, of_producer, of_consumer = match_keys(producers.key, consumers.key)
+    count, of_producer, of_consumer = _match_keys(producers.key, consumers.key)
     used = of_consumer >= 0
     consumer_node, of_consumer = consumers.node[used], of_consumer[used]
     made = np.bincount(of_producer, minlength=count)
@@ -94,6 +94,15 @@ def connect(producers: Ends, consumers: Ends, first: int, *, pruned: bool) -> Co
         np.concatenate([of_producer + np.int32(first), consumer_node]),
         both,
     )
+
+
+def _match_keys(producers: _Array, consumers: _Array) -> tuple[int, _Array, _Array]:
+    """How many distinct keys the producers have, and which of them each end has."""
+    slots = np.full(max(16, 1 << (2 * producers.size - 1).bit_length()), -1, np.int32)
+    of_producer, of_consumer = (np.empty(keys.size, np.int32) for keys in (producers, consumers))
+    known = np.empty(producers.size, np.uint64)
+    count = match_keys(producers, consumers, slots, known, of_producer, of_consumer)
+    return count, of_producer, of_consumer
 
 
 def _own_parents(

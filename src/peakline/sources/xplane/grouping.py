@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.deadline import check_deadline
+from peakline.kernels.event_forest import adjacency, spread
 from peakline.sources.xplane.attributes import Attributes, Picked, mix
 from peakline.sources.xplane.contexts import Ends, connect
-from peakline.sources.xplane.forest_kernels import adjacency, spread
 from peakline.sources.xplane.lines import LineHeader, PlanePass
 from peakline.sources.xplane.names import (
     HOST_PLANE,
@@ -292,9 +292,9 @@ class _Forest:
         tail, head = _joined(self.tails), _joined(self.heads)
         total = self.nodes + self.contexts
         check_deadline()
-        down = adjacency(tail, head, self.parent, total)
+        down = _adjacency(tail, head, self.parent, total)
         check_deadline()
-        up = adjacency(head, tail, np.zeros(0, np.int32), total)
+        up = _adjacency(head, tail, np.zeros(0, np.int32), total)
         check_deadline()
         level, is_root = self._levels()
         groups = np.full(total, -1, np.int32)
@@ -306,9 +306,10 @@ class _Forest:
         def run(roots: _Array, first: int, *, loop: bool = False, check: bool = False) -> _Array:
             check_deadline()
             opened = np.empty(roots.size, np.int32)
-            count = spread(  # type: ignore[call-arg]  # the stub cannot count unpacked arguments
+            count = spread(
                 roots.astype(np.int32), loop, level, is_root, own_parent,
                 self.parent, *up, *down, groups, first, check, opened,
+                np.empty(total, np.int32), np.zeros(total, np.int32),
             )  # fmt: skip
             return opened[:count]
 
@@ -442,6 +443,14 @@ class _Forest:
 
     def _plane_of(self, node: int) -> GroupedPlane:
         return next(p for p in self.planes if p.first_node <= node < p.first_node + p.nodes)
+
+
+def _adjacency(tail: _Array, head: _Array, first: _Array, nodes: int) -> tuple[_Array, _Array]:
+    """Heads by tail: ``heads[starts[n] : starts[n + 1]]``; see `adjacency`."""
+    starts = np.zeros(nodes + 2, np.int64)
+    heads = np.empty(tail.size + np.count_nonzero(first >= 0), np.int32)
+    adjacency(tail, head, first, starts, heads)
+    return starts[:-1], heads
 
 
 def _shifted(nodes: _Array, first: int) -> _Array:

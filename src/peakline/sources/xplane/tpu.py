@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.kernels.event_forest import enclosing_step, overlapping_group
 from peakline.sources.xplane.attributes import Attributes
 from peakline.sources.xplane.contexts import Ends
-from peakline.sources.xplane.forest_kernels import enclosing_step, overlapping_group
 from peakline.sources.xplane.lines import KeptLine, LineHeader, PlanePass
 from peakline.sources.xplane.names import (
     NO_GROUP,
@@ -156,7 +156,8 @@ def _steps_of_nodes(lines: list[TimedLine], guide: int, nodes: int) -> tuple[_Ar
             step_of[line.node[events]] = events
             owner_of[line.node[events]] = events
         elif events.size:
-            inside = enclosing_step(steps.begin, steps.end, line.begin, line.end)
+            inside = np.full(line.begin.size, -1, np.int64)
+            enclosing_step(steps.begin, steps.end, line.begin, line.end, inside)
             owner_of[line.node[events]] = inside[events]
     return step_of, owner_of
 
@@ -174,8 +175,9 @@ def overlap_groups(lines: list[TimedLine], own: list[_Array]) -> list[_Array]:
     out = list(own)
     for number, line in enumerate(lines):
         if line.name not in (*TPU_STEP_LINES, "_counters_"):
-            found = overlapping_group(
-                begin, end, groups, line.begin, line.end, number == guide, NO_GROUP
+            found = np.empty(line.begin.size, np.int64)
+            overlapping_group(
+                begin, end, groups, line.begin, line.end, number == guide, NO_GROUP, found
             )
             out[number] = np.where(own[number] == NO_GROUP, found, own[number])
     return out
