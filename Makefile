@@ -31,7 +31,7 @@ MINUTES ?= 60
 
 # What the comparison and the benchmark are made against.
 PEER_PACKAGES := xprof==2.24.2 tensorflow-cpu==2.21.0 jax==0.10.2 tensorboard==2.21.0 \
-    pytest==9.2.0 numba==0.68.1
+    pytest==9.2.0
 
 SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -path '*.egg-info*' \
     -not -name '*.so' -not -name '*.pxd' -print) src/peakline/kernels/bits.pxd \
@@ -47,10 +47,10 @@ help:  ## list the targets
 demo: $(VENV)/.installed  ## install, and explain the memory of the bundled session
 	$(VENV)/bin/peakline demo
 
-test: $(VENV)/.dev $(VENV)/.installed $(VENV)/.compiled  ## run the tests against the installed package
+test: $(VENV)/.dev $(VENV)/.installed  ## run the tests against the installed package
 	$(PY) -m pytest $(SIDE_BY_SIDE) --junit-xml build/tests.xml
 
-soak: $(VENV)/.dev $(VENV)/.compiled $(PEERS)/.installed  ## everything that is long on purpose, MINUTES=60 of it
+soak: $(VENV)/.dev $(PEERS)/.installed  ## everything that is long on purpose, MINUTES=60 of it
 	$(PEERS_ENV) $(PY) scripts/soak.py --minutes $(MINUTES)
 
 lint: $(VENV)/.dev $(VENV)/.installed  ## style, types, and who imports whom
@@ -63,7 +63,7 @@ page: $(NODE)/.typescript-$(TYPESCRIPT)  ## types of the page's modules
 	PATH="$(CURDIR)/$(NODE)/venv/bin:$$PATH" node $(NODE)/node_modules/typescript/bin/tsc \
 	    --project scripts/page
 
-conformance: $(VENV)/.dev $(VENV)/.compiled $(PEERS)/.installed  ## compare with the real XProf, TensorFlow and JAX
+conformance: $(VENV)/.dev $(PEERS)/.installed  ## compare with the real XProf, TensorFlow and JAX
 	$(PEERS_ENV) $(PY) -m pytest $(SIDE_BY_SIDE) --junit-xml build/conformance.xml \
 	    -m conformance tests/conformance
 
@@ -115,11 +115,6 @@ $(VENV)/.installed: build/wheel/.built $(if $(EDITABLE),FORCE)
 	$(PY) $(PIP) install --force-reinstall --no-deps build/wheel/peakline-*.whl \
 	    && $(PY) $(PIP) install build/wheel/peakline-*.whl \
 	    && echo "package installed in $$SECONDS s"
-	touch $@
-
-# Once, before the workers of the tests begin.
-$(VENV)/.compiled: $(VENV)/.installed scripts/compile_kernels.py | $(VENV)/.dev
-	$(PY) scripts/compile_kernels.py
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | build/wheel/.built

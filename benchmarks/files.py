@@ -55,30 +55,28 @@ class Bench:
         self.ours = Path(sys.executable).with_name("peakline")
         self.peers = peers
         self.scratch = scratch
-        self.cache = scratch / "kernels"
 
-    def peakline(self, words: list[str], data: Path, cache: Path | None = None) -> Run:
+    def peakline(self, words: list[str], data: Path) -> Run:
         """``peakline WORDS`` with DATA in place of the word ``PATH``."""
         with _folder(self.scratch, data) as (path, answer):
             places = {"PATH": str(path), "ANSWER": str(answer)}
             return run_once(
                 [self.ours, *(places.get(word, word) for word in words)],
-                env={"NUMBA_CACHE_DIR": str(cache or self.cache)},
             )
 
-    def tool(self, data: Path, outputs: list[object], cache: Path | None = None) -> Run:
+    def tool(self, data: Path, outputs: list[object]) -> Run:
         """Peakline's memory_profile tool, called as XProf's is, from Python.
 
         What it answered is added to ``outputs``.
         """
         with _folder(self.scratch, data) as (path, answer):
             command = [sys.executable, "-c", _PEAKLINE, path, answer]
-            run = run_once(command, env={"NUMBA_CACHE_DIR": str(cache or self.cache)})
+            run = run_once(command)
             outputs.append(_essence(answer))
             return run
 
     def warm_up(self, data: Path) -> None:
-        """Compile the kernels this file needs, and bring the file into the page cache."""
+        """Bring the file into the page cache, and what reads it."""
         _repeat(1, lambda: self.tool(data, []), lambda: self.peakline(["memory", "PATH"], data))
 
     def xprof(self, data: Path, outputs: list[object], limit_s: float = 900) -> Run:
@@ -90,8 +88,7 @@ class Bench:
 
     def ask(self, python: Path, code: str, data: Path, folder: Path, answer: Path) -> Run:
         """Run ``code`` with the file and the place for the answer; caches stay in ``folder``."""
-        env = {"NUMBA_CACHE_DIR": str(self.cache), "TMPDIR": str(folder)}
-        return run_once([python, "-c", code, data, answer], env=env)
+        return run_once([python, "-c", code, data, answer], env={"TMPDIR": str(folder)})
 
 
 class _folder:  # noqa: N801 (used like a function)

@@ -17,7 +17,7 @@ from results import Record
 
 __all__ = ["PARTS", "Failed", "Part", "Wanted", "measure"]
 
-_OURS = ("peakline", "numpy", "numba")
+_OURS = ("peakline", "numpy")
 _XPROF = ("xprof", "tensorflow-cpu", "protobuf")
 
 

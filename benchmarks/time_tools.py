@@ -111,8 +111,7 @@ def _run(
     try:
         data, answer = folder / "vm.xplane.pb", folder / "answer"
         os.link(path, data)
-        env = {"NUMBA_CACHE_DIR": str(scratch / "kernels")}
-        run = run_once([python, "-c", code, data, answer, tool, json.dumps(parameters)], env=env)
+        run = run_once([python, "-c", code, data, answer, tool, json.dumps(parameters)])
         if run.exit_code:
             raise SystemExit(f"{tool}: {run.stderr.strip()[-2000:]}")
         return run, _ESSENCE[tool](json.loads(answer.read_bytes()))

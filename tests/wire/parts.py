@@ -104,7 +104,7 @@ class _ShowingNumpy:
 def uninitialised_memory_shows() -> Iterator[None]:
     """What the decoder allocates and does not fill is not zero by luck.
 
-    Only its own modules see it: Numba, which may be compiling meanwhile, needs the real NumPy.
+    Only its own modules see it.
     """
     with ExitStack() as stack:
         for module in _ALLOCATING:

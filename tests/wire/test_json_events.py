@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.each_row import each_row
 
+from peakline.kernels import json_kinds as kinds
 from peakline.kernels.json_layout import TIME_BAD, TIME_OK, TIME_RANGE
 from peakline.kernels.json_numbers import floats, integers
 from peakline.wire import Spans
-from peakline.wire import json_kinds as kinds
 from peakline.wire.json_events import JsonEvents, members_of
 
 _KEYS = ("ph", "name", "ts", "dur", "args", "args.name", "args.x", "id2", "id2.local")

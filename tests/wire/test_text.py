@@ -11,7 +11,7 @@ from tests.wire.text_cases import BAD, BETTER, GOOD, STRICTER, Zoo, reference, s
 
 from peakline import schema
 from peakline.wire import text_to_wire
-from peakline.wire.text_layout import make_tables
+from peakline.wire.text_tables import make_tables
 
 
 def read(text, kind=Zoo):

@@ -29,3 +29,27 @@ cdef inline void copy_bytes(
 ) noexcept nogil:
     if length > 0:
         memcpy(&out[first], &buf[start], length)
+
+cdef inline void put_word64(
+    unsigned char[::1] out, long long at, unsigned long long value
+) noexcept nogil:
+    cdef unsigned char *byte = &out[at]
+    cdef int k
+    for k in range(8):
+        byte[k] = (value >> 8 * k) & 0xFF
+
+cdef inline unsigned long long double_bits(double value) noexcept nogil:
+    cdef unsigned long long bits
+    memcpy(&bits, &value, 8)
+    return bits
+
+cdef inline double bits_double(unsigned long long bits) noexcept nogil:
+    cdef double value
+    memcpy(&value, &bits, 8)
+    return value
+
+cdef inline unsigned long long float_bits(double value) noexcept nogil:
+    cdef float rounded = <float> value
+    cdef unsigned int bits
+    memcpy(&bits, &rounded, 4)
+    return bits

@@ -7,9 +7,21 @@ not make one instruction, or one call, of byte after byte of a memoryview.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import MutableSequence, Sequence
 
-__all__ = ["copy_bytes", "low64", "signed32", "signed64", "unsigned64", "word64"]
+__all__ = [
+    "bits_double",
+    "copy_bytes",
+    "double_bits",
+    "float_bits",
+    "low64",
+    "put_word64",
+    "signed32",
+    "signed64",
+    "unsigned64",
+    "word64",
+]
 
 _ALL = (1 << 64) - 1
 
@@ -47,3 +59,28 @@ def copy_bytes(
     """Copy ``buf[start : start + length]`` to ``out[first:]``, which is another buffer."""
     for k in range(length):
         out[first + k] = buf[start + k]
+
+
+def put_word64(out: MutableSequence[int], at: int, value: int) -> None:
+    """Write a number as eight bytes, the lowest first."""
+    for k, byte in enumerate(value.to_bytes(8, "little")):
+        out[at + k] = byte
+
+
+def double_bits(value: float) -> int:
+    """The bits of a double."""
+    return int.from_bytes(struct.pack("<d", value), "little")
+
+
+def bits_double(bits: int) -> float:
+    """The double that has these bits."""
+    value: float = struct.unpack("<d", bits.to_bytes(8, "little"))[0]
+    return value
+
+
+def float_bits(value: float) -> int:
+    """The bits of a double that is rounded to a float; what is too large is infinite."""
+    try:
+        return int.from_bytes(struct.pack("<f", value), "little")
+    except OverflowError:
+        return 0x7F800000 if value > 0 else 0xFF800000

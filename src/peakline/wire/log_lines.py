@@ -10,25 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.wire import text_layout as L
+from peakline.kernels import text_layout as L
+from peakline.kernels.log_scan import find_byte, rfind_byte, scan_log
 from peakline.wire.decode import as_buffer
-from peakline.wire.log_kernel import (
-    C_CUT,
-    C_FLOOR,
-    C_MALFORMED,
-    C_OUT,
-    C_POSITION,
-    C_RECORDS,
-    C_UNDATED,
-    C_UNKNOWN_MESSAGES,
-    C_WIDTH,
-    C_WITH_TIME,
-    find_byte,
-    rfind_byte,
-    scan_log,
-)
 from peakline.wire.tables import Buffer
 from peakline.wire.text import grown, new_stack
+from peakline.wire.text_tables import LINE_CLASSES, make_tables
 
 __all__ = ["LogCounts", "MemoryLogScanner"]
 
@@ -36,7 +23,12 @@ MOST_LINE_BYTES = 4 << 20
 """A longer line is no line of a log."""
 
 _ROOM = 1 << 20
-_NEWLINE = np.uint8(10)
+_NEWLINE = 10
+
+_INNER = np.frombuffer(b"LOG_MEMORY", np.uint8)
+_SHIFTS = np.full(256, _INNER.size, np.uint8)
+_SHIFTS[_INNER] = np.arange(_INNER.size - 1, -1, -1)
+"""For the search of the records' token (`peakline.kernels.log_scan`)."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +68,11 @@ class MemoryLogScanner:
 
         record = schema.descriptor("peakline.MemoryLogRecord")
         kinds = {f.message_type.name: f.name for f in record.fields if f.message_type is not None}
-        self._tables = L.make_tables(record, {record.full_name: kinds})
+        self._tables = make_tables(record, {record.full_name: kinds})
         self._state = np.zeros(L.S_WIDTH, np.int64)
         self._stack, self._seen = new_stack(self._tables)
         self._fixes = np.zeros(L.X_WIDTH, np.int64)
-        self._counts = np.zeros(C_WIDTH, np.int64)
+        self._counts = np.zeros(L.C_WIDTH, np.int64)
         self._out = np.empty(_ROOM, np.uint8)
         self._carry = bytearray()
         self._skipping = False
@@ -92,12 +84,12 @@ class MemoryLogScanner:
         """The counts of everything fed so far; an unfinished line is not in them."""
         counts, state = self._counts.tolist(), self._state.tolist()
         return LogCounts(
-            records=counts[C_RECORDS],
-            with_time=counts[C_WITH_TIME],
-            undated=counts[C_UNDATED],
-            cut=counts[C_CUT],
-            malformed=counts[C_MALFORMED],
-            unknown_messages=counts[C_UNKNOWN_MESSAGES],
+            records=counts[L.C_RECORDS],
+            with_time=counts[L.C_WITH_TIME],
+            undated=counts[L.C_UNDATED],
+            cut=counts[L.C_CUT],
+            malformed=counts[L.C_MALFORMED],
+            unknown_messages=counts[L.C_UNKNOWN_MESSAGES],
             unknown_fields=state[L.S_UNKNOWN],
             first_unknown_field=self._first_unknown,
             redacted=state[L.S_REDACTED],
@@ -106,24 +98,24 @@ class MemoryLogScanner:
 
     def feed(self, block: Buffer | bytes) -> Buffer:
         """The records of the lines that end in ``block``; valid until the next call."""
-        self._counts[C_OUT] = 0
+        self._counts[L.C_OUT] = 0
         text = as_buffer(block)
         for start in range(0, text.size, MOST_LINE_BYTES):
             self._feed(text[start : start + MOST_LINE_BYTES])
-        return self._out[: self._counts[C_OUT]]
+        return self._out[: self._counts[L.C_OUT]]
 
     def finish(self) -> Buffer:
         """The records of a last line that does not end; valid until the next call."""
-        self._counts[C_OUT] = 0
+        self._counts[L.C_OUT] = 0
         self._scan(as_buffer(bytes(self._carry)))
         self._carry.clear()
         self._skipping = False
-        return self._out[: self._counts[C_OUT]]
+        return self._out[: self._counts[L.C_OUT]]
 
     def _feed(self, text: Buffer) -> None:
         begin = 0
         if self._carry or self._skipping:
-            begin = min(int(find_byte(text, 0, text.size, _NEWLINE)) + 1, text.size)
+            begin = min(find_byte(text, 0, text.size, _NEWLINE) + 1, text.size)
             if not self._skipping:
                 self._carry += text[:begin].tobytes()
             ended = text[begin - 1] == _NEWLINE
@@ -136,20 +128,21 @@ class MemoryLogScanner:
             self._scan(as_buffer(bytes(self._carry)))
             self._carry.clear()
             self._skipping = False
-        end = int(rfind_byte(text, text.size, _NEWLINE)) + 1
+        end = rfind_byte(text, text.size, _NEWLINE) + 1
         if end > begin:
             self._scan(text[begin:end])
         self._carry += text[max(begin, end) :].tobytes()
 
     def _scan(self, lines: Buffer) -> None:
         before = int(self._state[L.S_UNKNOWN])
-        self._counts[[C_POSITION, C_FLOOR]] = 0
+        self._counts[[L.C_POSITION, L.C_FLOOR]] = 0
         while not scan_log(
-            lines, lines.size, L.LINE_CLASSES,
+            lines, lines.size, LINE_CLASSES, _SHIFTS,
             self._tables.fields, self._tables.hashes, self._tables.names,
             self._state, self._stack, self._seen, self._out, self._fixes, self._counts,
+            np.empty(3, np.int64),
         ):  # fmt: skip
-            self._out = grown(self._out, int(self._counts[C_OUT]))
+            self._out = grown(self._out, int(self._counts[L.C_OUT]))
         if self._state[L.S_UNKNOWN] and not before:
             at, length = self._state[[L.S_UNKNOWN_AT, L.S_UNKNOWN_LENGTH]].tolist()
             self._first_unknown = lines[at : at + length].tobytes().decode("utf-8", "replace")

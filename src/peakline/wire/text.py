@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from google.protobuf.descriptor import Descriptor
 
-from peakline.wire import text_layout as L
+from peakline.kernels import text_layout as L
+from peakline.kernels.text_scan import scan_text
 from peakline.wire.decode import as_buffer
 from peakline.wire.tables import Buffer
-from peakline.wire.text_kernel import ROOM, scan_text
+from peakline.wire.text_tables import BYTE_CLASSES, TextTables, make_tables
 
 __all__ = ["TextResult", "apply_fixes", "grown", "new_stack", "text_to_wire"]
 
@@ -77,7 +78,7 @@ def text_to_wire(
     ``{full name of the message: {alias: name}}``.
     """
     text = as_buffer(buffer)
-    tables = L.make_tables(descriptor, aliases)
+    tables = make_tables(descriptor, aliases)
     state = np.zeros(L.S_WIDTH, np.int64)
     if text[:3].tobytes() == _BYTE_ORDER_MARK:
         state[L.S_POSITION] = 3
@@ -87,7 +88,7 @@ def text_to_wire(
     out = np.empty(text.size // 2 + _LEAST_ROOM, np.uint8)
     while True:
         code = scan_text(
-            text, text.size, L.BYTE_CLASSES,
+            text, text.size, BYTE_CLASSES,
             tables.fields, tables.hashes, tables.names,
             state, stack, seen, out, fixes,
         )  # fmt: skip
@@ -111,7 +112,7 @@ def text_to_wire(
 
 
 def new_stack(
-    tables: L.TextTables, close: int = L.NO_CLOSE, owner: int = 0
+    tables: TextTables, close: int = L.NO_CLOSE, owner: int = 0
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
     """The stack with the root open, and its presence bits."""
     stack = np.zeros(L.MAX_DEPTH * L.K_WIDTH, np.int64)
@@ -121,7 +122,7 @@ def new_stack(
 
 def grown(out: Buffer, used: int) -> Buffer:
     """Twice the room, with the first ``used`` bytes kept."""
-    larger = np.empty(2 * out.size + ROOM, np.uint8)
+    larger = np.empty(2 * out.size + L.ROOM, np.uint8)
     larger[:used] = out[:used]
     return larger
 

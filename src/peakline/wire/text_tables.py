@@ -1,8 +1,8 @@
 """Tables for the text scanner, made from descriptors: fields, names, and what bytes mean.
 
 Names of fields and of enum values are found through one hash table with open addressing, keyed by
-the *owner* (a message or an enum) and the name. The numbers here are shared by the builder and by
-the scanner; the grammar is https://protobuf.dev/reference/protobuf/textformat-spec/.
+the *owner* (a message or an enum) and the name. The grammar
+is https://protobuf.dev/reference/protobuf/textformat-spec/.
 """
 
 from __future__ import annotations
@@ -14,107 +14,37 @@ import numpy as np
 import numpy.typing as npt
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
+from peakline.kernels.text_layout import (
+    BLANK,
+    BOOL,
+    COMMENT,
+    DIGIT,
+    DOUBLE,
+    ENUM,
+    F_WIDTH,
+    FIXED32,
+    FIXED64,
+    FLOAT,
+    H_OWNER,
+    H_WIDTH,
+    IDENTIFIER,
+    IDENTIFIER_START,
+    INT32,
+    INT64,
+    MESSAGE,
+    NUMBER,
+    SFIXED32,
+    SFIXED64,
+    SINT32,
+    SINT64,
+    STRING,
+    UINT32,
+    UINT64,
+)
+
 __all__ = ["BYTE_CLASSES", "LINE_CLASSES", "TextTables", "make_tables", "name_hash"]
 
 I64 = npt.NDArray[np.int64]
-
-# What a byte can be.
-BLANK = 1
-IDENTIFIER_START = 2
-IDENTIFIER = 4
-DIGIT = 8
-NUMBER = 16  # what may stand in a number, and therefore not right behind one
-COMMENT = 32
-
-# How a field's value is written and encoded.
-(
-    MESSAGE,
-    STRING,
-    BOOL,
-    ENUM,
-    FLOAT,
-    DOUBLE,
-    INT32,
-    INT64,
-    UINT32,
-    UINT64,
-    SINT32,
-    SINT64,
-    FIXED32,
-    FIXED64,
-    SFIXED32,
-    SFIXED64,
-) = range(16)
-
-# Columns of the field table.
-(
-    F_TAG,  # the bytes of the tag, the first one lowest
-    F_TAG_BYTES,
-    F_KIND,
-    F_CHILD,  # owner number of the message or the enum, -1 for other kinds
-    F_REPEATED,
-    F_SLOT,  # bit that tells that the field, or its oneof, was given; -1 for repeated fields
-    F_IMPLICIT,  # 1: zero is the same as absent, and so it is left out
-    F_CLOSED,  # 1: an enum that takes known numbers only
-    F_WIDTH,
-) = range(9)
-
-# Columns of the hash table: a free slot has owner -1.
-H_OWNER, H_START, H_LENGTH, H_VALUE, H_WIDTH = range(5)
-
-# Entries of the state vector.
-(
-    S_POSITION,  # in the text
-    S_OUT,  # bytes written
-    S_DEPTH,
-    S_LIST,  # field of the list that is open, NO_LIST, or SKIPPED_LIST
-    S_UNKNOWN,  # unknown fields and values
-    S_UNKNOWN_AT,  # where the first one's name lies
-    S_UNKNOWN_LENGTH,
-    S_REDACTED,
-    S_FIXES,  # entries in the list of numbers to be fixed
-    S_ERROR_AT,
-    S_WIDTH,
-) = range(11)
-
-# Columns of the stack, one row per open message.
-K_OWNER, K_CLOSE, K_AT, K_LIST, K_WIDTH = range(5)
-
-NO_LIST = -1
-SKIPPED_LIST = -2
-SKIPPED = -1  # the owner inside an unknown field
-NO_CLOSE = 256  # of the root, when it ends with the text
-
-# Columns of a number that Python has to convert: where it goes, its text, its bytes and sign.
-X_OUT, X_START, X_LENGTH, X_SIZE, X_NEGATIVE, X_WIDTH = range(6)
-
-# How a scan ends.
-(
-    DONE,
-    NEED_ROOM,
-    NEED_FIXES,
-    NO_NAME,
-    NO_COLON,
-    NO_OPENING,
-    WRONG_END,
-    NOT_ENDED,
-    TOO_DEEP,
-    TWICE,
-    NO_STRING,
-    OPEN_STRING,
-    BAD_ESCAPE,
-    NO_INTEGER,
-    OUT_OF_RANGE,
-    NO_NUMBER,
-    NO_BOOL,
-    NO_ENUM,
-    NO_VALUE,
-    NO_SEPARATOR,
-    NOT_REPEATED,
-) = range(21)
-
-MAX_DEPTH = 101
-"""Open messages, the root included: what parsers of the wire format accept."""
 
 
 def _classes(blanks: bytes) -> npt.NDArray[np.uint8]:
@@ -176,7 +106,7 @@ class TextTables:
 
 
 def name_hash(owner: int, length: int, first: int, middle: int, last: int) -> int:
-    """Where to look for a name; the scanner compiles the same function."""
+    """Where to look for a name; `peakline.kernels.text_scan` computes the same."""
     mixed = owner * 0x9E3779B1 + length * 0x85EBCA6B + first * 0xC2B2AE35
     mixed += middle * 0x27D4EB2F + last * 0x165667B1
     return mixed ^ (mixed >> 17)
