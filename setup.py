@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -62,8 +61,6 @@ class Wheel(bdist_wheel):
         super().finalize_options()
 
 
-if kernels.VARIANT:
-    shutil.rmtree("build/lib", ignore_errors=True)
 setup(
     ext_modules=kernels.extensions(),
     cmdclass={"build_py": Modules, "build_ext": Compiled, "bdist_wheel": Wheel},

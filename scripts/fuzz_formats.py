@@ -42,8 +42,14 @@ _MOST_GROWTH_KIB = 1 << 20
 _LARGEST_SAMPLE = 1 << 20
 
 
+_LOST: list[BaseException | None] = []
+"""Errors of C functions, which have no caller that could handle them: kernels with checked bounds
+have some."""
+
+
 def main() -> int:
     """Run and return the exit code: 1 when a mutant failed."""
+    sys.unraisablehook = lambda lost: _LOST.append(lost.exc_value)
     options = _options()
     from tests.sources.format_samples import samples
 
@@ -133,8 +139,9 @@ class _Run:
             # A process that is ended leaves the mutant behind.
             faulthandler.dump_traceback_later(_HANGS_SECONDS, exit=True)
             self.answered += self._ask(sample, data, rng, verbs=verbs)
+            _raise_lost()
             if n >= 0:
-                # Compiling takes time and memory that no mutant answers for.
+                # Imports take time and memory that no mutant answers for.
                 _within_limits(time.monotonic() - start, _memory_kib("VmHWM") - before)
         except Exception:  # noqa: BLE001 (whatever it is, it is what the run looks for)
             self._keep(sample, data, n)
@@ -164,6 +171,13 @@ class _Run:
         about = {"sample": sample.name, "error": error}
         (self._failures / f"{name}.json").write_text(json.dumps(about, indent=1))
         _tell(f"mutant {n} of {sample.name} failed: {error.strip().splitlines()[-1][:200]}")
+
+
+def _raise_lost() -> None:
+    if _LOST:
+        lost = _LOST.pop()
+        _LOST.clear()
+        raise RuntimeError("an error in a C function") from lost
 
 
 def _within_limits(seconds: float, growth_kib: int) -> None:

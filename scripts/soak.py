@@ -3,7 +3,7 @@
     python scripts/soak.py --minutes 90
     python scripts/soak.py --minutes 20 --only wire formats
 
-Six parts, one after the other; each has its share of the time that is left when it begins. Every
+Eight parts, one after the other; each has its share of the time that is left when it begins. Every
 part says what it tried, and with which seed: with that it can be tried again.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -37,6 +38,8 @@ class Part:
     environment: dict[str, str]
     repeats: bool = False
     """Whether it tries something else when it is run again."""
+    kernels: str = ""
+    """Its build of the kernels (buildtools/kernels.py); empty: the installed one."""
 
 
 def _pytest(*words: str) -> Callable[[int, int], list[str]]:
@@ -66,9 +69,14 @@ _PARTS = (
     Part("examples", "other examples for every property", 0.2,
          _pytest("-m", "hypothesis", "--hypothesis-profile", "random", "--hypothesis-seed", "SEED"),
          {}, repeats=True),
-    Part("wire", "damaged messages through the decoder", 0.6, _fuzzer("fuzz_wire.py"), {}),
-    Part("formats", "damaged files of every format through every table, tool and verb", 1.0,
-         _fuzzer("fuzz_formats.py"), {}),
+    Part("wire", "damaged messages through the decoder, with checked bounds", 0.25,
+         _fuzzer("fuzz_wire.py"), {}, kernels="checked"),
+    Part("wire-sanitized", "damaged messages through the decoder, under sanitizers", 0.35,
+         _fuzzer("fuzz_wire.py"), {}, kernels="sanitized"),
+    Part("formats", "damaged files of every format through every table, tool and verb", 0.5,
+         _fuzzer("fuzz_formats.py"), {}, kernels="checked"),
+    Part("formats-sanitized", "the same under sanitizers", 1.0,
+         _fuzzer("fuzz_formats.py"), {}, kernels="sanitized"),
 )  # fmt: skip
 
 
@@ -109,6 +117,12 @@ def _options() -> argparse.Namespace:
 
 def _run(part: Part, seconds: float, seed: int) -> str:
     """Run one part, again and again where that tries something new; what came of it."""
+    environment = dict(part.environment)
+    if part.kernels:
+        built = _built(part.kernels)
+        if built is None:
+            return "left out: it needs gcc"
+        environment |= built
     begin = time.monotonic()
     rounds = 0
     while True:
@@ -117,7 +131,7 @@ def _run(part: Part, seconds: float, seed: int) -> str:
             break
         command = part.command(max(left, 1), seed + rounds)
         print(f"\n== {part.name}: {part.what}\n{' '.join(command)}", flush=True)
-        code, last = _run_and_show(command, part.environment)
+        code, last = _run_and_show(command, environment)
         rounds += 1
         if code not in (0, _NOTHING_TO_RUN):
             return f"failed in round {rounds}, after {time.monotonic() - begin:.0f} s: {last}"
@@ -125,6 +139,30 @@ def _run(part: Part, seconds: float, seed: int) -> str:
             break
     times = f" {rounds} times" if part.repeats else ""
     return f"passed{times} in {time.monotonic() - begin:.0f} s: {last}"
+
+
+def _built(kernels: str) -> dict[str, str] | None:
+    """Build the package with that kind of kernels; the environment to run it in, None where it
+    cannot be.
+    """
+    folder = _ROOT / "build" / kernels
+    environment = {"PYTHONPATH": str(folder)}
+    if kernels == "sanitized":
+        compiler = shutil.which("gcc")
+        if compiler is None:
+            return None
+        library = subprocess.run(
+            [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        # Python itself is not sanitized: what it never frees is not looked at.
+        environment |= {"LD_PRELOAD": library, "ASAN_OPTIONS": "detect_leaks=0"}
+    print(f"\n== building {kernels} kernels", flush=True)
+    subprocess.run(
+        [sys.executable, "setup.py", "--quiet", "build", "--build-lib", str(folder)],
+        cwd=_ROOT, env=os.environ | {"PEAKLINE_KERNELS": kernels}, check=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    return environment
 
 
 def _run_and_show(command: list[str], environment: dict[str, str]) -> tuple[int, str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import peakline
 
+_MADE = {".pxd", ".so", ".pyd"}
+"""What compiling in place leaves beside the kernels, and what only compiling needs."""
 _HEAVY = ("pyarrow", "duckdb", "numpy", "google.protobuf", "rich", "typer")
 
 
@@ -24,7 +26,7 @@ def test_the_package_carries_its_data(root):
     wanted = {
         str(path.relative_to(source))
         for path in source.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix not in _MADE
     }
     installed = Path(str(files("peakline")))
     missing = {name for name in wanted if not (installed / name).is_file()}

@@ -99,6 +99,7 @@ GOOD = [
     "zoos { key: 1 value { int32: 1 zoos { value { string: 'x' } } } }",
     "zoos: [{ key: 1 }, { value {} key: 2 }]",
     "pick_sint64: 0",
+    "pick_sint64: -0",
     "pick_string: ''",
     "pick_leaf { }",
     "maybe: 0",
