@@ -92,7 +92,7 @@ develop: $(VENV)/.dev  ## put an editable install into .venv
 	$(PY) $(PIP) install --editable '.[dev]'
 	rm -f $(VENV)/.installed
 
-kernels: $(VENV)/.dev  ## compile the kernels in place, for a checkout that is installed by make develop
+kernels:  ## compile in place what changed of the kernels (after make develop)
 	$(PY) setup.py --quiet build_ext --inplace
 
 clean:  ## remove what was made, but not the environments

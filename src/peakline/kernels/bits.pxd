@@ -1,6 +1,9 @@
 # What C does by itself with 64 bits; bits.py says the same to Python.
 
-from libc.string cimport memcpy
+# Not from Cython's own libc.string: a new environment would have a newer copy of it, and every
+# kernel would be compiled again.
+cdef extern from "string.h" nogil:
+    void *memcpy(void *to, const void *origin, size_t length)
 
 cdef inline unsigned long long low64(unsigned long long value) noexcept nogil:
     return value
