@@ -38,7 +38,7 @@ SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -
     setup.py README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/__editable__.peakline-*.pth)
 
-.PHONY: help kernels demo test soak lint page conformance answers protobuf bench schema docs format develop clean FORCE
+.PHONY: help kernels demo test soak lint page conformance answers protobuf pythons bench schema docs format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -73,6 +73,9 @@ answers: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## record the peer
 
 protobuf: $(VENV)/.python  ## the schema under every supported protobuf runtime
 	scripts/check_protobuf_versions.sh
+
+pythons: build/wheel/.built  ## the wheel with every other Python that the machine has
+	scripts/check_pythons.sh
 
 bench: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## measure all parts against XProf; writes benchmarks/results and RESULTS.md
 	$(PY) benchmarks/run.py --peers "$(CURDIR)/$(PEERS_PY)"

@@ -84,7 +84,7 @@ def write_scaled(target: Path, size: int, source: Path = SOURCE) -> int:
 def measure(path: Path, *, with_json: bool = True) -> dict[str, dict[str, float]]:
     """Seconds, MB/s, events/s and peak bytes of Peakline and of ``json.loads``.
 
-    Peakline reads twice; the first time it may have to compile its kernels.
+    Peakline reads twice; the first time it imports what it needs.
     """
     size = path.stat().st_size
     found: dict[str, dict[str, float]] = {}

@@ -5,8 +5,7 @@
 Every measurement is a whole fresh process, from its start to its exit, writing its answer to a
 file. Peakline and the others take turns, so that a change of the machine's pace meets all. XProf
 keeps cache files beside its input: every run gets its own new folder with a hard link to the
-data. Peakline's kernels are compiled once before (that first run is a case of its own). Prints
-one JSON document.
+data. The first run after installing is a case of its own. Prints one JSON document.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -56,22 +56,21 @@ class Bench:
         self.peers = peers
         self.scratch = scratch
 
-    def peakline(self, words: list[str], data: Path) -> Run:
-        """``peakline WORDS`` with DATA in place of the word ``PATH``."""
+    def peakline(self, words: list[str], data: Path, package: Path | None = None) -> Run:
+        """``peakline WORDS`` with DATA in place of the word ``PATH``, from another ``package``."""
         with _folder(self.scratch, data) as (path, answer):
             places = {"PATH": str(path), "ANSWER": str(answer)}
-            return run_once(
-                [self.ours, *(places.get(word, word) for word in words)],
-            )
+            command = [self.ours, *(places.get(word, word) for word in words)]
+            return run_once(command, env=_from(package))
 
-    def tool(self, data: Path, outputs: list[object]) -> Run:
+    def tool(self, data: Path, outputs: list[object], package: Path | None = None) -> Run:
         """Peakline's memory_profile tool, called as XProf's is, from Python.
 
-        What it answered is added to ``outputs``.
+        What it answered is added to ``outputs``. ``package`` is another folder to import it from.
         """
         with _folder(self.scratch, data) as (path, answer):
             command = [sys.executable, "-c", _PEAKLINE, path, answer]
-            run = run_once(command)
+            run = run_once(command, env=_from(package))
             outputs.append(_essence(answer))
             return run
 
@@ -190,7 +189,7 @@ def measure_answers(bench: Bench, name: str, path: Path, repeats: int) -> list[d
         ["export", "PATH", "--to", "perfetto", "-o", "ANSWER"],
         ["export", "PATH", "--to", "parquet", "-o", "ANSWER"],
     ):
-        # The first one compiles.
+        # The first one brings its modules into the page cache.
         runs = _repeat(repeats + 1, lambda words=words: bench.peakline(words, path))[0][1:]
         command = " ".join(words).removesuffix(" -o ANSWER").replace(" PATH", "")
         rows.append(_row(name, path, command, "Peakline", runs))
@@ -213,7 +212,7 @@ def measure_case(bench: Bench, case: Case, data: Path, repeats: int) -> list[dic
             folder = Path(place)
             run = ask(Path(sys.executable), case.ours, folder, "ours")
             if number == 0:
-                # That one compiled the kernels.
+                # That one brought its modules into the page cache.
                 continue
             ours.append(run)
             if case.peer is None:
@@ -231,16 +230,25 @@ def measure_case(bench: Bench, case: Case, data: Path, repeats: int) -> list[dic
     ]
 
 
-def measure_first(bench: Bench, name: str, path: Path, repeats: int) -> list[dict[str, Any]]:
-    """The very first runs of an installation, which compile the kernels."""
+def _from(package: Path | None) -> dict[str, str]:
+    """The environment in which Peakline is imported from ``package``, where one is given."""
+    return {} if package is None else {"PYTHONPATH": str(package)}
 
-    def empty() -> Path:
-        return Path(tempfile.mkdtemp(dir=bench.scratch))
+
+def measure_first(bench: Bench, name: str, path: Path, repeats: int) -> list[dict[str, Any]]:
+    """The very first runs of an installation, each installed anew from the wheel."""
+
+    def installed() -> Path:
+        folder = Path(tempfile.mkdtemp(dir=bench.scratch))
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+        (wheel,) = (ROOT / "build" / "wheel").glob("peakline-*.whl")
+        subprocess.run([*pip, "--target", folder, wheel], check=True, capture_output=True)
+        return folder
 
     tool, memory = _repeat(
         repeats,
-        lambda: bench.tool(path, [], empty()),
-        lambda: bench.peakline(["memory", "PATH"], path, empty()),
+        lambda: bench.tool(path, [], installed()),
+        lambda: bench.peakline(["memory", "PATH"], path, installed()),
     )
     return [
         _row(name, path, "memory_profile, first run", "Peakline", tool),

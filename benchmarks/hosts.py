@@ -57,7 +57,7 @@ def main() -> int:
                 sys.executable, "-m", "peakline.cli.main", "tool", wanted.tool, str(folder),
                 "--executor", name,
             ]  # fmt: skip
-            # The first run, which may compile kernels, does not count.
+            # The first run, which brings modules into the page cache, does not count.
             first, *runs = [run_once(command) for _ in range(1 + wanted.repeats)]
             for run in (first, *runs):
                 if run.exit_code:

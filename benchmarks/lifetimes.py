@@ -51,7 +51,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--repeats", type=int, default=5)
     repeats = parser.parse_args().repeats
-    match_lifetimes(activities(10_000))  # compiled
+    match_lifetimes(activities(10_000))  # imported
     events = activities(ACTIVITIES)
     seconds = []
     for _ in range(repeats):

@@ -173,10 +173,9 @@ SECTIONS = {
         "A real profile of a Keras training run and its repetitions in time"
         " (`benchmarks/scale.py`), and real logs and steps repeated (`benchmarks/formats.py`, which"
         " holds both programs of each question). A figure is the median over fresh processes,"
-        " measured from start to exit, the programs taking turns. Peakline's kernels are in its"
-        " cache except in the rows that say first run. Memory is the peak of resident pages, pages"
-        " of mapped files included. In every comparison both programs' answers were checked to"
-        " agree. Asked are"
+        " measured from start to exit, the programs taking turns. Memory is the peak of"
+        " resident pages, pages of mapped files included. In every comparison both programs'"
+        " answers were checked to agree. Asked are"
         ' `peakline.open(FILE).tool("memory_profile")` in a new Python process, `peakline memory'
         " FILE`, `report FILE` and `export FILE`, and of XProf"
         " `xspace_to_tool_data([FILE], 'memory_profile', {})`.",

@@ -23,7 +23,7 @@ from typing import Any, get_args, get_type_hints
 from typer.models import ArgumentInfo, ParameterInfo
 from worked_queries import sql_page
 
-from peakline.cli.main import app
+from peakline.cli.main import app, verbs
 from peakline.profile.tables import TABLES
 from peakline.tools import find_tool, tool_names
 
@@ -152,11 +152,7 @@ def cli_page() -> Iterator[str]:
     yield "## peakline"
     yield ""
     yield from _options(root.callback)
-    for command in app.registered_commands:
-        function = command.callback
-        if function is None:
-            raise TypeError("a verb has no function")
-        name = command.name or function.__name__
+    for name, function in verbs().items():
         hints = get_type_hints(function, include_extras=True)
         arguments = [
             extra.metavar or parameter.upper()

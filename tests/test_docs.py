@@ -25,7 +25,7 @@ def _section(page: str, title: str) -> str:
 def _commands():
     root = get_command(app)
     return [("peakline", root)] + [
-        (f"peakline {name}", command) for name, command in root.commands.items()
+        (f"peakline {name}", root.get_command(None, name)) for name in root.list_commands(None)
     ]
 
 

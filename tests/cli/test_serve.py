@@ -69,7 +69,7 @@ def test_every_option_is_on_the_page_with_its_default(root):
     rows = {option: default.strip() for option, default in found}
     options = [
         parameter
-        for parameter in get_command(app).commands["serve"].params
+        for parameter in get_command(app).get_command(None, "serve").params
         if parameter.param_type_name == "option"
     ]
     assert set(rows) == {option.opts[0] for option in options}

@@ -406,7 +406,7 @@ def test_every_option_is_on_the_page(root):
     found = re.findall(r"^\| `(--[a-z-]+)[^`]*` \|([^|]*)\|", page, re.MULTILINE)
     options = {
         option.opts[0]: "" if option.is_flag or option.default is None else f"`{option.default}`"
-        for option in get_command(app).commands["view"].params
+        for option in get_command(app).get_command(None, "view").params
         if option.param_type_name == "option"
     }
     assert {name: default.strip() for name, default in found} == options

@@ -7,34 +7,19 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from peakline.cli.capture import capture
-from peakline.cli.check import check
-from peakline.cli.demo import demo
-from peakline.cli.diff import diff
-from peakline.cli.export import export
-from peakline.cli.graph import graph
-from peakline.cli.memory import memory
-from peakline.cli.ops import ops
-from peakline.cli.report import report
-from peakline.cli.serve import serve
-from peakline.cli.sessions import sessions
-from peakline.cli.sql import sql
-from peakline.cli.steps import steps
-from peakline.cli.summary import summary
-from peakline.cli.tool import tool
-from peakline.cli.trace import trace
-from peakline.cli.view import view
 from peakline.errors import PeaklineError
 from peakline.text import one_line
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "verbs"]
 
 _DEBUG = "--debug"
 _BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
@@ -43,33 +28,62 @@ _OUR_FAULT = 70
 _UNWRITTEN = 3
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 
-app = typer.Typer(
-    name="peakline",
-    add_completion=False,
-    rich_markup_mode=None,  # plain help: Rich would be imported at every start
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+_VERBS = (
+    "summary",
+    "memory",
+    "steps",
+    "ops",
+    "diff",
+    "check",
+    "report",
+    "export",
+    "trace",
+    "tool",
+    "sql",
+    "graph",
+    "sessions",
+    "capture",
+    "serve",
+    "view",
+    "demo",
 )
-for _verb in (
-    summary,
-    memory,
-    steps,
-    ops,
-    diff,
-    check,
-    report,
-    export,
-    trace,
-    tool,
-    sql,
-    graph,
-    sessions,
-    capture,
-    serve,
-    view,
-    demo,
-):
-    app.command()(_verb)
+"""Each is a function in a module of its name, which is imported where the verb is used."""
+
+_SETTINGS: Mapping[str, Any] = {
+    "add_completion": False,
+    "rich_markup_mode": None,  # plain help: Rich would be imported at every start
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+
+def verbs() -> dict[str, Callable[..., object]]:
+    """The function of every verb, in the order of the help."""
+    return {name: _function(name) for name in _VERBS}
+
+
+def _function(verb: str) -> Callable[..., object]:
+    found: Callable[..., object] = vars(import_module(f"peakline.cli.{verb}"))[verb]
+    return found
+
+
+class _Verbs(TyperGroup):
+    """The verbs as commands, each made when it is asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        # Names are all that is needed of the others, to suggest one.
+        self.commands = {name: TyperCommand(name) for name in _VERBS}
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  (as Typer calls it)
+        if cmd_name not in self.commands:
+            return None
+        verb = typer.Typer(**_SETTINGS)
+        verb.command()(_function(cmd_name))
+        return get_command(verb)
+
+
+app = typer.Typer(name="peakline", cls=_Verbs, **_SETTINGS)
 
 
 @app.callback(invoke_without_command=True)

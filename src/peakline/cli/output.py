@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from peakline.errors import UsageError
-from peakline.repository import write_atomically
 
 __all__ = ["deliver", "print_json"]
 
@@ -32,6 +31,8 @@ def deliver(
         write(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
+    from peakline.repository import write_atomically
+
     target = Path(output)
     if target.exists() and Path(source).exists() and target.samefile(source):
         raise UsageError(f"{output}: is the profile itself; choose another name")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.analysis.profile_facts import profile_document, warnings_document
 from peakline.cli.options import (
     Host,
     Json,
@@ -50,6 +49,8 @@ def steps(
 
 
 def _document(profile: Profile, answer: TimeAnswer) -> dict[str, object]:
+    from peakline.analysis.profile_facts import profile_document, warnings_document
+
     return {
         "profile": profile_document(profile),
         **answer.as_json(),
