@@ -5,7 +5,7 @@
 #
 # By default those called python3.12, python3.13 and so on, on the path or installed by pyenv. Each
 # gets a virtual environment of its own, .venv-VERSION, kept for the next run, with the wheel of
-# build/wheel, its dependencies and what the tests of the decoder need.
+# build/wheel, its dependencies and what the tests of the kernels need: they open files of every format.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -29,9 +29,8 @@ for python in "${pythons[@]}"; do
     pip=("$folder/bin/python" -m pip --disable-pip-version-check --quiet)
     "${pip[@]}" install --force-reinstall --no-deps build/wheel/peakline-*.whl
     "${pip[@]}" install build/wheel/peakline-*.whl cython==3.3.1 'pytest>=8.3' \
-        'pytest-randomly>=4' 'pytest-xdist>=3.8' 'hypothesis>=6.120'
+        'pytest-randomly>=4' 'hypothesis>=6.120'
     echo "Python $version: $("$folder/bin/peakline" --version)"
-    "$folder/bin/python" -m pytest --quiet --numprocesses auto --dist loadfile \
-        -p no:cacheprovider tests/kernels tests/wire
+    "$folder/bin/python" -m pytest --quiet -p no:cacheprovider tests/kernels
 done
 echo "${#pythons[@]} other Pythons checked"
