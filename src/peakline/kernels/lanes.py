@@ -16,14 +16,14 @@ def nest(
     start: cython.const[cython.longlong][::1],
     end: cython.const[cython.longlong][::1],
     lane: cython.int[::1],
-    told: cython.longlong[::1],
+    moments: cython.longlong[::1],
     top: cython.longlong[::1],
     below: cython.longlong[::1],
 ) -> int:
     """Put the events of every line on lanes on which they nest; write begins and ends in order.
 
     ``order`` sorts by line, start, and outer before inner. ``lane`` becomes the first lane of its
-    line on which the event lies within, or behind, what is open there. ``told`` becomes
+    line on which the event lies within, or behind, what is open there. ``moments`` becomes
     ``4 * event + kind`` per begin, end and mark, for each lane in the order in which they happen;
     returns how many there are. ``top`` and ``below`` are room for a number per event: what is open
     on each lane, and what each event lies on.
@@ -41,7 +41,7 @@ def nest(
             if place == 0 or place == total or line[order[place - 1]] != line[event]:
                 for number in range(used):
                     while top[number] >= 0:
-                        told[count] = 4 * top[number] + END
+                        moments[count] = 4 * top[number] + END
                         count += 1
                         top[number] = below[top[number]]
                 used = 0
@@ -50,7 +50,7 @@ def nest(
             found = -1
             for number in range(used):
                 while top[number] >= 0 and end[top[number]] <= start[event]:
-                    told[count] = 4 * top[number] + END
+                    moments[count] = 4 * top[number] + END
                     count += 1
                     top[number] = below[top[number]]
                 if top[number] < 0 or end[top[number]] >= end[event]:
@@ -62,11 +62,11 @@ def nest(
                 used += 1
             lane[event] = found
             if end[event] <= start[event]:
-                told[count] = 4 * event + MARK
+                moments[count] = 4 * event + MARK
                 count += 1
                 continue
             below[event] = top[found]
             top[found] = event
-            told[count] = 4 * event + BEGIN
+            moments[count] = 4 * event + BEGIN
             count += 1
     return count

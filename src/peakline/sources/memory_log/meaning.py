@@ -67,7 +67,7 @@ def read_meaning(records: Records) -> Meaning:
     role, life = np.zeros((2, len(records)), np.uint8)
     newest, crowded = np.zeros((2, max(1, len(records.allocators))), np.int64)
     known, at, seed = _no_keys(1024), np.zeros(2, np.int64), secrets.randbits(64)
-    while not track(
+    columns = (
         records.kind.astype(np.uint8),
         skipped,
         # No name is a name as well.
@@ -75,13 +75,8 @@ def read_meaning(records: Records) -> Meaning:
         records.number.astype(np.int64),
         records.op.astype(np.int32),
         records.step == UNKNOWN_STEP,
-        seed,
-        role,
-        life,
-        newest,
-        crowded,
-        *(*known, at),
-    ):
+    )
+    while not track(*columns, seed, role, life, newest, crowded, *(*known, at)):
         known = _more_keys(known, seed)
     return Meaning(
         np.flatnonzero(role == BEGINS_OR_ENDS),
