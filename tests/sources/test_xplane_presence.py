@@ -12,10 +12,10 @@ from tests.engine.ending import DATA, EndingAt
 from peakline.deadline import within
 from peakline.errors import DeadlineError
 from peakline.schema import XSpace
+from peakline.sources.files import SourceFile
 from peakline.sources.xplane import presence
 from peakline.sources.xplane.outline import read_outline
 from peakline.sources.xplane.presence import has_memory_events, may_name_memory_events
-from peakline.wire import as_buffer
 
 SAMPLES = sorted((DATA / "sessions").glob("**/*.xplane.pb*"))
 JAX = [path for path in SAMPLES if "jax" in str(path)]
@@ -97,7 +97,8 @@ def test_it_ends_at_the_deadline(asked):
         asked(content_of(JAX[0]))
 
 
-def test_damage_never_makes_it_overlook_memory(asked):
+def test_damage_never_makes_it_overlook_memory(asked, tmp_path):
+    path = tmp_path / "host.xplane.pb"
     whole = content_of(next(path for path in MEMORY if path.suffix == ".pb"))
     rng = random.Random(1)
     yes = 0
@@ -107,7 +108,9 @@ def test_damage_never_makes_it_overlook_memory(asked):
             content = bytearray(whole)
         for _ in range(rng.choice((0, 1, 20))):
             content[rng.randrange(len(content))] = rng.randrange(256)
-        if has_memory_events(read_outline(as_buffer(bytes(content)))):
+        path.write_bytes(content)
+        file = SourceFile(str(path))
+        if has_memory_events(file, read_outline(file)):
             yes += 1
             assert asked(content)
     assert yes > 10

@@ -10,8 +10,7 @@ from tests.conformance.compare import compare_memory_profiles
 from tests.each_row import each_row
 
 import peakline
-from peakline.sources.xplane import lines
-from peakline.wire import stream
+from peakline.sources.xplane import line_reader
 from reference.cases import CASES, random_xspace
 from reference.grouping import group_events
 from reference.memory_profile import memory_profile
@@ -65,9 +64,10 @@ def read(tmp_path_factory):
         space = space_of(name)
         path.unlink(missing_ok=True)
         path.write_bytes(space.SerializeToString())
-        cut = functools.partial(stream, piece_bytes=max(64, space.ByteSize() // 50))
+        events = sum(len(line.events) for plane in space.planes for line in plane.lines)
         with pytest.MonkeyPatch.context() as patch, peakline.open(str(path)) as profile:
-            patch.setattr(lines, "stream", stream if whole else cut)
+            if not whole:
+                patch.setattr(line_reader, "_PART_EVENTS", max(1, events // 50))
             steps, events = profile.columns("steps").to_pylist(), profile.columns("events")
             known = events.is_valid("step_id").nonzero()[0].tolist()
             return Answer(

@@ -174,9 +174,9 @@ def test_a_question_about_memory_leaves_other_planes_alone(opened, monkeypatch):
     read = []
     real = reader.PlanePass
 
-    def spy(buffer, plane, **options):
+    def spy(file, plane, **options):
         read.append(plane.name)
-        return real(buffer, plane, **options)
+        return real(file, plane, **options)
 
     monkeypatch.setattr(reader, "PlanePass", spy)
     opened(builder).columns("memory_snapshots")

@@ -11,7 +11,7 @@ import peakline
 from peakline.analysis.timing.trace import FARTHEST
 from peakline.profile.reader import Warnings
 from peakline.sources import open_reader
-from peakline.sources.xplane import lines, plain_events, times
+from peakline.sources.xplane import line_reader, times
 from peakline.sources.xplane.plain_events import PLAIN
 from peakline.sources.xplane.times import (
     FARTHEST_LINE_PS,
@@ -24,7 +24,6 @@ from peakline.sources.xplane.times import (
     place,
     place_runs,
 )
-from peakline.wire import stream
 from reference.xspace_builder import SpaceBuilder
 
 MOST = 2**63 - 1
@@ -50,12 +49,7 @@ def events_of(request, written, monkeypatch):
     too far: with steps or without, and with one event at most in a piece.
     """
     if request.param.endswith("pieces"):
-
-        def small(buffer, plan, spans):
-            return stream(buffer, plan, spans, piece_bytes=1)
-
-        for module in (lines, plain_events):
-            monkeypatch.setattr(module, "stream", small)
+        monkeypatch.setattr(line_reader, "_PART_EVENTS", 1)
 
     def read(builder):
         reader, warnings = open_reader(written(builder)), Warnings()

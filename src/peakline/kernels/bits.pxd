@@ -5,6 +5,24 @@
 cdef extern from "string.h" nogil:
     void *memcpy(void *to, const void *origin, size_t length)
 
+cdef extern from *:
+    """
+    #if defined(_MSC_VER) && !defined(__clang__)
+    #include <intrin.h>
+    static int peakline_lowest_bit(unsigned long long value) {
+        unsigned long at;
+        _BitScanForward64(&at, value);
+        return (int) at;
+    }
+    #else
+    #define peakline_lowest_bit(value) __builtin_ctzll(value)
+    #endif
+    """
+    int peakline_lowest_bit(unsigned long long value) nogil
+
+cdef inline long long lowest_bit(unsigned long long value) noexcept nogil:
+    return peakline_lowest_bit(value)
+
 cdef inline unsigned long long low64(unsigned long long value) noexcept nogil:
     return value
 

@@ -16,6 +16,7 @@ __all__ = [
     "double_bits",
     "float_bits",
     "low64",
+    "lowest_bit",
     "put_word64",
     "signed32",
     "signed64",
@@ -46,6 +47,11 @@ def signed32(value: int) -> int:
     """The low 32 bits as a signed number."""
     value = int(value) & 0xFFFFFFFF
     return value - (1 << 32) if value >> 31 else value
+
+
+def lowest_bit(value: int) -> int:
+    """The number of the lowest bit that is set, of a number other than zero."""
+    return (value & -value).bit_length() - 1
 
 
 def word64(buf: Sequence[int], at: int) -> int:

@@ -107,7 +107,6 @@ def gather(
     stat_case: cython.const[cython.uchar][::1],
     stat_bits: cython.const[cython.longlong][::1],
     stat_length: cython.const[cython.int][::1],
-    first_event: cython.longlong,
     line_event: cython.longlong,
     first_node: cython.longlong,
     ref_ids: cython.const[cython.longlong][::1],
@@ -237,7 +236,7 @@ def gather(
     with cython.nogil:
         for e in range(count):
             first = s
-            while s < stats and stat_event[s] == first_event + e:
+            while s < stats and stat_event[s] == e:
                 s += 1
             begin[e] = bits[e] if case[e] == 2 else 0
             length[e] = duration[e]

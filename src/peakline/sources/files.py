@@ -17,8 +17,10 @@ from copy import copy
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from peakline.errors import DamagedError, InputError, NotFoundError
-from peakline.wire import Buffer, as_buffer
+from peakline.wire import Buffer, Spans, as_buffer
 
 __all__ = ["STDIN", "SourceFile"]
 
@@ -30,6 +32,7 @@ _PACKED_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 20
 _RELEASE_BYTES = 32 << 20
 _BLOCK = 4 << 20
+_PIECE_BYTES = 1 << 20
 _LEAST_LIMIT = 1 << 30
 _MOST_EXPANSION = 200
 """Real profiles shrink by a factor of 5 to 50; gzip can reach 1000 with zeros."""
@@ -138,6 +141,54 @@ class SourceFile:
                 raise self._unreadable(error) from None
         return self._buffer
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether nobody can take the bytes of `buffer` away, as from a mapped file."""
+        return self._map is None
+
+    def read(self, start: int, length: int) -> Buffer:
+        """``length`` bytes from ``start`` on, which lie in the file."""
+        if self.in_memory:
+            return self.buffer[start : start + length]
+        content = np.empty(length, np.uint8)
+        self.read_into(content, start)
+        return content
+
+    def read_into(self, target: Buffer, start: int) -> None:
+        """Fill ``target`` with the bytes from ``start`` on, which lie in the file.
+
+        Raises InputError where they are not there any more, or cannot be read.
+        """
+        if self._mapped is None or not hasattr(os, "preadv"):
+            target[:] = self.buffer[start : start + target.size]
+            return
+        done = 0
+        try:
+            while done < target.size:
+                got = os.preadv(self._mapped, [target[done:].data], start + done)
+                if not got:
+                    raise self._shorter()
+                done += got
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def pieces(self, spans: Spans) -> Iterator[tuple[Buffer, Spans]]:
+        """The bytes of spans, ascending, that lie in the file: buffers that have some of them each,
+        and where.
+        """
+        if self.in_memory:
+            yield self.buffer, spans
+            return
+        starts = spans.start.astype(np.int64)
+        stops = starts + spans.length
+        row = 0
+        while row < starts.size:
+            first = int(starts[row])
+            last = int(np.searchsorted(starts, first + _PIECE_BYTES))
+            buffer = self.read(first, int(stops[row:last].max()) - first)
+            yield buffer, Spans(starts[row:last] - first, spans.length[row:last])
+            row = last
+
     def blocks(self, size: int = _BLOCK) -> Iterator[Buffer | bytes]:
         """The content in order, in blocks of ``size`` bytes; only the last may be shorter."""
         if self._buffer is not None:
@@ -244,7 +295,10 @@ class SourceFile:
         if self._map is None or self._mapped is None:
             return
         if os.fstat(self._mapped).st_size < len(self._map):
-            raise InputError(f"{self.path}: the file became shorter while it was read; try again")
+            raise self._shorter()
+
+    def _shorter(self) -> InputError:
+        return InputError(f"{self.path}: the file became shorter while it was read; try again")
 
     def close(self) -> None:
         """Unmap the file."""

@@ -6,20 +6,21 @@ about some events then decodes their blocks alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from peakline import schema
 from peakline.deadline import check_deadline
+from peakline.kernels.line_layout import ALL_STATS
 from peakline.profile.columns import Columns, Names
 from peakline.sources.files import SourceFile
 from peakline.sources.xplane.event_stats import coded_names, value_codes
+from peakline.sources.xplane.line_reader import LinePart, LineReader
 from peakline.sources.xplane.outline import Outline, PlaneOutline
-from peakline.wire import Interner, Plan, Spans, decode, stream
+from peakline.wire import Interner, Spans, Union
 
 __all__ = ["EventBytes"]
 
@@ -33,8 +34,8 @@ _EVENTS_AT_ONCE = 1 << 14
 class _Blocks:
     """The blocks of one plane: the row of the first event of each, and where its bytes lie.
 
-    ``end_row`` is the row after the plane's last event. A block begins where the event before it
-    ends, or with its line, and never reaches into the next line.
+    ``end_row`` is the row after the plane's last event. A block begins with an event, and ends with
+    its line at the latest.
     """
 
     first_row: npt.NDArray[np.int64]
@@ -69,11 +70,11 @@ class EventBytes:
             for at in range(0, here.size, _EVENTS_AT_ONCE):
                 check_deadline()
                 some = here[at : at + _EVENTS_AT_ONCE]
-                decoded = decode(self._file.buffer, _stats_plan(), self._spans(blocks, some))
-                stats = decoded["stats"]
-                parts[0].append(some[stats.parent])
-                parts[1].append(coded_names(stats.array("metadata_id"), names, plane))
-                parts[2].append(value_codes(self._file, plane, stats.union("value"), texts))
+                for part, event, wanted in self._parts(blocks, some):
+                    _, number, _, *value = (column[wanted] for column in part.stats)
+                    parts[0].append(event)
+                    parts[1].append(coded_names(number, names, plane))
+                    parts[2].append(value_codes(part, plane, Union(*value), texts))
         codes = [np.concatenate([np.zeros(0, np.int32), *part]) for part in parts[1:]]
         return Columns(
             {
@@ -83,13 +84,21 @@ class EventBytes:
             }
         )
 
-    def _spans(self, blocks: _Blocks, rows: _Array) -> Spans:
-        """Where the messages of events lie; ``rows`` are of the plane of ``blocks``."""
-        block = np.searchsorted(blocks.first_row, rows, side="right") - 1
-        used, place = np.unique(block, return_inverse=True)
-        events = decode(self._file.buffer, _events_plan(), blocks.bytes.take(used))["events"]
-        before = np.searchsorted(events.parent, np.arange(used.size))
-        return events.spans("@span").take(before[place] + rows - blocks.first_row[block])
+    def _parts(
+        self, blocks: _Blocks, rows: _Array
+    ) -> Iterator[tuple[LinePart, _Array, npt.NDArray[np.bool_]]]:
+        """The parts that the events ``rows`` of the plane of ``blocks`` lie in; the row of every
+        stat's event, where it is one of them, and which of the part's stats these are.
+        """
+        block = np.unique(np.searchsorted(blocks.first_row, rows, side="right") - 1)
+        last, row = -1, 0
+        for part in LineReader(self._file, blocks.bytes.take(block), stats=ALL_STATS).parts():
+            if part.line != last:
+                last, row = part.line, int(blocks.first_row[block[part.line]])
+            event = part.stats[0].astype(np.int64) + row
+            wanted = np.isin(event, rows)
+            row += part.ids.size
+            yield part, event[wanted], wanted
 
 
 def _blocks(file: SourceFile, plane: PlaneOutline, row: int) -> _Blocks:
@@ -97,36 +106,17 @@ def _blocks(file: SourceFile, plane: PlaneOutline, row: int) -> _Blocks:
     firsts: list[_Array] = [np.zeros(0, np.int64)]
     begins: list[_Array] = [np.zeros(0, np.int64)]
     lines: list[_Array] = [np.zeros(0, np.int64)]
-    last_line, last_end = -1, 0
-    for part in stream(file.buffer, _events_plan(), plane.lines):
-        events = part.tables["events"]
-        if not events.rows:
-            continue
-        spans, line = events.spans("@span"), events.parent
-        # The events of a part stand one behind the other; so do the parts.
-        opens = np.concatenate([[line[0] != last_line], line[1:] != line[:-1]])
-        number = np.arange(row, row + events.rows)
-        sampled = np.flatnonzero(opens | (number % _BLOCK_EVENTS == 0))
-        ends = spans.start.astype(np.int64) + spans.length
-        before = np.where(sampled > 0, ends[sampled - 1], last_end)
-        firsts.append(number[sampled])
-        lines.append(line[sampled].astype(np.int64))
-        begins.append(np.where(opens[sampled], plane.lines.start[lines[-1]], before))
-        last_line, last_end, row = int(line[-1]), int(ends[-1]), row + events.rows
-        file.release(part.position)
+    last_line = -1
+    for part in LineReader(file, plane.lines, begins=True).parts():
+        number = np.arange(row, row + part.ids.size)
+        opens = number % _BLOCK_EVENTS == 0
+        opens[0] |= part.line != last_line
+        firsts.append(number[opens])
+        begins.append(part.begins[opens])
+        lines.append(np.full(firsts[-1].size, part.line))
+        last_line, row = part.line, row + part.ids.size
     first, begin, line = np.concatenate(firsts), np.concatenate(begins), np.concatenate(lines)
     stop = (plane.lines.start.astype(np.int64) + plane.lines.length)[line]
     goes_on = np.append(line[1:] == line[:-1], False)[: line.size]
     stop[:-1] = np.where(goes_on[:-1], begin[1:], stop[:-1])
     return _Blocks(first, Spans(begin, stop - begin), row)
-
-
-@cache
-def _events_plan() -> Plan:
-    return Plan(schema.descriptor("tensorflow.profiler.XLine"), ("events.@span",))
-
-
-@cache
-def _stats_plan() -> Plan:
-    event = schema.descriptor("tensorflow.profiler.XEvent")
-    return Plan(event, ("stats.metadata_id", "stats.value"))

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline import schema
 from peakline.deadline import check_deadline
+from peakline.kernels.line_layout import ALL_STATS, NO_STATS, NOT_WANTED, SOME_STATS
 from peakline.profile.columns import Columns, Names
 from peakline.sources.files import SourceFile
+from peakline.sources.xplane.line_reader import LinePart, LineReader, Lookup
 from peakline.sources.xplane.outline import Outline, PlaneOutline
 from peakline.sources.xplane.stat_rows import StatRows
-from peakline.wire import Damage, Interner, Plan, Spans, Union, as_buffer, decode
+from peakline.wire import Damage, Interner, Spans, Union, as_buffer
 
 __all__ = ["coded_names", "read_stats", "read_typed_stats", "typed_columns", "value_codes"]
 
@@ -35,32 +36,28 @@ def read_stats(
     Without ``value`` among ``columns`` (None: all) no value is read.
     """
     with_values = columns is None or "value" in columns
-    paths = ["events.@", "events.stats.metadata_id"]
-    if with_values:
-        paths.append("events.stats.value")
-    plan = Plan(schema.descriptor("tensorflow.profiler.XLine"), paths)
     names, texts = Interner(), Interner()
-    ids: list[_Array] = []
-    name_codes: list[_Array] = []
-    text_codes: list[_Array] = []
+    ids: list[_Array] = [np.zeros(0, np.int64)]
+    name_codes: list[_Array] = [np.zeros(0, np.int32)]
+    text_codes: list[_Array] = [np.zeros(0, np.int32)]
     first = 0
     damage: dict[int, Damage] = {}
     for plane in outline.planes:
-        got = decode(file.buffer, plan, plane.lines)
-        stats = got["events.stats"]
-        ids.append(stats.parent.astype(np.int64) + first)
-        first += got["events"].rows
-        damage[plane.index] = got.damage
-        name_codes.append(coded_names(stats.array("metadata_id"), names, plane))
-        if with_values:
-            text_codes.append(value_codes(file, plane, stats.union("value"), texts))
+        reader = LineReader(file, plane.lines, stats=ALL_STATS)
+        for part in reader.parts():
+            event, number, _, *value = part.stats
+            ids.append(event + np.int64(first))
+            first += part.ids.size
+            name_codes.append(coded_names(number, names, plane))
+            if with_values:
+                text_codes.append(value_codes(part, plane, Union(*value), texts))
+        damage[plane.index] = reader.damage
     data: dict[str, _Array | Names] = {
-        "event_id": np.concatenate([np.zeros(0, np.int64), *ids]),
-        "name": Names(np.concatenate([np.zeros(0, np.int32), *name_codes]), names.values),
+        "event_id": np.concatenate(ids),
+        "name": Names(np.concatenate(name_codes), names.values),
     }
     if with_values:
-        codes = np.concatenate([np.zeros(0, np.int32), *text_codes])
-        data["value"] = Names(codes, texts.values)
+        data["value"] = Names(np.concatenate(text_codes), texts.values)
     return Columns(data), damage
 
 
@@ -74,24 +71,20 @@ def read_typed_stats(
     parts: list[tuple[int, StatRows]] = []
     first = 0
     damage: dict[int, Damage] = {}
-    ids = [
-        sorted(number for number, name in plane.stat_names.items() if name in wanted)
+    roles = [
+        {number: 0 for number, name in plane.stat_names.items() if name in wanted}
         for plane in outline.planes
     ]
-    last = max((n for n, some in enumerate(ids) if some), default=-1)
-    for plane, some in zip(outline.planes[: last + 1], ids, strict=False):
-        paths = ["events.@"]
-        if some:
-            paths += ["events.stats.metadata_id", "events.stats.value"]
-        keep = {"events.stats.metadata_id": some} if some else {}
-        plan = Plan(schema.descriptor("tensorflow.profiler.XLine"), paths, keep=keep)
-        got = decode(file.buffer, plan, plane.lines)
-        damage[plane.index] = got.damage
-        if some:
-            stats = got["events.stats"]
-            number = np.array(some, np.int64)[stats.array("metadata_id")]
-            parts.append((first, StatRows(plane, stats.parent, number, stats.union("value"))))
-        first += got["events"].rows
+    last = max((n for n, some in enumerate(roles) if some), default=-1)
+    for plane, some in zip(outline.planes[: last + 1], roles, strict=False):
+        which = SOME_STATS if some else NO_STATS
+        reader = LineReader(file, plane.lines, stats=which, roles=Lookup(some, NOT_WANTED))
+        for part in reader.parts():
+            event, number, _, *value = (column.copy() for column in part.stats)
+            if event.size:
+                parts.append((first, StatRows(plane, event, number, Union(*value))))
+            first += part.ids.size
+        damage[plane.index] = reader.damage
     return typed_columns(file, parts), damage
 
 
@@ -140,9 +133,12 @@ def _name_in(plane: PlaneOutline) -> Callable[[int], str]:
 
 
 def value_codes(
-    file: SourceFile, plane: PlaneOutline, value: Union, texts: Interner
+    source: SourceFile | LinePart, plane: PlaneOutline, value: Union, texts: Interner
 ) -> npt.NDArray[np.int32]:
-    """The code of each value's text, -1 for a stat without a value; bytes only as their number."""
+    """The code of each value's text, -1 for a stat without a value; bytes only as their number.
+
+    ``source`` has the texts, by their place in the file.
+    """
     codes = np.full(value.case.size, -1, np.int32)
     spell: dict[int, Callable[[int], str]] = {
         _DOUBLE: lambda bits: repr(float(np.int64(bits).view(np.float64))),
@@ -157,7 +153,9 @@ def value_codes(
     codes[rows] = _coded(value.length[rows], texts, lambda length: f"<{length} bytes>")
     rows = np.flatnonzero(value.case == _STR)
     for some in _pieces(rows):
-        codes[some] = texts.add(file.buffer, Spans(value.bits[some], value.length[some]))
+        spans = Spans(value.bits[some], value.length[some])
+        added = [texts.add(*where) for where in source.pieces(spans)]
+        codes[some] = np.concatenate(added)
     return codes
 
 

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline import schema
 from peakline.deadline import check_deadline
 from peakline.profile.columns import Columns, Names
 from peakline.sources.files import SourceFile
 from peakline.sources.xplane.grouping import GroupedPlane, Grouping
-from peakline.sources.xplane.lines import KeptLine, read_headers
+from peakline.sources.xplane.line_reader import LineReader
+from peakline.sources.xplane.lines import KeptLine, read_line_facts
 from peakline.sources.xplane.names import NO_GROUP
 from peakline.sources.xplane.outline import Outline, PlaneOutline
 from peakline.sources.xplane.places import names_of_types, type_bases
 from peakline.sources.xplane.stat_rows import StatRows
 from peakline.sources.xplane.times import OCCURRENCES, Far, add_durations, limit_durations, place
 from peakline.sources.xplane.tpu import overlap_groups, timed
-from peakline.wire import Damage, Plan, decode
+from peakline.wire import Damage
 
 __all__ = ["EventTables", "PlaneEvents", "read_module_runs"]
 
@@ -188,28 +188,24 @@ def read_module_runs(file: SourceFile, outline: Outline) -> tuple[Columns, dict[
     """The ``module_runs`` table, by plane the damage, and how many ends were out of reach: events
     of the ``XLA Modules`` lines of the TPU planes.
     """
-    plan = Plan(
-        schema.descriptor("tensorflow.profiler.XLine"),
-        ("events.metadata_id", "events.offset_ps", "events.duration_ps"),
-    )
     names, starts, ends, devices = [], [], [], []
     damage: dict[int, Damage] = {}
     far = Far()
     for plane in outline.planes:
-        headers = read_headers(file.buffer, plane) if plane.is_tpu else []
+        headers = read_line_facts(file, plane, whole=False) if plane.is_tpu else []
         lines = [k for k, header in enumerate(headers) if header.name == "XLA Modules"]
         if not lines:
             continue
-        decoded = decode(file.buffer, plan, plane.lines.take(np.array(lines)))
-        damage[plane.index] = decoded.damage
-        events = decoded["events"]
-        names += [plane.event_names.get(i, "") for i in events.array("metadata_id").tolist()]
-        start = events.array("offset_ps").astype(np.int64)
-        starts.append(start)
-        end, wrapped = add_durations(start, events.array("duration_ps").astype(np.int64))
-        ends.append(end)
-        far[plane.index, "end"] = wrapped
-        devices += [plane.name.removeprefix("/device:")] * events.rows
+        reader = LineReader(file, plane.lines.take(np.array(lines)))
+        for part in reader.parts():
+            names += [plane.event_names.get(i, "") for i in part.ids.tolist()]
+            start = np.where(part.case == _OFFSET, part.bits, 0)
+            starts.append(start)
+            end, wrapped = add_durations(start, part.duration)
+            ends.append(end)
+            far[plane.index, "end"] += wrapped
+            devices += [plane.name.removeprefix("/device:")] * start.size
+        damage[plane.index] = reader.damage
     columns = Columns(
         {
             "name": Names.encode(names),

@@ -16,9 +16,11 @@ import numpy.typing as npt
 
 from peakline.deadline import check_deadline
 from peakline.kernels.event_forest import adjacency, spread
+from peakline.sources.files import SourceFile
 from peakline.sources.xplane.attributes import Attributes, Picked, mix
 from peakline.sources.xplane.contexts import Ends, connect
-from peakline.sources.xplane.lines import LineHeader, PlanePass
+from peakline.sources.xplane.line_reader import LineFacts
+from peakline.sources.xplane.lines import PlanePass
 from peakline.sources.xplane.names import (
     HOST_PLANE,
     IMPLICIT_ROOTS,
@@ -33,7 +35,6 @@ from peakline.sources.xplane.outline import PlaneOutline
 from peakline.sources.xplane.sorting import wrap
 from peakline.sources.xplane.store import Found
 from peakline.sources.xplane.tpu import TpuPlane
-from peakline.wire import Buffer
 
 _INT64 = 4
 
@@ -67,7 +68,7 @@ class GroupedPlane:
     kinds: _Array
     producers: Ends
     consumers: Ends
-    headers: list[LineHeader]
+    headers: list[LineFacts]
     found: Found | None = None
     tpu: TpuPlane | None = None
     pruned: bool = False
@@ -123,7 +124,7 @@ def needs_grouping(planes: list[PlaneOutline]) -> tuple[bool, bool]:
     return True, not any(plane.event_name_set & LOOP_OPS for plane in planes)
 
 
-def group(buffer: Buffer, planes: list[GroupedPlane], nodes: int, *, assign: bool) -> Grouping:
+def group(file: SourceFile, planes: list[GroupedPlane], nodes: int, *, assign: bool) -> Grouping:
     """Assign groups to the nodes of all planes (see `needs_grouping`)."""
     given = np.full(nodes, NO_GROUP, np.int64)
     attrs = Attributes.join([(plane.first_node, plane.attrs) for plane in planes])
@@ -132,7 +133,7 @@ def group(buffer: Buffer, planes: list[GroupedPlane], nodes: int, *, assign: boo
     if not assign:
         read = _as_memory_reads(attrs, given)
         return Grouping(given, np.full(nodes, NO_GROUP, np.int64), memory_group=read)
-    forest = _Forest(buffer, planes, nodes, attrs)
+    forest = _Forest(file, planes, nodes, attrs)
     found, steps = forest.assign()
     groups = np.where(found >= 0, found, given)
     shared = np.where(found >= 0, found, NO_GROUP)
@@ -164,9 +165,9 @@ class _Forest:
     """Nodes and edges of all planes."""
 
     def __init__(
-        self, buffer: Buffer, planes: list[GroupedPlane], nodes: int, attrs: Attributes
+        self, file: SourceFile, planes: list[GroupedPlane], nodes: int, attrs: Attributes
     ) -> None:
-        self.buffer, self.planes, self.nodes, self.attrs = buffer, planes, nodes, attrs
+        self.file, self.planes, self.nodes, self.attrs = file, planes, nodes, attrs
         self.kind = _joined([plane.kinds for plane in planes])
         parents = [
             _shifted(plane.found.get("node_parent"), plane.first_node)
@@ -404,7 +405,7 @@ class _Forest:
             return plane.plane.stat_names.get(bits, "")
         if case == 5:
             start, length = bits & (1 << 44) - 1, bits >> 44
-            return self.buffer[start : start + length].tobytes().decode("utf-8", "replace")
+            return self.file.read(start, length).tobytes().decode("utf-8", "replace")
         return ""
 
     def _nearest(

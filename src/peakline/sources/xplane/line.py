@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from peakline.kernels.line_events import NO_PROCESS, gather
 from peakline.kernels.nesting import in_order, nest, regions, resolve
-from peakline.sources.xplane.names import EventKind, Role, tensor_core
+from peakline.sources.xplane.line_reader import LinePart
+from peakline.sources.xplane.names import Role, tensor_core
 from peakline.sources.xplane.places import places_of
 from peakline.sources.xplane.sorting import renumber, sort_line, unsort, wrap
-from peakline.wire import Spans, WireTable
+from peakline.wire import Spans
 
 if TYPE_CHECKING:
     from peakline.sources.xplane.lines import PlanePass
@@ -23,6 +24,7 @@ __all__ = ["OpenLine", "OutOfOrder", "Scratch"]
 _Array = npt.NDArray[Any]
 _HELD_PARTS = 4
 """A region open for longer than this many parts makes the pass take its line whole."""
+_STAT = ("stat_event", "stat_number", "stat_case", "stat_bits", "stat_length")
 
 
 class OutOfOrder(Exception):
@@ -49,23 +51,15 @@ class OpenLine:
         self.waiting: list[_Part] = []
         """Parts that wait for the end of a region, or of the line."""
 
-    def add(
-        self, events: WireTable, stats: WireTable | None, roles: _Array, lo: int, hi: int
-    ) -> None:
-        """Take the events ``lo:hi`` of one part of the stream."""
-        owner, found, size = self.owner, self.owner.found, hi - lo
+    def add(self, events: LinePart) -> None:
+        """Take some events, which follow those that it has."""
+        owner, found, size = self.owner, self.owner.found, events.ids.size
         free = found.free
-        metadata = events.array("metadata_id")[lo:hi]
-        data = events.union("data")
-        kinds = owner.kinds.of(metadata)
-        cells = _stats_of(stats, roles, lo, hi)
-        memory = 0
-        if owner.want_memory:
-            is_memory = (kinds == EventKind.ALLOCATION) | (kinds == EventKind.DEALLOCATION)
-            memory = int(np.count_nonzero(is_memory))
+        stat_event, _, *values = events.stats
+        memory = events.memory if owner.want_memory else 0
         for group, more in (
             ("node", size), ("root", size), ("producer", size), ("consumer", size),
-            ("attr", cells[0].size), ("mem", memory),
+            ("attr", stat_event.size), ("mem", memory),
         ):  # fmt: skip
             found.reserve(group, more, owner.read)
         scratch = owner.scratch
@@ -84,8 +78,8 @@ class OpenLine:
         process = owner.plane.process_id
         one_bits = np.zeros(1, np.int64)
         gather(  # type: ignore[call-arg]  # mypy cannot count unpacked arguments
-            kinds, data.case[lo:hi], data.bits[lo:hi], events.array("duration_ps")[lo:hi],
-            *cells, lo, self.events, found.used["node"],
+            events.kinds, events.case, events.bits, events.duration, stat_event, *values,
+            self.events, found.used["node"],
             owner.ref_ids, owner.ref_table, owner.want_memory,
             NO_PROCESS if process is None else process, self.core, owner.prune, owner.own_ends,
             part.begin, part.length, part.node, part.marks,
@@ -108,52 +102,43 @@ class OpenLine:
             with np.errstate(over="ignore"):
                 free("root_begin")[:roots] = part.begin[events_of] + self.base
             free("root_length")[:roots] = part.length[events_of]
-            free("root_metadata")[:roots] = metadata[events_of]
+            free("root_metadata")[:roots] = events.ids[events_of]
             free("root_line")[:roots] = self.number
         if records:
             free("mem_line")[:records] = self.number
             free("mem_offset")[:records] = part.begin[mem_event[:records]]
             if texts:
-                self._intern(free("mem_codes")[:, :records], spans[:, :texts])
+                self._intern(events, free("mem_codes")[:, :records], spans[:, :texts])
         for group, more in (
             ("node", nodes), ("root", roots), ("producer", producers), ("consumer", consumers),
             ("attr", attrs), ("mem", records),
         ):  # fmt: skip
             found.used[group] += more
         if owner.keep:
-            if stats is not None and owner.is_kept.any():
-                self._keep_stats(stats, lo, hi)
-            free("event_place")[:size] = places_of(metadata, owner.plane)
-            free("event_case")[:size] = data.case[lo:hi]
+            self._keep_stats(events)
+            free("event_place")[:size] = places_of(events.ids, owner.plane)
+            free("event_case")[:size] = events.case
             found.used["event"] += size
         if self.whole:
             self.waiting.append(part.copy())
         else:
             self._nest_part(part)
 
-    def _keep_stats(self, stats: WireTable, lo: int, hi: int) -> None:
-        """Keep those stats of the events ``lo:hi`` that somebody may ask for with the events."""
+    def _keep_stats(self, events: LinePart) -> None:
+        """Keep those stats of the events that somebody may ask for with them."""
         owner, found = self.owner, self.owner.found
-        first, last = np.searchsorted(stats.parent, [lo, hi]).tolist()
-        number = stats.array("metadata_id")[first:last]
-        rows = first + np.flatnonzero(owner.is_kept[number])
-        if not rows.size:
-            return
+        event, number, _, *value = events.stats
+        rows = np.flatnonzero(owner.kept.of(number))
         found.reserve("stat", rows.size, owner.read)
-        value = stats.union("value")
-        events = found.free("stat_event")[: rows.size]
-        events[:] = stats.parent[rows]
-        events += found.used["event"] - lo
-        found.free("stat_number")[: rows.size] = owner.stat_numbers[number[rows - first]]
-        found.free("stat_case")[: rows.size] = value.case[rows]
-        found.free("stat_bits")[: rows.size] = value.bits[rows]
-        found.free("stat_length")[: rows.size] = value.length[rows]
+        for name, column in zip(_STAT, (event, number, *value), strict=True):
+            found.free(name)[: rows.size] = column[rows]
+        found.free("stat_event")[: rows.size] += found.used["event"]
         found.used["stat"] += rows.size
 
-    def _intern(self, codes: _Array, spans: _Array) -> None:
+    def _intern(self, events: LinePart, codes: _Array, spans: _Array) -> None:
         """Give strings that stand in the events codes after those of the references."""
         owner = self.owner
-        numbers = owner.strings.add(owner.buffer, Spans(spans[0], spans[1]))
+        numbers = owner.strings.add(events.buffer, Spans(spans[0] - events.base, spans[1]))
         numbers += owner.ref_ids.size + 1
         rows, columns = np.nonzero(codes <= -2)
         codes[rows, columns] = numbers[-2 - codes[rows, columns]]
@@ -323,18 +308,3 @@ class Scratch:
         if array is None or array.size < size:
             array = self._arrays[name] = np.empty(size + (size >> 2), dtype)
         return array[:size]
-
-
-def _stats_of(stats: WireTable | None, roles: _Array, lo: int, hi: int) -> tuple[_Array, ...]:
-    """Event, role, case, bits and length of the stats of the events ``lo:hi``."""
-    if stats is None or not stats.rows:
-        return tuple(np.zeros(0, t) for t in (np.int32, np.uint8, np.uint8, np.int64, np.int32))
-    first, last = np.searchsorted(stats.parent, [lo, hi]).tolist()
-    value = stats.union("value")
-    return (
-        stats.parent[first:last],
-        roles[stats.array("metadata_id")[first:last]],
-        value.case[first:last],
-        value.bits[first:last],
-        value.length[first:last],
-    )

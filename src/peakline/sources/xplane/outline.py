@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from peakline import schema
+from peakline.sources.files import SourceFile
 from peakline.sources.xplane.names import HOST_PLANE, is_device_plane, is_host_plane
-from peakline.wire import Buffer, Damage, Decoded, Plan, Spans, WireTable, decode
+from peakline.sources.xplane.skim import without_lines
+from peakline.wire import Damage, Decoded, Plan, Spans, WireTable, decode
 
 __all__ = ["Outline", "PlaneOutline", "read_outline"]
 
@@ -77,7 +80,8 @@ class PlaneOutline:
 class Outline:
     """All planes of one XSpace."""
 
-    buffer: Buffer
+    file: SourceFile
+    """What the outline was read from: without the lines, where these could be told apart."""
     planes: list[PlaneOutline]
     hostnames: list[str]
     errors: list[str]
@@ -94,13 +98,30 @@ class Outline:
         return not (self.planes or self.hostnames or self.errors or self.notes)
 
 
-def read_outline(buffer: Buffer) -> Outline:
-    """Decode the outline of the XSpace in ``buffer``."""
-    decoded = decode(buffer, _plan())
+def read_outline(file: SourceFile) -> Outline:
+    """Decode the outline of the XSpace ``file``.
+
+    A file on disk is read without its lines, unless anything in it is damaged, or is not where
+    every profiler writes it.
+    """
+    content = None if file.in_memory else without_lines(file)
+    if content is not None:
+        buffer, lines = content
+        decoded = decode(buffer, _plan())
+        if not decoded.damage and not decoded["planes.lines"].rows:
+            return _outline(file.translated(buffer), decoded, lines)
+    decoded = decode(file.buffer, _plan())
+    spans, planes = decoded["planes.lines"].spans("value"), decoded["planes"].rows
+    first = np.searchsorted(decoded["planes.lines"].parent, np.arange(planes + 1)).tolist()
+    return _outline(file, decoded, [spans.take(np.arange(*pair)) for pair in pairwise(first)])
+
+
+def _outline(file: SourceFile, decoded: Decoded, lines: list[Spans]) -> Outline:
+    """The outline that was decoded from ``file``; ``lines`` are those of each plane."""
+    buffer = decoded.buffer
     names = decoded["planes"].spans("name").texts(buffer)
     ids = decoded["planes"].array("id").tolist()
-    lines = decoded["planes.lines"]
-    first = np.searchsorted(lines.parent, np.arange(len(names) + 1))
+    first = np.cumsum([0, *map(len, lines)]).tolist()
     events = _metadata(decoded, "event_metadata", len(names))
     stats = _metadata(decoded, "stat_metadata", len(names))
     numbers = _numbers(decoded, stats)
@@ -108,8 +129,8 @@ def read_outline(buffer: Buffer) -> Outline:
         PlaneOutline(
             index,
             name,
-            lines.spans("value").take(np.arange(first[index], first[index + 1])),
-            int(first[index]),
+            lines[index],
+            first[index],
             events[index],
             stats[index],
             ids[index],
@@ -122,7 +143,7 @@ def read_outline(buffer: Buffer) -> Outline:
         return decoded[path].spans("value").texts(buffer)
 
     return Outline(
-        buffer, planes, texts("hostnames"), texts("errors"), texts("warnings"), decoded.damage
+        file, planes, texts("hostnames"), texts("errors"), texts("warnings"), decoded.damage
     )
 
 

@@ -1,7 +1,6 @@
 """The ``events`` table without the columns that need the events to be nested and grouped.
 
-Names, times and lines stand in the file as they are: one decoding of exactly the fields that the
-wanted columns are made from, without looking at any stat.
+Names, times and lines stand in the file as they are: one decoding that passes over all stats.
 """
 
 from __future__ import annotations
@@ -12,27 +11,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline import schema
 from peakline.profile.columns import Columns, Names
 from peakline.sources.files import SourceFile
-from peakline.sources.xplane.lines import LINE_FACTS, LineFacts, line_facts, read_headers
+from peakline.sources.xplane.line_reader import LineFacts, LinePart, LineReader
+from peakline.sources.xplane.lines import read_line_facts
 from peakline.sources.xplane.outline import Outline, PlaneOutline
 from peakline.sources.xplane.places import names_of_types, places_of, type_bases
 from peakline.sources.xplane.store import Found
-from peakline.sources.xplane.times import OCCURRENCES, Far, limit_durations, place_runs
-from peakline.wire import Damage, Plan, WireTable, stream
+from peakline.sources.xplane.times import OCCURRENCES, Far, limit_durations, place
+from peakline.wire import Damage
 
 __all__ = ["PLAIN", "read_plain_events"]
 
 _Array = npt.NDArray[Any]
 PLAIN = frozenset(("event_id", "line_id", "name", "start_ps", "duration_ps", "category", "type_id"))
 """Columns that this module can read."""
-_FIELDS = {
-    "name": ("events.metadata_id",),
-    "type_id": ("events.metadata_id",),
-    "start_ps": ("events.data",),
-    "duration_ps": ("events.duration_ps",),
-}
 _OFFSET = 2
 
 
@@ -45,8 +38,6 @@ def read_plain_events(
     Rows and values are those of the whole table. The file is read piece by piece into columns that
     are made once.
     """
-    fields = {field: None for name in _FIELDS if name in wanted for field in _FIELDS[name]}
-    plan = Plan(schema.descriptor("tensorflow.profiler.XLine"), (*LINE_FACTS, "events.@", *fields))
     found, counts, far = Found(), [np.zeros(0, np.int64)], Far()
     damage: dict[int, Damage] = {}
     facts: dict[int, list[LineFacts]] = {}
@@ -57,18 +48,14 @@ def read_plain_events(
         bytes_here = float(plane.lines.length.sum())
         first = int(plane.lines.start[0]) if len(plane.lines) else 0
         counts.append(np.zeros(len(plane.lines), np.int64))
-        damage[plane.index] = Damage()
         line_bases = _line_bases(file, plane, zero_ps) if "start_ps" in wanted else None
-        for part in stream(file.buffer, plan, plane.lines):
-            damage[plane.index] += part.damage
-            events = part.tables["events"]
+        reader = LineReader(file, plane.lines)
+        for part in reader.parts():
             read = min(bytes_here, float(part.position - first))
-            found.reserve("event", events.rows, min(1.0, max(before + read, 1.0) / all_bytes))
-            far += _add(found, events, plane, int(bases[plane.index]), line_bases, wanted)
-            if events.rows:
-                counts[-1] += np.bincount(events.parent, minlength=counts[-1].size)
-            file.release(part.position)
-        facts[plane.index] = line_facts(file.buffer, part.tables[""])
+            found.reserve("event", part.ids.size, min(1.0, max(before + read, 1.0) / all_bytes))
+            far += _add(found, part, plane, int(bases[plane.index]), line_bases, wanted)
+            counts[-1][part.line] += part.ids.size
+        damage[plane.index], facts[plane.index] = reader.damage, reader.facts
         before += bytes_here
     columns = _as_columns(found, outline, np.concatenate(counts), wanted)
     return columns, damage, facts, far
@@ -76,36 +63,37 @@ def read_plain_events(
 
 def _add(
     found: Found,
-    events: WireTable,
+    part: LinePart,
     plane: PlaneOutline,
     first_type: int,
     line_bases: list[int] | None,
     wanted: AbstractSet[str],
 ) -> Far:
-    """Write one piece's events behind those that are there; which of its times were too far."""
-    rows, far = events.rows, Far()
+    """Write one part's events behind those that are there; which of its times were too far."""
+    rows, far = part.ids.size, Far()
     if "name" in wanted or "type_id" in wanted:
         types = found.free("event_place")[:rows]
-        types[:] = places_of(events.array("metadata_id"), plane)
+        types[:] = places_of(part.ids, plane)
         types[types >= 0] += np.int32(first_type)
     if "duration_ps" in wanted:
         length = found.free("event_length")[:rows]
-        length[:] = events.array("duration_ps")
+        length[:] = part.duration
         far[plane.index, "duration"] = limit_durations(length)
     if line_bases is not None:
-        data = events.union("data")
-        found.free("event_case")[:rows] = data.case
+        found.free("event_case")[:rows] = part.case
         begin = found.free("event_begin")[:rows]
-        begin[:] = data.bits
-        begin[data.case != _OFFSET] = 0
-        far[plane.index, "start"] = place_runs(begin, events.parent, line_bases, data.case)
+        begin[:] = part.bits
+        begin[part.case != _OFFSET] = 0
+        far[plane.index, "start"] = place(begin, line_bases[part.line], part.case)
     found.used["event"] += rows
     return far
 
 
 def _line_bases(file: SourceFile, plane: PlaneOutline, zero_ps: int) -> list[int]:
     """When each line begins, on the profile's clock."""
-    return [h.timestamp_ns * 1000 - zero_ps for h in read_headers(file.buffer, plane)]
+    return [
+        line.timestamp_ns * 1000 - zero_ps for line in read_line_facts(file, plane, whole=False)
+    ]
 
 
 def _as_columns(

@@ -25,7 +25,8 @@ from peakline.sources.xplane.grouping import (
     group,
     needs_grouping,
 )
-from peakline.sources.xplane.lines import LineFacts, PlanePass, read_headers, read_line_facts
+from peakline.sources.xplane.line_reader import LineFacts
+from peakline.sources.xplane.lines import PlanePass, read_line_facts
 from peakline.sources.xplane.memory import MemoryRecords
 from peakline.sources.xplane.names import EVENT_KINDS, KEPT_STATS, EventKind
 from peakline.sources.xplane.outline import Outline, PlaneOutline, read_outline
@@ -74,7 +75,7 @@ class XPlaneReader:
     def __init__(self, file: SourceFile, form: str = "xplane") -> None:
         self.format = form
         self._file = file
-        self._outline = read_outline(file.buffer)
+        self._outline = read_outline(file)
         _check(file, self._outline)
         self._memory: MemoryRecords | None = None
         self._grouping: dict[bool, tuple[Grouping, list[GroupedPlane]]] = {}
@@ -114,8 +115,8 @@ class XPlaneReader:
             planes = self._outline.planes
             return bool(planes) if table == "planes" else any(len(p.lines) for p in planes)
         if table in {_SNAPSHOTS, "allocator_events"}:
-            return has_memory_events(self._outline)
-        return has_events(self._outline) if table == "events" else None
+            return has_memory_events(self._file, self._outline)
+        return has_events(self._file, self._outline) if table == "events" else None
 
     def close(self) -> None:
         """Release the file."""
@@ -169,8 +170,7 @@ class XPlaneReader:
 
     def hlo_modules(self) -> list[tuple[str, bytes]]:
         """The compiled programs (HloProto) by name."""
-        buffer = self._file.buffer
-        return [(name, spans.bytes(buffer, 0)) for name, spans in self._types.hlo_modules()]
+        return self._types.hlo_modules()
 
     def plane_bytes(self, name: str) -> dict[int, bytes]:
         """The bytes of the stat called ``name``, by plane."""
@@ -190,7 +190,7 @@ class XPlaneReader:
 
     @cached_property
     def _types(self) -> TypeTables:
-        return TypeTables(self._file, self._outline)
+        return TypeTables(self._outline)
 
     # Clock and outline.
 
@@ -201,7 +201,7 @@ class XPlaneReader:
         """
         times, sizes = list[int](), list[int]()
         for plane in self._outline.planes:
-            times += [line.timestamp_ns for line in read_headers(self._file.buffer, plane)]
+            times += [line.timestamp_ns for line in read_line_facts(self._file, plane, whole=False)]
             sizes += plane.lines.length.tolist()
         return clock_zero_ns(times, sizes) * 1000
 
@@ -229,7 +229,7 @@ class XPlaneReader:
 
     def _lines(self) -> Columns:
         facts = [
-            self._line_facts.get(plane.index) or read_line_facts(self._file.buffer, plane)
+            self._line_facts.get(plane.index) or read_line_facts(self._file, plane, whole=True)
             for plane in self._outline.planes
         ]
         return self._placed(*lines_table(facts, self.zero_ps))
@@ -264,15 +264,14 @@ class XPlaneReader:
             if not takes_part and events is None:
                 continue
             if plane.is_tpu and takes_part:
-                tpu = read_tpu_plane(self._file.buffer, plane, rewrite=rewrite)
+                tpu = read_tpu_plane(self._file, plane, rewrite=rewrite)
                 planes.append(GroupedPlane.of_tpu(plane, first, tpu))
                 self._damage.setdefault(plane.index, tpu.damage)
                 kept, stats = tpu.kept, tpu.stats
             else:
                 found = PlanePass(
-                    self._file.buffer, plane, want_memory=is_host and events is None,
+                    self._file, plane, want_memory=is_host and events is None,
                     rewrite=rewrite, prune=prune, keep=events is not None,
-                    release=self._file.release,
                 )  # fmt: skip
                 self._damage.setdefault(plane.index, found.damage)
                 kept, stats = found.kept_lines(), found.kept_stats()
@@ -284,7 +283,7 @@ class XPlaneReader:
             if events is not None:
                 events.append(PlaneEvents(plane, kept, stats, planes[-1] if takes_part else None))
             first += planes[-1].nodes if takes_part else 0
-        grouping = group(self._file.buffer, planes, first, assign=assign)
+        grouping = group(self._file, planes, first, assign=assign)
         if memory is not None and self._memory is None:
             found, at = memory
             read = grouping.group if grouping.memory_group is None else grouping.memory_group

@@ -8,7 +8,7 @@ import numpy as np
 
 from peakline.profile.columns import Columns, Names
 from peakline.sources.xplane.grouping import Step
-from peakline.sources.xplane.lines import LineFacts
+from peakline.sources.xplane.line_reader import LineFacts
 from peakline.sources.xplane.outline import PlaneOutline
 from peakline.sources.xplane.times import Far, nearest_duration, nearest_line, nearest_start
 
@@ -40,7 +40,7 @@ def lines_table(facts: list[list[LineFacts]], zero_ps: int) -> tuple[Columns, Fa
         {
             "line_id": np.arange(len(every), dtype=np.int64),
             "plane_id": np.array([plane for plane, _ in every], np.int64),
-            "name": Names.encode([fact.name for _, fact in every]),
+            "name": Names.encode([fact.shown for _, fact in every]),
             "start_ps": np.array(starts, np.int64),
             "native_id": np.array([fact.native_id for _, fact in every], np.int64),
         }

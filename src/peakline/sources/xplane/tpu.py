@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.kernels.event_forest import enclosing_step, overlapping_group
+from peakline.sources.files import SourceFile
 from peakline.sources.xplane.attributes import Attributes
 from peakline.sources.xplane.contexts import Ends
-from peakline.sources.xplane.lines import KeptLine, LineHeader, PlanePass
+from peakline.sources.xplane.line_reader import LineFacts
+from peakline.sources.xplane.lines import KeptLine, PlanePass
 from peakline.sources.xplane.names import (
     NO_GROUP,
     TPU_MODULE_LINES,
@@ -27,7 +29,7 @@ from peakline.sources.xplane.names import (
 )
 from peakline.sources.xplane.outline import PlaneOutline
 from peakline.sources.xplane.stat_rows import StatRows
-from peakline.wire import Buffer, Damage
+from peakline.wire import Damage
 
 __all__ = ["TimedLine", "TpuPlane", "overlap_groups", "read_tpu_plane", "timed"]
 
@@ -41,7 +43,7 @@ class TimedLine:
     ``place`` is the place of an event's metadata among the plane's.
     """
 
-    header: LineHeader
+    header: LineFacts
     begin: _Array
     end: _Array
     place: _Array
@@ -90,7 +92,7 @@ class TpuPlane:
         """How many nodes the plane adds: one per event of its grouping line."""
         return int(self.lines[self.guide].begin.size) if self.guide >= 0 else 0
 
-    def step(self, number: int) -> tuple[str, int, int, LineHeader]:
+    def step(self, number: int) -> tuple[str, int, int, LineFacts]:
         """Event name, begin, length and line of a step."""
         line = self.lines[self.guide]
         begin, end = int(line.begin[number]), int(line.end[number])
@@ -116,9 +118,9 @@ class TpuPlane:
         return overlap_groups(self.lines, own)
 
 
-def read_tpu_plane(buffer: Buffer, plane: PlaneOutline, *, rewrite: bool) -> TpuPlane:
+def read_tpu_plane(file: SourceFile, plane: PlaneOutline, *, rewrite: bool) -> TpuPlane:
     """Read the plane ``plane`` of a TPU."""
-    got = PlanePass(buffer, plane, want_memory=False, rewrite=rewrite, own_ends=True, keep=True)
+    got = PlanePass(file, plane, want_memory=False, rewrite=rewrite, own_ends=True, keep=True)
     none, nobody = np.zeros(0, np.uint64), np.zeros(0, np.int32)
     lines = [TimedLine(header, none, none, nobody, nobody) for header in got.headers]
     for line in got.kept_lines():

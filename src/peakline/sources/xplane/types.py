@@ -9,19 +9,18 @@ import numpy.typing as npt
 
 from peakline import schema
 from peakline.profile.columns import Columns, Names
-from peakline.sources.files import SourceFile
 from peakline.sources.xplane.event_stats import coded_names, value_codes
 from peakline.sources.xplane.outline import Outline
 from peakline.sources.xplane.places import type_bases
-from peakline.wire import Decoded, Interner, Plan, Spans, decode
+from peakline.wire import Decoded, Interner, Plan, Spans, Union, decode
 
 __all__ = ["HloModule", "TypeTables"]
 
 _METADATA_PLANE = "/host:metadata"
 _HLO_STATS = ("Hlo Proto", "hlo_proto")
 _BYTES = 6
-HloModule = tuple[str, Spans]
-"""The name of a compiled program, with its number in parentheses, and where its HloProto lies."""
+HloModule = tuple[str, bytes]
+"""The name of a compiled program, with its number in parentheses, and its HloProto."""
 
 _PATHS = (
     "planes.event_metadata.key",
@@ -37,9 +36,9 @@ _PATHS = (
 class TypeTables:
     """``event_types``, ``event_type_stats`` and ``plane_stats``, and the compiled programs."""
 
-    def __init__(self, file: SourceFile, outline: Outline) -> None:
-        self._file, self._outline = file, outline
-        self._decoded: Decoded = decode(file.buffer, _plan())
+    def __init__(self, outline: Outline) -> None:
+        self._outline, self._file = outline, outline.file
+        self._decoded: Decoded = decode(self._file.buffer, _plan())
         self._bases = type_bases(outline)
 
     def event_types(self) -> Columns:
@@ -91,9 +90,11 @@ class TypeTables:
         for row in np.flatnonzero(value.case == _BYTES).tolist():
             plane = int(stats.parent[row])
             if self._outline.planes[plane].stat_names.get(int(ids[row])) == name:
-                start, length = int(value.bits[row]), int(value.length[row])
-                found[plane] = self._file.buffer[start : start + length].tobytes()
+                found[plane] = self._bytes(value, row)
         return found
+
+    def _bytes(self, value: Union, row: int) -> bytes:
+        return Spans(value.bits, value.length).bytes(self._file.buffer, row)
 
     def hlo_modules(self) -> list[HloModule]:
         """The compiled programs that the file holds (stat ``Hlo Proto`` of ``/host:metadata``),
@@ -107,15 +108,14 @@ class TypeTables:
         rows = np.flatnonzero(value.case == _BYTES)
         owners = entry[stats.parent[rows]]
         keys = self._decoded["planes.event_metadata"].array("key")[owners]
-        found: dict[str, Spans] = {}
+        found: dict[str, bytes] = {}
         for at in np.lexsort((keys, plane[owners])).tolist():
             row = int(rows[at])
             outline = self._outline.planes[int(plane[int(owners[at])])]
             stat = outline.stat_names.get(int(stats.array("metadata_id")[row]), "")
             if outline.name == _METADATA_PLANE and stat in _HLO_STATS:
                 name = names.take(stats.parent[row : row + 1]).texts(self._file.buffer)[0]
-                here = slice(row, row + 1)
-                found[name] = Spans(value.bits[here], value.length[here])
+                found[name] = self._bytes(value, row)
         return list(found.items())
 
     def _entries(self) -> npt.NDArray[np.int64]:
