@@ -37,8 +37,8 @@ def test_a_stale_file_is_named_in_one_line(generator, monkeypatch, capsys):
     before = generator.DESCRIPTORS.read_bytes()
     assert generator.main(["--check"]) == 1
     assert capsys.readouterr().err == (
-        "stale: src/peakline/schema/descriptors.binpb, src/peakline/schema/messages.pyi; "
-        "run python scripts/generate_schema.py\n"
+        "stale: src/peakline/schema/descriptors.binpb, src/peakline/schema/messages.pyi, "
+        "src/peakline/schema/shape_texts.py; run python scripts/generate_schema.py\n"
     )
     assert generator.DESCRIPTORS.read_bytes() == before
 

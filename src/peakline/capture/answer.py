@@ -19,6 +19,8 @@ from peakline.wire import Buffer, Plan, Spans, as_buffer, decode, stream
 __all__ = ["Answer", "ToolFile", "check_xspace", "has_events", "read_answer"]
 
 _RESPONSE = "tensorflow.ProfileResponse"
+_BYTES = 12
+"""The type of a field that holds bytes (google/protobuf/descriptor.proto)."""
 _TOOL_DATA = "tensorflow.ProfileToolData"
 _SPACE = "tensorflow.profiler.XSpace"
 _XSPACE_FILE = "xplane.pb"
@@ -104,30 +106,18 @@ def _answer_plan() -> Plan:
 
     A plan gives the last occurrence of a field that is not repeated, as parsers do with numbers.
     """
-    from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
-    from google.protobuf.descriptor_pool import DescriptorPool
-
-    file = FileDescriptorProto(name="answer.proto", syntax="proto3")
-    for name in (_TOOL_DATA, _RESPONSE):
-        message = file.message_type.add()
-        schema.descriptor(name).CopyToProto(message)
-    file.package = _RESPONSE.partition(".")[0]
-    xspace = next(field for field in file.message_type[1].field if field.name == "xspace")
-    xspace.label = FieldDescriptorProto.LABEL_REPEATED
-    xspace.type = FieldDescriptorProto.TYPE_BYTES
-    xspace.ClearField("type_name")
-    pool = DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
+    response = schema.shape(_RESPONSE)
+    number = response.fields_by_name["xspace"].number
     paths = ("empty_trace?", "xspace", "tool_data.name", "tool_data.data")
-    return Plan(pool.FindMessageTypeByName(_RESPONSE), paths)
+    return Plan(response.with_field(f"xspace {number} {_BYTES} *"), paths)
 
 
 @cache
 def _outline_plan() -> Plan:
-    return Plan(schema.descriptor(_SPACE), ("planes.lines",), containers=("", "planes"))
+    return Plan(schema.shape(_SPACE), ("planes.lines",), containers=("", "planes"))
 
 
 @cache
 def _events_plan() -> Plan:
     containers = ("", "planes", "planes.lines")
-    return Plan(schema.descriptor(_SPACE), ("planes.lines.events.@",), containers=containers)
+    return Plan(schema.shape(_SPACE), ("planes.lines.events.@",), containers=containers)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import ServiceDescriptor
     from google.protobuf.message import Message
 
-__all__ = ["POOL", "SHORT_NAMES", "by_short_name", "descriptor", "enum_name", "message", "service"]
+__all__ = ["POOL", "SHORT_NAMES", "by_short_name", "descriptor", "message", "service"]
 
 _PACKAGE = "peakline.schema"
 
@@ -63,16 +63,6 @@ def message(full_name: str) -> type[Message]:
     Raises ``KeyError`` if there is no such message.
     """
     return _message_class(descriptor(full_name))
-
-
-def enum_name(full_name: str, number: int) -> str | None:
-    """The name of an enum's value, None if the number is unknown.
-
-    Enums are open: a newer producer may write numbers that no released schema names. Raises
-    ``KeyError`` if there is no such enum.
-    """
-    value = POOL.FindEnumTypeByName(full_name).values_by_number.get(number)
-    return None if value is None else value.name
 
 
 def service(full_name: str) -> ServiceDescriptor:

@@ -1,6 +1,6 @@
 """Which format a file has, decided from its content.
 
-Binary messages carry no name: the first fields are compared with the descriptors of the messages
+Binary messages carry no name: the first fields are compared with those of the messages
 that Peakline reads, and the one that explains them best is taken. Of two that explain them
 equally well it is the one in which every device is named like one, with a colon, and then the
 first in `MESSAGES`: a StepStats of one device and a GraphDef of one node without an op are the same
@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING
 
 from peakline.sources.xplane.detect import looks_like_xspace, names_its_planes
 from peakline.wire import as_buffer
-from peakline.wire.plan import is_repeated
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor import Descriptor, FieldDescriptor
+    from peakline.schema.shapes import FieldShape, MessageShape
 
 __all__ = ["MESSAGES", "Form", "recognise"]
 
@@ -261,7 +260,7 @@ def _best_message(head: bytes, fields: int, *, exact: bool) -> tuple[Form, bool]
     if reason:
         best = Form("", note="another protobuf message" if reason.startswith("another") else "")
     walks = {
-        name: _walked(schema.descriptor(full_name), head, fields)
+        name: _walked(schema.shape(full_name), head, fields)
         for name, full_name in {**MESSAGES, **_OTHER_MESSAGES}.items()
     }
     if not reason:
@@ -279,9 +278,9 @@ def _best_message(head: bytes, fields: int, *, exact: bool) -> tuple[Form, bool]
     return best, is_clear
 
 
-def _walked(descriptor: Descriptor, head: bytes, fields: int) -> _Walk:
+def _walked(shape: MessageShape, head: bytes, fields: int) -> _Walk:
     walk = _Walk(head, fields)
-    walk.message(descriptor, 0, len(head), 0)
+    walk.message(shape, 0, len(head), 0)
     return walk
 
 
@@ -307,9 +306,9 @@ class _Walk:
             return not self.bad and not self.is_cut
         return self.bad <= max(1, _FEW_BAD * self.good)
 
-    def message(self, descriptor: Descriptor, at: int, end: int, depth: int) -> None:
+    def message(self, shape: MessageShape, at: int, end: int, depth: int) -> None:
         data = self._data
-        fields = descriptor.fields_by_number
+        fields = shape.fields_by_number
         while at < end and self.good + self.bad < self._most_fields:
             tag, at = self._varint(at, end)
             if at < 0:
@@ -340,29 +339,26 @@ class _Walk:
                 self.bad += 1
                 continue
             self.good += 1
-            if field.name == "device" and field.type == field.TYPE_STRING:
+            if field.name == "device" and field.type == _STRING:
                 self.odd_devices += at > start and b":" not in data[start:at]
             if field.message_type is not None and depth < _MOST_DEPTH:
                 self.message(field.message_type, start, min(at, len(data)), depth + 1)
 
-    def _fits(self, field: FieldDescriptor, wire: int, start: int, end: int) -> bool:
+    def _fits(self, field: FieldShape, wire: int, start: int, end: int) -> bool:
         if field.type in _LENGTH_TYPES:
             if wire != _LENGTH:
                 return False
-            if field.type != field.TYPE_STRING or end > len(self._data):
+            if field.type != _STRING or end > len(self._data):
                 return True
             try:
                 self._data[start:end].decode()
             except UnicodeDecodeError:
                 return False
             return True
-        fixed = {field.TYPE_DOUBLE: _FIXED64, field.TYPE_FIXED64: _FIXED64,
-                 field.TYPE_SFIXED64: _FIXED64, field.TYPE_FLOAT: _FIXED32,
-                 field.TYPE_FIXED32: _FIXED32, field.TYPE_SFIXED32: _FIXED32}  # fmt: skip
-        if wire == fixed.get(field.type, _VARINT):
+        if wire == _WIRE_TYPES.get(field.type, _VARINT):
             return True
         # Repeated numbers may be packed.
-        return wire == _LENGTH and is_repeated(field)
+        return wire == _LENGTH and field.is_repeated
 
     def _varint(self, at: int, end: int) -> tuple[int, int]:
         value = 0
@@ -377,5 +373,8 @@ class _Walk:
         return 0, -1
 
 
-_LENGTH_TYPES = {9, 11, 12}
-"""FieldDescriptor's TYPE_STRING, TYPE_MESSAGE and TYPE_BYTES."""
+_STRING = 9
+_LENGTH_TYPES = {_STRING, 11, 12}
+"""Types of fields (google/protobuf/descriptor.proto): texts, messages and bytes."""
+_WIRE_TYPES = {1: _FIXED64, 6: _FIXED64, 16: _FIXED64, 2: _FIXED32, 7: _FIXED32, 15: _FIXED32}
+"""By type of the field; those of other numbers are varints."""

@@ -17,6 +17,8 @@ from peakline.wire import text_to_wire
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
 
+    from peakline.schema.shapes import MessageShape
+
 __all__ = ["OLD_NAMES", "Translated", "translate"]
 
 OLD_NAMES: Mapping[str, Mapping[str, str]] = {
@@ -60,13 +62,14 @@ def translate(file: SourceFile, encoding: str, full_name: str) -> Translated:
     """
     from peakline import schema
 
-    descriptor = schema.descriptor(full_name)
-    return (_from_text if encoding == "text" else _from_json)(file, descriptor)
+    if encoding == "text":
+        return _from_text(file, schema.shape(full_name))
+    return _from_json(file, schema.descriptor(full_name))
 
 
-def _from_text(file: SourceFile, descriptor: Descriptor) -> Translated:
+def _from_text(file: SourceFile, shape: MessageShape) -> Translated:
     text = file.buffer
-    result = text_to_wire(text, descriptor, OLD_NAMES)
+    result = text_to_wire(text, shape, OLD_NAMES)
     if result.error:
         before = text[: result.error_at]
         line = int(np.count_nonzero(before == ord("\n"))) + 1
@@ -74,7 +77,7 @@ def _from_text(file: SourceFile, descriptor: Descriptor) -> Translated:
         column = len(tail) - tail.rfind(b"\n")
         raise DamagedError(
             f"{file.path}: line {line}, column {column}: {result.error} "
-            f"({descriptor.name} in text format)",
+            f"({shape.name} in text format)",
             result.error_at,
         )
     return Translated(

@@ -1,4 +1,4 @@
-"""Protobuf wire bytes to NumPy columns: one table-driven kernel, plans made from descriptors."""
+"""Protobuf wire bytes to NumPy columns: one table-driven kernel, plans made from messages."""
 
 from peakline.wire.decode import as_buffer, decode, threads
 from peakline.wire.plan import Plan

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.descriptor import Descriptor
 
 from peakline.kernels import layout as L
+from peakline.schema.shapes import MessageShape
 
 __all__ = ["FieldSpec", "PlanArrays", "PlanColumn", "PlanTable", "frame_order", "lay_out"]
 
@@ -33,7 +33,7 @@ class PlanTable:
     """
 
     path: str
-    message: Descriptor | None
+    message: MessageShape | None
     parent: int
     frame: int
     columns: list[PlanColumn] = field(default_factory=list)

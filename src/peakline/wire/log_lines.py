@@ -66,7 +66,7 @@ class MemoryLogScanner:
     def __init__(self) -> None:
         from peakline import schema
 
-        record = schema.descriptor("peakline.MemoryLogRecord")
+        record = schema.shape("peakline.MemoryLogRecord")
         kinds = {f.message_type.name: f.name for f in record.fields if f.message_type is not None}
         self._tables = make_tables(record, {record.full_name: kinds})
         self._state = np.zeros(L.S_WIDTH, np.int64)

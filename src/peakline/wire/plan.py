@@ -1,6 +1,6 @@
 """Plans: which fields of a message become which columns of which tables.
 
-A plan is made from a message descriptor and field paths:
+A plan is made from the shape of a message (or its descriptor) and field paths:
 
 ========================  ==================================================================
 path                      gives
@@ -29,34 +29,34 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 
 from peakline.kernels import layout as L
+from peakline.schema.shapes import FieldShape, MessageShape, OneofShape
 from peakline.wire.arrays import FieldSpec, PlanColumn, PlanTable, frame_order, lay_out
 
-__all__ = ["Plan", "is_repeated"]
+__all__ = ["Plan"]
 
-_LABEL_REPEATED = 3
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
-# field type -> (wire type, kind, dtype)
+# type of a field (google/protobuf/descriptor.proto) -> (wire type, kind, dtype)
 _TYPES: dict[int, tuple[int, int, str]] = {
-    FieldDescriptor.TYPE_DOUBLE: (_FIXED64, L.AS_IS, "float64"),
-    FieldDescriptor.TYPE_FLOAT: (_FIXED32, L.INT32, "float32"),
-    FieldDescriptor.TYPE_INT64: (_VARINT, L.AS_IS, "int64"),
-    FieldDescriptor.TYPE_UINT64: (_VARINT, L.AS_IS, "uint64"),
-    FieldDescriptor.TYPE_INT32: (_VARINT, L.INT32, "int32"),
-    FieldDescriptor.TYPE_FIXED64: (_FIXED64, L.AS_IS, "uint64"),
-    FieldDescriptor.TYPE_FIXED32: (_FIXED32, L.UINT32, "uint32"),
-    FieldDescriptor.TYPE_BOOL: (_VARINT, L.BOOL, "bool"),
-    FieldDescriptor.TYPE_UINT32: (_VARINT, L.UINT32, "uint32"),
-    FieldDescriptor.TYPE_ENUM: (_VARINT, L.INT32, "int32"),
-    FieldDescriptor.TYPE_SFIXED32: (_FIXED32, L.INT32, "int32"),
-    FieldDescriptor.TYPE_SFIXED64: (_FIXED64, L.AS_IS, "int64"),
-    FieldDescriptor.TYPE_SINT32: (_VARINT, L.ZIGZAG32, "int32"),
-    FieldDescriptor.TYPE_SINT64: (_VARINT, L.ZIGZAG64, "int64"),
+    1: (_FIXED64, L.AS_IS, "float64"),
+    2: (_FIXED32, L.INT32, "float32"),
+    3: (_VARINT, L.AS_IS, "int64"),
+    4: (_VARINT, L.AS_IS, "uint64"),
+    5: (_VARINT, L.INT32, "int32"),
+    6: (_FIXED64, L.AS_IS, "uint64"),
+    7: (_FIXED32, L.UINT32, "uint32"),
+    8: (_VARINT, L.BOOL, "bool"),
+    13: (_VARINT, L.UINT32, "uint32"),
+    14: (_VARINT, L.INT32, "int32"),  # an enum
+    15: (_FIXED32, L.INT32, "int32"),
+    16: (_FIXED64, L.AS_IS, "int64"),
+    17: (_VARINT, L.ZIGZAG32, "int32"),
+    18: (_VARINT, L.ZIGZAG64, "int64"),
 }
-_SPANS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES, FieldDescriptor.TYPE_MESSAGE)
+_STRING, _MESSAGE, _BYTES_FIELD = 9, 11, 12
+_SPANS = (_STRING, _BYTES_FIELD, _MESSAGE)
 
 
 _MOST_TABLES = 8192
@@ -69,15 +69,6 @@ class _Request:
     names: list[str] = field(default_factory=list)
     children: dict[str, _Request] = field(default_factory=dict)
     everything: bool = False
-
-
-def is_repeated(fd: FieldDescriptor) -> bool:
-    """Whether a field is repeated, with every protobuf runtime."""
-    # Older protobuf runtimes only know the label, newer ones warn of it.
-    flag: bool | None = getattr(fd, "is_repeated", None)
-    if flag is None:
-        return bool(getattr(fd, "label", 0) == _LABEL_REPEATED)
-    return flag
 
 
 class Plan:
@@ -93,7 +84,7 @@ class Plan:
 
     def __init__(
         self,
-        message: Descriptor,
+        message: MessageShape,
         paths: Iterable[str],
         *,
         containers: Sequence[str] = ("",),
@@ -133,7 +124,7 @@ class Plan:
             table, wanted = self._deferred.pop(0)
             self._fill(table, wanted)
 
-    def _new_table(self, path: str, message: Descriptor | None, parent: int, frame: int) -> int:
+    def _new_table(self, path: str, message: MessageShape | None, parent: int, frame: int) -> int:
         index = len(self.tables)
         if index >= _MOST_TABLES:
             raise ValueError(f"more than {_MOST_TABLES} tables below {path!r}: name paths instead")
@@ -174,7 +165,7 @@ class Plan:
         path = self.tables[index].path
         return f"{path}.{name}" if path else name
 
-    def _case(self, index: int, fd: FieldDescriptor) -> int:
+    def _case(self, index: int, fd: FieldShape) -> int:
         """The case column of the oneof that ``fd`` belongs to, or -1."""
         oneof = fd.containing_oneof
         if oneof is None or len(oneof.fields) < 2:
@@ -191,7 +182,7 @@ class Plan:
                 ).case = position
         return position
 
-    def _union(self, index: int, oneof: OneofDescriptor) -> None:
+    def _union(self, index: int, oneof: OneofShape) -> None:
         table = self.tables[index]
         case = table.find(oneof.name, "case")
         if case < 0:
@@ -207,11 +198,11 @@ class Plan:
             wire, kind, _ = _TYPES.get(member.type, (_BYTES, L.AS_IS, ""))
             self._specs[index][member.number] = FieldSpec(L.UNION, wire, kind, bits, case=case)
 
-    def _leaf(self, index: int, fd: FieldDescriptor, *, presence: bool) -> None:
+    def _leaf(self, index: int, fd: FieldShape, *, presence: bool) -> None:
         table, span = self.tables[index], fd.type in _SPANS
         wire, kind, dtype = _TYPES.get(fd.type, (_BYTES, L.AS_IS, "int64"))
         before = self._specs[index].get(fd.number)
-        if is_repeated(fd):
+        if fd.is_repeated:
             if presence:
                 raise ValueError(f"{self._join(index, fd.name)!r} is repeated: it has no presence")
             if before is not None:
@@ -224,7 +215,7 @@ class Plan:
             else:
                 columns.append(PlanColumn("value", dtype))
             action = L.SPANS if span else L.VALUES
-            kind = L.MESSAGE if fd.type == FieldDescriptor.TYPE_MESSAGE else kind
+            kind = L.MESSAGE if fd.type == _MESSAGE else kind
             self._specs[index][fd.number] = FieldSpec(action, wire, kind, child=child)
             return
         action = L.SPAN if span else L.SCALAR
@@ -244,15 +235,15 @@ class Plan:
             before.has = len(table.columns)
             table.columns.append(PlanColumn(f"{fd.name}?", "bool"))
 
-    def _twice(self, index: int, fd: FieldDescriptor) -> None:
+    def _twice(self, index: int, fd: FieldShape) -> None:
         raise ValueError(f"{self._join(index, fd.name)!r} asked for in two ways")
 
-    def _child(self, index: int, fd: FieldDescriptor, request: _Request) -> None:
+    def _child(self, index: int, fd: FieldShape, request: _Request) -> None:
         table, message = self.tables[index], fd.message_type
         before = self._specs[index].get(fd.number)
         if before is not None and before.action != L.CASE:
             self._twice(index, fd)
-        if is_repeated(fd):
+        if fd.is_repeated:
             above = self._open_frame(index, message) if request.everything else -1
             if above >= 0:
                 other = self.tables[above]
@@ -275,7 +266,7 @@ class Plan:
         self._specs[index][fd.number] = FieldSpec(L.INLINE, _BYTES, child=child, case=case)
         self._fill(child, request)
 
-    def _open_frame(self, index: int, message: Descriptor | None) -> int:
+    def _open_frame(self, index: int, message: MessageShape | None) -> int:
         """The frame above ``index`` (not the root) that holds the same message type, or -1."""
         above = self.tables[index].frame
         while above > 0:
@@ -308,7 +299,7 @@ class Plan:
         self.arrays = lay_out(self.tables, specs, self.containers, keep)
 
 
-def _parse(message: Descriptor, paths: Iterable[str]) -> _Request:
+def _parse(message: MessageShape, paths: Iterable[str]) -> _Request:
     root = _Request()
     for path in paths:
         request, descriptor = root, message
@@ -323,12 +314,12 @@ def _parse(message: Descriptor, paths: Iterable[str]) -> _Request:
     return root
 
 
-def _add(request: _Request, descriptor: Descriptor, last: str, path: str) -> None:
+def _add(request: _Request, descriptor: MessageShape, last: str, path: str) -> None:
     if last == "**":
         request.everything = True
         return
     if last == "*":
-        names = [f.name for f in descriptor.fields if f.message_type is None and not is_repeated(f)]
+        names = [f.name for f in descriptor.fields if f.message_type is None and not f.is_repeated]
     elif last in {"@", "@span", *descriptor.oneofs_by_name, *descriptor.fields_by_name} or (
         last.endswith("?") and last[:-1] in descriptor.fields_by_name
     ):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.descriptor import Descriptor
 
 from peakline.kernels import text_layout as L
 from peakline.kernels.text_scan import scan_text
+from peakline.schema.shapes import MessageShape
 from peakline.wire.decode import as_buffer
 from peakline.wire.tables import Buffer
 from peakline.wire.text_tables import BYTE_CLASSES, TextTables, make_tables
@@ -65,7 +65,7 @@ class TextResult:
 
 def text_to_wire(
     buffer: Buffer | bytes,
-    descriptor: Descriptor,
+    descriptor: MessageShape,
     aliases: Mapping[str, Mapping[str, str]] | None = None,
 ) -> TextResult:
     """The wire bytes of the message whose text format ``buffer`` holds.

@@ -1,4 +1,4 @@
-"""Tables for the text scanner, made from descriptors: fields, names, and what bytes mean.
+"""Tables for the text scanner, made from shapes of messages: fields, names, what bytes mean.
 
 Names of fields and of enum values are found through one hash table with open addressing, keyed by
 the *owner* (a message or an enum) and the name. The grammar
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from peakline.kernels.text_layout import (
     BLANK,
@@ -41,6 +40,7 @@ from peakline.kernels.text_layout import (
     UINT32,
     UINT64,
 )
+from peakline.schema.shapes import EnumShape, FieldShape, MessageShape
 
 __all__ = ["BYTE_CLASSES", "LINE_CLASSES", "TextTables", "make_tables", "name_hash"]
 
@@ -69,25 +69,25 @@ LINE_CLASSES = _classes(b" \t\v\f\r")
 """For text that ends with its line."""
 
 _KINDS = {
-    FieldDescriptor.TYPE_MESSAGE: (MESSAGE, 2),
-    FieldDescriptor.TYPE_STRING: (STRING, 2),
-    FieldDescriptor.TYPE_BYTES: (STRING, 2),
-    FieldDescriptor.TYPE_BOOL: (BOOL, 0),
-    FieldDescriptor.TYPE_ENUM: (ENUM, 0),
-    FieldDescriptor.TYPE_FLOAT: (FLOAT, 5),
-    FieldDescriptor.TYPE_DOUBLE: (DOUBLE, 1),
-    FieldDescriptor.TYPE_INT32: (INT32, 0),
-    FieldDescriptor.TYPE_INT64: (INT64, 0),
-    FieldDescriptor.TYPE_UINT32: (UINT32, 0),
-    FieldDescriptor.TYPE_UINT64: (UINT64, 0),
-    FieldDescriptor.TYPE_SINT32: (SINT32, 0),
-    FieldDescriptor.TYPE_SINT64: (SINT64, 0),
-    FieldDescriptor.TYPE_FIXED32: (FIXED32, 5),
-    FieldDescriptor.TYPE_FIXED64: (FIXED64, 1),
-    FieldDescriptor.TYPE_SFIXED32: (SFIXED32, 5),
-    FieldDescriptor.TYPE_SFIXED64: (SFIXED64, 1),
+    11: (MESSAGE, 2),
+    9: (STRING, 2),
+    12: (STRING, 2),  # bytes
+    8: (BOOL, 0),
+    14: (ENUM, 0),
+    2: (FLOAT, 5),
+    1: (DOUBLE, 1),
+    5: (INT32, 0),
+    3: (INT64, 0),
+    13: (UINT32, 0),
+    4: (UINT64, 0),
+    17: (SINT32, 0),
+    18: (SINT64, 0),
+    7: (FIXED32, 5),
+    6: (FIXED64, 1),
+    15: (SFIXED32, 5),
+    16: (SFIXED64, 1),
 }
-"""Kind and wire type by field type."""
+"""Kind and wire type by field type (google/protobuf/descriptor.proto)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ def name_hash(owner: int, length: int, first: int, middle: int, last: int) -> in
 
 
 def make_tables(
-    root: Descriptor, aliases: Mapping[str, Mapping[str, str]] | None = None
+    root: MessageShape, aliases: Mapping[str, Mapping[str, str]] | None = None
 ) -> TextTables:
     """The tables for ``root`` and every message that it may hold.
 
@@ -122,7 +122,8 @@ def make_tables(
     """
     aliases = aliases or {}
     messages, enums = _reachable(root)
-    owners = {entry.full_name: n for n, entry in enumerate([*messages, *enums])}
+    every = [*(message.full_name for message in messages), *(enum.full_name for enum in enums)]
+    owners = {name: number for number, name in enumerate(every)}
     fields: list[list[int]] = []
     entries: list[tuple[int, str, int]] = []
     words = 1
@@ -151,7 +152,7 @@ class _Slots:
         self.used = 0
         self._oneofs: dict[str, int] = {}
 
-    def of(self, field: FieldDescriptor) -> int:
+    def of(self, field: FieldShape) -> int:
         if field.is_repeated:
             return -1
         if field.containing_oneof is not None:
@@ -163,7 +164,7 @@ class _Slots:
         return self.used - 1
 
 
-def _reachable(root: Descriptor) -> tuple[list[Descriptor], list[EnumDescriptor]]:
+def _reachable(root: MessageShape) -> tuple[list[MessageShape], list[EnumShape]]:
     messages, enums = {root.full_name: root}, {}
     waiting = [root]
     while waiting:
@@ -176,16 +177,16 @@ def _reachable(root: Descriptor) -> tuple[list[Descriptor], list[EnumDescriptor]
     return list(messages.values()), list(enums.values())
 
 
-def _field_row(field: FieldDescriptor, owners: Mapping[str, int], slots: _Slots) -> list[int]:
+def _field_row(field: FieldShape, owners: Mapping[str, int], slots: _Slots) -> list[int]:
     if field.type not in _KINDS:
-        raise ValueError(f"{field.full_name}: groups are not supported")
+        raise ValueError(f"{field.name}: groups are not supported")
     kind, wire = _KINDS[field.type]
     tag, key = bytearray(), field.number << 3 | wire
     while key > 0x7F:
         tag.append(key & 0x7F | 0x80)
         key >>= 7
     tag.append(key)
-    child = field.message_type or field.enum_type
+    child: MessageShape | EnumShape | None = field.message_type or field.enum_type
     return [
         int.from_bytes(tag, "little"),
         len(tag),

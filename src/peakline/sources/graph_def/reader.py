@@ -131,7 +131,7 @@ def _outline(buffer: Buffer, form: str) -> tuple[list[GraphSpan], int]:
 def _tags(buffer: Buffer, metas: Spans) -> list[str]:
     """The tags of every meta graph, separated by commas."""
     above, infos, _ = submessages(buffer, metas.start, metas.length, _META_INFO)
-    plan = Plan(schema.descriptor("tensorflow.MetaGraphDef.MetaInfoDef"), ("tags",))
+    plan = Plan(schema.shape("tensorflow.MetaGraphDef.MetaInfoDef"), ("tags",))
     table = decode(buffer, plan, infos)["tags"]
     tags: list[list[str]] = [[] for _ in range(len(metas))]
     for info, tag in zip(table.parent.tolist(), table.spans("value").texts(buffer), strict=True):

@@ -123,7 +123,7 @@ def places(parents: Array) -> npt.NDArray[np.int64]:
 
 @cache
 def _plan(message: str, paths: tuple[str, ...], containers: tuple[str, ...]) -> Plan:
-    return Plan(schema.descriptor(message), paths, containers=containers)
+    return Plan(schema.shape(message), paths, containers=containers)
 
 
 class GraphSource:

@@ -80,7 +80,7 @@ def _quoted(value: bytes) -> str:
 
 @cache
 def _plan(message: str, *paths: str) -> Plan:
-    return Plan(schema.descriptor(f"tensorflow.{message}"), paths)
+    return Plan(schema.shape(f"tensorflow.{message}"), paths)
 
 
 class _Formatter:

@@ -97,7 +97,7 @@ def record_plan() -> Plan:
         paths.append(f"record.{name}.*")
         if kind in {TENSOR_ALLOCATION, TENSOR_OUTPUT}:
             paths += [f"record.{name}.tensor.{field}" for field in tensor]
-    return Plan(schema.descriptor("peakline.MemoryLog"), paths)
+    return Plan(schema.shape("peakline.MemoryLog"), paths)
 
 
 class Collector:

@@ -58,7 +58,7 @@ class PprofReader:
         self.format = form
         self.path = file.path
         self._file = file
-        plan = Plan(schema.descriptor("perftools.profiles.Profile"), _PLAN_PATHS)
+        plan = Plan(schema.shape("perftools.profiles.Profile"), _PLAN_PATHS)
         self._profile = decode(file.buffer, plan)
         self._strings = self._profile["string_table"].spans("value").texts(file.buffer)
         self._types = self._sample_types()

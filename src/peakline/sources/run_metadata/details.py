@@ -204,7 +204,7 @@ def read_traced_runs(runs: Runs) -> Columns:
     versions = np.zeros(len(names), np.int64)
     has_session = np.zeros(len(names), np.bool_)
     run, spans = runs.fields(_SESSION)
-    plan = Plan(schema.descriptor("tensorflow.SessionMetadata"), ["name", "version"])
+    plan = Plan(schema.shape("tensorflow.SessionMetadata"), ["name", "version"])
     session = decode(runs.buffer, plan, spans)[""]
     texts_of = session.spans("name").texts(runs.buffer)
     numbers = session.array("version").tolist()

@@ -121,7 +121,7 @@ class Runs:
         self.damage: dict[str, tuple[Damage, int]] = {}
         """By part, of the decoding that met the most; and where the last such part ends."""
         if not self._is_bare:
-            outline = Plan(schema.descriptor("tensorflow.RunMetadata"), ["session_metadata"])
+            outline = Plan(schema.shape("tensorflow.RunMetadata"), ["session_metadata"])
             self._note(self.OUTLINE, decode(buffer, outline, self.spans).damage, self.spans)
 
     @property
@@ -147,7 +147,7 @@ class Runs:
         self, part: Part, paths: Iterable[str], containers: Sequence[str] = ()
     ) -> tuple[Decoded, Array]:
         """Decode ``paths`` of all parts of this kind; with the run that each root belongs to."""
-        plan = Plan(schema.descriptor(part.value[0]), paths, containers=("", *containers))
+        plan = Plan(schema.shape(part.value[0]), paths, containers=("", *containers))
         run, spans = self.parts(part)
         decoded = decode(self.buffer, plan, spans)
         self._note(part.name, decoded.damage, spans)

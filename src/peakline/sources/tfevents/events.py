@@ -62,7 +62,7 @@ def read_events(buffer: Buffer) -> Events:
         room = found
     starts, lengths = starts[:found], lengths[:found]
     plan = Plan(
-        schema.descriptor("tensorflow.Event"),
+        schema.shape("tensorflow.Event"),
         [
             "wall_time",
             "step",
@@ -126,7 +126,7 @@ def _graphs(spans: Spans) -> list[GraphSpan]:
 
 
 def _meta_graphs(buffer: Buffer, spans: Spans) -> list[GraphSpan]:
-    plan = Plan(schema.descriptor("tensorflow.MetaGraphDef"), ["meta_info_def.tags", "graph_def"])
+    plan = Plan(schema.shape("tensorflow.MetaGraphDef"), ["meta_info_def.tags", "graph_def"])
     decoded = decode(buffer, plan, spans)
     info, tags = decoded["meta_info_def"], decoded["meta_info_def.tags"]
     words: list[list[str]] = [[] for _ in range(len(spans))]

@@ -388,7 +388,7 @@ def _plan(which: int, kept: _Array) -> Plan:
         paths += _STAT_PATHS
     if which == layout.SOME_STATS and kept.size:
         keep["events.stats.metadata_id"] = kept.tolist()
-    return Plan(schema.descriptor("tensorflow.profiler.XLine"), paths, keep=keep)
+    return Plan(schema.shape("tensorflow.profiler.XLine"), paths, keep=keep)
 
 
 def _facts_of(table: WireTable, buffer: Buffer, before: LineFacts) -> LineFacts:

@@ -149,7 +149,7 @@ def _outline(file: SourceFile, decoded: Decoded, lines: list[Spans]) -> Outline:
 
 @cache
 def _plan() -> Plan:
-    space = schema.descriptor("tensorflow.profiler.XSpace")
+    space = schema.shape("tensorflow.profiler.XSpace")
     return Plan(space, _PATHS, containers=("", "planes"))
 
 

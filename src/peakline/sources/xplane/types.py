@@ -160,5 +160,5 @@ class TypeTables:
 
 @cache
 def _plan() -> Plan:
-    space = schema.descriptor("tensorflow.profiler.XSpace")
+    space = schema.shape("tensorflow.profiler.XSpace")
     return Plan(space, _PATHS, containers=("", "planes"))
