@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from tests.waiting import HANG_S
@@ -63,6 +64,21 @@ def test_an_existing_file_is_replaced_only_on_demand(tmp_path):
     assert path.read_bytes() == b"old"
     write_atomically(str(path), write(b"new"), replace=True)
     assert path.read_bytes() == b"new"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_and_a_device_are_written_to(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_atomically(str(path), write(b"abc"))
+        assert os.read(reader, 9) == b"abc"
+    finally:
+        os.close(reader)
+    for replace in (False, True):
+        write_atomically(os.devnull, write(b"abc"), replace=replace)
+    assert Path(os.devnull).is_char_device()
 
 
 @pytest.mark.usefixtures("way")

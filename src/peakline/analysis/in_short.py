@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from peakline.analysis.timing.answer import TimeAnswer
     from peakline.profile import Profile
 
-__all__ = ["FIRST", "summary_document", "top_ops"]
+__all__ = ["FIRST", "READS", "summary_document", "top_ops"]
+
+READS = ("events", "allocator_events")
+"""The large tables that memory and time are explained from (see `Profile.expect`)."""
 
 FIRST = 3
 """So many findings are told in full: whoever fixes three things profiles again."""
@@ -39,6 +42,7 @@ def summary_document(profile: Profile, *, path: str | None = None) -> Document:
     from peakline.analysis.profile_facts import facts_of, warnings_document
     from peakline.analysis.timing.answer import answer_time
 
+    profile.expect(*READS)
     memory, time = answer_memory(profile), answer_time(profile)
     first = priorities(memory.findings, time.findings)
     counts = Counter(one.finding.severity for one in first)

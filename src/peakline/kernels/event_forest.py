@@ -14,7 +14,7 @@ def adjacency(
     tail: cython.const[cython.int][::1],
     head: cython.const[cython.int][::1],
     first: cython.const[cython.int][::1],
-    starts: cython.longlong[::1],
+    starts: cython.int[::1],
     heads: cython.int[::1],
 ) -> None:
     """Heads by tail: ``heads[starts[n] : starts[n + 1]]``, in the order given.
@@ -53,9 +53,9 @@ def spread(
     is_root: cython.const[cython.uchar][::1],
     own_parent: cython.const[cython.uchar][::1],
     nest_parent: cython.const[cython.int][::1],
-    up_starts: cython.const[cython.longlong][::1],
+    up_starts: cython.const[cython.int][::1],
     up_heads: cython.const[cython.int][::1],
-    down_starts: cython.const[cython.longlong][::1],
+    down_starts: cython.const[cython.int][::1],
     down_heads: cython.const[cython.int][::1],
     group: cython.int[::1],
     next_group: cython.longlong,

@@ -36,6 +36,7 @@ if not cython.compiled:
         R_ID,
         R_INDEX_ON_HOST,
         R_ITER,
+        R_KEPT,
         R_LAST_NUMBER,
         R_ORDINAL,
         R_PROCESS,
@@ -379,7 +380,7 @@ def gather(
                     attrs += 1
                     if role == R_ASYNC:
                         asynchronous += 1
-                if not is_memory or role < FIRST_MEMORY_ROLE:
+                if not is_memory or role < FIRST_MEMORY_ROLE or role == R_KEPT:
                     continue
                 flag = 1 << (role - FIRST_MEMORY_ROLE)
                 have = mem_have[m] | flag

@@ -70,6 +70,8 @@ class Role(IntEnum):
     REGION_TYPE = 30
     DATA_TYPE = 31
     SHAPE = 32
+    KEPT = 33
+    """No meaning here: a stat that is kept with its event as it is."""
 
 
 # Kinds of events by name.
@@ -112,6 +114,7 @@ R_FIRST_NUMBER, R_LAST_NUMBER = int(Role.BYTES_RESERVED), int(Role.ADDRESS)
 R_FRAGMENTATION, R_DATA_TYPE, R_FIRST_TEXT = (
     int(Role.FRAGMENTATION), int(Role.DATA_TYPE), int(Role.TF_OP),
 )  # fmt: skip
+R_KEPT = int(Role.KEPT)
 
 ATTRIBUTES = (
     1 << Role.IS_ROOT

@@ -304,6 +304,10 @@ class Profile(ReaderFacts):
         with holding(self._lock):
             self._columns.pop(name, None)
             self._arrow.pop(name, None)
+            forget = self._of_reader("forget")
+            if forget is not None:
+                forget(name)
+            give_back_memory()
 
     def sql(self, query: str, *, memory_limit_bytes: int | None = None) -> pa.Table:
         """The answer to one reading SQL statement (DuckDB's dialect) over the profile's tables.

@@ -49,7 +49,9 @@ class Reader(Protocol):
     A reader may also have ``has_rows(table) -> bool | None``: whether a table of `tables` has a
     row, from less than reading it; None when only reading tells. And what `ReaderFacts` asks for,
     where the format can tell it: ``start_ns``, ``typed_stats(names, warnings)``,
-    ``stats_of(rows)``, ``hlo_modules()``, ``plane_bytes(name)``, ``is_grouped()``, ``messages()``.
+    ``holds_stats(names)``, ``stats_of(rows)``, ``hlo_modules()``, ``plane_bytes(name)``,
+    ``is_grouped()``, ``messages()``, ``expect(tables)``. ``forget(table)`` frees what only a table
+    needs that is given up.
     """
 
     @property

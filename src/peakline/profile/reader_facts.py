@@ -59,6 +59,19 @@ class ReaderFacts:
             found: int | None = getattr(self._reader, "start_ns", None)
             return found
 
+    def expect(self, *tables: str) -> None:
+        """Say which tables will be read, so that one pass over the file gives what it can."""
+        with holding(self._lock):
+            expect = self._of_reader("expect")
+            if expect is not None:
+                expect(frozenset(tables))
+
+    def holds_stats(self, wanted: AbstractSet[str]) -> bool:
+        """Whether `typed_stats` gives these without reading the file: they came with the events."""
+        with holding(self._lock):
+            holds = self._of_reader("holds_stats")
+            return holds is not None and bool(holds(wanted))
+
     def typed_stats(self, wanted: AbstractSet[str]) -> Columns:
         """The stats of events whose name is one of ``wanted``, numbers as numbers.
 

@@ -29,12 +29,19 @@ def write_atomically(
     """Create ``path`` with what ``write`` puts into the stream it is given.
 
     The file gets its name once it is whole and on the disk; when ``write`` raises or the process
-    is killed, nothing is left behind. Raises ExistsError when ``path`` exists and ``replace`` is
-    false, UsageError when it cannot be written.
+    is killed, nothing is left behind. A device or a pipe is written to, not replaced. Raises
+    ExistsError when ``path`` exists and ``replace`` is false, UsageError when it cannot be written.
     """
     place = Path(path)
     if place.is_dir():
         raise UsageError(f"{path}: is a directory")
+    if place.is_char_device() or place.is_fifo():
+        try:
+            with place.open("wb") as stream:
+                write(stream)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
+        return
     if not replace and os.path.lexists(place):
         raise _exists(path)
     try:

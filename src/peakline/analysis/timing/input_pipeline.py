@@ -279,7 +279,8 @@ class _Nested:
             within = self._enclosing(parent, one.events, call.events)
             mine = within >= 0
             at = np.searchsorted(call.events, within[mine])
-            np.add.at(found, at, (trace.end - trace.start)[one.events[mine]])
+            inner = one.events[mine]
+            np.add.at(found, at, trace.end[inner] - trace.start[inner])
             inside[at] = True
             times.append(one.time)
         elsewhere = union(*(np.concatenate(part) for part in zip(*times, strict=True)))

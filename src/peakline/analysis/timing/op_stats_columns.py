@@ -18,6 +18,7 @@ __all__ = ["MEMORY_EVENTS", "OpStatColumns", "Stat", "op_stats_of"]
 
 _Array = npt.NDArray[Any]
 MEMORY_EVENTS = frozenset(("MemoryAllocation", "MemoryDeallocation"))
+_PIECE = 1 << 16
 _WANTED = frozenset(
     (
         "tf_op", "hlo_op", "program_id", "kernel_details", "is_eager", "equation", "flops",
@@ -94,6 +95,7 @@ def op_stats_of(profile: Profile, *, whole: bool = False) -> OpStatColumns:
     only ``whole`` surely has these. Raises InputError when the profile cannot be read.
     """
     read: dict[bool, OpStatColumns] = profile.keep("op_stat_columns", dict)
+    whole = whole or profile.holds_stats(_WANTED)
     if True not in read and (whole or not (read or _only_memory_names_ops(profile))):
         read[True] = OpStatColumns(profile.typed_stats(_WANTED))
     elif not read:
@@ -113,10 +115,26 @@ def _only_memory_names_ops(profile: Profile) -> bool:
     names = trace.name.values
     if MEMORY_EVENTS.isdisjoint(names) or any(True for _ in trace.lines_on(DEVICE)):
         return False
-    codes, place = trace.name.codes, np.arange(trace.size)
-    first, last = np.full(len(names), -1, np.int64), np.full(len(names), -1, np.int64)
-    first[codes[::-1]], last[codes] = place[::-1], place
-    other = np.array([name not in MEMORY_EVENTS for name in names], np.bool_)
-    some = np.concatenate([first[other], last[other]])
-    stats = profile.stats_of(np.unique(trace.rows(some[some >= 0])))
+    codes = trace.name.codes
+    other = np.array([*(name not in MEMORY_EVENTS for name in names), False], np.bool_)
+    last = codes.size - 1 - _first_of_each(codes[::-1], other)
+    some = np.concatenate([_first_of_each(codes, other), last])
+    stats = profile.stats_of(np.unique(trace.rows(some)))
     return frozenset(("tf_op", "correlation_id")).isdisjoint(stats.names("name").values)
+
+
+def _first_of_each(codes: _Array, wanted: npt.NDArray[np.bool_]) -> _Array:
+    """Where each code that is ``wanted`` stands first; reads no further than to the last of these.
+
+    The last entry of ``wanted`` is for -1.
+    """
+    missing, found = wanted.copy(), [np.zeros(0, np.int64)]
+    for start in range(0, codes.size, _PIECE):
+        piece = codes[start : start + _PIECE]
+        new = np.flatnonzero(missing[piece])
+        if new.size:
+            found.append(start + new[np.unique(piece[new], return_index=True)[1]])
+            missing[piece[new]] = False
+            if not missing.any():
+                break
+    return np.concatenate(found)

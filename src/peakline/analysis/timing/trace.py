@@ -354,15 +354,17 @@ def _places_among(steps: _Array, own: Columns) -> npt.NDArray[np.int32]:
     step = own.array("step_id")
     if not steps.size:
         return np.full(step.size, -1, np.int32)
+    known = own.is_valid("step_id")
     if (steps == np.arange(steps.size)).all():
-        place = step.astype(np.int32)
-        place[(step < 0) | (step >= steps.size)] = -1
+        within = (step >= 0) & (step < steps.size) & known
+        if step.dtype == np.int32 and (step[~within] == -1).all():
+            return step
+        place = np.where(within, step, -1).astype(np.int32)
     else:
         order = np.argsort(steps, kind="stable")
         at = np.minimum(np.searchsorted(steps, step, sorter=order), steps.size - 1)
         place = order[at].astype(np.int32)
         place[steps[place] != step] = -1
-    known = own.is_valid("step_id")
     if not known.all():
         place[~known] = -1
     return place

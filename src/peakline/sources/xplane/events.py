@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,8 @@ class EventTables:
         has_tpu = any(plane.is_tpu for plane in outline.planes)
         # By the lines' own times: before they are moved to the profile's clock.
         self._step_id, self._has_step = _steps(planes, grouping, has_tpu=has_tpu)
+        # What no step has as its row, so that rows of steps need no column of their own.
+        self._step_id[~self._has_step] = -1
         self.far = Far()
         """How many times were out of reach."""
         for plane, line in self._lines:
@@ -67,6 +69,8 @@ class EventTables:
             base = line.header.timestamp_ns * 1000 - zero_ps
             self.far[plane.index, "start"] += place(line.begin, base, line.case)
             self.far[plane.index, "duration"] += limit_durations(line.length)
+        none = np.zeros(0, np.int32)
+        self._lines = [(plane, replace(line, owner=none)) for plane, line in self._lines]
 
     @property
     def rows(self) -> int:

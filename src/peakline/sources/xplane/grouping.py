@@ -136,7 +136,8 @@ def group(file: SourceFile, planes: list[GroupedPlane], nodes: int, *, assign: b
     forest = _Forest(file, planes, nodes, attrs)
     found, steps = forest.assign()
     groups = np.where(found >= 0, found, given)
-    shared = np.where(found >= 0, found, NO_GROUP)
+    given.fill(NO_GROUP)
+    shared = np.where(found >= 0, found, given)
     return Grouping(groups, shared, steps, _as_memory_reads(attrs, groups), assigned=True)
 
 
@@ -200,8 +201,8 @@ class _Forest:
         return np.unique(ids.only(self.kind[ids.node] == EventKind.TF_DATA_RUN).signed)
 
     def _edges(self, tail: _Array, head: _Array) -> None:
-        self.tails.append(tail.astype(np.int32))
-        self.heads.append(head.astype(np.int32))
+        self.tails.append(tail.astype(np.int32, copy=False))
+        self.heads.append(head.astype(np.int32, copy=False))
 
     def _connect_by_stats(self) -> None:
         """Executors to the iterators of the same iteration, launches to executions."""
@@ -289,13 +290,15 @@ class _Forest:
         return in_time
 
     def assign(self) -> tuple[_Array, list[Step]]:
-        """Open the groups; returns them per node, and the steps."""
+        """Open the groups; returns them per node (-1: none), and the steps."""
         tail, head = _joined(self.tails), _joined(self.heads)
+        self.tails, self.heads = [], []
         total = self.nodes + self.contexts
         check_deadline()
         down = _adjacency(tail, head, self.parent, total)
         check_deadline()
         up = _adjacency(head, tail, np.zeros(0, np.int32), total)
+        del tail, head
         check_deadline()
         level, is_root = self._levels()
         groups = np.full(total, -1, np.int32)
@@ -317,7 +320,7 @@ class _Forest:
         opened = run(roots, 0, loop=is_loop)
         steps = self._steps(opened, 0, up)
         steps += self._lock_step(len(steps), run, up)
-        return groups[: self.nodes].astype(np.int64), steps
+        return groups[: self.nodes], steps
 
     def _levels(self) -> tuple[_Array, _Array]:
         level, is_root = np.zeros(self.nodes, np.int32), np.zeros(self.nodes, np.bool_)
@@ -448,7 +451,7 @@ class _Forest:
 
 def _adjacency(tail: _Array, head: _Array, first: _Array, nodes: int) -> tuple[_Array, _Array]:
     """Heads by tail: ``heads[starts[n] : starts[n + 1]]``; see `adjacency`."""
-    starts = np.zeros(nodes + 2, np.int64)
+    starts = np.zeros(nodes + 2, np.int32)
     heads = np.empty(tail.size + np.count_nonzero(first >= 0), np.int32)
     adjacency(tail, head, first, starts, heads)
     return starts[:-1], heads

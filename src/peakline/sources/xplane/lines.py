@@ -78,7 +78,7 @@ class PlanePass:
 
     ``prune`` leaves out what cannot pass a group on (`pruned` tells whether there was any);
     ``own_ends`` keeps every producer of a context as a node. ``keep`` keeps the events themselves,
-    and those of their stats that are among `KEPT_STATS`; memory is then not wanted.
+    and those of their stats that are among `KEPT_STATS`.
     """
 
     def __init__(
@@ -149,8 +149,7 @@ class PlanePass:
         kept = {number for number, name in names if self.keep and name in KEPT_STATS}
         self.kept = Lookup(dict.fromkeys(kept, 1))
         """Which stats are kept as they are, by id."""
-        # Nobody looks for a memory stat where no memory is wanted.
-        roles = {number: wanted.get(number, Role.SHAPE) for number in wanted.keys() | kept}
+        roles = {number: wanted.get(number, Role.KEPT) for number in wanted.keys() | kept}
         kinds = {number: _kind(name) for number, name in self.plane.event_names.items()}
         return Lookup(kinds), Lookup(roles, NOT_WANTED)
 
@@ -178,6 +177,9 @@ class PlanePass:
             line.add(part)
         if line is not None:
             line.finish()
+            # It holds views of what was found.
+            del line
+        self.found.trim()
         self.damage, self.line_facts = reader.damage, reader.facts
         """What is damaged in the lines, and what they say about themselves."""
 

@@ -25,6 +25,7 @@ __all__ = ["MemoryRecords"]
 _Array = npt.NDArray[Any]
 _FIRST = int(Role.BYTES_RESERVED)
 _ID_NUMBER = 8
+_RECORD = ("step", "line", "offset", "kind", "dtype", "id_role", "have", "odd", "numbers", "codes")
 _ALLOCATOR, _OP, _REGION, _SHAPE = range(4)
 
 
@@ -50,6 +51,9 @@ class MemoryRecords:
         self.numbers, self.codes = get("mem_numbers"), get("mem_codes")
         self.dtype, self.id_role = get("mem_dtype"), get("mem_id")
         self.have, self.odd = get("mem_have"), get("mem_odd")
+        self._order: _Array | None = None
+        """The place in the file of each record; None where they still are in its order."""
+        self._is_given = False
         self._plane, self._headers = found.plane.index, found.headers
 
     def _has(self, role: Role) -> _Array:
@@ -124,6 +128,15 @@ class MemoryRecords:
 
     def snapshots(self) -> Columns:
         """The ``memory_snapshots`` table, in file order."""
+        table = self._snapshots()
+        if self._order is None:
+            self._is_given = True
+            return table
+        place = np.empty(self.rows, np.int64)
+        place[self._order] = np.arange(self.rows)
+        return table.take(place)
+
+    def _snapshots(self) -> Columns:
         return Columns(
             {
                 "memory_id": self._memory_ids(),
@@ -148,13 +161,21 @@ class MemoryRecords:
     def allocator_events(self, zero_ps: int) -> tuple[Columns, Far]:
         """The ``allocator_events`` table, by time, then by place in the file; and how many of its
         times were out of reach.
+
+        The columns are the memory of the records themselves, which are put in this order.
         """
         bases = [header.timestamp_ns * 1000 - zero_ps for header in self._headers]
         time = self.offset.copy()
         far = Far({(self._plane, "start"): place_runs(time, self.line, bases)})
+        order = np.arange(self.rows, dtype=np.int64) if self._order is None else self._order
+        if (time[1:] < time[:-1]).any():
+            sort = np.lexsort((order, time))
+            order, time = order[sort], time[sort]
+            self._sort(sort)
+            self._order = order
         columns: dict[str, Any] = {
             "time_ps": time,
-            "sequence": np.arange(self.rows, dtype=np.int64),
+            "sequence": order,
             "allocator": self._memory_ids(),
             "activity": Names(
                 np.where(self.kind == EventKind.ALLOCATION, 0, 1).astype(np.int32),
@@ -192,10 +213,19 @@ class MemoryRecords:
                 valid[name] = mask
         if (self.step < 0).any():
             valid["step_id"] = self.step >= 0
-        table = Columns(columns, valid)
-        if (time[1:] >= time[:-1]).all():
-            return table, far
-        return table.take(np.argsort(time, kind="stable")), far
+        return Columns(columns, valid), far
+
+    def _sort(self, order: _Array) -> None:
+        """Put the records in another order: where they are, unless somebody has been given them."""
+        for name in _RECORD:
+            check_deadline()
+            column = vars(self)[name]
+            if self._is_given:
+                vars(self)[name] = column[..., order]
+                continue
+            for row in column if column.ndim > 1 else [column]:
+                row[:] = row[order]
+        self._is_given = False
 
 
 def data_type_name(number: int) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
 
 from peakline.errors import DamagedError
+from peakline.process_memory import give_back_memory
 from peakline.profile.columns import Columns
 from peakline.profile.reader import Warnings
 from peakline.profile.tables import empty_columns
@@ -22,6 +22,7 @@ from peakline.sources.xplane.grouping import (
     GroupedPlane,
     Grouping,
     PrunedTooMuch,
+    Step,
     group,
     needs_grouping,
 )
@@ -63,6 +64,7 @@ TABLES = frozenset(
 )
 """What an XSpace can fill; memory_snapshots only with a host plane."""
 _OUTLINE = -1
+_MANY_NODES = 1 << 20
 _SINCE_EPOCH_NS = 10**18
 """A line's time from here on (September 2001) counts from 1970, not from the profiler's start."""
 _MAKES_GROUPS = frozenset(("_r", "_pt", "_p"))
@@ -78,7 +80,8 @@ class XPlaneReader:
         self._outline = read_outline(file)
         _check(file, self._outline)
         self._memory: MemoryRecords | None = None
-        self._grouping: dict[bool, tuple[Grouping, list[GroupedPlane]]] = {}
+        self._steps_found: dict[bool, list[Step]] = {}
+        """The steps, as grouping some of the planes gave them, or all."""
         self._line_facts: dict[int, list[LineFacts]] = {}
         """What is known of a plane's lines since somebody has read them whole."""
         self._damage: dict[int, Damage] = {_OUTLINE: self._outline.damage}
@@ -88,6 +91,7 @@ class XPlaneReader:
         if times is not None and (times[1] - times[0]) * 1000 > FARTHEST_PS:
             self._far.note(Far({(_OUTLINE, "profiler"): 1}))
         self._told: set[int | str] = set()
+        self._expected: AbstractSet[str] = frozenset()
         self._nameless: set[str] = set()
 
     @property
@@ -117,6 +121,15 @@ class XPlaneReader:
         if table in {_SNAPSHOTS, "allocator_events"}:
             return has_memory_events(self._file, self._outline)
         return has_events(self._file, self._outline) if table == "events" else None
+
+    def expect(self, tables: AbstractSet[str]) -> None:
+        """All of ``tables`` will be read: one pass over the file is to give what it can."""
+        self._expected = tables
+
+    def forget(self, table: str) -> None:
+        """Nobody reads ``table`` again: free what only it needs."""
+        if table == "allocator_events":
+            self._memory = None
 
     def close(self) -> None:
         """Release the file."""
@@ -152,9 +165,13 @@ class XPlaneReader:
         self._warn(warnings)
         return found
 
+    def holds_stats(self, wanted: AbstractSet[str]) -> bool:
+        """Whether the stats of these names were kept with the events."""
+        return wanted <= KEPT_STATS and "_event_tables" in vars(self)
+
     def typed_stats(self, wanted: AbstractSet[str], warnings: Warnings) -> Columns:
         """The stats of events called ``wanted``, numbers as numbers."""
-        if wanted <= KEPT_STATS and "_event_tables" in vars(self):
+        if self.holds_stats(wanted):
             return typed_columns(self._file, self._event_tables.kept_stats(wanted))
         found = self._noting(*read_typed_stats(self._file, self._outline, wanted))
         self._warn(warnings)
@@ -236,25 +253,28 @@ class XPlaneReader:
 
     # Memory and steps.
 
-    def _grouped(self, *, everything: bool) -> tuple[Grouping, list[GroupedPlane]]:
+    def _steps_by(self, *, everything: bool) -> list[Step]:
         """Group the nodes of the planes that can matter for host events, or of every plane."""
-        if everything not in self._grouping:
-            try:
-                self._grouping[everything] = self._group(
-                    everything=everything, prune=not everything
-                )
-            except PrunedTooMuch:
-                self._grouping[everything] = self._group(everything=everything, prune=False)
-        return self._grouping[everything]
+        if everything not in self._steps_found:
+            self._read_groups(everything=everything)
+        return self._steps_found[everything]
+
+    def _read_groups(self, *, everything: bool) -> None:
+        try:
+            grouping = self._group(everything=everything, prune=not everything)
+        except PrunedTooMuch:
+            grouping = self._group(everything=everything, prune=False)
+        self._steps_found[everything] = grouping.steps
 
     def _group(
         self, *, everything: bool, prune: bool, events: list[PlaneEvents] | None = None
-    ) -> tuple[Grouping, list[GroupedPlane]]:
+    ) -> Grouping:
         """Read the planes and group their nodes.
 
-        ``events`` gets the events of every plane; the memory records are then left for those who
-        ask for them, who seldom are the same.
+        ``events`` gets the events of every plane; the memory records are then left, unless they
+        are expected too, for those who ask for them, who seldom are the same.
         """
+        with_memory = self._memory is None and (events is None or self._reads_together)
         rewrite, assign = needs_grouping(self._outline.planes)
         planes, first = [], 0
         memory: tuple[PlanePass, int] | None = None
@@ -270,7 +290,7 @@ class XPlaneReader:
                 kept, stats = tpu.kept, tpu.stats
             else:
                 found = PlanePass(
-                    self._file, plane, want_memory=is_host and events is None,
+                    self._file, plane, want_memory=is_host and with_memory,
                     rewrite=rewrite, prune=prune, keep=events is not None,
                 )  # fmt: skip
                 self._damage.setdefault(plane.index, found.damage)
@@ -278,22 +298,29 @@ class XPlaneReader:
                 self._line_facts[plane.index] = found.line_facts
                 if takes_part:
                     planes.append(GroupedPlane.of_pass(plane, first, found))
-                if is_host and events is None:
+                if is_host and with_memory:
                     memory = found, first
             if events is not None:
                 events.append(PlaneEvents(plane, kept, stats, planes[-1] if takes_part else None))
             first += planes[-1].nodes if takes_part else 0
         grouping = group(self._file, planes, first, assign=assign)
-        if memory is not None and self._memory is None:
+        if memory is not None:
             found, at = memory
             read = grouping.group if grouping.memory_group is None else grouping.memory_group
             nodes = slice(at, at + found.nodes)
             self._memory = MemoryRecords(found, read[nodes], grouping.spread[nodes])
-        return grouping, [replace(p, found=None) for p in planes]
+        if first >= _MANY_NODES:
+            # Grouping takes as much for a moment as the events do, in pieces that are held back.
+            give_back_memory()
+        return grouping
 
     def _records(self) -> MemoryRecords | None:
-        if self._memory is None and self._outline.host_plane is not None:
-            self._grouped(everything=False)
+        if self._outline.host_plane is None:
+            return None
+        if self._memory is None and self._reads_together:
+            self._event_tables.rows  # noqa: B018 (read with them, unless they have been read before)
+        if self._memory is None:
+            self._read_groups(everything=False)
         return self._memory
 
     def _memory_snapshots(self) -> Columns:
@@ -312,15 +339,20 @@ class XPlaneReader:
 
     def _steps(self) -> Columns:
         # The steps are the same either way; that all events have been grouped may be known.
-        everything = True in self._grouping or any(p.is_tpu for p in self._outline.planes)
-        steps = self._grouped(everything=everything)[0].steps
+        everything = True in self._steps_found or any(p.is_tpu for p in self._outline.planes)
+        steps = self._steps_by(everything=everything)
         return self._placed(*steps_table(steps, self.zero_ps))
+
+    @property
+    def _reads_together(self) -> bool:
+        return {"events", "allocator_events"} <= self._expected
 
     @cached_property
     def _event_tables(self) -> EventTables:
         events: list[PlaneEvents] = []
-        self._grouping[True] = self._group(everything=True, prune=False, events=events)
-        return EventTables(self._outline, events, self._grouping[True][0], self.zero_ps)
+        grouping = self._group(everything=True, prune=False, events=events)
+        self._steps_found[True] = grouping.steps
+        return EventTables(self._outline, events, grouping, self.zero_ps)
 
     def _events(self, columns: AbstractSet[str] | None) -> Columns:
         if columns is not None and columns <= PLAIN and "_event_tables" not in vars(self):

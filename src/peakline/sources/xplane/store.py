@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,10 @@ __all__ = ["NUMBER_ROWS", "Found"]
 
 _Array = npt.NDArray[Any]
 _FIRST_ROOM = 1 << 12
+_SLACK = 2.0
+"""Lines differ in what their events hold; room that nobody writes costs nothing until it is given
+back, and moving what is there costs most of all.
+"""
 NUMBER_ROWS = 9
 
 # Groups of arrays of equal length: name, dtype, rows (0: one-dimensional).
@@ -91,14 +96,23 @@ class Found:
         room = self.arrays[members[0][0]].shape[-1]
         if size + more <= room:
             return
-        expected = int(size / share * 1.1) if share > 0.0 else 0
-        room = max(size + more, size + (size >> 1), expected, _FIRST_ROOM)
+        expected = int(size / share * _SLACK) if share > 0.0 else 0
+        room = max(size + more, size * 2, expected, _FIRST_ROOM)
         for name, dtype, rows in members:
             old = self.arrays[name]
             # Zeroed memory comes from the system untouched: rows nobody writes cost nothing.
             new = np.zeros((rows, room) if rows else room, dtype)
             new[..., :size] = old[..., :size]
             self.arrays[name] = new
+
+    def trim(self) -> None:
+        """Give up the room that nobody needs any more; what is used stays where it is."""
+        for group, members in _GROUPS.items():
+            for name, _, rows in members:
+                if not rows:
+                    # In place: a copy would touch as much memory again. Not with views of it.
+                    with contextlib.suppress(ValueError):
+                        self.arrays[name].resize(self.used[group])
 
     def get(self, name: str) -> _Array:
         """The used rows of an array."""

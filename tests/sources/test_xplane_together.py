@@ -1,0 +1,66 @@
+"""Events and memory from one pass over the file: the same tables as from one for each."""
+
+import pytest
+from tests.each_row import each_row
+
+import peakline
+from reference.cases import CASES, random_xspace
+
+_TABLES = ("events", "allocator_events", "memory_snapshots", "steps")
+
+
+def tables_of(path, order, *, expected):
+    """The tables as rows, read in this order."""
+    with peakline.open(path) as profile:
+        profile.expect(*expected)
+        names = [name for name in order if name in profile.tables]
+        found = {name: profile.columns(name) for name in names}
+        # Only now: what is read later must not change what was given out.
+        rows = {name: list(map(repr, table.to_pylist())) for name, table in found.items()}
+        return rows, profile.warnings
+
+
+def assert_same(path, orders):
+    apart, warnings = {}, []
+    for name in _TABLES:
+        rows, said = tables_of(path, [name], expected=())
+        apart |= rows
+        warnings += said
+    for order in orders:
+        together, said = tables_of(path, order, expected=("events", "allocator_events"))
+        assert together == apart, order
+        assert set(said) <= set(warnings)
+
+
+@each_row("name", sorted(CASES.keys() - {"no_planes"}))
+def test_every_case(name, tmp_path):
+    path = tmp_path / "vm.xplane.pb"
+    path.write_bytes(CASES[name].build().SerializeToString())
+    assert_same(str(path), [_TABLES, _TABLES[::-1]])
+
+
+@each_row("seed", range(20))
+def test_random_spaces(seed, tmp_path):
+    path = tmp_path / "vm.xplane.pb"
+    path.write_bytes(random_xspace(seed).SerializeToString())
+    assert_same(
+        str(path),
+        [
+            ("allocator_events", "memory_snapshots", "events", "steps"),
+            ("memory_snapshots", "allocator_events", "steps", "events"),
+            ("events", "memory_snapshots", "allocator_events", "steps"),
+        ],
+    )
+
+
+@pytest.mark.parametrize("first", ["allocator_events", "events"])
+def test_what_is_given_up_is_read_again(tmp_path, first):
+    path = tmp_path / "vm.xplane.pb"
+    path.write_bytes(random_xspace(5).SerializeToString())
+    with peakline.open(str(path)) as profile:
+        profile.expect("events", "allocator_events")
+        profile.columns(first)
+        before = repr(profile.columns("allocator_events").to_pylist())
+        assert len(before) > 1000
+        profile.release("allocator_events")
+        assert repr(profile.columns("allocator_events").to_pylist()) == before
