@@ -16,14 +16,12 @@ import argparse
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from enum import Enum
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
 
-from typer.models import ArgumentInfo, ParameterInfo
+import click
 from worked_queries import sql_page
 
-from peakline.cli.main import app, verbs
+from peakline.cli.commands import app
 from peakline.profile.tables import TABLES
 from peakline.tools import find_tool, tool_names
 
@@ -91,88 +89,70 @@ def tools_page() -> Iterator[str]:
             yield f"| `{parameter}` | {kind} | {default} | {_cell(field.description or '')} |"
 
 
-def _options(function: Callable[..., Any]) -> Iterator[str]:
-    """The arguments and options of a verb's function as a table.
-
-    Read from the function's annotations: what Typer makes of them differs between its versions.
-    """
+def _options(command: click.Command) -> Iterator[str]:
+    """The arguments and options of a verb as a table."""
     yield "| argument or option | default | meaning |"
     yield "|---|---|---|"
-    hints = get_type_hints(function, include_extras=True)
-    for name, parameter in inspect.signature(function).parameters.items():
-        kind, *extras = get_args(hints[name]) or (hints[name],)
-        info = next((each for each in extras if isinstance(each, ParameterInfo)), None)
-        if info is None:
-            continue
-        default = "required" if parameter.default is parameter.empty else _value(parameter.default)
-        if isinstance(info, ArgumentInfo):
-            names = f"`{info.metavar or name.upper()}`"
-        else:
-            value = "" if kind is bool else f" {info.metavar or _choices(kind)}"
-            names = ", ".join(f"`{option}{value}`" for option in option_names(name, info))
-        yield f"| {_cell(names)} | {default} | {_cell(info.help or '')} |"
+    for parameter in command.params:
+        names = ", ".join(f"`{name}`" for name in _spellings(parameter))
+        default = parameter.to_info_dict()["default"]
+        told = "required" if parameter.required else _value(default)
+        yield f"| {_cell(names)} | {told} | {_cell(parameter.help or '')} |"
 
 
-def option_names(name: str, info: ParameterInfo) -> list[str]:
-    """The spellings of an option: those declared, else the parameter's name.
+def _spellings(parameter: click.Parameter) -> list[str]:
+    """How the argument or the option is written, with its value."""
+    if isinstance(parameter, click.Argument):
+        return [parameter.human_readable_name]
+    value = f" {parameter.metavar or _kind(parameter.type)}"
+    is_flag = isinstance(parameter, click.Option) and parameter.is_flag
+    return [f"{name}{'' if is_flag else value}" for name in parameter.opts]
 
-    In an annotation Typer takes the first declaration for the default, until the parser is made.
-    """
-    words = (info.default, *(info.param_decls or ()))
-    declared = [each for each in words if isinstance(each, str) and each.startswith("-")]
-    return declared or [f"--{name.replace('_', '-')}"]
 
-
-def _choices(hint: Any) -> str:
+def _kind(kind: click.ParamType) -> str:
     """What may stand for the value: the choices there are, or the type."""
-    kind = next((each for each in get_args(hint) if each is not type(None)), hint)
-    if issubclass(kind, Enum):
-        return "|".join(str(member.value) for member in kind)
-    return kind.__name__.upper()
+    return "|".join(kind.choices) if isinstance(kind, click.Choice) else kind.name.upper()
 
 
 def _value(default: object) -> str:
     """A default in the table; None and False are the absence of the option."""
-    if default is None or default is False:
-        return ""
-    return f"`{default.value if isinstance(default, Enum) else default}`"
+    return "" if default is None or default is False else f"`{default}`"
 
 
 def cli_page() -> Iterator[str]:
     """Every verb and flag."""
-    root = app.registered_callback
-    if root is None or root.callback is None:
-        raise TypeError("the command line has no callback")
+    context = click.Context(app)
     yield "# Command line"
     yield ""
     yield _NOTE
     yield ""
-    yield _text(root.callback)
+    yield _text(app)
     yield ""
     yield "## peakline"
     yield ""
-    yield from _options(root.callback)
-    for name, function in verbs().items():
-        hints = get_type_hints(function, include_extras=True)
+    yield from _options(app)
+    for name in app.list_commands(context):
+        verb = app.get_command(context, name)
+        if verb is None:
+            raise TypeError(f"{name} is no command")
         arguments = [
-            extra.metavar or parameter.upper()
-            for parameter, hint in hints.items()
-            for extra in get_args(hint)[1:]
-            if isinstance(extra, ArgumentInfo)
+            parameter.human_readable_name
+            for parameter in verb.params
+            if isinstance(parameter, click.Argument)
         ]
         yield ""
         yield f"## peakline {name}"
         yield ""
         yield f"    peakline {' '.join([name, *arguments])} [OPTIONS]"
         yield ""
-        yield _text(function)
+        yield _text(verb)
         yield ""
-        yield from _options(function)
+        yield from _options(verb)
 
 
-def _text(function: Callable[..., Any]) -> str:
-    """The paragraphs of a function's docstring, one line each."""
-    paragraphs = (inspect.getdoc(function) or "").strip().split("\n\n")
+def _text(command: click.Command) -> str:
+    """The paragraphs of a command's help, one line each."""
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 

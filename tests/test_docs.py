@@ -7,9 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from typer.main import get_command
 
-from peakline.cli.main import app
+from peakline.cli.commands import app
 from peakline.profile.tables import TABLES
 from peakline.tools import find_tool, tool_names
 from tests.each_row import each_row
@@ -23,9 +22,8 @@ def _section(page: str, title: str) -> str:
 
 
 def _commands():
-    root = get_command(app)
-    return [("peakline", root)] + [
-        (f"peakline {name}", root.get_command(None, name)) for name in root.list_commands(None)
+    return [("peakline", app)] + [
+        (f"peakline {name}", app.get_command(None, name)) for name in app.list_commands(None)
     ]
 
 

@@ -13,7 +13,7 @@ import peakline
 
 _MADE = {".pxd", ".so", ".pyd"}
 """What compiling in place leaves beside the kernels, and what only compiling needs."""
-_HEAVY = ("pyarrow", "duckdb", "numpy", "google.protobuf", "rich", "typer")
+_HEAVY = ("pyarrow", "duckdb", "numpy", "google.protobuf", "rich", "click")
 
 
 def test_the_version_is_the_distribution_s():

@@ -7,11 +7,22 @@ from decimal import Decimal
 
 from peakline.errors import UsageError
 
-__all__ = ["one_line", "parse_duration", "parse_size", "size_text", "time_text", "valid_text"]
+__all__ = [
+    "one_line",
+    "parse_duration",
+    "parse_size",
+    "parse_time",
+    "size_text",
+    "time_text",
+    "valid_text",
+]
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTPE]?)(i?)B?", re.IGNORECASE | re.ASCII)
 _DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(ms|s|min|m|h)", re.IGNORECASE | re.ASCII)
+_TIME = re.compile(r"(\d{1,15}(?:\.\d{1,12})?)\s*(ps|ns|us|ms|s)", re.ASCII | re.IGNORECASE)
 _UNIT_MS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000}
+_UNIT_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
+_LONGEST_PS = 2**63 - 1
 
 
 def parse_size(text: str) -> int:
@@ -31,6 +42,17 @@ def parse_duration(text: str) -> int:
     if match is None:
         raise UsageError(f"{text!r} is no time; write 500ms, 2s, 5min or 1h")
     return int(Decimal(match[1]) * _UNIT_MS[match[2].lower()])
+
+
+def parse_time(text: str) -> int:
+    """A time such as 12.5ms, 1.2s or 827750630000ps in picoseconds; UsageError for anything else.
+
+    It counts from the start of the profile, as all times that Peakline shows.
+    """
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r:.80} is no time; write 12.5ms, 1.2s or 827750630000ps")
+    return min(int(Decimal(match[1]) * _UNIT_PS[match[2].lower()]), _LONGEST_PS)
 
 
 def size_text(size: float) -> str:

@@ -10,7 +10,8 @@ from tests.export.written import DATA, written_file
 from tests.waiting import HANG_S
 
 import peakline as library
-from peakline.cli.export import export as verb
+from peakline.cli.export import export
+from peakline.cli.main import main
 from peakline.errors import InputError
 from peakline.export import parquet, target_names
 
@@ -39,7 +40,7 @@ def test_a_name_that_ends_in_gz_is_compressed_once(peakline, session, tmp_path):
 
 
 def test_standard_output(capfdbinary, session):
-    verb(str(session), "speedscope", "-", None, None, None)
+    assert main(["export", str(session), "--to", "speedscope", "-o", "-"]) == 0
     assert json.loads(capfdbinary.readouterr().out)["exporter"] == "peakline"
 
 
@@ -107,6 +108,12 @@ def test_what_is_refused(peakline, session, tmp_path, words, code, message):
     assert not (tmp_path / "out").exists()
 
 
+def run_verb(*words):
+    """Run the verb without `main`, which makes an exit code of what is raised."""
+    with export.make_context("export", [str(word) for word in words]) as context:
+        export.invoke(context)
+
+
 class TestAFolderIsWhole:
     def fails(self, monkeypatch, error):
         """The third table cannot be written."""
@@ -124,14 +131,14 @@ class TestAFolderIsWhole:
     def test_one_that_fails_leaves_nothing(self, session, tmp_path, monkeypatch, error):
         self.fails(monkeypatch, error)
         with pytest.raises(type(error)):
-            verb(str(session), "parquet", str(tmp_path / "out"), None, None, None)
+            run_verb(session, "--to", "parquet", "-o", tmp_path / "out")
         assert list(tmp_path.iterdir()) == []
 
     def test_one_that_is_there_stays_as_it_was(self, session, tmp_path, monkeypatch):
         (tmp_path / "buffers.parquet").write_text("old")
         self.fails(monkeypatch, InputError("no more"))
         with pytest.raises(InputError):
-            verb(str(session), "parquet", str(tmp_path), None, None, None, force=True)
+            run_verb(session, "--to", "parquet", "-o", tmp_path, "--force")
         (only,) = tmp_path.iterdir()
         assert only.read_text() == "old"
 

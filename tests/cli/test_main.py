@@ -33,7 +33,7 @@ def test_no_verb_is_a_usage_error_with_the_help(peakline):
     [
         (["nonsense"], "No such command 'nonsense'; see peakline --help"),
         (["memory"], "Missing argument 'PATH'; see peakline memory --help"),
-        (["memory", "--bogus", "x"], "No such option: --bogus"),
+        (["memory", "--bogus", "x"], "--bogus"),
         (["sql", "p", "select 1", "--format", "xml"], "xml"),
         (["tool", "memory_profile"], "tool takes NAME and PATH"),
         (["tool", "--list", "a", "b"], "tool --list takes PATH alone"),
@@ -123,10 +123,11 @@ def test_an_interrupt_is_quiet(peakline, monkeypatch):
 
 
 @each_row("program", [[PROGRAM], [sys.executable, "-m", "peakline"]])
-def test_an_interrupt_while_the_program_is_imported_is_quiet(tmp_path, program):
-    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
+@each_row("module", ["decimal", "click"])
+def test_an_interrupt_while_the_program_is_imported_is_quiet(tmp_path, program, module):
+    (tmp_path / f"{module}.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
     run = subprocess.run(
-        [*program, "--version"],
+        [*program, "memory"],
         capture_output=True,
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
         check=False,
@@ -179,22 +180,55 @@ def test_names_that_the_terminal_cannot_show_do_not_end_the_program(sessions):
     assert (run.returncode, run.stderr) == (0, b"")
 
 
-@each_row("words", [["--version"], ["memory"], ["tool", "memory_profile"]])
-def test_start_up_loads_only_what_the_question_needs(sessions, words):
-    path = [str(sessions / "tf2_cnn")] if words != ["--version"] else []
-    program = (
-        "import sys; from peakline.cli.main import main; code = main(sys.argv[1:]);"
-        "heavy = {'duckdb', 'pyarrow', 'pandas', 'rich'} & set(sys.modules);"
-        "print(code, sorted(heavy), file=sys.stderr)"
-    )
-    json = ["--json"] if words == ["memory"] else []
+LOADED = (
+    "import sys; from peakline.cli.main import main; heavy, *words = sys.argv[1:];"
+    "code = main(words); loaded = sorted(set(heavy.split()) & set(sys.modules));"
+    "print(code, *loaded, file=sys.stderr)"
+)
+
+
+def loaded_by(words, heavy):
+    """The exit code, and which of the modules ``heavy`` these words load."""
     run = subprocess.run(
-        [sys.executable, "-c", program, *words, *path, *json],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", LOADED, heavy, *words], capture_output=True, text=True, check=False
     )
-    assert run.stderr == "0 []\n"
+    return run.stderr.splitlines()[-1]
+
+
+@each_row(
+    ("words", "code"),
+    [
+        ("--version", 0),
+        ("--help", 0),  # tells of every verb, and imports the modules of all
+        ("memory --help", 0),
+        ("memory", 2),
+        ("memory --nope", 2),
+        ("ops x --top none", 2),
+        ("nope", 2),
+    ],
+)
+def test_a_question_about_no_profile_loads_nothing_heavy(words, code):
+    heavy = "numpy pydantic rich typer google.protobuf pyarrow duckdb"
+    assert loaded_by(words.split(), heavy) == f"{code}"
+
+
+def test_the_version_is_told_without_the_parser():
+    assert loaded_by(["--version"], "click") == "0"
+
+
+@each_row(
+    "words",
+    [
+        "memory {} --json",
+        "trace {} --json",
+        "trace {} --json --from 1ms --to 2ms",
+        "tool memory_profile {}",
+        "tool memory_profile {} --output {out}",
+    ],
+)
+def test_start_up_loads_only_what_the_question_needs(sessions, tmp_path, words):
+    told = words.format(sessions / "tf2_cnn", out=tmp_path / "out")
+    assert loaded_by(told.split(), "duckdb pyarrow pandas rich") == "0"
 
 
 @each_row(("words", "code"), [("memory {} >&-", 0), ("check {} --max-peak 1 >&- 2>&-", 1)])

@@ -17,10 +17,10 @@ import peakline
 from peakline.analysis.findings import Finding
 from peakline.analysis.growth import find_growth
 from peakline.analysis.marks import find_marks
-from peakline.cli.memory_at import parse_time
 from peakline.cli.memory_parts import _steps_near, evidence_part
 from peakline.cli.screen import show
 from peakline.errors import UsageError
+from peakline.text import parse_time
 
 PROGRAMS = DATA / "programs"
 MIB = 2**20

@@ -6,9 +6,8 @@ import re
 import socket
 
 from tests.each_row import each_row
-from typer.main import get_command
 
-from peakline.cli.main import app
+from peakline.cli.commands import app
 
 
 @each_row(
@@ -69,10 +68,11 @@ def test_every_option_is_on_the_page_with_its_default(root):
     rows = {option: default.strip() for option, default in found}
     options = [
         parameter
-        for parameter in get_command(app).get_command(None, "serve").params
+        for parameter in app.get_command(None, "serve").params
         if parameter.param_type_name == "option"
     ]
     assert set(rows) == {option.opts[0] for option in options}
     for option in options:
-        if not option.is_flag and option.default is not None and option.show_default:
-            assert rows[option.opts[0]] == f"`{option.default}`", option.opts
+        default = option.to_info_dict()["default"]
+        if not option.is_flag and default is not None and option.show_default is not False:
+            assert rows[option.opts[0]] == f"`{default}`", option.opts

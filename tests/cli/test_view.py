@@ -25,9 +25,9 @@ import httpx
 import pytest
 from tests.each_row import each_row
 from tests.waiting import HANG_S, until
-from typer.main import get_command
 
-from peakline.cli.main import app, main
+from peakline.cli.commands import app
+from peakline.cli.main import main
 from peakline.deadline import check_deadline
 from peakline.service import warm_up
 from peakline.service.run import Server
@@ -405,8 +405,8 @@ def test_every_option_is_on_the_page(root):
     page = (root / "docs" / "view.md").read_text(encoding="utf-8")
     found = re.findall(r"^\| `(--[a-z-]+)[^`]*` \|([^|]*)\|", page, re.MULTILINE)
     options = {
-        option.opts[0]: "" if option.is_flag or option.default is None else f"`{option.default}`"
-        for option in get_command(app).get_command(None, "view").params
-        if option.param_type_name == "option"
+        option.opts[0]: "" if told["is_flag"] or told["default"] is None else f"`{told['default']}`"
+        for option in app.get_command(None, "view").params
+        if (told := option.to_info_dict())["param_type_name"] == "option"
     }
     assert {name: default.strip() for name, default in found} == options

@@ -105,7 +105,7 @@ def test_importing_loads_nothing_heavy():
         """
         import sys
         import peakline.schema
-        heavy = {"numpy", "pyarrow", "duckdb", "pydantic", "grpc", "typer", "rich"}
+        heavy = {"numpy", "pyarrow", "duckdb", "pydantic", "grpc", "click", "rich"}
         print(sorted(heavy & set(sys.modules)))
         """
     )

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from peakline.cli.options import Json
+from peakline.cli.options import Argument, json_option
 from peakline.errors import UsageError
 from peakline.text import one_line, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from peakline.capture import CaptureRequest, CaptureResult, Progress, Target
     from peakline.repository import Repository
@@ -31,56 +31,51 @@ _BY_FLAG = {
 }
 
 
+@click.command()
+@click.argument(
+    "hosts",
+    cls=Argument,
+    metavar="HOST:PORT...",
+    nargs=-1,
+    required=True,
+    help="Where the jobs' profilers listen.",
+)
+@click.option("--logdir", metavar="DIR", required=True, help="The log directory to store it in.")
+@click.option("--duration", metavar="TIME", default="2s", help="How long: 500ms, 2s, 1m.")
+@click.option("--session-id", metavar="ID", help="The session's name. Default: the time.")
+@click.option("--delay", metavar="TIME", default="0s", help="How long to wait before.")
+@click.option("--attempts", metavar="N", default=3, help="Attempts for each host.")
+@click.option(
+    "--option",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A field of ProfileOptions, or an option of one device type. Repeatable.",
+)
+@click.option(
+    "--host-name",
+    metavar="NAME",
+    multiple=True,
+    help="The name to store a host under, one for each. Default: HOST_PORT.",
+)
+@click.option(
+    "--timeout",
+    metavar="TIME",
+    help="The longest wait for a host, all attempts together. Default: 60s or twice the "
+    "duration, and the delay.",
+)
+@json_option
 def capture(
-    hosts: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="HOST:PORT...", show_default=False, help="Where the jobs' profilers listen."
-        ),
-    ],
-    logdir: Annotated[
-        str, typer.Option("--logdir", metavar="DIR", help="The log directory to store it in.")
-    ],
-    duration: Annotated[
-        str, typer.Option("--duration", metavar="TIME", help="How long: 500ms, 2s, 1m.")
-    ] = "2s",
-    session_id: Annotated[
-        str | None,
-        typer.Option("--session-id", metavar="ID", help="The session's name. Default: the time."),
-    ] = None,
-    delay: Annotated[
-        str, typer.Option("--delay", metavar="TIME", help="How long to wait before.")
-    ] = "0s",
-    attempts: Annotated[
-        int, typer.Option("--attempts", metavar="N", help="Attempts for each host.")
-    ] = 3,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            metavar="KEY=VALUE",
-            help="A field of ProfileOptions, or an option of one device type. Repeatable.",
-        ),
-    ] = None,
-    host_name: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--host-name",
-            metavar="NAME",
-            help="The name to store a host under, one for each. Default: HOST_PORT.",
-        ),
-    ] = None,
-    timeout: Annotated[
-        str | None,
-        typer.Option(
-            "--timeout",
-            metavar="TIME",
-            help="The longest wait for a host, all attempts together. Default: 60s or twice the "
-            "duration, and the delay.",
-        ),
-    ] = None,
+    hosts: tuple[str, ...],
+    logdir: str,
+    duration: str,
+    session_id: str | None,
+    delay: str,
+    attempts: int,
+    option: tuple[str, ...],
+    host_name: tuple[str, ...],
+    timeout: str | None,
     *,
-    json: Json = False,
+    json: bool,
 ) -> None:
     """Profile running jobs, store the session, and explain its memory peak."""
     # gRPC writes to standard error by itself when a connection ends; outcomes tell it already.
@@ -91,10 +86,10 @@ def capture(
     from peakline.repository import Repository
 
     request = CaptureRequest(
-        targets=_targets(hosts, host_name or []),
+        targets=_targets(hosts, host_name),
         session_id=session_id if session_id is not None else default_session_id(),
         duration_ms=parse_duration(duration),
-        options=profile_options(_options(option or [])),
+        options=profile_options(_options(option)),
         attempts=attempts,
         delay_ms=parse_duration(delay),
         timeout_ms=None if timeout is None else parse_duration(timeout),
@@ -105,10 +100,10 @@ def capture(
     (print_capture_json if json else print_capture)(result, repository)
     sys.stdout.flush()
     if _complain(result):
-        raise typer.Exit(_FAILED)
+        raise click.exceptions.Exit(_FAILED)
 
 
-def _targets(words: list[str], names: list[str]) -> tuple[Target, ...]:
+def _targets(words: Sequence[str], names: Sequence[str]) -> tuple[Target, ...]:
     """The hosts, which may also be given as one list with commas, as upstream's tools take it."""
     from peakline.capture import Target, parse_address
     from peakline.repository import check_name, host_file_name
@@ -124,7 +119,7 @@ def _targets(words: list[str], names: list[str]) -> tuple[Target, ...]:
     return tuple(map(Target, hosts, addresses))
 
 
-def _options(words: list[str]) -> dict[str, str]:
+def _options(words: Iterable[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")

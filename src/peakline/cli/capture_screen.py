@@ -5,11 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from peakline.cli.memory import memory_document, show_memory
 from peakline.cli.output import print_json
-from peakline.cli.screen import plain_table, show
 from peakline.errors import PeaklineError
 from peakline.text import one_line, size_text
 
@@ -26,7 +23,10 @@ def print_capture(result: CaptureResult, repository: Repository) -> None:
     """Print where the session lies, a line per host where there are several, and the memory
     answer for the host with the largest peak.
     """
+    from rich.text import Text
+
     import peakline
+    from peakline.cli.screen import plain_table, show
 
     kept = [outcome for outcome in result.outcomes if outcome.is_kept]
     if not kept:

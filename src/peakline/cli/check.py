@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from peakline.cli.options import (
-    Host,
-    Json,
-    MaxUnpacked,
-    PathArgument,
-    SessionId,
-    Strict,
+    host_option,
+    json_option,
+    max_unpacked_option,
+    path_argument,
     print_warnings,
+    session_option,
+    strict_option,
 )
 from peakline.cli.output import print_json
 from peakline.errors import CheckFailed, InputError, UsageError
@@ -44,72 +44,65 @@ def parse_share(text: str) -> float:
     return share
 
 
+@click.command()
+@path_argument
+@click.option(
+    "--max-peak",
+    metavar="SIZE",
+    type=parse_size,
+    help="The most that may be in use: 10MB, 64KiB, 1.5GiB or bytes.",
+)
+@click.option(
+    "--max-growth-per-step",
+    metavar="SIZE",
+    type=parse_size,
+    help="The most that every step may leave in memory for good; 0 for nothing.",
+)
+@click.option(
+    "--max-fragmentation",
+    metavar="SHARE",
+    type=parse_share,
+    help="The most of the free memory at the peak that may lie outside its largest piece: "
+    "0.3 or 30%.",
+)
+@click.option(
+    "--baseline",
+    metavar="PATH",
+    help="A profile whose peak and growth per step may not be exceeded, or what "
+    "check --json or memory --json wrote about one.",
+)
+@click.option(
+    "--tolerance",
+    metavar="SHARE",
+    type=parse_share,
+    help="By how much the baseline may be exceeded: 5% (the default) or 0.05.",
+)
+@click.option("--allocator", metavar="NAME", help="Only this allocator. Default: all.")
+@click.option(
+    "--summary",
+    metavar="FILE",
+    help="Append the outcome in Markdown to FILE, as $GITHUB_STEP_SUMMARY wants it.",
+)
+@session_option
+@host_option
+@json_option
+@strict_option
+@max_unpacked_option
 def check(
-    path: PathArgument,
-    max_peak: Annotated[
-        int | None,
-        typer.Option(
-            "--max-peak",
-            metavar="SIZE",
-            parser=parse_size,
-            help="The most that may be in use: 10MB, 64KiB, 1.5GiB or bytes.",
-        ),
-    ] = None,
-    max_growth_per_step: Annotated[
-        int | None,
-        typer.Option(
-            "--max-growth-per-step",
-            metavar="SIZE",
-            parser=parse_size,
-            help="The most that every step may leave in memory for good; 0 for nothing.",
-        ),
-    ] = None,
-    max_fragmentation: Annotated[
-        float | None,
-        typer.Option(
-            "--max-fragmentation",
-            metavar="SHARE",
-            parser=parse_share,
-            help="The most of the free memory at the peak that may lie outside its largest piece: "
-            "0.3 or 30%.",
-        ),
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            "--baseline",
-            metavar="PATH",
-            help="A profile whose peak and growth per step may not be exceeded, or what "
-            "check --json or memory --json wrote about one.",
-        ),
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(
-            "--tolerance",
-            metavar="SHARE",
-            parser=parse_share,
-            help="By how much the baseline may be exceeded: 5% (the default) or 0.05.",
-        ),
-    ] = None,
-    allocator: Annotated[
-        str | None,
-        typer.Option("--allocator", metavar="NAME", help="Only this allocator. Default: all."),
-    ] = None,
-    summary: Annotated[
-        str | None,
-        typer.Option(
-            "--summary",
-            metavar="FILE",
-            help="Append the outcome in Markdown to FILE, as $GITHUB_STEP_SUMMARY wants it.",
-        ),
-    ] = None,
-    session: SessionId = None,
-    host: Host = None,
+    path: str,
+    max_peak: int | None,
+    max_growth_per_step: int | None,
+    max_fragmentation: float | None,
+    baseline: str | None,
+    tolerance: float | None,
+    allocator: str | None,
+    summary: str | None,
+    session: str | None,
+    host: str | None,
     *,
-    json: Json = False,
-    strict: Strict = False,
-    max_unpacked: MaxUnpacked = None,
+    json: bool,
+    strict: bool,
+    max_unpacked: int | None,
 ) -> None:
     """Hold a profile's memory against limits and a baseline; exit 1 when one is broken."""
     if (max_peak, max_growth_per_step, max_fragmentation, baseline) == (None,) * 4:

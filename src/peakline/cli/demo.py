@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import click
+
 from peakline.cli.memory import show_memory
-from peakline.cli.options import Json
+from peakline.cli.options import json_option
 
 __all__ = ["demo"]
 
 
-def demo(*, json: Json = False) -> None:
+@click.command()
+@json_option
+def demo(*, json: bool) -> None:
     """Explain the memory of a bundled training job (a Keras CNN, 16 steps)."""
     from importlib.resources import files
 

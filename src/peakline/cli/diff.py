@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
-
-from peakline.cli.options import Json, MaxUnpacked, Strict, print_warnings
+from peakline.cli.options import (
+    Argument,
+    json_option,
+    max_unpacked_option,
+    print_warnings,
+    strict_option,
+)
 from peakline.cli.output import print_json
 from peakline.errors import UsageError
 
@@ -15,57 +19,37 @@ __all__ = ["diff"]
 _STDIN = "-"
 
 
+@click.command()
+@click.argument(
+    "before",
+    cls=Argument,
+    help="The earlier profile: a file, a session or a log directory.",
+)
+@click.argument("after", cls=Argument, help="The later profile, of the same format or another.")
+@click.option(
+    "--allocator", metavar="NAME", help="Only the allocator of that name in either profile."
+)
+@click.option("--session-before", metavar="ID", help="The session of BEFORE. Default: the newest.")
+@click.option("--session-after", metavar="ID", help="The session of AFTER. Default: the newest.")
+@click.option("--host-before", metavar="HOST", help="The host of BEFORE, of several.")
+@click.option("--host-after", metavar="HOST", help="The host of AFTER, of several.")
+@json_option
+@click.option("--markdown", is_flag=True, help="Print Markdown, fit for a pull request.")
+@strict_option
+@max_unpacked_option
 def diff(
-    before: Annotated[
-        str,
-        typer.Argument(
-            metavar="BEFORE",
-            show_default=False,
-            help="The earlier profile: a file, a session or a log directory.",
-        ),
-    ],
-    after: Annotated[
-        str,
-        typer.Argument(
-            metavar="AFTER",
-            show_default=False,
-            help="The later profile, of the same format or another.",
-        ),
-    ],
-    allocator: Annotated[
-        str | None,
-        typer.Option(
-            "--allocator", metavar="NAME", help="Only the allocator of that name in either profile."
-        ),
-    ] = None,
-    session_before: Annotated[
-        str | None,
-        typer.Option(
-            "--session-before", metavar="ID", help="The session of BEFORE. Default: the newest."
-        ),
-    ] = None,
-    session_after: Annotated[
-        str | None,
-        typer.Option(
-            "--session-after", metavar="ID", help="The session of AFTER. Default: the newest."
-        ),
-    ] = None,
-    host_before: Annotated[
-        str | None,
-        typer.Option("--host-before", metavar="HOST", help="The host of BEFORE, of several."),
-    ] = None,
-    host_after: Annotated[
-        str | None,
-        typer.Option("--host-after", metavar="HOST", help="The host of AFTER, of several."),
-    ] = None,
+    before: str,
+    after: str,
+    allocator: str | None,
+    session_before: str | None,
+    session_after: str | None,
+    host_before: str | None,
+    host_after: str | None,
     *,
-    json: Json = False,
-    markdown: Annotated[
-        bool,
-        typer.Option("--markdown", help="Print Markdown, fit for a pull request."),
-    ] = False,
-    strict: Strict = False,
-    max_unpacked: MaxUnpacked = None,
+    json: bool,
+    markdown: bool,
+    strict: bool,
+    max_unpacked: int | None,
 ) -> None:
     """Say what changed from BEFORE to AFTER in memory and time: peaks, steps, ops, findings."""
     import peakline

@@ -6,19 +6,20 @@ import gzip
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-import typer
+import click
 
 from peakline.cli.folder import whole_folder
 from peakline.cli.options import (
     PATH_HELP,
-    Force,
-    Host,
-    MaxUnpacked,
-    SessionId,
-    Strict,
+    Argument,
+    force_option,
+    host_option,
+    max_unpacked_option,
     print_warnings,
+    session_option,
+    strict_option,
 )
 from peakline.cli.output import deliver
 from peakline.errors import ExistsError, UsageError
@@ -31,40 +32,42 @@ __all__ = ["export"]
 _GZIP_LEVEL = 3  # a third larger than the best, four times as fast
 
 
+@click.command()
+@click.argument("path", cls=Argument, required=False, help=PATH_HELP)
+@click.option("--to", metavar="TARGET", help="What to write; --list tells what there is.")
+@click.option(
+    "--output",
+    "-o",
+    metavar="OUT",
+    help="The file, compressed where it ends in .gz, or - for standard output; "
+    "for parquet a folder.",
+)
+@click.option("--allocator", metavar="NAME", help="Only the memory of this allocator.")
+@session_option
+@host_option
+@click.option("--no-args", is_flag=True, help="Leave out the arguments (stats) of events.")
+@click.option(
+    "--list",
+    "list_targets",
+    is_flag=True,
+    help="List the targets PATH has something for, or all.",
+)
+@force_option
+@strict_option
+@max_unpacked_option
 def export(
-    path: Annotated[
-        str | None, typer.Argument(metavar="PATH", show_default=False, help=PATH_HELP)
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="TARGET", help="What to write; --list tells what there is."),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="The file, compressed where it ends in .gz, or - for standard output; "
-            "for parquet a folder.",
-        ),
-    ] = None,
-    allocator: Annotated[
-        str | None,
-        typer.Option("--allocator", metavar="NAME", help="Only the memory of this allocator."),
-    ] = None,
-    session: SessionId = None,
-    host: Host = None,
+    path: str | None,
+    to: str | None,
+    output: str | None,
+    allocator: str | None,
+    session: str | None,
+    host: str | None,
     *,
-    no_args: Annotated[
-        bool, typer.Option("--no-args", help="Leave out the arguments (stats) of events.")
-    ] = False,
-    list_targets: Annotated[
-        bool, typer.Option("--list", help="List the targets PATH has something for, or all.")
-    ] = False,
-    force: Force = False,
-    strict: Strict = False,
-    max_unpacked: MaxUnpacked = None,
+    no_args: bool,
+    list_targets: bool,
+    force: bool,
+    strict: bool,
+    max_unpacked: int | None,
 ) -> None:
     """Write PATH in a format that other tools read."""
     import peakline

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from peakline.cli.options import (
-    Host,
-    Json,
-    MaxUnpacked,
-    PathArgument,
-    SessionId,
-    Strict,
+    host_option,
+    json_option,
+    max_unpacked_option,
+    path_argument,
     print_warnings,
+    session_option,
+    strict_option,
 )
 from peakline.cli.output import print_json
 from peakline.errors import CheckFailed
@@ -28,25 +28,30 @@ __all__ = ["graph"]
 _NOTHING = "no_graph"
 
 
+@click.command()
+@path_argument
+@click.option(
+    "--consumer",
+    metavar="N",
+    default=2474,
+    help="The reader's graph version, for --check. 2474 is TensorFlow 2.21.",
+)
+@session_option
+@host_option
+@click.option("--check", is_flag=True, help="List every broken rule; exit 1 when there is one.")
+@json_option
+@strict_option
+@max_unpacked_option
 def graph(
-    path: PathArgument,
-    consumer: Annotated[
-        int,
-        typer.Option(
-            "--consumer",
-            metavar="N",
-            help="The reader's graph version, for --check. 2474 is TensorFlow 2.21.",
-        ),
-    ] = 2474,
-    session: SessionId = None,
-    host: Host = None,
+    path: str,
+    consumer: int,
+    session: str | None,
+    host: str | None,
     *,
-    check: Annotated[
-        bool, typer.Option("--check", help="List every broken rule; exit 1 when there is one.")
-    ] = False,
-    json: Json = False,
-    strict: Strict = False,
-    max_unpacked: MaxUnpacked = None,
+    check: bool,
+    json: bool,
+    strict: bool,
+    max_unpacked: int | None,
 ) -> None:
     """Count the nodes, ops and functions of a graph, and check that it is well formed."""
     import peakline

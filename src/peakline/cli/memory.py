@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from peakline.cli.options import (
-    Host,
-    Json,
-    MaxUnpacked,
-    PathArgument,
-    SessionId,
-    Strict,
+    host_option,
+    json_option,
+    max_unpacked_option,
+    path_argument,
     print_warnings,
+    session_option,
+    strict_option,
 )
 from peakline.cli.output import print_json
 from peakline.errors import UsageError
+from peakline.text import one_line, parse_time
 
 if TYPE_CHECKING:
     from peakline.analysis.answer import MemoryAnswer
@@ -26,45 +27,42 @@ if TYPE_CHECKING:
 __all__ = ["memory", "memory_document", "show_memory"]
 
 
+@click.command()
+@path_argument
+@click.option("--allocator", metavar="NAME", help="Only this allocator.")
+@click.option(
+    "--step",
+    metavar="STEP",
+    help="The largest use while this step ran: a step's id, or its name.",
+)
+@click.option(
+    "--at",
+    metavar="TIME",
+    help="What was live at this time of the profile: 12.5ms, 1.2s, 827750630000ps.",
+)
+@session_option
+@host_option
+@json_option
+@strict_option
+@max_unpacked_option
 def memory(
-    path: PathArgument,
-    allocator: Annotated[
-        str | None,
-        typer.Option("--allocator", metavar="NAME", help="Only this allocator."),
-    ] = None,
-    step: Annotated[
-        str | None,
-        typer.Option(
-            "--step",
-            metavar="STEP",
-            help="The largest use while this step ran: a step's id, or its name.",
-        ),
-    ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            metavar="TIME",
-            help="What was live at this time of the profile: 12.5ms, 1.2s, 827750630000ps.",
-        ),
-    ] = None,
-    session: SessionId = None,
-    host: Host = None,
+    path: str,
+    allocator: str | None,
+    step: str | None,
+    at: str | None,
+    session: str | None,
+    host: str | None,
     *,
-    json: Json = False,
-    strict: Strict = False,
-    max_unpacked: MaxUnpacked = None,
+    json: bool,
+    strict: bool,
+    max_unpacked: int | None,
 ) -> None:
     """Explain the memory peak: how much, when, and what was live."""
     import peakline
 
     if at is not None and step is not None:
         raise UsageError("--at and --step ask for different times; give one of them")
-    time_ps = None
-    if at is not None:
-        from peakline.cli.memory_at import parse_time
-
-        time_ps = parse_time(at)
+    time_ps = None if at is None else parse_time(at)
     with peakline.open(
         path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
     ) as profile:
@@ -94,8 +92,6 @@ def show_memory(
             document["at"] = at_json(at_ps, _memory_at(answer, at_ps, allocator))
         print_json(document)
     elif answer.nothing:
-        from peakline.text import one_line
-
         print(one_line(f"{profile.path}: {answer.nothing}"))
     elif at_ps is not None:
         from peakline.cli.memory_at import print_memory_at

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -11,7 +9,6 @@ from rich.text import Text
 from peakline.cli.memory_parts import counted, step_text
 from peakline.cli.memory_screen import heading, labels_of, live_part
 from peakline.cli.screen import indented, plain_table, show
-from peakline.errors import UsageError
 from peakline.text import one_line, size_text, time_text
 
 if TYPE_CHECKING:
@@ -21,22 +18,7 @@ if TYPE_CHECKING:
     from peakline.api import Profile
     from peakline.profile.columns import Columns
 
-__all__ = ["parse_time", "print_memory_at"]
-
-_TIME = re.compile(r"(\d{1,15}(?:\.\d{1,12})?)\s*(ps|ns|us|ms|s)", re.ASCII | re.IGNORECASE)
-_UNIT_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
-_LONGEST_PS = 2**63 - 1
-
-
-def parse_time(text: str) -> int:
-    """A time such as 12.5ms, 1.2s or 827750630000ps in picoseconds; UsageError for anything else.
-
-    It counts from the start of the profile, as all times that Peakline shows.
-    """
-    match = _TIME.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(f"{text!r:.80} is no time; write 12.5ms, 1.2s or 827750630000ps")
-    return min(int(Decimal(match[1]) * _UNIT_PS[match[2].lower()]), _LONGEST_PS)
+__all__ = ["print_memory_at"]
 
 
 def print_memory_at(

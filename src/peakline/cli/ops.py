@@ -2,68 +2,68 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from peakline.analysis.profile_facts import profile_document, warnings_document
 from peakline.cli.options import (
-    Host,
-    Json,
-    MaxUnpacked,
-    PathArgument,
-    SessionId,
-    Strict,
+    host_option,
+    json_option,
+    max_unpacked_option,
+    path_argument,
+    session_option,
+    strict_option,
 )
 
 if TYPE_CHECKING:
     from peakline.api import Profile
     from peakline.profile.columns import Columns
 
-__all__ = ["Sort", "ops"]
-
-
-class Sort(Enum):
-    """By what rows are ordered, the largest first."""
-
-    SELF = "self"
-    TOTAL = "total"
-    COUNT = "count"
-    MEDIAN = "median"
-    MAX = "max"
+__all__ = ["ops"]
 
 
 _COLUMN = {
-    Sort.SELF: "self_ps",
-    Sort.TOTAL: "total_ps",
-    Sort.COUNT: "occurrences",
-    Sort.MEDIAN: "median_ps",
-    Sort.MAX: "max_ps",
+    "self": "self_ps",
+    "total": "total_ps",
+    "count": "occurrences",
+    "median": "median_ps",
+    "max": "max_ps",
 }
+"""By what rows are ordered, the largest first."""
 
 
+@click.command()
+@path_argument
+@click.option(
+    "--top",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="So many rows each. Default: 20, in JSON all.",
+)
+@click.option(
+    "--sort",
+    type=click.Choice(list(_COLUMN)),
+    default="self",
+    help="The largest first: by own time, total time, runs, ...",
+)
+@session_option
+@host_option
+@click.option("--kernels", is_flag=True, help="GPU kernels instead of ops.")
+@json_option
+@strict_option
+@max_unpacked_option
 def ops(
-    path: PathArgument,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            "--top",
-            metavar="N",
-            min=1,
-            help="So many rows each. Default: 20, in JSON all.",
-        ),
-    ] = None,
-    sort: Annotated[
-        Sort, typer.Option("--sort", help="The largest first: by own time, total time, runs, ...")
-    ] = Sort.SELF,
-    session: SessionId = None,
-    host: Host = None,
+    path: str,
+    top: int | None,
+    sort: str,
+    session: str | None,
+    host: str | None,
     *,
-    kernels: Annotated[bool, typer.Option("--kernels", help="GPU kernels instead of ops.")] = False,
-    json: Json = False,
-    strict: Strict = False,
-    max_unpacked: MaxUnpacked = None,
+    kernels: bool,
+    json: bool,
+    strict: bool,
+    max_unpacked: int | None,
 ) -> None:
     """List the ops that take most time, of the devices and of the host."""
     from peakline.cli.hosts import tell_hosts
@@ -87,7 +87,7 @@ def ops(
     tell_hosts(path, session, host, tell, strict=strict, max_unpacked=max_unpacked, json=json)
 
 
-def _sorted(profile: Profile, name: str, sort: Sort) -> Columns | None:
+def _sorted(profile: Profile, name: str, sort: str) -> Columns | None:
     """The table, the largest first and among equals by name; None without one row."""
     import numpy as np
 

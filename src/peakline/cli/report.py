@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import Annotated
 
-import typer
+import click
 
 from peakline.cli.options import (
-    Force,
-    Host,
-    MaxUnpacked,
-    PathArgument,
-    SessionId,
-    Strict,
+    force_option,
+    host_option,
+    max_unpacked_option,
+    path_argument,
     print_warnings,
+    session_option,
+    strict_option,
 )
 from peakline.cli.output import deliver
 from peakline.text import one_line
@@ -23,32 +22,33 @@ from peakline.text import one_line
 __all__ = ["report"]
 
 
+@click.command()
+@path_argument
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    required=True,
+    help="The HTML file to write; - is standard output.",
+)
+@click.option("--allocator", metavar="NAME", help="Only this allocator.")
+@click.option("--title", metavar="TEXT", help="What heads the page. Default: PATH.")
+@session_option
+@host_option
+@force_option
+@strict_option
+@max_unpacked_option
 def report(
-    path: PathArgument,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            show_default=False,
-            help="The HTML file to write; - is standard output.",
-        ),
-    ],
-    allocator: Annotated[
-        str | None,
-        typer.Option("--allocator", metavar="NAME", help="Only this allocator."),
-    ] = None,
-    title: Annotated[
-        str | None,
-        typer.Option("--title", metavar="TEXT", help="What heads the page. Default: PATH."),
-    ] = None,
-    session: SessionId = None,
-    host: Host = None,
+    path: str,
+    output: str,
+    allocator: str | None,
+    title: str | None,
+    session: str | None,
+    host: str | None,
     *,
-    force: Force = False,
-    strict: Strict = False,
-    max_unpacked: MaxUnpacked = None,
+    force: bool,
+    strict: bool,
+    max_unpacked: int | None,
 ) -> None:
     """Write one HTML page about memory that opens without a network."""
     import peakline

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from peakline.cli.options import Json, Strict
+from peakline.cli.options import (
+    Argument,
+    json_option,
+    strict_option,
+)
 from peakline.cli.output import print_json
 from peakline.errors import NotFoundError, StrictError, UsageError
 from peakline.text import one_line, size_text
@@ -20,18 +24,19 @@ __all__ = ["sessions"]
 _MOST_NAMES = 4
 
 
+@click.command()
+@click.argument(
+    "logdir",
+    cls=Argument,
+    help="A log directory, or its plugins/profile; also a URL (s3://...).",
+)
+@json_option
+@strict_option
 def sessions(
-    logdir: Annotated[
-        str,
-        typer.Argument(
-            metavar="LOGDIR",
-            show_default=False,
-            help="A log directory, or its plugins/profile; also a URL (s3://...).",
-        ),
-    ],
+    logdir: str,
     *,
-    json: Json = False,
-    strict: Strict = False,
+    json: bool,
+    strict: bool,
 ) -> None:
     """List the sessions of a log directory, newest first: hosts, size, last change, tools."""
     from peakline.repository import Repository, hosts

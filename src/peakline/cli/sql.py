@@ -5,77 +5,72 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import typer
+import click
 
 from peakline.cli.options import (
-    Force,
-    Host,
-    MaxUnpacked,
-    Output,
-    PathArgument,
-    SessionId,
-    Strict,
+    Argument,
+    force_option,
+    host_option,
+    max_unpacked_option,
+    output_option,
+    path_argument,
     print_warnings,
+    session_option,
+    strict_option,
 )
 from peakline.cli.output import deliver
 from peakline.errors import UsageError
-from peakline.profile.rows import cell_text, row_batches, write_csv, write_json
 from peakline.text import parse_size
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SqlFormat", "sql"]
+__all__ = ["sql"]
 
 _SCREEN_ROWS = 1000
+_FORMATS = ("table", "csv", "json", "parquet")
 
 
-class SqlFormat(StrEnum):
-    """How the answer is written."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-    PARQUET = "parquet"
-
-
+@click.command()
+@path_argument
+@click.argument("query", cls=Argument, help="One SELECT statement.")
+@click.option(
+    "--format",
+    type=click.Choice(_FORMATS),
+    help="How to write the answer. Default: by the ending of FILE, else a table.",
+)
+@output_option
+@session_option
+@host_option
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    type=parse_size,
+    help="What the query may take. Default: most of the machine's memory.",
+)
+@force_option
+@strict_option
+@max_unpacked_option
 def sql(
-    path: PathArgument,
-    query: Annotated[
-        str, typer.Argument(metavar="QUERY", show_default=False, help="One SELECT statement.")
-    ],
-    format: Annotated[  # noqa: A002  (the option is called --format)
-        SqlFormat | None,
-        typer.Option(
-            "--format",
-            help="How to write the answer. Default: by the ending of FILE, else a table.",
-        ),
-    ] = None,
-    output: Output = None,
-    session: SessionId = None,
-    host: Host = None,
-    memory_limit: Annotated[
-        int | None,
-        typer.Option(
-            "--memory-limit",
-            metavar="SIZE",
-            parser=parse_size,
-            help="What the query may take. Default: most of the machine's memory.",
-        ),
-    ] = None,
+    path: str,
+    query: str,
+    format: str | None,  # noqa: A002  (the option is called --format)
+    output: str | None,
+    session: str | None,
+    host: str | None,
+    memory_limit: int | None,
     *,
-    force: Force = False,
-    strict: Strict = False,
-    max_unpacked: MaxUnpacked = None,
+    force: bool,
+    strict: bool,
+    max_unpacked: int | None,
 ) -> None:
     """Answer an SQL query over the tables of PATH."""
     import peakline
 
     chosen = format or _format_of(output)
-    if chosen is SqlFormat.PARQUET and output is None and sys.stdout.isatty():
+    if chosen == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("parquet is no text for a terminal; choose a file with -o")
     with peakline.open(
         path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
@@ -83,17 +78,29 @@ def sql(
         answer = profile.sql(query, memory_limit_bytes=memory_limit)
         print_warnings(profile.warnings)
         source = profile.path
-    if chosen is SqlFormat.TABLE and output is None:
+    if chosen == "table" and output is None:
         _print_table(answer)
         return
-    write = _WRITERS[chosen]
+    write = _writer(chosen)
     deliver(lambda stream: write(answer, stream), output, force=force, source=source)
 
 
-def _format_of(output: str | None) -> SqlFormat:
+def _format_of(output: str | None) -> str:
     """The format that a file's name asks for."""
     ending = "" if output is None else output.rpartition(".")[2].lower()
-    return SqlFormat(ending) if ending in {"csv", "json", "parquet"} else SqlFormat.TABLE
+    return ending if ending in _FORMATS[1:] else "table"
+
+
+def _writer(format: str) -> Callable[[pa.Table, BinaryIO], None]:  # noqa: A002  (as above)
+    from peakline.profile.rows import write_csv, write_json
+
+    writers: dict[str, Callable[[pa.Table, BinaryIO], None]] = {
+        "table": _write_table,
+        "csv": write_csv,
+        "json": write_json,
+        "parquet": _write_parquet,
+    }
+    return writers[format]
 
 
 def _write_parquet(answer: pa.Table, stream: BinaryIO) -> None:
@@ -126,6 +133,7 @@ def _screen_table(answer: pa.Table) -> Any:
     import pyarrow as pa
 
     from peakline.cli.screen import plain_table
+    from peakline.profile.rows import cell_text, row_batches
 
     def is_number(kind: pa.DataType) -> bool:
         return bool(
@@ -135,11 +143,3 @@ def _screen_table(answer: pa.Table) -> Any:
     numbers = [field.name for field in answer.schema if is_number(field.type)]
     rows = ([cell_text(value) for value in row] for part in row_batches(answer) for row in part)
     return plain_table(answer.column_names, rows, right=numbers)
-
-
-_WRITERS: dict[SqlFormat, Callable[[Any, BinaryIO], None]] = {
-    SqlFormat.TABLE: _write_table,
-    SqlFormat.CSV: write_csv,
-    SqlFormat.JSON: write_json,
-    SqlFormat.PARQUET: _write_parquet,
-}

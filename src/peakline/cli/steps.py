@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import click
+
 from peakline.cli.options import (
-    Host,
-    Json,
-    MaxUnpacked,
-    PathArgument,
-    SessionId,
-    Strict,
+    host_option,
+    json_option,
+    max_unpacked_option,
+    path_argument,
+    session_option,
+    strict_option,
 )
 
 if TYPE_CHECKING:
@@ -20,14 +22,21 @@ if TYPE_CHECKING:
 __all__ = ["steps"]
 
 
+@click.command()
+@path_argument
+@session_option
+@host_option
+@json_option
+@strict_option
+@max_unpacked_option
 def steps(
-    path: PathArgument,
-    session: SessionId = None,
-    host: Host = None,
+    path: str,
+    session: str | None,
+    host: str | None,
     *,
-    json: Json = False,
-    strict: Strict = False,
-    max_unpacked: MaxUnpacked = None,
+    json: bool,
+    strict: bool,
+    max_unpacked: int | None,
 ) -> None:
     """Say how long steps take, what their time goes to, and which of them stand out."""
     from peakline.analysis.timing.answer import NO_STEPS, answer_time

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import click
+
 from peakline.cli.options import (
-    Host,
-    Json,
-    MaxUnpacked,
-    PathArgument,
-    SessionId,
-    Strict,
+    host_option,
+    json_option,
+    max_unpacked_option,
+    path_argument,
+    session_option,
+    strict_option,
 )
 
 if TYPE_CHECKING:
@@ -19,14 +21,21 @@ if TYPE_CHECKING:
 __all__ = ["summary"]
 
 
+@click.command()
+@path_argument
+@session_option
+@host_option
+@json_option
+@strict_option
+@max_unpacked_option
 def summary(
-    path: PathArgument,
-    session: SessionId = None,
-    host: Host = None,
+    path: str,
+    session: str | None,
+    host: str | None,
     *,
-    json: Json = False,
-    strict: Strict = False,
-    max_unpacked: MaxUnpacked = None,
+    json: bool,
+    strict: bool,
+    max_unpacked: int | None,
 ) -> None:
     """Say on one screen what memory and time do, and the three things to fix first."""
     from peakline.analysis.answer import NOTHING

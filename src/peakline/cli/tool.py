@@ -2,65 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from peakline.cli.options import (
     PATH_HELP,
-    Force,
-    Host,
-    MaxUnpacked,
-    Output,
-    SessionId,
-    Strict,
+    Argument,
+    force_option,
+    host_option,
+    max_unpacked_option,
+    output_option,
     print_warnings,
+    session_option,
+    strict_option,
 )
 from peakline.cli.output import deliver
 from peakline.cli.tool_hosts import (
-    ExecutorName,
-    ExecutorOption,
-    Scheduler,
-    Workers,
     answer_of_hosts,
     check_executor_options,
+    executor_option,
     makes_one_answer,
+    scheduler_option,
+    workers_option,
 )
 from peakline.errors import UsageError
 
 __all__ = ["tool"]
 
 
+@click.command()
+@click.argument("name", cls=Argument, required=False, help="The tool; not with --list.")
+@click.argument("path", cls=Argument, required=False, help=PATH_HELP)
+@host_option
+@session_option
+@click.option(
+    "--parameter", "-p", metavar="KEY=VALUE", multiple=True, help="A parameter of the tool."
+)
+@click.option("--format", metavar="FORMAT", help="json, proto, ... Default: the tool's.")
+@output_option
+@executor_option
+@workers_option
+@scheduler_option
+@click.option(
+    "--list",
+    "list_tools",
+    is_flag=True,
+    help="List the tools that PATH supports, or all tools.",
+)
+@force_option
+@strict_option
+@max_unpacked_option
 def tool(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", show_default=False, help="The tool; not with --list."),
-    ] = None,
-    path: Annotated[
-        str | None, typer.Argument(metavar="PATH", show_default=False, help=PATH_HELP)
-    ] = None,
-    host: Host = None,
-    session: SessionId = None,
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option("--parameter", "-p", metavar="KEY=VALUE", help="A parameter of the tool."),
-    ] = None,
-    format: Annotated[  # noqa: A002  (the option is called --format)
-        str | None,
-        typer.Option("--format", metavar="FORMAT", help="json, proto, ... Default: the tool's."),
-    ] = None,
-    output: Output = None,
-    executor: ExecutorOption = ExecutorName.THREADS,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
+    name: str | None,
+    path: str | None,
+    host: str | None,
+    session: str | None,
+    parameter: tuple[str, ...],
+    format: str | None,  # noqa: A002  (the option is called --format)
+    output: str | None,
+    executor: str,
+    workers: int | None,
+    scheduler: str | None,
     *,
-    list_tools: Annotated[
-        bool, typer.Option("--list", help="List the tools that PATH supports, or all tools.")
-    ] = False,
-    force: Force = False,
-    strict: Strict = False,
-    max_unpacked: MaxUnpacked = None,
+    list_tools: bool,
+    force: bool,
+    strict: bool,
+    max_unpacked: int | None,
 ) -> None:
     """Print what a tool returns for PATH; for a session of several hosts, of all of them."""
     import peakline
@@ -75,7 +84,7 @@ def tool(
         return
     if name is None or path is None:
         raise UsageError("tool takes NAME and PATH; tool --list PATH lists the names")
-    parameters = _parameters(parameter or [])
+    parameters = _parameters(parameter)
     found = resolve_hosts(path, session, host)
     if isinstance(found, Session) and makes_one_answer(name):
         joined = answer_of_hosts(
@@ -139,7 +148,7 @@ def _deliver(content: bytes, output: str | None, *, force: bool, sources: list[s
     deliver(lambda stream: stream.write(content), output, force=force, source=own)
 
 
-def _parameters(pairs: list[str]) -> dict[str, object]:
+def _parameters(pairs: Iterable[str]) -> dict[str, object]:
     parameters: dict[str, object] = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")

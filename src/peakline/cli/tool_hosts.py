@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from peakline.errors import StrictError, UsageError
 from peakline.text import one_line
@@ -18,55 +17,41 @@ if TYPE_CHECKING:
     from peakline.repository import Session
 
 __all__ = [
-    "ExecutorName",
-    "ExecutorOption",
-    "Scheduler",
-    "Workers",
     "answer_of_hosts",
     "check_executor_options",
+    "executor_option",
     "makes_one_answer",
+    "scheduler_option",
+    "workers_option",
 ]
 
-
-class ExecutorName(StrEnum):
-    """Where the hosts of a session are asked; the names of `peakline.engine.EXECUTORS`."""
-
-    THREADS = "threads"
-    PROCESSES = "processes"
-    DASK = "dask"
+_EXECUTORS = ("threads", "processes", "dask")  # `peakline.engine.EXECUTORS`, not imported for help
 
 
-ExecutorOption = Annotated[
-    ExecutorName,
-    typer.Option(
-        "--executor",
-        help="Where the hosts of a session are read when all are asked: threads, processes, or a"
-        " Dask cluster (peakline[dask]).",
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        metavar="N",
-        min=1,
-        help="Hosts that are read at once. Default: one for each core; with --scheduler, for each"
-        " thread of the cluster.",
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="The Dask cluster, tcp://HOST:PORT. Default: N processes on this machine.",
-    ),
-]
+executor_option = click.option(
+    "--executor",
+    type=click.Choice(_EXECUTORS),
+    default="threads",
+    help="Where the hosts of a session are read when all are asked: threads, processes, or a"
+    " Dask cluster (peakline[dask]).",
+)
+workers_option = click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Hosts that are read at once. Default: one for each core; with --scheduler, for each"
+    " thread of the cluster.",
+)
+scheduler_option = click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="The Dask cluster, tcp://HOST:PORT. Default: N processes on this machine.",
+)
 
 
-def check_executor_options(executor: ExecutorName, scheduler: str | None) -> None:
+def check_executor_options(executor: str, scheduler: str | None) -> None:
     """Raise UsageError for options that do not fit; without a look at what they name."""
-    if scheduler is not None and executor is not ExecutorName.DASK:
+    if scheduler is not None and executor != "dask":
         raise UsageError("--scheduler is for --executor dask")
 
 
@@ -84,7 +69,7 @@ def answer_of_hosts(
     parameters: Mapping[str, object],
     format: str | None,  # noqa: A002 (the word of the command line)
     *,
-    executor: ExecutorName,
+    executor: str,
     workers: int | None,
     scheduler: str | None,
     strict: bool,
@@ -102,7 +87,7 @@ def answer_of_hosts(
             cache_bytes=0,
             answers_bytes=0,
             max_unpacked_bytes=max_unpacked,
-            executor=executor.value,
+            executor=executor,
             workers=workers,
             scheduler=scheduler,
         ) as engine,

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from peakline.cli.options import (
-    Host,
-    Json,
-    MaxUnpacked,
-    PathArgument,
-    SessionId,
-    Strict,
+    host_option,
+    json_option,
+    max_unpacked_option,
+    path_argument,
     print_warnings,
+    session_option,
+    strict_option,
 )
 from peakline.cli.output import print_json
 from peakline.errors import NotFoundError, UsageError
-from peakline.text import one_line
+from peakline.text import one_line, parse_time
 
 if TYPE_CHECKING:
     from peakline.analysis.timing.timeline.excerpt import Excerpt
@@ -29,43 +29,47 @@ __all__ = ["trace"]
 _NO_EVENTS = "no_events"
 
 
+@click.command()
+@path_argument
+@click.option(
+    "--from", "start", metavar="TIME", help="Begin: 12.5ms, 1.2s. Default: the first event."
+)
+@click.option("--to", "end", metavar="TIME", help="End. Default: the end of the last event.")
+@click.option("--line", metavar="NAME", help="Only lines with this in their name or their plane's.")
+@click.option(
+    "--min",
+    "minimum",
+    metavar="DURATION",
+    help="Only events that last so long: 10us, 1ms.",
+)
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=200,
+    help="Show the N longest events.",
+)
+@session_option
+@host_option
+@json_option
+@strict_option
+@max_unpacked_option
 def trace(
-    path: PathArgument,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="TIME",
-            help="Begin: 12.5ms, 1.2s. Default: the first event.",
-        ),
-    ] = None,
-    end: Annotated[
-        str | None,
-        typer.Option("--to", metavar="TIME", help="End. Default: the end of the last event."),
-    ] = None,
-    line: Annotated[
-        str | None,
-        typer.Option(
-            "--line", metavar="NAME", help="Only lines with this in their name or their plane's."
-        ),
-    ] = None,
-    minimum: Annotated[
-        str | None,
-        typer.Option("--min", metavar="DURATION", help="Only events that last so long: 10us, 1ms."),
-    ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, help="Show the N longest events.")
-    ] = 200,
-    session: SessionId = None,
-    host: Host = None,
+    path: str,
+    start: str | None,
+    end: str | None,
+    line: str | None,
+    minimum: str | None,
+    limit: int,
+    session: str | None,
+    host: str | None,
     *,
-    json: Json = False,
-    strict: Strict = False,
-    max_unpacked: MaxUnpacked = None,
+    json: bool,
+    strict: bool,
+    max_unpacked: int | None,
 ) -> None:
     """Show what ran in a stretch of time: the longest events of every line, nested, and gaps."""
     import peakline
-    from peakline.cli.memory_at import parse_time
 
     first, last, least = (
         None if text is None else parse_time(text) for text in (start, end, minimum)

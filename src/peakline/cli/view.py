@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from peakline.cli.options import PathArgument
+from peakline.cli.options import (
+    path_argument,
+)
 from peakline.cli.serving import leave, say, serve_until_told
 from peakline.text import parse_size
 
@@ -23,41 +25,38 @@ __all__ = ["view"]
 _GRACE_S = 1.0
 
 
+@click.command()
+@path_argument
+@click.option(
+    "--session",
+    metavar="ID",
+    help="The session of a log directory to open at. Default: the only one, or the list.",
+)
+@click.option("--host", metavar="HOST", help="The host to open at, of several.")
+@click.option(
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The page's port; 0: any free one.",
+)
+@click.option(
+    "--max-unpacked",
+    metavar="SIZE",
+    type=parse_size,
+    help="What a gzip file may expand to. Default: 4 GiB, at most half of the memory.",
+)
+@click.option("--no-browser", is_flag=True, help="Say where the page is, and open nothing.")
+@click.pass_context
 def view(
-    context: typer.Context,
-    path: PathArgument,
-    session: Annotated[
-        str | None,
-        typer.Option(
-            "--session",
-            metavar="ID",
-            help="The session of a log directory to open at. Default: the only one, or the list.",
-        ),
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option("--host", metavar="HOST", help="The host to open at, of several."),
-    ] = None,
-    port: Annotated[
-        int,
-        typer.Option(
-            "--port", metavar="PORT", min=0, max=65535, help="The page's port; 0: any free one."
-        ),
-    ] = 0,
-    max_unpacked: Annotated[
-        int | None,
-        typer.Option(
-            "--max-unpacked",
-            metavar="SIZE",
-            parser=parse_size,
-            show_default=False,
-            help="What a gzip file may expand to. Default: 4 GiB, at most half of the memory.",
-        ),
-    ] = None,
+    context: click.Context,
+    path: str,
+    session: str | None,
+    host: str | None,
+    port: int,
+    max_unpacked: int | None,
     *,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Say where the page is, and open nothing.")
-    ] = False,
+    no_browser: bool,
 ) -> None:
     """Look at a profile in a browser: serve it on this machine alone, until Ctrl-C."""
     import shutil
