@@ -231,6 +231,24 @@ def test_start_up_loads_only_what_the_question_needs(sessions, tmp_path, words):
     assert loaded_by(told.split(), "duckdb pyarrow pandas rich") == "0"
 
 
+def test_numpy_starts_no_threads_of_its_own(sessions):
+    """The processor's time that they cost at every start is for nothing."""
+    program = (
+        "import sys, os; from peakline.cli.main import main; main(sys.argv[1:]);"
+        "print(os.environ['OPENBLAS_NUM_THREADS'], 'numpy' in sys.modules, file=sys.stderr)"
+    )
+    words = ["memory", str(sessions / "tf2_cnn"), "--json"]
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+    run = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert run.stderr == "1 True\n"
+
+
 @each_row(("words", "code"), [("memory {} >&-", 0), ("check {} --max-peak 1 >&- 2>&-", 1)])
 def test_without_standard_streams_the_exit_code_is_the_same(root, words, code):
     sample = root / "tests/data/programs/late_slot_healthy.xplane.pb.gz"
