@@ -80,13 +80,13 @@ def tools_page() -> Iterator[str]:
         yield ""
         yield "| parameter | type | default | meaning |"
         yield "|---|---|---|---|"
-        schema = tool.parameters.model_json_schema()["properties"]
-        for parameter, field in tool.parameters.model_fields.items():
+        schema = tool.schema()["properties"]
+        for parameter, declared in tool.parameters.declared().items():
             kinds = schema[parameter].get("anyOf", [schema[parameter]])
             kind = " or ".join(str(each.get("type", "any")) for each in kinds)
             kind = kind.replace(" or null", "")
-            default = "" if field.default is None else f"`{field.default}`"
-            yield f"| `{parameter}` | {kind} | {default} | {_cell(field.description or '')} |"
+            default = "" if declared.default is None else f"`{declared.default}`"
+            yield f"| `{parameter}` | {kind} | {default} | {_cell(declared.description)} |"
 
 
 def _options(command: click.Command) -> Iterator[str]:

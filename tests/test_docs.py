@@ -78,8 +78,8 @@ def test_every_verb_is_in_the_interfaces_and_the_readme(page):
 def test_every_tool_parameter_and_format_is_documented(page, name):
     tool = find_tool(name)
     section = _section(page("docs/tools.md"), name)
-    for parameter, field in tool.parameters.model_fields.items():
-        assert field.description, f"{name}: {parameter} has no description"
+    for parameter, declared in tool.parameters.declared().items():
+        assert declared.description, f"{name}: {parameter} has no description"
         assert f"| `{parameter}` |" in section, parameter
     assert all(f"`{kind}`" in section for kind in tool.formats)
 
@@ -87,7 +87,7 @@ def test_every_tool_parameter_and_format_is_documented(page, name):
 def test_the_memory_profile_page_names_every_parameter(page):
     text = page("docs/memory-profile.md")
     assert [
-        p for p in find_tool("memory_profile").parameters.model_fields if f"`{p}`" not in text
+        p for p in find_tool("memory_profile").parameters.declared() if f"`{p}`" not in text
     ] == []
 
 

@@ -132,7 +132,7 @@ def test_a_graph_alone_has_views_too(root):
 
 
 def test_only_local_callers_may_name_a_graph():
-    schema = find_tool("op_stats").parameters.model_json_schema()["properties"]
+    schema = find_tool("op_stats").schema()["properties"]
     assert [name for name, field in schema.items() if field.get("local_only")] == ["graph"]
 
 

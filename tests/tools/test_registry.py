@@ -21,8 +21,8 @@ def test_every_name_leads_to_a_tool_of_that_name_that_explains_itself():
         assert tool.name == name
         assert tool.doc.endswith(".")
         assert tool.formats
-        for parameter, field in tool.parameters.model_fields.items():
-            assert field.description, parameter
+        for parameter, declared in tool.parameters.declared().items():
+            assert declared.description, parameter
 
 
 def test_an_unknown_tool_is_not_found_and_the_known_are_named():

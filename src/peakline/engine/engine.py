@@ -23,11 +23,10 @@ from peakline.errors import (
 )
 from peakline.profile import ProfileWarning
 from peakline.repository import HostFile, Session
-from peakline.tools import Tool, find_tool
+from peakline.tools import Parameters, Tool, find_tool
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pydantic import BaseModel
 
     from peakline.figures.named import FigureQuestion
 
@@ -108,7 +107,7 @@ class Engine:
         notes = _remote(tool, given) if remote else ()
         # A parameter of that name means the same.
         host = host or str(given.get("host") or "")
-        given.pop("host", None) if "host" in tool.parameters.model_fields else None
+        given.pop("host", None) if "host" in tool.parameters.declared() else None
         question = tool.validated(given)
         files = _files(session, host)
         if len(files) == 1:
@@ -201,7 +200,7 @@ class Engine:
         self,
         tool: Tool,
         file: HostFile,
-        question: BaseModel,
+        question: Parameters,
         chosen: str,
         executor: Executor | None = None,
     ) -> Answer:
@@ -225,7 +224,7 @@ class Engine:
         self,
         tool: Tool,
         files: list[HostFile],
-        question: BaseModel,
+        question: Parameters,
         chosen: str,
         finished: Callable[[HostFile], object],
     ) -> Answer:
@@ -266,7 +265,7 @@ def tool_aggregates(tool: Tool) -> bool:
 
 
 def _together(
-    tool: Tool, parts: list[tuple[str, Answer]], question: BaseModel, chosen: str
+    tool: Tool, parts: list[tuple[str, Answer]], question: Parameters, chosen: str
 ) -> bytes:
     if tool.aggregate is not None:
         return tool.aggregate([(host, part.content) for host, part in parts], question, chosen)
@@ -295,11 +294,10 @@ def _remote(tool: Tool, given: dict[str, object]) -> tuple[str, ...]:
 
     Raises ForbiddenError for one that is for local callers only.
     """
-    fields = tool.parameters.model_fields
+    known = tool.parameters.declared()
     notes = []
     for name in list(given):
-        field = fields.get(name)
-        if field is None:
+        if name not in known:
             del given[name]
             notes.append(f"parameter {name!r:.80} is not known to {tool.name} and was ignored")
         elif name in tool.local_only:
@@ -307,7 +305,7 @@ def _remote(tool: Tool, given: dict[str, object]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _names_files(tool: Tool, question: BaseModel) -> bool:
+def _names_files(tool: Tool, question: Parameters) -> bool:
     return any(getattr(question, name) is not None for name in tool.local_only)
 
 
@@ -334,7 +332,7 @@ def _names(files: list[HostFile]) -> str:
     return listed + (f" and {more} more" if more > 0 else "")
 
 
-def _key(tool: Tool, files: list[HostFile], question: BaseModel, chosen: str) -> Hashable:
+def _key(tool: Tool, files: list[HostFile], question: Parameters, chosen: str) -> Hashable:
     stamps = tuple((file.host, file.stamp()) for file in files)
     return tool.name, chosen, question, stamps
 

@@ -13,11 +13,9 @@ from peakline.engine.answers import Answer
 from peakline.engine.profile_cache import open_profile
 from peakline.errors import InputError, PeaklineError, RemoteError, UsageError
 from peakline.repository import HostFile, is_url
-from peakline.tools import Tool, find_tool
+from peakline.tools import Parameters, Tool, find_tool
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from peakline.profile import Profile
 
 __all__ = [
@@ -45,7 +43,7 @@ class HostTask:
 
     tool: str
     file: HostFile
-    question: BaseModel
+    question: Parameters
     format: str
     max_unpacked_bytes: int | None = None
 
@@ -61,7 +59,7 @@ def ask_host(task: HostTask, profile: Profile) -> Answer:
         return Answer(content, task.format, tuple(warnings()))
 
 
-def _partial(tool: Tool, profile: Profile, question: BaseModel) -> Any:
+def _partial(tool: Tool, profile: Profile, question: Parameters) -> Any:
     if tool.partial is None:
         raise TypeError(f"{tool.name} has no contributions")
     return tool.partial(profile, question)

@@ -1,5 +1,6 @@
 """What a tool name answers: one file per tool, one registry for every face."""
 
+from peakline.tools.parameters import Parameters
 from peakline.tools.registry import (
     Aggregate,
     Tool,
@@ -12,6 +13,7 @@ from peakline.tools.registry import (
 
 __all__ = [
     "Aggregate",
+    "Parameters",
     "Tool",
     "ToolResult",
     "available_tools",

@@ -9,8 +9,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -25,17 +24,15 @@ __all__ = ["TOOL", "CriticalPathParameters"]
 _LONGEST_NAME = 1000
 
 
-class CriticalPathParameters(BaseModel):
+class CriticalPathParameters(Parameters):
     """The parameters; text is accepted for every value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    step: str | None = Field(
+    step: str | None = parameter(
         None,
         max_length=_LONGEST_NAME,
         description="the step's id or name. Default: the one that takes the median time",
     )
-    device: str | None = Field(
+    device: str | None = parameter(
         None,
         max_length=_LONGEST_NAME,
         description="this device. Default: the one whose part of the step ends last",

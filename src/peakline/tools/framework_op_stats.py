@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from peakline.errors import NotFoundError
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -26,13 +25,11 @@ __all__ = ["TOOL", "FrameworkOpStatsParameters", "HostOpStats"]
 _CUT = "ops_cut"
 
 
-class FrameworkOpStatsParameters(BaseModel):
+class FrameworkOpStatsParameters(Parameters):
     """The parameters; text is accepted for every value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    host: str | None = Field(None, description="the host, where a session has several")
-    compatible: Literal["", "xprof"] = Field(
+    host: str | None = parameter(None, description="the host, where a session has several")
+    compatible: Literal["", "xprof"] = parameter(
         "", description="xprof: the numbers of XProf 2.24.2, also where they are wrong"
     )
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from peakline.errors import NotFoundError
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -15,25 +14,23 @@ if TYPE_CHECKING:
 __all__ = ["TOOL", "GraphParameters"]
 
 
-class GraphParameters(BaseModel):
+class GraphParameters(Parameters):
     """The parameters; text is accepted for numbers."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    host: str | None = Field(None, description="the host, where a session has several")
-    graph: str | None = Field(
+    host: str | None = parameter(None, description="the host, where a session has several")
+    graph: str | None = parameter(
         None, description="this graph. Default: those that ran in the step, else all written ones"
     )
-    function: str | None = Field(None, description="the body of this function")
-    name: str | None = Field(
+    function: str | None = parameter(None, description="the body of this function")
+    name: str | None = parameter(
         None, description="only nodes whose name has a match of this expression (RE2)"
     )
-    node: str | None = Field(None, description="only this node and those around it")
-    depth: int = Field(1, ge=0, description="how many edges away from `node`")
-    max_nodes: int = Field(
+    node: str | None = parameter(None, description="only this node and those around it")
+    depth: int = parameter(1, ge=0, description="how many edges away from `node`")
+    max_nodes: int = parameter(
         1000, ge=1, description="most nodes: those that took longest, else the first"
     )
-    step: str | None = Field(
+    step: str | None = parameter(
         None, description="the step's id or name, for costs and critical path. Default: the last"
     )
 
@@ -47,7 +44,7 @@ def _run(profile: Profile, parameters: GraphParameters, output_format: str) -> b
     from peakline.tools.graph_output import FORMATS, Report
 
     step = step_runs(profile, parameters.step)
-    selection = Selection(**parameters.model_dump(exclude={"host", "step"}))
+    selection = Selection(**parameters.but("host", "step"))
     report = Report(
         selection=selection,
         view=view_graph(profile, selection, step),

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from peakline.errors import NotFoundError
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -31,13 +30,11 @@ _RECORDS = (
 _GUIDE = "https://www.tensorflow.org/programmers_guide/datasets"
 
 
-class InputPipelineParameters(BaseModel):
+class InputPipelineParameters(Parameters):
     """The parameters; text is accepted for every value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    host: str | None = Field(None, description="the host, where a session has several")
-    compatible: Literal["", "xprof"] = Field(
+    host: str | None = parameter(None, description="the host, where a session has several")
+    compatible: Literal["", "xprof"] = parameter(
         "", description="xprof: the numbers of XProf 2.24.2, also where they are wrong"
     )
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from peakline.errors import NotFoundError
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -42,13 +41,11 @@ _COLUMNS = (
 )
 
 
-class KernelStatsParameters(BaseModel):
+class KernelStatsParameters(Parameters):
     """The parameters; text is accepted for every value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    host: str | None = Field(None, description="the host, where a session has several")
-    compatible: Literal["", "xprof"] = Field(
+    host: str | None = parameter(None, description="the host, where a session has several")
+    compatible: Literal["", "xprof"] = parameter(
         "", description="xprof: the numbers of XProf 2.24.2, also where they are wrong"
     )
 

@@ -10,9 +10,8 @@ import io
 import json
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from peakline.errors import NotFoundError
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -29,49 +28,49 @@ _MOST_SCOPES = 150
 """So many scopes are drawn as they are; with those that stand for small ones at most twice."""
 
 
-class LiveMemoryParameters(BaseModel):
+class LiveMemoryParameters(Parameters):
     """The parameters; text is accepted for every value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    at_ps: int | None = Field(
+    at_ps: int | None = parameter(
         None,
         ge=-_MOST_PS,
         le=_MOST_PS,
         description="the moment, in ps from the profile's start. Default: the allocator's peak",
     )
-    allocator: str | None = Field(
+    allocator: str | None = parameter(
         None, description="of this allocator. Default: the one with the largest peak"
     )
-    group: Literal["buffer", "op", "scope", "region_type", "data_type", "shape", "step"] = Field(
-        "buffer", description="a row per buffer, or per op, scope, region_type, ... of buffers"
+    group: Literal["buffer", "op", "scope", "region_type", "data_type", "shape", "step"] = (
+        parameter(
+            "buffer", description="a row per buffer, or per op, scope, region_type, ... of buffers"
+        )
     )
-    search: str | None = Field(
+    search: str | None = parameter(
         None,
         max_length=_LONGEST_TEXT,
         description="only buffers with this text in op, region, type or shape, in any case",
     )
-    op: str | None = Field(None, description="only buffers of this op; empty: of none")
-    scope: str | None = Field(None, description="only buffers of ops directly in this scope")
-    within: str | None = Field(
+    op: str | None = parameter(None, description="only buffers of this op; empty: of none")
+    scope: str | None = parameter(None, description="only buffers of ops directly in this scope")
+    within: str | None = parameter(
         None, description="only buffers of this op and of ops in this scope, at any depth"
     )
-    region_type: str | None = Field(None, description="only buffers of this region")
-    data_type: str | None = Field(None, description="only buffers of this element type")
-    shape: str | None = Field(None, description="only buffers of this shape")
-    step: str | None = Field(
+    region_type: str | None = parameter(None, description="only buffers of this region")
+    data_type: str | None = parameter(None, description="only buffers of this element type")
+    shape: str | None = parameter(None, description="only buffers of this shape")
+    step: str | None = parameter(
         None,
         pattern=r"^-?[0-9]{0,18}$",
         description="only buffers allocated in the step with this id; empty: in none",
     )
-    record: int | None = Field(None, description="only the buffer that this record began")
-    sort: str = Field("bytes", max_length=40, description="the column that orders the rows")
-    descending: bool | None = Field(
+    record: int | None = parameter(None, description="only the buffer that this record began")
+    sort: str = parameter("bytes", max_length=40, description="the column that orders the rows")
+    descending: bool | None = parameter(
         None, description="the largest first. Default: numbers so, texts not"
     )
-    offset: int = Field(0, ge=0, le=1 << 40, description="leave out so many rows")
-    limit: int = Field(200, ge=0, le=MOST_ROWS, description="at most so many rows")
-    scopes: bool = Field(
+    offset: int = parameter(0, ge=0, le=1 << 40, description="leave out so many rows")
+    limit: int = parameter(200, ge=0, le=MOST_ROWS, description="at most so many rows")
+    scopes: bool = parameter(
         default=False, description="add the tree of scopes of all that is live, for an icicle"
     )
 

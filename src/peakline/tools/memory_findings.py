@@ -9,8 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -41,17 +40,15 @@ _SEVERITIES: tuple[str, ...] = get_args(Severity)
 _DETAILS = ("savings", "growth", "fragmentation", "churn")
 
 
-class MemoryFindingsParameters(BaseModel):
+class MemoryFindingsParameters(Parameters):
     """The parameters."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    allocator: str | None = Field(None, description="only this allocator")
-    step: str | None = Field(
+    allocator: str | None = parameter(None, description="only this allocator")
+    step: str | None = parameter(
         None, description="about the largest use while this step ran: its id, or its name"
     )
-    kind: Kind | None = Field(None, description="only findings of this kind")
-    min_severity: Severity = Field(
+    kind: Kind | None = parameter(None, description="only findings of this kind")
+    min_severity: Severity = parameter(
         "info", description="only findings as severe as this: info, warning or error"
     )
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from peakline.errors import NotFoundError
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -25,17 +24,15 @@ _EMPTY = "no_memory_events"
 _XSPACE = "xplane"
 
 
-class MemoryProfileParameters(BaseModel):
+class MemoryProfileParameters(Parameters):
     """The parameters; text is accepted for numbers."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    host: str | None = Field(None, description="the host, where a session has several")
-    memory_id: str | None = Field(None, description="only this allocator or memory")
-    max_snapshots: int = Field(
+    host: str | None = parameter(None, description="the host, where a session has several")
+    memory_id: str | None = parameter(None, description="only this allocator or memory")
+    max_snapshots: int = parameter(
         1000, ge=1, description="most snapshots of the sampled timeline (version 1)"
     )
-    version: int = Field(
+    version: int = parameter(
         1,
         ge=0,
         le=1,

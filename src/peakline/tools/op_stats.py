@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from typing import TYPE_CHECKING, Literal
 
 from peakline.errors import NotFoundError, PeaklineError, UsageError
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -20,33 +19,28 @@ if TYPE_CHECKING:
 
 __all__ = ["TOOL", "OpStatsParameters"]
 
-_OPTIONS_OF_THE_TOOL = {"view", "select", "graph"}
+_OPTIONS_OF_THE_TOOL = ("view", "select", "graph")
 _NOTHING = "no_op_stats"
 _BESIDE = ("graph.pb", "graph.pbtxt", "*graph.pb", "*graph.pbtxt", "*.meta")
 
 
-def _listed(value: object) -> object:
-    """Text from a remote caller or a command line: items separated by commas."""
-    if isinstance(value, str):
-        return tuple(filter(None, value.split(",")))
-    return value
+def _known_columns(select: tuple[str, ...]) -> tuple[str, ...]:
+    from peakline.analysis.op_stats import SELECTABLE
 
-
-Texts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+    if unknown := [name for name in select if name not in SELECTABLE]:
+        raise ValueError(f"no column {unknown[0]!r}; there is: {', '.join(SELECTABLE)}")
+    return select
 
 
 def _minimum(of: str) -> int:
-    """A field of the kind ``min_*``."""
-    field: int = Field(0, ge=0, description=f"leave out what is below this: {of}")
-    return field
+    """A parameter of the kind ``min_*``."""
+    return parameter(0, ge=0, description=f"leave out what is below this: {of}")
 
 
-class OpStatsParameters(BaseModel):
+class OpStatsParameters(Parameters):
     """The parameters, named as tfprof names its options; text is accepted for every value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    view: Literal["scope", "graph", "op", "code", "advise"] = Field(
+    view: Literal["scope", "graph", "op", "code", "advise"] = parameter(
         "scope",
         description="scope: by name; graph: by data flow; op: by op type; code: by the Python "
         "lines that made the nodes; advise: what tfprof's checkers say",
@@ -63,8 +57,8 @@ class OpStatsParameters(BaseModel):
         "params",
         "float_ops",
         "occurrence",
-    ] = Field("name", description="the name, or the total that comes largest first")
-    max_depth: int = Field(2**31 - 1, ge=0, lt=2**31, description="levels shown below the root")
+    ] = parameter("name", description="the name, or the total that comes largest first")
+    max_depth: int = parameter(2**31 - 1, ge=0, lt=2**31, description="levels shown below the root")
     min_bytes: int = _minimum("requested memory in total, in bytes")
     min_peak_bytes: int = _minimum("memory at its peak in total, in bytes")
     min_residual_bytes: int = _minimum("memory left after the run in total, in bytes")
@@ -75,38 +69,36 @@ class OpStatsParameters(BaseModel):
     min_params: int = _minimum("parameters")
     min_float_ops: int = _minimum("floating point operations")
     min_occurrence: int = _minimum("executions, in the view op nodes")
-    step: int = Field(-1, ge=-1, description="the step; -1: the average over all steps")
-    account_type_regexes: Texts = Field(
+    step: int = parameter(-1, ge=-1, description="the step; -1: the average over all steps")
+    account_type_regexes: tuple[str, ...] = parameter(
         (".*",), description="count only nodes of whose op type or device one matches"
     )
-    start_name_regexes: Texts = Field((".*",), description="start at the names that match")
-    trim_name_regexes: Texts = Field((), description="leave out what is below names that match")
-    show_name_regexes: Texts = Field((".*",), description="show only names that match")
-    hide_name_regexes: Texts = Field((), description="hide names that match")
-    account_displayed_op_only: bool = Field(
+    start_name_regexes: tuple[str, ...] = parameter(
+        (".*",), description="start at the names that match"
+    )
+    trim_name_regexes: tuple[str, ...] = parameter(
+        (), description="leave out what is below names that match"
+    )
+    show_name_regexes: tuple[str, ...] = parameter(
+        (".*",), description="show only names that match"
+    )
+    hide_name_regexes: tuple[str, ...] = parameter((), description="hide names that match")
+    account_displayed_op_only: bool = parameter(
         default=False, description="totals add up only what is shown (not in the view code)"
     )
-    select: Texts = Field(
+    select: tuple[str, ...] = parameter(
         ("bytes", "micros"),
         description="columns of the text: bytes, peak_bytes, residual_bytes, output_bytes, micros, "
         "accelerator_micros, cpu_micros, params, float_ops, device, op_types, occurrence, "
         "input_shapes",
+        check=_known_columns,
     )
-    graph: str | None = Field(
+    graph: str | None = parameter(
         None,
         description="path of the graph that ran; default: the file's own, or one beside it "
         "(not in a session)",
-        json_schema_extra={"local_only": True},
+        local_only=True,
     )
-
-    @field_validator("select")
-    @classmethod
-    def _known_columns(cls, select: tuple[str, ...]) -> tuple[str, ...]:
-        from peakline.analysis.op_stats import SELECTABLE
-
-        if unknown := [name for name in select if name not in SELECTABLE]:
-            raise ValueError(f"no column {unknown[0]!r}; there is: {', '.join(SELECTABLE)}")
-        return select
 
 
 def _run(profile: Profile, parameters: OpStatsParameters, output_format: str) -> bytes:
@@ -121,7 +113,7 @@ def _run(profile: Profile, parameters: OpStatsParameters, output_format: str) ->
     from peakline.tools.op_stats_output import view_json, view_proto
     from peakline.tools.op_stats_text import view_text
 
-    given = parameters.model_dump(exclude=_OPTIONS_OF_THE_TOOL)
+    given = parameters.but(*_OPTIONS_OF_THE_TOOL)
     for name, value in given.items():
         if isinstance(value, tuple):
             check_patterns(name, value)

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -21,12 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["TOOL", "OverviewParameters"]
 
 
-class OverviewParameters(BaseModel):
+class OverviewParameters(Parameters):
     """The parameters; text is accepted for every value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    compatible: Literal["", "xprof"] = Field(
+    compatible: Literal["", "xprof"] = parameter(
         "", description="xprof: its numbers, also where it leaves something out"
     )
 

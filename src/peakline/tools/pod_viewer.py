@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -60,12 +59,10 @@ _NOTHING_IN_COMMON = (
 )
 
 
-class PodViewerParameters(BaseModel):
+class PodViewerParameters(Parameters):
     """The parameters; text is accepted for every value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    compatible: Literal["", "xprof"] = Field(
+    compatible: Literal["", "xprof"] = parameter(
         "", description="xprof: exactly XProf's numbers; default: also what it leaves out"
     )
 

@@ -13,9 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from peakline.errors import NotFoundError, UsageError
+from peakline.tools.parameters import Parameters
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
+    from pydantic import ValidationError
 
     from peakline.profile import Profile
 
@@ -65,11 +66,10 @@ class ToolResult:
 class Tool:
     """A named question: typed parameters, output formats (the first is the default), an answer.
 
-    ``parameters`` is a pydantic model that forbids unknown names and accepts text for every
-    value, because remote callers send text; one whose ``json_schema_extra`` says ``local_only``
-    is not for them. ``shows`` names the tables that the tool shows: it has something to show
-    where all tables of one of the entries have rows and ``looks``, where there is one, finds what
-    the tool is about: it reads next to nothing. ``run`` takes the profile, an instance of
+    ``parameters`` is the class that declares them; those that are ``local_only`` are not for
+    remote callers. ``shows`` names the tables that the tool shows: it has something to show where
+    all tables of one of the entries have rows and ``looks``, where there is one, finds what the
+    tool is about: it reads next to nothing. ``run`` takes the profile, an instance of
     ``parameters`` and a format. ``aggregate``, where there is one, makes one answer of those of
     several hosts: it takes ``[(host, that host's answer)]``, the parameters and the format. A tool
     whose answers cannot be put together has ``partial`` and ``combine`` instead: what one host
@@ -78,7 +78,7 @@ class Tool:
 
     name: str
     doc: str
-    parameters: type[BaseModel]
+    parameters: type[Parameters]
     formats: tuple[str, ...]
     shows: tuple[tuple[str, ...], ...]
     run: Callable[[Profile, Any, str], bytes]
@@ -101,11 +101,14 @@ class Tool:
     def local_only(self) -> frozenset[str]:
         """The parameters that are not for remote callers."""
         return frozenset(
-            name
-            for name, field in self.parameters.model_fields.items()
-            if isinstance(field.json_schema_extra, dict)
-            and field.json_schema_extra.get("local_only")
+            name for name, found in self.parameters.declared().items() if found.local_only
         )
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the parameters."""
+        from peakline.tools.parameter_models import model_of
+
+        return model_of(self.parameters).model_json_schema()
 
     def checked_format(self, format: str | None) -> str:  # noqa: A002 (as in `run_tool`)
         """``format``, or the first one for None; raises UsageError for one the tool lacks."""
@@ -117,12 +120,19 @@ class Tool:
             ).quoting(shown)
         return chosen
 
-    def validated(self, parameters: Mapping[str, object]) -> BaseModel:
+    def validated(self, parameters: Mapping[str, object]) -> Parameters:
         """An instance of ``parameters``; raises UsageError that names what is wrong."""
+        plain = self.parameters.plain(parameters)
+        return self._decided(parameters) if plain is None else plain
+
+    def _decided(self, parameters: Mapping[str, object]) -> Parameters:
+        """As `validated`, by pydantic, whose import most answers do without."""
         from pydantic import ValidationError
 
+        from peakline.tools.parameter_models import validate
+
         try:
-            return self.parameters.model_validate(dict(parameters))
+            return validate(self.parameters, parameters)
         except ValidationError as error:
             raise _complaint(self, error) from error
 
@@ -168,7 +178,7 @@ def _complaint(tool: Tool, error: ValidationError) -> UsageError:
     first = error.errors(include_url=False, include_context=False)[0]
     name = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
-        known = ", ".join(tool.parameters.model_fields)
+        known = ", ".join(tool.parameters.declared())
         return UsageError(f"{tool.name}: no parameter {name!r}; there is: {known}").quoting(
             repr(name)
         )

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -28,12 +27,10 @@ __all__ = ["TOOL", "StepBreakdownParameters"]
 _NO_STEPS = "no_steps"
 
 
-class StepBreakdownParameters(BaseModel):
+class StepBreakdownParameters(Parameters):
     """The parameters; text is accepted for every value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    align: bool = Field(
+    align: bool = parameter(
         default=True,
         description="several hosts: times on one axis; false: each on the clock of its host",
     )

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
-
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -21,52 +20,48 @@ if TYPE_CHECKING:
 __all__ = ["TOOL", "StreamingTraceParameters"]
 
 
-class StreamingTraceParameters(BaseModel):
+class StreamingTraceParameters(Parameters):
     """The parameters; text is accepted for every value. Times are in ms on the file's clock."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    start_time_ms: FiniteFloat = Field(
+    start_time_ms: float = parameter(
         default=0.0, description="where the viewport begins, or with event_name the event"
     )
-    end_time_ms: FiniteFloat = Field(
-        default=0.0, description="where it ends; 0: with the last event"
-    )
-    resolution: FiniteFloat | None = Field(
+    end_time_ms: float = parameter(default=0.0, description="where it ends; 0: with the last event")
+    resolution: float | None = parameter(
         default=None,
         ge=0,
         description="how many events side by side can be told apart, such as the pixels of the "
         "width; 0: leave nothing out. Default: 8000 for 500,000 events or more, else 0",
     )
-    search_prefix: str = Field(
+    search_prefix: str = parameter(
         default="", description="instead of a viewport all events whose name begins so"
     )
-    search_metadata: bool = Field(
+    search_metadata: bool = parameter(
         default=False, description="with search_prefix: their arguments too"
     )
-    event_name: str = Field(
+    event_name: str = parameter(
         default="",
         description="instead all of one event: its name, with start_time_ms, duration_ms and "
         "unique_id",
     )
-    duration_ms: FiniteFloat = Field(default=0.0, description="with event_name: how long it took")
-    unique_id: FiniteFloat = Field(
+    duration_ms: float = parameter(default=0.0, description="with event_name: how long it took")
+    unique_id: float = parameter(
         default=0, description="with event_name: the argument uid of the event in an answer"
     )
-    full_dma: bool = Field(default=False, description="TPU: the middle events of transfers too")
-    derived_timeline: bool = Field(
+    full_dma: bool = parameter(default=False, description="TPU: the middle events of transfers too")
+    derived_timeline: bool = parameter(
         default=True, description="devices: the lines made of what their events tell"
     )
-    raw_gpu_streams: bool = Field(default=True, description="GPU: the lines of the streams")
-    max_threads: int | None = Field(
+    raw_gpu_streams: bool = parameter(default=True, description="GPU: the lines of the streams")
+    max_threads: int | None = parameter(
         default=None, ge=1, description="most threads of a process: those with most events"
     )
-    links: bool | None = Field(
+    links: bool | None = parameter(
         default=None,
         description="flows, steps and their names. Default: where nothing is left out for the "
         "resolution",
     )
-    compatible: Literal["", "xprof"] = Field(
+    compatible: Literal["", "xprof"] = parameter(
         default="", description="xprof: the events that XProf shows, even where that is wrong"
     )
 

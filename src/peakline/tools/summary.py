@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict
-
+from peakline.tools.parameters import Parameters
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -21,10 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["TOOL", "SummaryParameters"]
 
 
-class SummaryParameters(BaseModel):
+class SummaryParameters(Parameters):
     """There are none."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -21,16 +20,14 @@ __all__ = ["TOOL", "TimeFindingsParameters"]
 _SEVERITIES = ("info", "warning", "error")
 
 
-class TimeFindingsParameters(BaseModel):
+class TimeFindingsParameters(Parameters):
     """The parameters; text is accepted for every value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    kind: str | None = Field(None, description="only findings of this kind")
-    min_severity: Literal["info", "warning", "error"] = Field(
+    kind: str | None = parameter(None, description="only findings of this kind")
+    min_severity: Literal["info", "warning", "error"] = parameter(
         "info", description="only findings as severe as this: info, warning or error"
     )
-    steps: bool = Field(default=True, description="the steps one by one too")
+    steps: bool = parameter(default=True, description="the steps one by one too")
 
 
 def _partial(profile: Profile, parameters: TimeFindingsParameters) -> dict[str, Any]:

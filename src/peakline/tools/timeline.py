@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -22,49 +21,47 @@ _MOST_WIDTH = 16384
 _LONGEST_TEXT = 1000
 
 
-class TimelineParameters(BaseModel):
+class TimelineParameters(Parameters):
     """The parameters; text is accepted for every value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    view: Literal["tile", "lanes", "search", "event", "counter"] = Field(
+    view: Literal["tile", "lanes", "search", "event", "counter"] = parameter(
         "tile",
         description="tile: what to draw; lanes: lines and names; search: events by name; "
         "event: all about one; counter: memory in use and other counters",
     )
-    start_ps: int | None = Field(
+    start_ps: int | None = parameter(
         None, ge=-_MOST_PS, le=_MOST_PS, description="begin of the viewport. Default: the first"
     )
-    end_ps: int | None = Field(
+    end_ps: int | None = parameter(
         None, ge=-_MOST_PS, le=_MOST_PS, description="its end, exclusive. Default: past the last"
     )
-    width: int = Field(1000, ge=1, le=_MOST_WIDTH, description="pixels of the viewport")
-    lines: str | None = Field(
+    width: int = parameter(1000, ge=1, le=_MOST_WIDTH, description="pixels of the viewport")
+    lines: str | None = parameter(
         None,
         max_length=1 << 16,
         description="tile and search: only these lines of view lanes, as 0,3,8-12; "
         "counter: only these counters",
     )
-    rows: int | None = Field(
+    rows: int | None = parameter(
         None, ge=1, le=4096, description="tile: at most so many drawing rows of each line"
     )
-    search: str | None = Field(
+    search: str | None = parameter(
         None, max_length=_LONGEST_TEXT, description="search: text in the name, in any case"
     )
-    pattern: bool = Field(default=False, description="search: the text is an expression (RE2)")
-    at_ps: int | None = Field(
+    pattern: bool = parameter(default=False, description="search: the text is an expression (RE2)")
+    at_ps: int | None = parameter(
         None,
         ge=-_MOST_PS,
         le=_MOST_PS,
         description="search: next and previous from here. Default: the viewport's begin",
     )
-    event: int | None = Field(
+    event: int | None = parameter(
         None, description="event: its id, as in tiles; search: next and previous from there"
     )
-    with_step: bool = Field(
+    with_step: bool = parameter(
         default=True, description="event: tell its step, which costs grouping all events once"
     )
-    names_from: int = Field(
+    names_from: int = parameter(
         0, ge=0, description="lanes: names from this code on, where they come in several parts"
     )
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from peakline.errors import NotFoundError
+from peakline.tools.parameters import Parameters, parameter
 from peakline.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -23,25 +22,25 @@ _NO_EVENTS = "no_events"
 _EMPTY_TRACE = b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[{}]}\n'
 
 
-class TraceViewerParameters(BaseModel):
+class TraceViewerParameters(Parameters):
     """The parameters; text is accepted for every value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    show_dataflow: bool = Field(
+    show_dataflow: bool = parameter(
         default=True, description="StepStats: arrows from producers to consumers"
     )
-    show_memory: bool = Field(
+    show_memory: bool = parameter(
         default=False, description="tensors and allocators (StepStats), or memory in use"
     )
-    op_time: Literal["schedule", "gpu", "all"] = Field(
+    op_time: Literal["schedule", "gpu", "all"] = parameter(
         "schedule", description="StepStats: time in the executor, of the kernels, or both together"
     )
-    step: str | None = Field(
+    step: str | None = parameter(
         None, description="StepStats: the step's id or name. Default: the last one"
     )
-    show_args: bool = Field(default=True, description="other profiles: the stats of every event")
-    compatible: Literal["", "xprof"] = Field(
+    show_args: bool = parameter(
+        default=True, description="other profiles: the stats of every event"
+    )
+    compatible: Literal["", "xprof"] = parameter(
         default="", description="xprof: the events that XProf shows, even where that is wrong"
     )
 

@@ -49,7 +49,7 @@ async def list_tools(request: Request, _query: NoQuery) -> Response:
                     "name": tool.name,
                     "doc": tool.doc,
                     "formats": list(tool.formats),
-                    "parameters": tool.parameters.model_json_schema(),
+                    "parameters": tool.schema(),
                 }
                 for tool in tools
             ],
