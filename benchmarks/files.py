@@ -5,7 +5,7 @@
 Every measurement is a whole fresh process, from its start to its exit, writing its answer to a
 file. Peakline and the others take turns, so that a change of the machine's pace meets all. XProf
 keeps cache files beside its input: every run gets its own new folder with a hard link to the
-data. The first run after installing is a case of its own. Prints one JSON document.
+data. Prints one JSON document.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -24,8 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from formats import CASES, Case, make_file
-from inputs import ROOT, real, scaled
-from measure import Run, run_once, summarise
+from inputs import LARGE, LARGEST, ROOT, SMALL, profile
+from measure import ENOUGH, Run, run_once, summarise, turns
+
+_STEP_BETWEEN = "5 MB"
+"""A profile of which memory_profile alone is asked, to show where the two programs meet."""
 
 _XPROF = """
 import sys
@@ -51,32 +53,25 @@ class Bench:
     """The two environments and a folder for the runs on the same file system as the data."""
 
     def __init__(self, peers: Path, scratch: Path) -> None:
-        # Links are not followed: a virtual environment is found by the path that was called.
         self.ours = Path(sys.executable).with_name("peakline")
         self.peers = peers
         self.scratch = scratch
 
-    def peakline(self, words: list[str], data: Path, package: Path | None = None) -> Run:
-        """``peakline WORDS`` with DATA in place of the word ``PATH``, from another ``package``."""
+    def peakline(self, words: list[str], data: Path) -> Run:
+        """``peakline WORDS`` with DATA in place of the word ``PATH``."""
         with _folder(self.scratch, data) as (path, answer):
             places = {"PATH": str(path), "ANSWER": str(answer)}
-            command = [self.ours, *(places.get(word, word) for word in words)]
-            return run_once(command, env=_from(package))
+            return run_once([self.ours, *(places.get(word, word) for word in words)])
 
-    def tool(self, data: Path, outputs: list[object], package: Path | None = None) -> Run:
+    def tool(self, data: Path, outputs: list[object]) -> Run:
         """Peakline's memory_profile tool, called as XProf's is, from Python.
 
-        What it answered is added to ``outputs``. ``package`` is another folder to import it from.
+        What it answered is added to ``outputs``.
         """
         with _folder(self.scratch, data) as (path, answer):
-            command = [sys.executable, "-c", _PEAKLINE, path, answer]
-            run = run_once(command, env=_from(package))
+            run = run_once([sys.executable, "-c", _PEAKLINE, path, answer])
             outputs.append(_essence(answer))
             return run
-
-    def warm_up(self, data: Path) -> None:
-        """Bring the file into the page cache, and what reads it."""
-        _repeat(1, lambda: self.tool(data, []), lambda: self.peakline(["memory", "PATH"], data))
 
     def xprof(self, data: Path, outputs: list[object], limit_s: float = 900) -> Run:
         """XProf's memory_profile tool; what it answered is added to ``outputs``."""
@@ -123,10 +118,17 @@ def _essence(answer: Path) -> object:
     }
 
 
-def _repeat(times: int, *measures: Callable[[], Run]) -> list[list[Run]]:
-    """Run the measures in turn, ``times`` times; a failed process ends the benchmark."""
+def _warm_up(path: Path) -> None:
+    """Bring the file into the page cache."""
+    with path.open("rb") as file:
+        while file.read(1 << 20):
+            pass
+
+
+def _repeat(times: int, *measures: Callable[[], Run], enough: int = ENOUGH) -> list[list[Run]]:
+    """Run the measures in `turns`; a failed process ends the benchmark."""
     runs: list[list[Run]] = [[] for _ in measures]
-    for _ in range(times):
+    for _ in turns(times, runs, enough):
         for kept, measure in zip(runs, measures, strict=True):
             run = measure()
             if run.exit_code:
@@ -145,7 +147,9 @@ def measure_tool(bench: Bench, name: str, path: Path, repeats: int) -> list[dict
     """Both programs' memory_profile on one file; raises SystemExit when the answers differ."""
     ours: list[object] = []
     theirs: list[object] = []
-    runs = _repeat(repeats, lambda: bench.tool(path, ours), lambda: bench.xprof(path, theirs))
+    measures = (lambda: bench.tool(path, ours), lambda: bench.xprof(path, theirs))
+    # However slow XProf is: that is the figure that matters most.
+    runs = _repeat(repeats, *measures, enough=repeats)
     if any(answer != ours[0] for answer in ours + theirs) or ours[0] is None:
         raise SystemExit(f"{name}: the answers differ:\n{ours[0]}\n{theirs[0]}")
     return [
@@ -170,35 +174,39 @@ def measure_large(
     return [row], f"{name}: no answer from XProf, {outcome} after {said.wall_s:.1f} s: `{message}`"
 
 
-def measure_memory(bench: Bench, name: str, path: Path, repeats: int) -> list[dict[str, Any]]:
-    """``peakline memory`` as a person and as a script calls it."""
-    rows = []
-    for words in (["memory", "PATH"], ["memory", "PATH", "--json"]):
-        runs = _repeat(repeats, lambda words=words: bench.peakline(words, path))
-        command = " ".join(words).replace(" PATH", "")
-        rows.append(_row(name, path, command, "Peakline", runs[0]))
-    return rows
+def measure_verbs(bench: Bench, name: str, path: Path, repeats: int) -> list[dict[str, Any]]:
+    """``peakline memory``, ``summary`` and ``steps``, as a person calls them."""
+    verbs = ("memory", "summary", "steps")
+    enough = 1 if name == LARGEST else ENOUGH
+    runs = _repeat(
+        repeats,
+        *(lambda verb=verb: bench.peakline([verb, "PATH"], path) for verb in verbs),
+        enough=enough,
+    )
+    return [
+        _row(name, path, verb, "Peakline", kept) for verb, kept in zip(verbs, runs, strict=True)
+    ]
 
 
 def measure_answers(bench: Bench, name: str, path: Path, repeats: int) -> list[dict[str, Any]]:
-    """The report, and the profile written for other tools."""
+    """The report, and once the profile written for other tools, which takes long."""
     rows = []
-    for words in (
-        ["report", "PATH", "-o", "ANSWER"],
-        ["export", "PATH", "--to", "chrome-trace", "-o", "ANSWER"],
-        ["export", "PATH", "--to", "perfetto", "-o", "ANSWER"],
-        ["export", "PATH", "--to", "parquet", "-o", "ANSWER"],
+    for times, words in (
+        (repeats, ["report", "PATH", "-o", "ANSWER"]),
+        (1, ["export", "PATH", "--to", "chrome-trace", "-o", "ANSWER"]),
+        (1, ["export", "PATH", "--to", "perfetto", "-o", "ANSWER"]),
+        (1, ["export", "PATH", "--to", "parquet", "-o", "ANSWER"]),
     ):
-        # The first one brings its modules into the page cache.
-        runs = _repeat(repeats + 1, lambda words=words: bench.peakline(words, path))[0][1:]
+        runs = _repeat(times, lambda words=words: bench.peakline(words, path))
         command = " ".join(words).removesuffix(" -o ANSWER").replace(" PATH", "")
-        rows.append(_row(name, path, command, "Peakline", runs))
+        rows.append(_row(name, path, command, "Peakline", runs[0]))
     return rows
 
 
 def measure_case(bench: Bench, case: Case, data: Path, repeats: int) -> list[dict[str, Any]]:
     """Both programs on one question; raises SystemExit when a program fails or they differ."""
     path = make_file(case, data)
+    _warm_up(path)
     ours, theirs, again = list[Run](), list[Run](), list[Run]()
 
     def ask(python: Path, code: str, folder: Path, name: str) -> Run:
@@ -207,14 +215,13 @@ def measure_case(bench: Bench, case: Case, data: Path, repeats: int) -> list[dic
             raise SystemExit(f"{case.file}: {run.stderr.strip()[-2000:]}")
         return run
 
-    for number in range(repeats + 1):
+    for _ in turns(repeats, [ours, theirs]):
         with tempfile.TemporaryDirectory(dir=bench.scratch) as place:
             folder = Path(place)
-            run = ask(Path(sys.executable), case.ours, folder, "ours")
-            if number == 0:
-                # That one brought its modules into the page cache.
-                continue
-            ours.append(run)
+            if not ours:
+                # Not counted: that one brings its modules into the page cache.
+                ask(Path(sys.executable), case.ours, folder, "ours")
+            ours.append(ask(Path(sys.executable), case.ours, folder, "ours"))
             if case.peer is None:
                 continue
             theirs.append(ask(bench.peers, case.peer, folder, "theirs"))
@@ -230,30 +237,14 @@ def measure_case(bench: Bench, case: Case, data: Path, repeats: int) -> list[dic
     ]
 
 
-def _from(package: Path | None) -> dict[str, str]:
-    """The environment in which Peakline is imported from ``package``, where one is given."""
-    return {} if package is None else {"PYTHONPATH": str(package)}
-
-
-def measure_first(bench: Bench, name: str, path: Path, repeats: int) -> list[dict[str, Any]]:
-    """The very first runs of an installation, each installed anew from the wheel."""
-
-    def installed() -> Path:
-        folder = Path(tempfile.mkdtemp(dir=bench.scratch))
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-        (wheel,) = (ROOT / "build" / "wheel").glob("peakline-*.whl")
-        subprocess.run([*pip, "--target", folder, wheel], check=True, capture_output=True)
-        return folder
-
-    tool, memory = _repeat(
-        repeats,
-        lambda: bench.tool(path, [], installed()),
-        lambda: bench.peakline(["memory", "PATH"], path, installed()),
-    )
-    return [
-        _row(name, path, "memory_profile, first run", "Peakline", tool),
-        _row(name, path, "memory, first run", "Peakline", memory),
-    ]
+def measure_profile(bench: Bench, name: str, path: Path, repeats: int) -> list[dict[str, Any]]:
+    """Everything that is asked of a profile that XProf can read too."""
+    rows = measure_tool(bench, name, path, repeats)
+    if name != _STEP_BETWEEN:
+        rows += measure_verbs(bench, name, path, repeats)
+    if name == LARGE:
+        rows += measure_answers(bench, name, path, repeats)
+    return rows
 
 
 def main() -> int:
@@ -263,30 +254,34 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=ROOT / "bench-data", help="folder for data")
     parser.add_argument("--repeats", type=int, default=5, help="runs of each command")
     parser.add_argument("--no-large", dest="large", action="store_false", help="skip 3 GiB")
+    parser.add_argument("--only", nargs="+", help="files with these names, to try something")
     options = parser.parse_args()
-    few = min(options.repeats, 3)
+    rows: list[dict[str, Any]] = []
     too_large = None
-    files = {"1 MB (real)": real(options.data)}
-    for name in ("40 MB", "390 MB", *(["3 GiB"] if options.large else [])):
-        files[name] = scaled(options.data, name.replace(" ", ""))
+
+    def is_wanted(name: str) -> bool:
+        return (options.large or name != LARGEST) and name in (options.only or [name])
+
     with tempfile.TemporaryDirectory(dir=options.data) as scratch:
+        # Links are not followed: a virtual environment is found by the path that was called.
         bench = Bench(Path.cwd() / options.peers, Path(scratch))
-        rows = measure_first(bench, "1 MB (real)", files["1 MB (real)"], few)
-        for name, path in files.items():
+        # Not counted: these bring the modules into the page cache.
+        measure_profile(bench, SMALL, profile(options.data, SMALL), 1)
+        for name in filter(is_wanted, (SMALL, _STEP_BETWEEN, "40 MB", LARGE, LARGEST)):
             print(f"measuring {name}", file=sys.stderr, flush=True)
-            bench.warm_up(path)
-            if name == "3 GiB":
-                more, too_large = measure_large(bench, name, path, min(options.repeats, 2))
-                rows += more
-                rows += measure_memory(bench, name, path, 1)
+            path = profile(options.data, name)
+            _warm_up(path)
+            if name == LARGEST:
+                few = min(options.repeats, 2)
+                more, too_large = measure_large(bench, name, path, few)
+                rows += more + measure_verbs(bench, name, path, few)
             else:
-                rows += measure_tool(bench, name, path, options.repeats)
-                rows += measure_memory(bench, name, path, options.repeats)
-            if name == "390 MB":
-                rows += measure_answers(bench, name, path, few)
+                rows += measure_profile(bench, name, path, options.repeats)
         for case in CASES:
-            print(f"measuring {case.file}: {case.question}", file=sys.stderr, flush=True)
-            rows += measure_case(bench, case, options.data, few)
+            if is_wanted(case.file):
+                print(f"measuring {case.file}: {case.question}", file=sys.stderr, flush=True)
+                few = 2 if case.file == LARGEST else ENOUGH if case.make else options.repeats
+                rows += measure_case(bench, case, options.data, min(options.repeats, few))
     print(json.dumps({"rows": rows, "too_large": too_large}))
     return 0
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from inputs import LARGE, LARGEST, SMALL
 from tables import NOTHING
 
 __all__ = ["LIMITS", "Limit", "pick"]
 
-_LARGE, _LARGEST = "tf2_cnn_390MB.xplane.pb", "tf2_cnn_3GiB.xplane.pb"
+_Value = Callable[[Any], float | None]
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,28 @@ def _ratio(
     return ratio
 
 
-def _than(file: str, command: str, peer: str, key: str = "wall_s") -> Callable[[Any], float | None]:
+def _than(file: str, command: str, peer: str) -> _Value:
     """How many times what Peakline takes another program takes for a question to a file."""
     asked = {"file": file, "command": command}
     return lambda measured: _ratio(
-        measured["rows"], key, asked | {"program": peer}, asked | {"program": "Peakline"}
+        measured["rows"], "wall_s", asked | {"program": peer}, asked | {"program": "Peakline"}
     )
 
 
-def _took(file: str, command: str, key: str = "wall_s") -> Callable[[Any], float | None]:
+def _of_xprof(file: str, key: str) -> _Value:
+    """How many times what XProf's memory_profile takes Peakline's takes."""
+    asked = {"file": file, "command": _MEMORY}
+    return lambda measured: _ratio(
+        measured["rows"], key, asked | {"program": "Peakline"}, asked | {"program": "XProf"}
+    )
+
+
+def _took(file: str, command: str, key: str = "wall_s", scale: float = 1) -> _Value:
     """What Peakline takes for a question to a file: seconds or bytes."""
 
     def value(measured: Any) -> float | None:
         row = pick(measured["rows"], file=file, command=command, program="Peakline")
-        return None if row is None else row[key]
+        return None if row is None else row[key] * scale
 
     return value
 
@@ -92,12 +101,12 @@ def _graph_memory(measured: Any) -> float | None:
 
 
 def _findings(measured: Any) -> float | None:
-    asked = {"file": "390 MB", "program": "Peakline"}
+    asked = {"file": LARGE, "program": "Peakline"}
     rows = measured["rows"]
     return _ratio(rows, "wall_s", asked | {"command": "memory"}, asked | {"command": _MEMORY})
 
 
-def _served(start: str) -> Callable[[Any], float | None]:
+def _served(start: str) -> _Value:
     """The median of our row that begins so."""
 
     def value(measured: Any) -> float | None:
@@ -107,27 +116,46 @@ def _served(start: str) -> Callable[[Any], float | None]:
     return value
 
 
-def _tool(tool: str, key: str = "wall_s") -> Callable[[Any], float | None]:
+def _tool(tool: str, key: str = "wall_s") -> _Value:
     """How many times what Peakline takes XProf takes for a tool of time."""
-    asked = {"file": _LARGE, "tool": tool}
+    asked = {"file": LARGE, "tool": tool}
     return lambda measured: _ratio(
         measured, key, asked | {"program": "XProf"}, asked | {"program": "Peakline"}
     )
 
 
-def _growth(tool: str) -> Callable[[Any], float | None]:
+def _growth(**asked: str) -> _Value:
     """Time for a byte of the largest file over time for a byte of the large one."""
-    ours = {"tool": tool, "program": "Peakline"}
+    ours = asked | {"program": "Peakline"}
 
     def value(measured: Any) -> float | None:
-        files = ours | {"file": _LARGEST}, ours | {"file": _LARGE}
-        time, size = _ratio(measured, "wall_s", *files), _ratio(measured, "bytes", *files)
+        rows = measured["rows"] if "command" in asked else measured
+        files = ours | {"file": LARGEST}, ours | {"file": LARGE}
+        time, size = _ratio(rows, "wall_s", *files), _ratio(rows, "bytes", *files)
         return None if time is None or size is None else time / size
 
     return value
 
 
-def _shown(what: str, scale: float = 1) -> Callable[[Any], float | None]:
+def _installed(command: str, over: str, key: str = "wall_s") -> _Value:
+    """How many times what one command of a new installation takes another takes."""
+    return lambda measured: _ratio(measured["rows"], key, {"command": command}, {"command": over})
+
+
+def _processor_ms(command: str) -> _Value:
+    """What a command's processor time is over that of a Python that does nothing."""
+
+    def value(measured: Any) -> float | None:
+        rows = measured["rows"]
+        ours, nothing = pick(rows, command=command), pick(rows, command="python -c pass")
+        return (
+            None if ours is None or nothing is None else 1000 * (ours["cpu_s"] - nothing["cpu_s"])
+        )
+
+    return value
+
+
+def _shown(what: str, scale: float = 1) -> _Value:
     """The median of our row of the page that is named so."""
 
     def value(measured: Any) -> float | None:
@@ -137,21 +165,28 @@ def _shown(what: str, scale: float = 1) -> Callable[[Any], float | None]:
     return value
 
 
-_MEMORY, _SMALL = "memory_profile", "1 MB (real)"
+_MEMORY, _SQL = "memory_profile", "SQL, events by name"
 _FASTER = "{} times faster than"
+_LATER = "at most {} times as long as a later one"
+_AS_LONG = "at most {} times as long as 386 MB"
 LIMITS = (
-    Limit(
-        "files", f"390 MB: `memory_profile` at least {_FASTER} XProf", 10, "times",
-        _than("390 MB", _MEMORY, "XProf"), is_least=True,
-    ),
-    Limit(
-        "files", "390 MB: `memory_profile` with at least {} times less memory than XProf", 5,
-        "times", _than("390 MB", _MEMORY, "XProf", "peak_bytes"), is_least=True,
-    ),
-    Limit(
-        "files", f"40 MB: `memory_profile` at least {_FASTER} XProf", 4, "times",
-        _than("40 MB", _MEMORY, "XProf"), is_least=True,
-    ),
+    Limit("files", "1 MB: `memory_profile` at most {} times XProf's time", 2.5, "times",
+          _of_xprof(SMALL, "wall_s")),
+    Limit("files", f"40 MB: `memory_profile` at least {_FASTER} XProf", 5, "times",
+          _than("40 MB", _MEMORY, "XProf"), is_least=True),
+    Limit("files", f"386 MB: `memory_profile` at least {_FASTER} XProf", 12, "times",
+          _than(LARGE, _MEMORY, "XProf"), is_least=True),
+    Limit("files", "386 MB: `memory_profile` at most {} of XProf's memory", 0.08, "times",
+          _of_xprof(LARGE, "peak_bytes")),
+    Limit("files", f"3 GiB: `memory_profile`, per byte, {_AS_LONG}", 1.25, "times",
+          _growth(command=_MEMORY)),
+    Limit("files", "386 MB: `peakline summary` at most {} s", 3, "s", _took(LARGE, "summary")),
+    Limit("files", "386 MB: `peakline summary` at most {} GB", 0.7, "GB",
+          _took(LARGE, "summary", "peak_bytes", 1e-9)),
+    Limit("files", "SQL over 10 million events, first answer, at most {} s", 1, "s",
+          _took(LARGE, _SQL)),
+    Limit("files", f"SQL over 10 million events: at least {_FASTER} XProf's query_events_db", 10,
+          "times", _than(LARGE, _SQL, "XProf query_events_db"), is_least=True),
     Limit(
         "files", f"run_metadata_51MB.pb: at least {_FASTER} TensorFlow's timeline", 10, "times",
         _than("run_metadata_51MB.pb", "timeline with memory", "TensorFlow timeline"),
@@ -166,36 +201,43 @@ LIMITS = (
         "files", f"memory_60MB.log: at least {_FASTER} a loop with text_format", 10, "times",
         _than("memory_60MB.log", "records by message", "text_format loop"), is_least=True,
     ),
-    Limit(
-        "files", f"10 million events by name: at least {_FASTER} XProf's query_events_db", 10,
-        "times", _than(_LARGE, "10 million events by name", "XProf query_events_db"),
-        is_least=True,
-    ),
     Limit("files", "memory_400MB.log: at least {} MB/s of one core", 100, "MB/s", _log_rate,
           is_least=True),
     Limit("files", "graph_1M.pb: at most {} s", 10, "s",
           _took("graph_1M.pb", "nodes and inputs by op")),
     Limit("files", "graph_1M.pb: at most {} GiB", 4, "GiB", _graph_memory),
-    Limit("files", "1 MB: `memory_profile` at most {} s", 1.2, "s", _took(_SMALL, _MEMORY)),
-    Limit("files", "1 MB: `peakline memory` at most {} s", 1.2, "s", _took(_SMALL, "memory")),
-    Limit("files", "1 MB: the very first `memory_profile`, just installed, at most {} s", 10, "s",
-          _took(_SMALL, f"{_MEMORY}, first run")),
-    Limit("files", "1 MB: the very first `peakline memory`, just installed, at most {} s", 10, "s",
-          _took(_SMALL, "memory, first run")),
-    Limit("files", "390 MB: `peakline memory` at most {} times `memory_profile` alone", 2,
+    Limit("files", "1 MB: `peakline memory` at most {} s", 1.2, "s", _took(SMALL, "memory")),
+    Limit("files", "386 MB: `peakline memory` at most {} times `memory_profile` alone", 2,
           "times", _findings),
-    Limit("files", "390 MB: `peakline report` at most {} s", 10, "s", _took("390 MB", "report")),
+    Limit("files", "386 MB: `peakline report` at most {} s", 10, "s", _took(LARGE, "report")),
+    *(
+        Limit("install", f"1 MB: the first `{command}`, just installed, {_LATER}", 1.3, "times",
+              _installed(f"{command}, first run", f"{command}, later run"))
+        for command in ("memory_profile", "memory")
+    ),
+    Limit("install", "the wheel and all it needs: at most {} MB", 470, "MB",
+          lambda measured: measured["megabytes"]),
+    *(
+        Limit("install", f"{what}: at most {{}} ms of processor time over `python -c pass`", 60,
+              "ms", _processor_ms(command))
+        for what, command in (
+            ("`peakline --version`", "peakline --version"),
+            ("a usage error", "peakline memory --nope"),
+        )
+    ),
     Limit("lifetimes", "10 million activities matched in at most {} s on one core", 2, "s",
           lambda measured: statistics.median(measured["seconds"])),
     Limit("service", "1,000 sessions of 64 hosts listed in at most {} s", 1, "s",
           _served("list 1,000")),
     Limit("service", "EnumSessions of 1,000 sessions, warm, at most {} s", 0.1, "s",
           _served("EnumSessions, 1,000 sessions of 64 hosts, warm")),
-    Limit("service", "first answer, 390 MB, at most {} s", 3, "s",
-          _served("memory_profile of a new session of 390 MB")),
+    Limit("service", "first answer, 386 MB, at most {} s", 3, "s",
+          _served("memory_profile of a new session of 386 MB")),
+    Limit("service", "a new server's first answer, 1 MB, at most {} s from when it listens", 1, "s",
+          _served("first memory_profile, 1 MB, of a new server, from when it listens")),
     Limit("service", "GetSessionToolData, 1 MB, warm, at least {} a second", 200, "a second",
           _served("GetSessionToolData"), is_least=True),
-    Limit("time", f"overview_page at least {_FASTER} XProf", 15, "times",
+    Limit("time", f"overview_page at least {_FASTER} XProf", 25, "times",
           _tool("overview_page"), is_least=True),
     Limit("time", "overview_page with at least {} times less memory", 10, "times",
           _tool("overview_page", "peak_bytes"), is_least=True),
@@ -204,15 +246,14 @@ LIMITS = (
     Limit("time", f"trace_viewer@, first answer, at least {_FASTER} XProf", 15, "times",
           _tool("trace_viewer@"), is_least=True),
     *(
-        Limit("time", f"{tool}: 3 GiB, per byte, at most {{}} times as long as 390 MB", 1,
-              "times", _growth(tool))
+        Limit("time", f"{tool}: 3 GiB, per byte, {_AS_LONG}", 1.25, "times", _growth(tool=tool))
         for tool in ("overview_page", "framework_op_stats", "trace_viewer@")
     ),
     Limit("timeline", "a tile of 4,000 pixels drawn, 95th percentile, at most {} ms", 30, "ms",
           lambda measured: measured["tiles"]["4000"]["p95_ms"]),
     Limit("timeline", "a tile of 2,000 pixels over HTTP, 95th percentile, at most {} ms", 30,
           "ms", lambda measured: measured.get("http", {}).get("p95_ms")),
-    Limit("page", "first view of 390 MB at most {} s", 4, "s",
+    Limit("page", "first view of 386 MB at most {} s", 4, "s",
           _shown("first view of the trace, cold server")),
     Limit("page", "zoom to drawn, 95th percentile, at most {} ms", 100, "ms",
           _shown("zoom to drawn, 95th percentile")),

@@ -8,11 +8,25 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Run", "Summary", "machine", "run_once", "summarise", "version"]
+__all__ = [
+    "Run",
+    "Summary",
+    "commit",
+    "load",
+    "machine",
+    "run_once",
+    "summarise",
+    "turns",
+    "version",
+]
+
+SLOW_S = 30.0
+ENOUGH = 3
+"""Of a question that takes a program longer than `SLOW_S`, so many runs are enough."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +98,15 @@ def run_once(
         )
 
 
+def turns(most: int, runs: Sequence[Sequence[Run]], enough: int = ENOUGH) -> Iterator[int]:
+    """Count ``most`` rounds, or ``enough`` where one of ``runs``, which grow meanwhile, is slow."""
+    for number in range(most):
+        is_slow = any(run.wall_s > SLOW_S for kept in runs for run in kept)
+        if number >= enough and is_slow:
+            return
+        yield number
+
+
 def summarise(runs: Sequence[Run]) -> Summary:
     """Medians of ``runs``, which must not be empty."""
     walls = [run.wall_s for run in runs]
@@ -114,8 +137,24 @@ def machine() -> dict[str, str]:
         "Cores": str(len(os.sched_getaffinity(0))),
         "Memory": f"{memory / 2**30:.1f} GiB",
         "System": f"{system}, Linux {platform.release()}",
-        "Load before": f"{os.getloadavg()[0]:.2f}",
     }
+
+
+def load() -> str:
+    """The load average of the last minute."""
+    return f"{os.getloadavg()[0]:.2f}"
+
+
+def commit(root: Path) -> str:
+    """The commit that is checked out, ``-dirty`` where files differ from it; empty without git.
+
+    What the benchmark itself writes does not count.
+    """
+    own = [":!benchmarks/results", ":!benchmarks/RESULTS.md"]
+    head = run_once(["git", "-C", root, "rev-parse", "--short", "HEAD"])
+    changed = run_once(["git", "-C", root, "status", "--porcelain", "--", ".", *own])
+    name = head.stdout.decode().strip()
+    return f"{name}-dirty" if name and changed.stdout else name
 
 
 def version(python: str | Path, package: str) -> str:

@@ -1,6 +1,6 @@
 """The page's timeline beside XProf's trace viewer, in Chromium, on one file in one run.
 
-    python benchmarks/page.py --peers .venv-peers/bin/python bench-data/tf2_cnn_390MB.xplane.pb
+    python benchmarks/page.py --peers .venv-peers/bin/python bench-data/tf2_cnn_386MB.xplane.pb
 
 Each repetition starts a server of its own, which has answered nothing yet, and a browser of its
 own; the two sides take turns. The file is in the system's cache, and a server rests for `_REST_S`
@@ -268,7 +268,7 @@ def main() -> int:
         folder.mkdir(parents=True)
         os.link(wanted.file, folder / "host.xplane.pb")
         wanted.file.read_bytes()
-        # What is measured after this finds its kernels compiled.
+        # What is measured after this finds its modules in the page cache.
         measure("Peakline", Path(scratch), None, 1)
         for number in range(wanted.repeats):
             for side in sides:

@@ -6,13 +6,15 @@ import datetime as dt
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import installed
 import page
-from inputs import ROOT, scaled
-from measure import machine, version
+from inputs import LARGE, ROOT, profile
+from measure import commit, load, machine, version
 from results import Record
 
 __all__ = ["PARTS", "Failed", "Part", "Wanted", "measure"]
@@ -35,7 +37,7 @@ class Wanted:
 class Part:
     """One part's program, its words, and the packages whose versions matter, ours and XProf's.
 
-    The words PEERS, DATA, FILE (the profile of 390 MB) and REPEATS stand for what is wanted;
+    The words PEERS, DATA, FILE (the profile of 386 MB) and REPEATS stand for what is wanted;
     ``repeats`` is how often where that is not said. ``missing`` says what there is not and must
     be.
     """
@@ -58,6 +60,12 @@ PARTS = {
         packages=(*_OURS, "pyarrow", "duckdb"),
         peers=_XPROF,
     ),
+    "install": Part(
+        "installed.py",
+        ("--data", "DATA", "--repeats", "REPEATS"),
+        repeats=5,
+        missing=installed.missing,
+    ),
     "lifetimes": Part("lifetimes.py", ("--repeats", "REPEATS"), repeats=5),
     "service": Part(
         "service.py",
@@ -69,7 +77,7 @@ PARTS = {
     "time": Part(
         "time_tools.py",
         ("--peers", "PEERS", "--data", "DATA", "--repeats", "REPEATS"),
-        repeats=3,
+        repeats=5,
         has_large=True,
         peers=_XPROF,
     ),
@@ -78,7 +86,7 @@ PARTS = {
     "page": Part(
         "page.py",
         ("--peers", "PEERS", "--repeats", "REPEATS", "FILE"),
-        repeats=3,
+        repeats=2,
         packages=(*_OURS, "playwright"),
         peers=_XPROF,
         missing=page.missing,
@@ -98,26 +106,30 @@ def measure(name: str, wanted: Wanted) -> Record:
         "PEERS": str(wanted.peers),
         "DATA": str(wanted.data),
         "REPEATS": str(repeats),
-        "FILE": str(scaled(wanted.data, "390MB")) if "FILE" in part.words else "",
+        "FILE": str(profile(wanted.data, LARGE)) if "FILE" in part.words else "",
     }
     large = [] if wanted.large or not part.has_large else ["--no-large"]
     versions = {"Python": sys.version.split()[0]}
     versions |= {package: version(sys.executable, package) for package in part.packages}
     for package in part.peers:
         versions[f"{package} (peers)"] = version(str(wanted.peers), package)
-    facts = machine()
+    facts, of = machine() | {"Load before": load()}, commit(ROOT)
     program = ROOT / "benchmarks" / part.program
     words = [*(places.get(word, word) for word in part.words), *large]
+    begin = time.monotonic()
     done = subprocess.run([sys.executable, program, *words], stdout=subprocess.PIPE, check=False)
     if done.returncode:
         raise Failed(f"{part.program} ended with {done.returncode}")
+    seconds = time.monotonic() - begin
     said = ["--peers PYTHON"] if part.peers else []
     said += [f"--only {name}", *([f"--repeats {repeats}"] if part.repeats else []), *large]
     return Record(
         name,
         dt.datetime.now(dt.UTC).date().isoformat(),
         f"python benchmarks/run.py {' '.join(said)}",
-        facts,
+        facts | {"Load after": load()},
         versions,
         json.loads(done.stdout),
+        of,
+        round(seconds, 1),
     )

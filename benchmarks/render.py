@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from limits import LIMITS
 from results import Record
 from sections import SECTIONS, Section
-from tables import NOTHING, table
+from tables import NOTHING, number, table
 
 __all__ = ["render"]
 
@@ -16,7 +16,7 @@ _HEAD = (
     "Written by `benchmarks/run.py` from what every part last measured (`benchmarks/results/`); do"
     " not edit, a test compares. `make bench` measures all parts anew,"
     " `python benchmarks/run.py --peers PYTHON --only PART ...` some of them, PYTHON being one that"
-    " has XProf. The parts may be of different days and machines: each says of which."
+    " has XProf. The parts may be of different days, commits and machines: each says of which."
 )
 
 
@@ -29,7 +29,7 @@ def render(records: Mapping[str, Record]) -> str:
 
 
 def _overview(records: Mapping[str, Record]) -> list[str]:
-    """One row per part: when it was measured and how its limits fare."""
+    """One row per part: when and of what it was measured, and how its limits fare."""
     rows = []
     for part, section in SECTIONS.items():
         record = records.get(part)
@@ -37,10 +37,11 @@ def _overview(records: Mapping[str, Record]) -> list[str]:
         kept = [limit.kept(measured) for limit in LIMITS if limit.part == part]
         counts = [kept.count(True), kept.count(False), kept.count(None)]
         place = section.title.lower().replace(" ", "-")
-        day = record.date if record else NOTHING
-        rows.append([f"[{section.title}](#{place})", day, *map(str, counts)])
-    header = ["limits kept", "not kept", "not measured"]
-    return table(["part", "measured on"], header, rows)
+        day, of = (record.date, record.commit) if record else (NOTHING, NOTHING)
+        took = number(record.seconds if record else None, "{:,.0f} s")
+        rows.append([f"[{section.title}](#{place})", day, of, took, *map(str, counts)])
+    header = ["took", "limits kept", "not kept", "not measured"]
+    return table(["part", "measured on", "commit"], header, rows)
 
 
 def _section(part: str, section: Section, record: Record | None) -> list[str]:
@@ -51,8 +52,6 @@ def _section(part: str, section: Section, record: Record | None) -> list[str]:
     else:
         measured = record.measured
         lines += [*_filled(_provenance(record)), ""]
-        if record.note:
-            lines += [*_filled(f"Note: {record.note}"), ""]
         lines += section.tables(measured)
     if limits := [limit.row(measured) for limit in LIMITS if limit.part == part]:
         lines += ["", *table(["limit", "kept"], ["measured"], limits)]
@@ -62,7 +61,11 @@ def _section(part: str, section: Section, record: Record | None) -> list[str]:
 def _provenance(record: Record) -> str:
     machine = ", ".join(f"{what} {told}" for what, told in record.machine.items())
     versions = ", ".join(f"{what} {told}" for what, told in record.versions.items())
-    return f"Measured on {record.date} by `{record.command}`. Machine: {machine}. With {versions}."
+    of = f"commit {record.commit}" if record.commit else "a commit that was not recorded"
+    return (
+        f"Measured on {record.date} at {of} by `{record.command}`. Machine: {machine}. With"
+        f" {versions}."
+    )
 
 
 def _filled(text: str) -> list[str]:

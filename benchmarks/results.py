@@ -12,10 +12,10 @@ __all__ = ["Record", "load", "load_all", "save"]
 
 @dataclass(frozen=True)
 class Record:
-    """One part's last measurement: when, with what, on what, and all its numbers.
+    """One part's last measurement: when, of what, with what, on what, and all its numbers.
 
-    ``measured`` is what the part's program printed. ``note`` says what a reader must know about
-    this measurement beside that.
+    ``measured`` is what the part's program printed, ``seconds`` how long it took. ``commit`` is
+    empty where it is not known.
     """
 
     part: str
@@ -24,7 +24,8 @@ class Record:
     machine: dict[str, str]
     versions: dict[str, str]
     measured: Any
-    note: str = ""
+    commit: str = ""
+    seconds: float | None = None
 
 
 def load(path: Path) -> Record:

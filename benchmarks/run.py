@@ -49,10 +49,15 @@ def main() -> int:
         # Links are not followed: a virtual environment is found by the path that was called.
         peers = Path.cwd() / options.peers if options.peers else None
         wanted = Wanted(options.data.absolute(), peers, options.repeats, options.large)
+        took: dict[str, float] = {}
         for name in options.only:
+            begin = time.monotonic()
             failed |= not _measured(name, wanted, options.results)
+            took[name] = time.monotonic() - begin
             # Now, so that a run which is ended before its end leaves a page that is whole.
             _render(options.results, page)
+        for name, seconds in (took | {"together": sum(took.values())}).items():
+            print(f"{name}: {seconds:,.0f} s")
     _render(options.results, page)
     print(f"{page}: written")
     return int(failed)
@@ -69,13 +74,12 @@ def _measured(name: str, wanted: Wanted, results: Path) -> bool:
         print(f"{name}: left out, {lacking}")
         return True
     print(f"{name}: measuring", flush=True)
-    begin = time.monotonic()
     try:
         record = measure(name, wanted)
     except Failed as error:
         print(f"{name}: {error}", file=sys.stderr)
         return False
-    print(f"{name}: {save(record, results)}, {time.monotonic() - begin:.0f} s", flush=True)
+    print(f"{name}: {save(record, results)}", flush=True)
     return True
 
 

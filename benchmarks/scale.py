@@ -1,18 +1,25 @@
 """Makes large XSpace files by repeating a real one in time.
 
-    python benchmarks/scale.py --target 390MB bench-data/tf2_cnn_390MB.xplane.pb
+    python benchmarks/scale.py --target 386MB bench-data/tf2_cnn_386MB.xplane.pb
 
 Every line's events are written once per repetition, each time later by one period, so that the
 file describes one long run of the same program:
 
 * an event keeps its thread (line), name, duration, nesting and every stat that does not say
   otherwise below;
-* ids of one run of something (``_p``, ``_c``, ``id`` of function and executor runs,
-  ``element_id``) are made different in every repetition, by the same rule for all events that
-  share one, and ``step_num`` counts on: N repetitions of a 16-step profile have 16 N steps;
-* ids of things that live through the run (tf.data iterators) and addresses stay;
+* ids of one run of something are made different in every repetition, by the same rule for all
+  events that share one: ``_p`` and ``_c`` of contexts, ``id`` of function and executor runs and of
+  the allocations made in them, ``element_id`` of tf.data's elements. ``step_num`` counts on: N
+  repetitions of a 16-step profile have 16 N steps;
+* what names something that lives through the run stays: ``id`` and ``parent_id`` of tf.data's
+  iterators, addresses, the kinds of contexts (``_pt``, ``_ct``), ``_r``, and the ``id`` 0 of
+  allocations outside of steps. So does ``iter_num``, which counts within one function run. The
+  profile has no other ids (no ``group_id``, ``run_id``, ``correlation_id`` or ``flow``);
 * a repetition ends with the few allocator events that bring the allocator back to its first
   state, so that in-use figures, addresses and lifetimes stay consistent across the seam.
+
+With ``--repeated-ids`` ids and step numbers stay as they are, so that what meets by its id meets
+across all repetitions. No program writes such a file.
 
 Numbers are written as the shortest varints, as protobuf serialisers do. Files larger than 2 GiB
 are written too (protobuf libraries refuse to read those).
@@ -227,7 +234,7 @@ def write_scaled(template: Template, repetitions: int, path: Path) -> int:
 
 
 def parse_size(text: str) -> int:
-    """``390MB``, ``3GiB`` or a number of bytes."""
+    """``386MB``, ``3GiB`` or a number of bytes."""
     for unit, factor in _UNITS.items():
         if text.endswith(unit):
             return int(float(text.removesuffix(unit)) * factor)
@@ -239,13 +246,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Repeat an XSpace in time to a target size.")
     parser.add_argument("--source", type=Path, default=SOURCE, help=".xplane.pb or .xplane.pb.gz")
     size = parser.add_mutually_exclusive_group(required=True)
-    size.add_argument("--target", type=parse_size, help="size of the file, such as 390MB or 3GiB")
+    size.add_argument("--target", type=parse_size, help="size of the file, such as 386MB or 3GiB")
     size.add_argument("--repetitions", type=int, help="number of repetitions")
+    parser.add_argument("--repeated-ids", action="store_true", help="ids of the first repetition")
     parser.add_argument("output", type=Path)
     options = parser.parse_args(arguments)
     begin = time.perf_counter()
     data = options.source.read_bytes()
-    template = read_template(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+    content = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    template = read_template(content, repeated_ids=options.repeated_ids)
     repetitions = options.repetitions or repetitions_for(template, options.target)
     events = write_scaled(template, repetitions, options.output)
     print(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from inputs import LARGE, LARGEST
 from limits import pick
 from tables import figures, mb, number, table
 
@@ -70,6 +71,12 @@ def _files(measured: Any) -> list[str]:
     ]
 
 
+def _install(measured: Any) -> list[str]:
+    size = f"An installation takes {measured['megabytes']:,} MB."
+    rows = [[f"`{row['command']}`", *_runs(row)] for row in measured["rows"]]
+    return [size, "", *table([f"command, file of {measured['file']}"], _RUNS, rows)]
+
+
 def _lifetimes(measured: Any) -> list[str]:
     seconds = measured["seconds"]
     row = {
@@ -93,8 +100,8 @@ def _time(measured: Any) -> list[str]:
         if theirs is not None and row["program"] != "XProf":
             against.append([row["file"], name, *_compared(row, theirs)])
     for row in measured:
-        smaller = pick(measured, tool=row["tool"], program="Peakline")
-        if smaller is not None and row["program"] == "Peakline" and row["bytes"] > smaller["bytes"]:
+        smaller = pick(measured, file=LARGE, tool=row["tool"], program="Peakline")
+        if smaller is not None and row["file"] == LARGEST:
             growth.append(
                 [
                     row["tool"],
@@ -173,18 +180,27 @@ SECTIONS = {
         "A real profile of a Keras training run and its repetitions in time"
         " (`benchmarks/scale.py`), and real logs and steps repeated (`benchmarks/formats.py`, which"
         " holds both programs of each question). A figure is the median over fresh processes,"
-        " measured from start to exit, the programs taking turns. Memory is the peak of"
+        " measured from start to exit, the programs taking turns: five times, or three where a run"
+        " takes more than 30 s, but for XProf's memory_profile; exports once. Memory is the peak of"
         " resident pages, pages of mapped files included. In every comparison both programs'"
         " answers were checked to agree. Asked are"
         ' `peakline.open(FILE).tool("memory_profile")` in a new Python process, `peakline memory'
-        " FILE`, `report FILE` and `export FILE`, and of XProf"
-        " `xspace_to_tool_data([FILE], 'memory_profile', {})`.",
+        " FILE`, `summary`, `steps`, `report` and `export` likewise, `sql` of the number and the"
+        " time of the events of every name, and of XProf"
+        " `xspace_to_tool_data([FILE], 'memory_profile', {})` and `query_events_db`.",
         _files,
+    ),
+    "install": Section(
+        "Installation",
+        "The wheel, installed by pip with all it needs into a new environment"
+        " (`benchmarks/installed.py`): what `du -sm` says of its `site-packages` without pip and"
+        " setuptools. First runs take turns with later ones, the wheel being installed anew before"
+        " each; pip writes the bytecode, and the files are in the system's cache.",
+        _install,
     ),
     "lifetimes": Section(
         "Lifetimes",
-        "Allocations matched with deallocations, on one core, kernels compiled before"
-        " (`benchmarks/lifetimes.py`).",
+        "Allocations matched with deallocations, on one core (`benchmarks/lifetimes.py`).",
         _lifetimes,
     ),
     "service": Section(
@@ -196,9 +212,11 @@ SECTIONS = {
     ),
     "time": Section(
         "Time",
-        "The tools of time, whole processes taking turns, kernels compiled before; the answers were"
-        " compared with `compatible=xprof` (`benchmarks/time_tools.py`). trace_viewer@ is the first"
-        " answer, 8000 pixels. XProf's trace viewer keeps 300 MB of tables beside the file.",
+        "The tools of time, whole processes taking turns, five times or three where a run takes"
+        " more than 30 s; of 3 GiB twice or once. XProf's answers were compared with ours with"
+        " `compatible=xprof`, which ran once (`benchmarks/time_tools.py`). trace_viewer@ is the"
+        " first answer, 8000 pixels; the timeline's first tile is that of the whole profile."
+        " XProf's trace viewer keeps 300 MB of tables beside the file of 386 MB.",
         _time,
     ),
     "timeline": Section(

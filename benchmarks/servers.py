@@ -9,10 +9,10 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["free_port", "get", "server"]
+__all__ = ["first_answer", "free_port", "get", "server"]
 
 _READY_S = 120.0
 
@@ -38,21 +38,44 @@ def server(command: Sequence[str | Path], ready: str) -> Iterator[int]:
 
     Raises SystemExit with what it wrote when it ends before, or needs longer than `_READY_S`.
     """
+    with _started(command, lambda: _answers(ready), 0.1) as pid:
+        yield pid
+
+
+def first_answer(command: Sequence[str | Path], port: int, question: str) -> tuple[float, float]:
+    """Seconds to a server's first answer to a URL: from its start, and from when it listens."""
+    begin = time.perf_counter()
+    with _started(command, lambda: _listens(port), 0.002):
+        listens = time.perf_counter()
+        get(question)
+        end = time.perf_counter()
+    return end - begin, end - listens
+
+
+@contextlib.contextmanager
+def _started(
+    command: Sequence[str | Path], is_ready: Callable[[], bool], pause_s: float
+) -> Iterator[int]:
     with tempfile.TemporaryFile() as log:
         words = [str(word) for word in command]
         process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT)
         try:
             end = time.monotonic() + _READY_S
-            while not _answers(ready):
+            while not is_ready():
                 if process.poll() is not None or time.monotonic() > end:
                     log.seek(0)
                     told = log.read()[-2000:].decode(errors="replace")
                     raise SystemExit(f"{words[0]} did not start: {told}")
-                time.sleep(0.1)
+                time.sleep(pause_s)
             yield process.pid
         finally:
             process.terminate()
             process.wait(60)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _answers(url: str) -> bool:

@@ -4,7 +4,7 @@
 
 LOG is a text log with memory records, GRAPH a GraphDef or another message in text format (both
 may be gzip files; the default are the sample files). One core, content in memory and repeated to
-the size asked for, kernels compiled before; the best of several runs.
+the size asked for; the best of several runs.
 """
 
 from __future__ import annotations

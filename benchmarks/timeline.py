@@ -62,11 +62,11 @@ def quantiles(seconds: list[float]) -> dict[str, float]:
 def in_process(path: Path, tiles: int) -> dict[str, Any]:
     """The index and its tiles."""
     with peakline.open(path) as profile:
-        nesting_of(profile)  # compiled
+        nesting_of(profile)  # imported
     with peakline.open(path) as profile:
         reading, trace = timed(lambda: trace_of(profile))
         nests, nesting = timed(lambda: nesting_of(profile))
-        build_timeline(trace, nesting)  # compiled
+        build_timeline(trace, nesting)  # imported
         building, timeline = timed(lambda: build_timeline(trace, nesting))
         first, last = trace.span()
         whole = draw_tile(timeline, first, last + 1, 1000)

@@ -187,8 +187,9 @@ def _stat_rule(stat: str, event: str, value: int) -> int | None:
 class PlaneReader:
     """Turns the events of one plane into programs and notes what spans the repetition."""
 
-    def __init__(self, data: bytes, start: int, end: int) -> None:
+    def __init__(self, data: bytes, start: int, end: int, *, repeated_ids: bool) -> None:
         self.data = data
+        self.repeated_ids = repeated_ids
         self.event_names = _metadata_names(data, start, end, 4)
         self.stat_names = _metadata_names(data, start, end, 5)
         self.end_ps = 0
@@ -241,7 +242,7 @@ class PlaneReader:
                 stat = self.stat_names.get(varint, "")
             elif number in (3, 4):
                 numbers[stat] = varint
-                rule = _stat_rule(stat, event, varint)
+                rule = None if self.repeated_ids else _stat_rule(stat, event, varint)
                 if rule is None or value_end != end:
                     return None
                 if rule in self.strides:
@@ -260,8 +261,8 @@ def _copy(operations: list[Operation], start: int, end: int) -> None:
     operations.append(Operation(COPY, start, end - start))
 
 
-def read_template(data: bytes) -> Template:
-    """Cut ``data`` (an uncompressed XSpace) into a template.
+def read_template(data: bytes, *, repeated_ids: bool = False) -> Template:
+    """Cut ``data`` (an uncompressed XSpace) into a template, with ``repeated_ids`` of times alone.
 
     A repetition lasts as long as the profile, up to the next millisecond but one: whole
     milliseconds keep the shifted times exact in picoseconds and nanoseconds, and the gap keeps
@@ -274,7 +275,7 @@ def read_template(data: bytes) -> Template:
         if number != 1:
             after += data[begin:end]
             continue
-        reader = PlaneReader(data, start, end)
+        reader = PlaneReader(data, start, end, repeated_ids=repeated_ids)
         head, tail, lines = bytearray(), bytearray(), []
         for part, part_begin, part_start, part_end, _ in read_fields(data, start, end):
             if part == 3:

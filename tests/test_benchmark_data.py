@@ -7,12 +7,17 @@ import subprocess
 import sys
 from collections import Counter
 from functools import cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 
+import peakline
 from peakline.schema import XSpace
+from reference.grouping import group_events
+from reference.memory_profile import memory_profile
+from tests.conformance.compare import compare_memory_profiles
 
+_RUN_IDS = {"_p", "_c", "id", "element_id", "step_num"}
 _MEMORY = {"MemoryAllocation": 1, "MemoryDeallocation": -1}
 
 
@@ -22,14 +27,15 @@ def scaled(root, tmp_path_factory):
     folder = tmp_path_factory.mktemp("scaled")
 
     @cache
-    def make(repetitions: int) -> bytes:
-        path = folder / f"{repetitions}.xplane.pb"
+    def make(repetitions: int, *options: str) -> bytes:
+        path = folder / f"{repetitions}{'-'.join(options)}.xplane.pb"
         subprocess.run(
             [
                 sys.executable,
                 root / "benchmarks" / "scale.py",
                 "--repetitions",
                 str(repetitions),
+                *options,
                 path,
             ],
             env={"PATH": ""},
@@ -99,6 +105,47 @@ def test_contexts_and_steps_are_distinct_in_every_repetition(three, source):
     assert len(set(producers(three))) == len(producers(three))
     assert len(producers(three)) == 3 * len(producers(XSpace.FromString(source)))
     assert steps(three) == list(range(48))
+
+
+def test_no_id_of_a_run_comes_again_in_another_repetition(three):
+    steps = {e["step_num"]: offset for _, _, offset, e in _events(three) if "step_num" in e}
+    period = steps[16] - steps[0]
+    seen = [set(), set(), set()]
+    for _, name, offset, values in _events(three):
+        for stat in _RUN_IDS & values.keys():
+            if not name.startswith("Iterator::") and values[stat]:
+                seen[offset // period].add((stat, values[stat]))
+    steps_of_one = {("step_num", step) for step in range(16)}
+    assert not any(one & other for one, other in combinations(seen, 2))
+    assert seen[0] >= steps_of_one - {("step_num", 0)}
+    assert min(map(len, seen)) > 5000
+
+
+def test_the_profile_has_no_other_ids(three):
+    stats = {stat for *_, values in _events(three) for stat in values}
+    likely = {stat for stat in stats if stat.endswith(("id", "_num")) or "flow" in stat}
+    assert likely == _RUN_IDS - {"_p", "_c"} | {"parent_id", "iter_num"}
+
+
+def test_repeated_ids_are_those_of_the_first_repetition(scaled, source):
+    def ids(content):
+        events = _events(XSpace.FromString(content))
+        return {(stat, e[stat]) for *_, e in events for stat in _RUN_IDS & e.keys()}
+
+    assert ids(scaled(2, "--repeated-ids")) == ids(source)
+    assert scaled(1, "--repeated-ids") == source
+
+
+def test_answers_about_repeated_ids_are_those_of_the_reference(scaled, tmp_path):
+    content = scaled(2, "--repeated-ids")
+    path = tmp_path / "vm.xplane.pb"
+    path.write_bytes(content)
+    space = XSpace.FromString(content)
+    with peakline.open(str(path)) as profile:
+        steps = {step["step_id"]: step["name"] for step in profile.columns("steps").to_pylist()}
+        memory = profile.tool("memory_profile").content
+    assert steps == group_events(space).names
+    assert compare_memory_profiles(memory_profile(space), memory) == []
 
 
 def test_producers_and_consumers_still_meet(three):
