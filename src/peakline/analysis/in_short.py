@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,10 +12,9 @@ if TYPE_CHECKING:
     from peakline.analysis.timing.answer import TimeAnswer
     from peakline.profile import Profile
 
-__all__ = ["FIRST", "READS", "summary_document", "top_ops"]
+__all__ = ["FIRST", "answers_of", "summary_document", "top_ops"]
 
-READS = ("events", "allocator_events")
-"""The large tables that memory and time are explained from (see `Profile.expect`)."""
+_RECORDS = "allocator_events"
 
 FIRST = 3
 """So many findings are told in full: whoever fixes three things profiles again."""
@@ -32,18 +32,34 @@ _SEVERITIES = ("error", "warning", "info")
 Document = dict[str, object]
 
 
-def summary_document(profile: Profile, *, path: str | None = None) -> Document:
-    """What ``peakline summary --json`` prints; ``path`` is told in place of the profile's.
+def answers_of(profile: Profile, *, is_last: bool = False) -> tuple[MemoryAnswer, TimeAnswer]:
+    """What memory does and what time does, from one pass over the file where it can give both.
 
-    Raises InputError when the profile cannot be read.
+    ``is_last`` says that nobody asks for the memory's records any more: they are given up before
+    the events are looked at, and the answer is without its history.
     """
     from peakline.analysis.answer import answer_memory
-    from peakline.analysis.priorities import priorities
-    from peakline.analysis.profile_facts import facts_of, warnings_document
     from peakline.analysis.timing.answer import answer_time
 
-    profile.expect(*READS)
-    memory, time = answer_memory(profile), answer_time(profile)
+    profile.expect("events", _RECORDS)
+    memory = answer_memory(profile)
+    if is_last and _RECORDS in profile.tables:
+        memory = replace(memory, history=None)
+        profile.release(_RECORDS)
+    return memory, answer_time(profile)
+
+
+def summary_document(
+    profile: Profile, *, path: str | None = None, is_last: bool = False
+) -> Document:
+    """What ``peakline summary --json`` prints; ``path`` is told in place of the profile's.
+
+    ``is_last`` is that of `answers_of`. Raises InputError when the profile cannot be read.
+    """
+    from peakline.analysis.priorities import priorities
+    from peakline.analysis.profile_facts import facts_of, warnings_document
+
+    memory, time = answers_of(profile, is_last=is_last)
     first = priorities(memory.findings, time.findings)
     counts = Counter(one.finding.severity for one in first)
     return {

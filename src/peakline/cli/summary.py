@@ -46,11 +46,12 @@ def summary(
         if json:
             from peakline.analysis.in_short import summary_document
 
-            return summary_document(profile)
+            return summary_document(profile, is_last=True)
+        from peakline.analysis.in_short import answers_of
         from peakline.analysis.priorities import priorities
         from peakline.cli.summary_screen import print_summary
 
-        memory, time = profile.memory(), profile.time()
+        memory, time = answers_of(profile, is_last=True)
         print_summary(profile, memory, time, priorities(memory.findings, time.findings))
         return None
 
