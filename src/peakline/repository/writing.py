@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -129,7 +128,7 @@ def _link(directory: int, file: int, name: str, *, replace: bool) -> None:
 
 
 def _temporary_name() -> str:
-    return f".peakline.{secrets.token_hex(8)}"
+    return f".peakline.{os.urandom(8).hex()}"
 
 
 @contextmanager

@@ -25,6 +25,7 @@ __all__ = ["MemoryRecords"]
 _Array = npt.NDArray[Any]
 _FIRST = int(Role.BYTES_RESERVED)
 _ID_NUMBER = 8
+_SMALL = 1 << 10
 _RECORD = ("step", "line", "offset", "kind", "dtype", "id_role", "have", "odd", "numbers", "codes")
 _ALLOCATOR, _OP, _REGION, _SHAPE = range(4)
 
@@ -112,7 +113,7 @@ class MemoryRecords:
         check_deadline()
         present = self._has(Role.DATA_TYPE)
         value = self.dtype if null else np.where(self._is_odd(Role.DATA_TYPE), 0, self.dtype)
-        numbers, inverse = np.unique(value, return_inverse=True)
+        numbers, inverse = _distinct(value)
         values: list[str] = [] if null else [""]
         code_of = np.empty(numbers.size, np.int32)
         for k, number in enumerate(numbers.tolist()):
@@ -226,6 +227,16 @@ class MemoryRecords:
             for row in column if column.ndim > 1 else [column]:
                 row[:] = row[order]
         self._is_given = False
+
+
+def _distinct(values: _Array) -> tuple[_Array, _Array]:
+    """The distinct values, ascending, and which of them each is; small ones without sorting."""
+    if not values.size or values.min() < 0 or values.max() >= _SMALL:
+        return np.unique(values, return_inverse=True)
+    numbers = np.flatnonzero(np.bincount(values, minlength=1))
+    place = np.zeros(_SMALL, np.int32)
+    place[numbers] = np.arange(numbers.size, dtype=np.int32)
+    return numbers, place[values]
 
 
 def data_type_name(number: int) -> str:
