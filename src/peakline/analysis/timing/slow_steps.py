@@ -57,7 +57,7 @@ def longest_of(
     if not trace.size or not is_slow.any() or is_slow.all():
         return None
     # What calls others, or waits for them, says less than what they do: it counts half.
-    does = _DOES[activity_of(profile)]
+    activity = activity_of(profile)
     own, names = nesting_of(profile).own_ps, len(trace.name.values)
     times, weighed, runs = [], [], []
     for chosen in (np.flatnonzero(is_slow), np.flatnonzero(~is_slow)):
@@ -65,7 +65,7 @@ def longest_of(
         events = _events_in(trace, begin[some], end[some])
         codes = trace.name.codes[events]
         times.append(np.bincount(codes, own[events], names) / some.size)
-        weighed.append(np.bincount(codes, own[events] * does[events], names) / some.size)
+        weighed.append(np.bincount(codes, own[events] * _DOES[activity[events]], names) / some.size)
         runs.append(np.bincount(codes, minlength=names) / some.size)
     extra = times[0] - times[1]
     for code in np.argsort(weighed[1] - weighed[0], kind="stable").tolist():

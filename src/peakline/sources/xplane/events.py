@@ -181,11 +181,15 @@ def _wide(groups: _Array) -> _Array:
 
 def _narrow(groups: _Array) -> _Array:
     """The same groups in 32 bits where they fit, `_NONE` for none."""
-    known = groups != NO_GROUP
-    some = groups[known]
-    if some.size and (int(some.min()) <= -(2**31) or int(some.max()) >= 2**31):
+    narrow = groups.astype(np.int32)
+    unknown = groups == NO_GROUP
+    narrow[unknown] = _NONE
+    # What does not fit is another number now, or stands for none.
+    if np.count_nonzero(narrow != groups) > np.count_nonzero(unknown) or (
+        np.count_nonzero(narrow == _NONE) > np.count_nonzero(unknown)
+    ):
         return groups
-    return np.where(known, groups, np.int64(_NONE)).astype(np.int32)
+    return narrow
 
 
 def read_module_runs(file: SourceFile, outline: Outline) -> tuple[Columns, dict[int, Damage], Far]:

@@ -127,8 +127,10 @@ class OpenLine:
     def _keep_stats(self, events: LinePart) -> None:
         """Keep those stats of the events that somebody may ask for with them."""
         owner, found = self.owner, self.owner.found
-        event, number, _, *value = events.stats
-        rows = np.flatnonzero(owner.kept.of(number))
+        event, number, role, *value = events.stats
+        # Few stats have a role that may be kept, where memory is wanted most have another.
+        rows = np.flatnonzero(owner.kept_roles[role])
+        rows = rows[owner.kept.of(number[rows]) != 0]
         found.reserve("stat", rows.size, owner.read)
         for name, column in zip(_STAT, (event, number, *value), strict=True):
             found.free(name)[: rows.size] = column[rows]
@@ -259,9 +261,8 @@ class OpenLine:
             return
         found.reserve("owner", node.size, self.owner.read)
         kept = found.free("owner_node")[: node.size]
-        kept[:] = np.where(owner >= 0, -2 - owner, -1)
-        is_node = node >= 0
-        kept[is_node] = node[is_node]
+        kept[:] = np.arange(node.size, dtype=np.int32)
+        resolve(kept, 0, node.size, node, owner)
         found.used["owner"] += node.size
 
 

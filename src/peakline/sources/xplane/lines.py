@@ -150,6 +150,9 @@ class PlanePass:
         self.kept = Lookup(dict.fromkeys(kept, 1))
         """Which stats are kept as they are, by id."""
         roles = {number: wanted.get(number, Role.KEPT) for number in wanted.keys() | kept}
+        self.kept_roles = np.zeros(256, np.bool_)
+        self.kept_roles[[roles[number] for number in kept]] = True
+        """By role: whether any stat that has it is kept."""
         kinds = {number: _kind(name) for number, name in self.plane.event_names.items()}
         return Lookup(kinds), Lookup(roles, NOT_WANTED)
 
