@@ -227,8 +227,9 @@ def test_the_version_is_told_without_the_parser():
     ],
 )
 def test_start_up_loads_only_what_the_question_needs(sessions, tmp_path, words):
-    told = words.format(sessions / "tf2_cnn", out=tmp_path / "out")
-    assert loaded_by(told.split(), "duckdb pyarrow pandas rich") == "0"
+    places = {"out": tmp_path / "out"}
+    words = [word.format(sessions / "tf2_cnn", **places) for word in words.split()]
+    assert loaded_by(words, "duckdb pyarrow pandas rich") == "0"
 
 
 def test_numpy_starts_no_threads_of_its_own(sessions):
