@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from peakline.deadline import check_deadline
 from peakline.profile.columns import Columns, Names
 from peakline.sources.files import SourceFile
-from peakline.sources.xplane.grouping import GroupedPlane, Grouping
+from peakline.sources.xplane.grouping import Grouping
 from peakline.sources.xplane.line_reader import LineReader
 from peakline.sources.xplane.lines import KeptLine, read_line_facts
 from peakline.sources.xplane.names import NO_GROUP
@@ -21,7 +21,7 @@ from peakline.sources.xplane.outline import Outline, PlaneOutline
 from peakline.sources.xplane.places import names_of_types, type_bases
 from peakline.sources.xplane.stat_rows import StatRows
 from peakline.sources.xplane.times import OCCURRENCES, Far, add_durations, limit_durations, place
-from peakline.sources.xplane.tpu import overlap_groups, timed
+from peakline.sources.xplane.tpu import TpuPlane, overlap_groups, timed
 from peakline.wire import Damage
 
 __all__ = ["EventTables", "PlaneEvents", "read_module_runs"]
@@ -38,8 +38,9 @@ class PlaneEvents:
     lines: list[KeptLine]
     stats: StatRows
     """Those of their stats that are among `KEPT_STATS`."""
-    grouped: GroupedPlane | None
-    """The plane's part of the forest; None when it takes no part."""
+    nodes: slice | None
+    """The plane's nodes in the forest; None when it takes no part."""
+    tpu: TpuPlane | None
 
 
 class EventTables:
@@ -137,35 +138,38 @@ def _steps(
     planes: list[PlaneEvents], grouping: Grouping, *, has_tpu: bool
 ) -> tuple[_Array, npt.NDArray[np.bool_]]:
     """The group of every event, and whether it has one; narrow where the numbers are."""
-    parts: list[_Array] = []
+    step = np.empty(sum(line.begin.size for events in planes for line in events.lines), np.int32)
+    at = 0
     for events in planes:
-        check_deadline()
-        grouped = events.grouped
-        if grouped is not None and grouped.tpu is not None:
-            groups = grouping.group[grouped.first_node : grouped.first_node + grouped.tpu.steps]
-            per_line = grouped.tpu.event_groups(groups, assigned=grouping.assigned)
-            parts += [_narrow(per_line[line.number]) for line in events.lines]
-            continue
+        for part in _steps_of(events, grouping, has_tpu=has_tpu):
+            check_deadline()
+            if part.dtype != np.int32:
+                step = _wide(step)
+            step[at : at + part.size] = part if step.dtype == np.int32 else _wide(part)
+            at += part.size
+    return step, step != (_NONE if step.dtype == np.int32 else NO_GROUP)
+
+
+def _steps_of(events: PlaneEvents, grouping: Grouping, *, has_tpu: bool) -> Iterator[_Array]:
+    """The groups of the events of each line of a plane, as `_narrow` gives them."""
+    if events.tpu is not None and events.nodes is not None:
+        groups = grouping.group[events.nodes]
+        per_line = events.tpu.event_groups(groups, assigned=grouping.assigned)
+        yield from (_narrow(per_line[line.number]) for line in events.lines)
+        return
+    own: Iterable[_Array]
+    if events.nodes is None:
+        own = (np.full(line.begin.size, _NONE, np.int32) for line in events.lines)
+    else:
         # By `Found.owner_node`: inside a node, in none, a node itself.
-        table = np.full(1, NO_GROUP, np.int64)
-        if grouped is not None:
-            nodes = slice(grouped.first_node, grouped.first_node + grouped.nodes)
-            table = np.concatenate([grouping.spread[nodes][::-1], table, grouping.group[nodes]])
-        if grouped is None:
-            own = [np.full(line.begin.size, _NONE, np.int32) for line in events.lines]
-        else:
-            short, middle = _narrow(table), np.int32(grouped.nodes + 1)
-            own = [short[line.owner + middle] for line in events.lines]
-        if has_tpu and events.plane.kind == "device" and grouping.assigned:
-            wide = [_wide(part) for part in own]
-            own = overlap_groups([timed(line) for line in events.lines], wide)
-            own = [_narrow(part) for part in own]
-        parts += own
-    if any(part.dtype != np.int32 for part in parts):
-        step = np.concatenate([_wide(part) for part in parts])
-        return step, step != NO_GROUP
-    step = np.concatenate([np.zeros(0, np.int32), *parts])
-    return step, step != _NONE
+        inside, nodes = grouping.spread[events.nodes], grouping.group[events.nodes]
+        short = _narrow(np.concatenate([inside[::-1], [NO_GROUP], nodes]))
+        middle = np.int32(nodes.size + 1)
+        own = (short[line.owner + middle] for line in events.lines)
+    if has_tpu and events.plane.kind == "device" and grouping.assigned:
+        wide = [_wide(part) for part in own]
+        own = map(_narrow, overlap_groups([timed(line) for line in events.lines], wide))
+    yield from own
 
 
 _NONE = np.int32(-(2**31))

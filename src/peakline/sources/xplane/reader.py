@@ -40,7 +40,7 @@ from peakline.sources.xplane.times import (
     FarTimes,
     clock_zero_ns,
 )
-from peakline.sources.xplane.tpu import read_tpu_plane
+from peakline.sources.xplane.tpu import TpuPlane, read_tpu_plane
 from peakline.sources.xplane.types import TypeTables
 from peakline.wire import Damage
 
@@ -265,6 +265,7 @@ class XPlaneReader:
         except PrunedTooMuch:
             grouping = self._group(everything=everything, prune=False)
         self._steps_found[everything] = grouping.steps
+        _after_grouping(grouping)
 
     def _group(
         self, *, everything: bool, prune: bool, events: list[PlaneEvents] | None = None
@@ -283,6 +284,7 @@ class XPlaneReader:
             takes_part = is_host or _takes_part(plane, everything=everything)
             if not takes_part and events is None:
                 continue
+            tpu: TpuPlane | None = None
             if plane.is_tpu and takes_part:
                 tpu = read_tpu_plane(self._file, plane, rewrite=rewrite)
                 planes.append(GroupedPlane.of_tpu(plane, first, tpu))
@@ -301,17 +303,15 @@ class XPlaneReader:
                 if is_host and with_memory:
                     memory = found, first
             if events is not None:
-                events.append(PlaneEvents(plane, kept, stats, planes[-1] if takes_part else None))
+                nodes = slice(first, first + planes[-1].nodes) if takes_part else None
+                events.append(PlaneEvents(plane, kept, stats, nodes, tpu))
             first += planes[-1].nodes if takes_part else 0
         grouping = group(self._file, planes, first, assign=assign)
         if memory is not None:
             found, at = memory
             read = grouping.group if grouping.memory_group is None else grouping.memory_group
-            nodes = slice(at, at + found.nodes)
-            self._memory = MemoryRecords(found, read[nodes], grouping.spread[nodes])
-        if first >= _MANY_NODES:
-            # Grouping takes as much for a moment as the events do, in pieces that are held back.
-            give_back_memory()
+            mine = slice(at, at + found.nodes)
+            self._memory = MemoryRecords(found, read[mine], grouping.spread[mine])
         return grouping
 
     def _records(self) -> MemoryRecords | None:
@@ -352,7 +352,10 @@ class XPlaneReader:
         events: list[PlaneEvents] = []
         grouping = self._group(everything=True, prune=False, events=events)
         self._steps_found[True] = grouping.steps
-        return EventTables(self._outline, events, grouping, self.zero_ps)
+        tables = EventTables(self._outline, events, grouping, self.zero_ps)
+        del events
+        _after_grouping(grouping)
+        return tables
 
     def _events(self, columns: AbstractSet[str] | None) -> Columns:
         if columns is not None and columns <= PLAIN and "_event_tables" not in vars(self):
@@ -412,6 +415,12 @@ class XPlaneReader:
             ):
                 for text in texts:
                     warnings.add(kind, " ".join(text.split()))
+
+
+def _after_grouping(grouping: Grouping) -> None:
+    """Grouping takes as much for a moment as the events do, in pieces that are held back."""
+    if grouping.group.size >= _MANY_NODES:
+        give_back_memory()
 
 
 def _takes_part(plane: PlaneOutline, *, everything: bool) -> bool:
