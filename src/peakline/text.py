@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 
 from peakline.errors import UsageError
 
@@ -32,6 +31,8 @@ def parse_size(text: str) -> int:
         raise UsageError(f"{text!r} is no size; write 10MB, 64KiB, 1.5GiB or a number of bytes")
     number, prefix, binary = match.groups()
     power = " KMGTPE".index((prefix or " ").upper())
+    from decimal import Decimal
+
     size: Decimal = Decimal(number) * (1024 if binary else 1000) ** power
     return int(size)
 
@@ -41,6 +42,8 @@ def parse_duration(text: str) -> int:
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"{text!r} is no time; write 500ms, 2s, 5min or 1h")
+    from decimal import Decimal
+
     return int(Decimal(match[1]) * _UNIT_MS[match[2].lower()])
 
 
@@ -52,6 +55,8 @@ def parse_time(text: str) -> int:
     match = _TIME.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"{text!r:.80} is no time; write 12.5ms, 1.2s or 827750630000ps")
+    from decimal import Decimal
+
     return min(int(Decimal(match[1]) * _UNIT_PS[match[2].lower()]), _LONGEST_PS)
 
 

@@ -8,7 +8,6 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from peakline.errors import PeaklineError
 from peakline.text import one_line
@@ -68,6 +67,8 @@ def _open_streams() -> None:
     """A process may be started without its standard streams; then what is written goes nowhere."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
+            from pathlib import Path
+
             # Open as long as the process is.
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
@@ -111,6 +112,8 @@ def _verdict(error: Exception) -> tuple[str, int]:
 
 def _abandon_output() -> None:
     """Nobody reads standard output any more: what is left in its buffer goes nowhere."""
+    from pathlib import Path
+
     with contextlib.suppress(io.UnsupportedOperation), Path(os.devnull).open("wb") as sink:
         os.dup2(sink.fileno(), sys.stdout.fileno())
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import BinaryIO
 
 from peakline.errors import UsageError
@@ -15,6 +13,8 @@ __all__ = ["deliver", "print_json"]
 
 def print_json(document: object) -> None:
     """One JSON document on standard output; NaN and infinity, which JSON lacks, are refused."""
+    import json
+
     print(json.dumps(document, indent=2, allow_nan=False))
 
 
@@ -31,6 +31,8 @@ def deliver(
         write(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
+    from pathlib import Path
+
     from peakline.repository import write_atomically
 
     target = Path(output)

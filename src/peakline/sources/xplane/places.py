@@ -10,7 +10,7 @@ import numpy.typing as npt
 from peakline.profile.columns import Names
 from peakline.sources.xplane.outline import Outline, PlaneOutline
 
-__all__ = ["names_of_types", "places_of", "type_bases"]
+__all__ = ["name_codes", "named", "names_of_types", "places_of", "type_bases"]
 
 _Array = npt.NDArray[Any]
 _MOST_IDS = 1 << 22
@@ -27,17 +27,30 @@ def type_bases(outline: Outline) -> npt.NDArray[np.int64]:
 
 def names_of_types(types: npt.NDArray[np.int32], outline: Outline) -> Names:
     """The names of events by the row of their type; one whose type is -1 has the empty name."""
+    table, values = name_codes(outline)
+    return named(table[types], values)
+
+
+def name_codes(outline: Outline) -> tuple[npt.NDArray[np.int32], list[str]]:
+    """The code of the name of every type, by the row of the type, and the names by code.
+
+    Behind the types comes the code of the empty name, for events without a type; where no type has
+    that name it is one more than there are names (see `named`).
+    """
     names: dict[str, int] = {}
     codes = [
         names.setdefault(plane.event_names[number], len(names))
         for plane in outline.planes
         for number in sorted(plane.event_names)
     ]
-    unknown = -1
-    if types.size and int(types.min()) < 0:
-        unknown = names.setdefault("", len(names))
-    table = np.array([*codes, unknown], np.int32)
-    return Names(table[types], list(names))
+    return np.array([*codes, names.get("", len(names))], np.int32), list(names)
+
+
+def named(codes: npt.NDArray[np.int32], values: list[str]) -> Names:
+    """Names by codes of `name_codes`."""
+    if codes.size and int(codes.max()) == len(values):
+        values = [*values, ""]
+    return Names(codes, values)
 
 
 def places_of(metadata: _Array, plane: PlaneOutline) -> npt.NDArray[np.int32]:

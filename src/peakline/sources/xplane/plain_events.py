@@ -16,7 +16,13 @@ from peakline.sources.files import SourceFile
 from peakline.sources.xplane.line_reader import LineFacts, LinePart, LineReader
 from peakline.sources.xplane.lines import read_line_facts
 from peakline.sources.xplane.outline import Outline, PlaneOutline
-from peakline.sources.xplane.places import names_of_types, places_of, type_bases
+from peakline.sources.xplane.places import (
+    name_codes,
+    named,
+    names_of_types,
+    places_of,
+    type_bases,
+)
 from peakline.sources.xplane.store import Found
 from peakline.sources.xplane.times import OCCURRENCES, Far, limit_durations, place
 from peakline.wire import Damage
@@ -42,39 +48,61 @@ def read_plain_events(
     damage: dict[int, Damage] = {}
     facts: dict[int, list[LineFacts]] = {}
     bases = type_bases(outline)
+    codes: _Array = np.zeros(0, np.int32)
+    values: list[str] | None = None
+    if "name" in wanted and "type_id" not in wanted:
+        # Then a column of types is not needed either.
+        codes, values = name_codes(outline)
     all_bytes = float(sum(int(plane.lines.length.sum()) for plane in outline.planes)) or 1.0
     before = 0.0
     for plane in outline.planes:
         bytes_here = float(plane.lines.length.sum())
         first = int(plane.lines.start[0]) if len(plane.lines) else 0
         counts.append(np.zeros(len(plane.lines), np.int64))
+        base, after = bases[plane.index : plane.index + 2].tolist()
+        here = np.append(codes[base:after], codes[-1:])
         line_bases = _line_bases(file, plane, zero_ps) if "start_ps" in wanted else None
         reader = LineReader(file, plane.lines)
         for part in reader.parts():
             read = min(bytes_here, float(part.position - first))
             found.reserve("event", part.ids.size, min(1.0, max(before + read, 1.0) / all_bytes))
-            far += _add(found, part, plane, int(bases[plane.index]), line_bases, wanted)
+            _add_types(found.free("event_place"), part, plane, base, here, wanted)
+            far += _add(found, part, plane, line_bases, wanted)
             counts[-1][part.line] += part.ids.size
         damage[plane.index], facts[plane.index] = reader.damage, reader.facts
         before += bytes_here
-    columns = _as_columns(found, outline, np.concatenate(counts), wanted)
+    columns = _as_columns(found, outline, np.concatenate(counts), values, wanted)
     return columns, damage, facts, far
+
+
+def _add_types(
+    types: _Array,
+    part: LinePart,
+    plane: PlaneOutline,
+    first_type: int,
+    codes: _Array,
+    wanted: AbstractSet[str],
+) -> None:
+    """Write the type of each event of one part, or the code of its name, as far as is ``wanted``;
+    ``codes`` are those of the plane's types, and at the end that of no type.
+    """
+    types = types[: part.ids.size]
+    if "type_id" in wanted:
+        types[:] = places_of(part.ids, plane)
+        types[types >= 0] += np.int32(first_type)
+    elif "name" in wanted:
+        types[:] = codes[places_of(part.ids, plane)]
 
 
 def _add(
     found: Found,
     part: LinePart,
     plane: PlaneOutline,
-    first_type: int,
     line_bases: list[int] | None,
     wanted: AbstractSet[str],
 ) -> Far:
     """Write one part's events behind those that are there; which of its times were too far."""
     rows, far = part.ids.size, Far()
-    if "name" in wanted or "type_id" in wanted:
-        types = found.free("event_place")[:rows]
-        types[:] = places_of(part.ids, plane)
-        types[types >= 0] += np.int32(first_type)
     if "duration_ps" in wanted:
         length = found.free("event_length")[:rows]
         length[:] = part.duration
@@ -97,8 +125,13 @@ def _line_bases(file: SourceFile, plane: PlaneOutline, zero_ps: int) -> list[int
 
 
 def _as_columns(
-    found: Found, outline: Outline, counts: _Array, wanted: AbstractSet[str]
+    found: Found,
+    outline: Outline,
+    counts: _Array,
+    values: list[str] | None,
+    wanted: AbstractSet[str],
 ) -> Columns:
+    """``values`` are the names where their codes were read, not the types."""
     rows = found.used["event"]
     data: dict[str, _Array | Names] = {}
     valid: dict[str, npt.NDArray[np.bool_]] = {}
@@ -108,7 +141,7 @@ def _as_columns(
         data["line_id"] = np.repeat(np.arange(counts.size, dtype=np.int32), counts)
     types = found.get("event_place")
     if "name" in wanted:
-        data["name"] = names_of_types(types, outline)
+        data["name"] = names_of_types(types, outline) if values is None else named(types, values)
     if "type_id" in wanted:
         data["type_id"] = types
         valid["type_id"] = types >= 0
