@@ -1,9 +1,13 @@
 """Events and memory from one pass over the file: the same tables as from one for each."""
 
+import itertools
+
 import pytest
 from tests.each_row import each_row
 
 import peakline
+from peakline.errors import DeadlineError
+from peakline.sources.xplane import memory
 from reference.cases import CASES, random_xspace
 
 _TABLES = ("events", "allocator_events", "memory_snapshots", "steps")
@@ -64,3 +68,32 @@ def test_what_is_given_up_is_read_again(tmp_path, first):
         assert len(before) > 1000
         profile.release("allocator_events")
         assert repr(profile.columns("allocator_events").to_pylist()) == before
+
+
+def test_a_deadline_at_any_moment_leaves_the_records_whole(tmp_path, monkeypatch):
+    path = tmp_path / "vm.xplane.pb"
+    path.write_bytes(random_xspace(5).SerializeToString())
+    apart, _ = tables_of(str(path), ["allocator_events", "memory_snapshots"], expected=())
+    for moment in itertools.count(1):
+        left = [moment]
+
+        def check(left=left):
+            left[0] -= 1
+            if left[0] == 0:
+                raise DeadlineError
+
+        with peakline.open(str(path)) as profile:
+            profile.expect("events", "allocator_events")
+            monkeypatch.setattr(memory, "check_deadline", check)
+            try:
+                profile.columns("allocator_events")
+            except DeadlineError:
+                ended = True
+            else:
+                ended = False
+            monkeypatch.setattr(memory, "check_deadline", lambda: None)
+            found = {name: list(map(repr, profile.columns(name).to_pylist())) for name in apart}
+        assert found == apart
+        if not ended:
+            break
+    assert moment > 3

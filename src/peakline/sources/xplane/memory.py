@@ -170,6 +170,7 @@ class MemoryRecords:
         far = Far({(self._plane, "start"): place_runs(time, self.line, bases)})
         order = np.arange(self.rows, dtype=np.int64) if self._order is None else self._order
         if (time[1:] < time[:-1]).any():
+            check_deadline()
             sort = np.lexsort((order, time))
             order, time = order[sort], time[sort]
             self._sort(sort)
@@ -217,9 +218,11 @@ class MemoryRecords:
         return Columns(columns, valid), far
 
     def _sort(self, order: _Array) -> None:
-        """Put the records in another order: where they are, unless somebody has been given them."""
+        """Put the records in another order: where they are, unless somebody has been given them.
+
+        Nothing may end this in the middle: some columns would be in one order, some in the other.
+        """
         for name in _RECORD:
-            check_deadline()
             column = vars(self)[name]
             if self._is_given:
                 vars(self)[name] = column[..., order]

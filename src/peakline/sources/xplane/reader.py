@@ -331,7 +331,12 @@ class XPlaneReader:
         records = self._records()
         if records is None:
             return empty_columns("allocator_events")
-        return self._placed(*records.allocator_events(self.zero_ps))
+        try:
+            return self._placed(*records.allocator_events(self.zero_ps))
+        except MemoryError:
+            # They may be in no order now: whoever asks next reads them again.
+            self._memory = None
+            raise
 
     def _module_runs(self) -> Columns:
         found, damage, far = read_module_runs(self._file, self._outline)
