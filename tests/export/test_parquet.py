@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from tests.each_row import each_row
@@ -43,7 +44,11 @@ def test_every_table_comes_back(path, monkeypatch):
                 column = TABLES[name][field.name]
                 assert field.metadata == {b"doc": column.doc.encode()}
                 assert field.nullable == column.nullable
-                assert str(field.type).startswith("dictionary") == (column.type == "string")
+                assert field.type == profile.table(name).schema.field(field.name).type
+                if column.type == "string":
+                    assert str(field.type).startswith("dictionary")
+                else:
+                    assert field.type.to_pandas_dtype() == np.dtype(column.type)
             assert read.schema.metadata[b"doc"] == TABLES[name].doc.encode()
 
 

@@ -189,6 +189,9 @@ class History:
         known = self.events.is_valid("in_use_bytes")
         begin = self.lifetimes.begin
         for reports, rows in zip(checked(self.reports.tolist()), self._rows, strict=True):
+            if reports and known[rows].all():
+                used[rows] = self._reported(rows)
+                continue
             if reports:
                 told = np.flatnonzero(known[rows])
                 figures = np.concatenate([[0], self._reported(rows[told])])
@@ -202,12 +205,10 @@ class History:
 
     def _reported(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
         """What records with a report say is in use, reserved bytes included."""
-        reserved = np.where(
-            self.events.is_valid("reserved_bytes")[rows],
-            self.events.array("reserved_bytes")[rows],
-            0,
-        )
-        found: npt.NDArray[np.int64] = self.events.array("in_use_bytes")[rows] + reserved
+        found: npt.NDArray[np.int64] = self.events.array("in_use_bytes")[rows]
+        reserved = self.events.array("reserved_bytes")[rows]
+        reserved[~self.events.is_valid("reserved_bytes")[rows]] = 0
+        found += reserved
         return found
 
     @cached_property

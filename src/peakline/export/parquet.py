@@ -12,7 +12,7 @@ import numpy as np
 from peakline.deadline import check_deadline
 from peakline.export.registry import Options, Sink
 from peakline.profile.columns import Columns, Names
-from peakline.profile.tables import TABLES
+from peakline.profile.tables import TABLES, empty_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,14 +99,11 @@ def _schema(name: str, columns: Columns) -> pa.Schema:
     import pyarrow as pa
 
     definition = TABLES[name]
+    declared = empty_columns(name).arrow().schema
     fields = []
-    for key, column in columns.items():
-        kind = (
-            pa.dictionary(pa.int32(), pa.string())
-            if isinstance(column, Names)
-            else pa.from_numpy_dtype(column.dtype)
-        )
+    for key in columns:
         about = definition[key]
+        kind = declared.field(key).type
         fields.append(pa.field(key, kind, about.nullable, {"doc": about.doc}))
     return pa.schema(fields, {"doc": definition.doc})
 
@@ -125,7 +122,8 @@ def _part(schema: pa.Schema, columns: Columns, texts: dict[str, pa.Array], rows:
             arrays.append(pa.DictionaryArray.from_arrays(index, texts[name].take(pa.array(used))))
         else:
             mask = columns.valid.get(name)
-            arrays.append(pa.array(column[rows], mask=None if mask is None else ~mask[rows]))
+            missing = None if mask is None else ~mask[rows]
+            arrays.append(pa.array(column[rows], schema.field(name).type, mask=missing))
     return pa.table(arrays, schema=schema)
 
 

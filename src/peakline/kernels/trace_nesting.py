@@ -121,7 +121,8 @@ def nest(
     An event lies in the innermost open event that ends no sooner than it does; an instant encloses
     nothing. Writes ``parent`` (the index of that event, -1), ``row`` (0 for an event in none; one
     below the parent's, further down where one that overlaps it in part is in the way) and ``own``:
-    its duration without what its direct children cover.
+    its duration without what its direct children cover. ``row`` and ``own`` may be empty: then they
+    are not wanted.
 
     ``row_end`` has `MOST_ROWS` places; ``stack`` is room for the events that are open at a time and
     for how far their children have covered them. Returns False where it is too small: call again
@@ -138,31 +139,36 @@ def nest(
     rows: cython.longlong
     one: cython.ulonglong = 1
     lowest: cython.longlong = signed64(one << 63)
+    draws: cython.bint = row.shape[0] > 0
+    measures: cython.bint = own.shape[0] > 0
     has_room: cython.bint = True
     with cython.nogil:
         for line in range(first.shape[0] - 1):
             top, rows = 0, 0
             for e in range(first[line], first[line + 1]):
                 b, stop = start[e], end[e]
-                own[e] = stop - b
+                if measures:
+                    own[e] = stop - b
                 while top > 0 and end[stack[0, top - 1]] < stop:
                     top -= 1
-                above, at = -1, 0
+                above = -1
                 if top > 0:
                     above = stack[0, top - 1]
-                    at = row[above] + 1
                     seen = stack[1, top - 1]
-                    if stop > seen:
+                    if measures and stop > seen:
                         own[above] -= stop - (max(seen, b))
                         stack[1, top - 1] = stop
-                while at < rows and at < MOST_ROWS - 1 and row_end[at] > b:
-                    at += 1
-                at = min(at, MOST_ROWS - 1)
-                while rows <= at:
-                    row_end[rows] = lowest
-                    rows += 1
-                row_end[at] = stop
-                parent[e], row[e] = above, at
+                parent[e] = above
+                if draws:
+                    at = row[above] + 1 if above >= 0 else 0
+                    while at < rows and at < MOST_ROWS - 1 and row_end[at] > b:
+                        at += 1
+                    at = min(at, MOST_ROWS - 1)
+                    while rows <= at:
+                        row_end[rows] = lowest
+                        rows += 1
+                    row_end[at] = stop
+                    row[e] = at
                 if stop == b or not nests[line]:
                     continue
                 if top == stack.shape[1]:

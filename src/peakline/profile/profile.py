@@ -23,7 +23,7 @@ from peakline.profile.reader import Reader, Warnings
 from peakline.profile.reader_facts import ReaderFacts
 from peakline.profile.retained import retained_bytes
 from peakline.profile.sql_memory import bounded_table, watching_memory
-from peakline.profile.tables import TABLES, check_columns
+from peakline.profile.tables import TABLES, arrow_of, check_columns
 
 if TYPE_CHECKING:
     import duckdb
@@ -283,7 +283,7 @@ class Profile(ReaderFacts):
             if name == _WARNINGS:
                 return self.columns(name).arrow()
             if name not in self._arrow:
-                self._arrow[name] = self.columns(name).arrow()
+                self._arrow[name] = arrow_of(name, self.columns(name))
             return self._arrow[name]
 
     def keep(self, key: str, make: Callable[[], Kept]) -> Kept:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from peakline.deadline import interrupting
 from peakline.profile.columns import Columns
 from peakline.profile.sql_guard import bound_generators, largest_cell, refuse_calls
-from peakline.profile.tables import TABLES, empty_columns
+from peakline.profile.tables import TABLES, arrow_of, empty_columns
 
 if TYPE_CHECKING:
     import duckdb
@@ -120,7 +120,7 @@ def arrow_with_nulls(name: str, columns: Columns) -> pa.Table:
     """
     import pyarrow as pa
 
-    whole, rows = columns.arrow(), columns.rows
+    whole, rows = arrow_of(name, columns), columns.rows
     arrays = {}
     schema = empty_columns(name).arrow().schema
     for column in TABLES[name].columns:

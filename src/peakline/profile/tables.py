@@ -7,6 +7,7 @@ bytes. ``string`` columns are dictionary-encoded. ``?`` after a type marks a nul
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +15,10 @@ from peakline.profile import graph_tables, memory_tables, op_tables, time_tables
 from peakline.profile.columns import Column, Columns, Names
 from peakline.profile.definition import ColumnDef, TableDef, table
 
-__all__ = ["TABLES", "ColumnDef", "TableDef", "check_columns", "empty_columns"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["TABLES", "ColumnDef", "TableDef", "arrow_of", "check_columns", "empty_columns"]
 
 _WARNINGS = table(
     "warnings",
@@ -48,6 +52,16 @@ def empty_columns(name: str) -> Columns:
         for column in TABLES[name].columns
     }
     return Columns(data)
+
+
+def arrow_of(name: str, columns: Columns) -> pa.Table:
+    """``columns`` of the named table as Arrow, each of its declared type: readers may have them in
+    fewer bits.
+    """
+    import pyarrow as pa
+
+    declared = empty_columns(name).arrow().schema
+    return columns.arrow().cast(pa.schema([declared.field(column) for column in columns]))
 
 
 def check_columns(name: str, columns: Columns, wanted: Iterable[str] | None = None) -> Columns:

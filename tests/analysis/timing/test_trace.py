@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,19 @@ from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
 from peakline.analysis.timing.nesting import nest_lines, own_times
-from peakline.analysis.timing.trace import nesting_of, step_places_of, trace_of
+from peakline.analysis.timing.slow_steps import own_in
+from peakline.analysis.timing.trace import (
+    Nesting,
+    Trace,
+    TraceLine,
+    TracePlane,
+    nesting_of,
+    step_places_of,
+    trace_of,
+)
 from peakline.kernels.trace_layout import MOST_ROWS
 from peakline.kernels.trace_nesting import ends
+from peakline.profile.columns import Names
 
 DATA = Path(__file__).parents[2] / "data"
 LAST = np.iinfo(np.int64).max
@@ -113,6 +124,16 @@ class TestNesting:
         space.host().line("a").event("a", 0, 10).event("i", 4, 0).event("i", 4, 0)
         assert nesting_of(opened(space)).parent.tolist() == [-1, 0, 0]
 
+    def test_each_part_may_be_read_first(self, opened):
+        space = SpaceBuilder()
+        space.host().line("a").event("a", 0, 10).event("b", 5, 10).event("in b", 12, 2)
+        trace = trace_of(opened(space))
+        for names in permutations(("parent", "row", "own_ps")):
+            nesting = Nesting(trace)
+            assert {name: getattr(nesting, name).tolist() for name in names} == {
+                "parent": [-1, -1, 1], "row": [0, 1, 2], "own_ps": [10, 8, 2],
+            }  # fmt: skip
+
     def test_more_events_at_once_than_there_are_rows_share_the_last(self):
         count = MOST_ROWS + 5
         start = np.arange(count, dtype=np.int64)
@@ -170,6 +191,35 @@ def test_nesting_is_that_of_a_slow_reference(pairs):
     line = np.array([0, start.size]), np.array([True])
     own_times(places, np.repeat(end, 2), event, *line, total, alone)
     assert (total.tolist(), alone.tolist()) == ((end - start).tolist(), own.tolist())
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20)), max_size=9), max_size=3),
+    st.lists(st.integers(0, 32), max_size=6, unique=True),
+)
+def test_self_time_in_windows_is_that_of_a_slow_reference(lines, edges):
+    lines = [sorted(((b, b + n) for b, n in line), key=lambda e: (e[0], -e[1])) for line in lines]
+    windows = list(zip(sorted(edges)[::2], sorted(edges)[1::2], strict=False))
+    expected, first = [], 0
+    for line in lines:
+        own = slow_nesting(line)[2]
+        expected += [
+            (first + at, own[at])
+            for at, (start, _) in enumerate(line)
+            if any(begin <= start < end for begin, end in windows)
+        ]
+        first += len(line)
+    flat = np.array([event for line in lines for event in line], np.int64).reshape(-1, 2)
+    bounds = np.cumsum([0, *map(len, lines)]).tolist()
+    trace = Trace(
+        "events", (TracePlane(0, "", "host", None),),
+        tuple(TraceLine(n, 0, "", n, lo, hi) for n, (lo, hi) in enumerate(pairwise(bounds))),
+        flat[:, 0].copy(), flat[:, 1].copy(), Names.constant("e", len(flat)), None, 0,
+    )  # fmt: skip
+    begin, end = np.array(windows, np.int64).reshape(-1, 2).T
+    events, own = own_in(Nesting(trace), begin, end)
+    assert list(zip(events.tolist(), own.tolist(), strict=True)) == expected
 
 
 def test_own_times_of_a_deep_stack_and_of_a_line_that_does_not_nest():

@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from peakline.analysis.timing.activity import Activity, activity_of
 from peakline.analysis.timing.activity_names import is_marker
-from peakline.analysis.timing.trace import Trace, nesting_of, trace_of
+from peakline.analysis.timing.nesting import own_times
+from peakline.analysis.timing.trace import Nesting, nesting_of, trace_of
 
 if TYPE_CHECKING:
     from peakline.profile import Profile
 
-__all__ = ["Longer", "longest_of"]
+__all__ = ["Longer", "longest_of", "own_in"]
 
 _Array = npt.NDArray[Any]
 
@@ -58,14 +59,14 @@ def longest_of(
         return None
     # What calls others, or waits for them, says less than what they do: it counts half.
     activity = activity_of(profile)
-    own, names = nesting_of(profile).own_ps, len(trace.name.values)
+    names = len(trace.name.values)
     times, weighed, runs = [], [], []
     for chosen in (np.flatnonzero(is_slow), np.flatnonzero(~is_slow)):
         some = chosen[np.linspace(0, chosen.size - 1, min(chosen.size, _WINDOWS)).astype(np.int64)]
-        events = _events_in(trace, begin[some], end[some])
+        events, own = own_in(nesting_of(profile), begin[some], end[some])
         codes = trace.name.codes[events]
-        times.append(np.bincount(codes, own[events], names) / some.size)
-        weighed.append(np.bincount(codes, own[events] * _DOES[activity[events]], names) / some.size)
+        times.append(np.bincount(codes, own, names) / some.size)
+        weighed.append(np.bincount(codes, own * _DOES[activity[events]], names) / some.size)
         runs.append(np.bincount(codes, minlength=names) / some.size)
     extra = times[0] - times[1]
     for code in np.argsort(weighed[1] - weighed[0], kind="stable").tolist():
@@ -77,15 +78,41 @@ def longest_of(
     return None
 
 
-def _events_in(trace: Trace, begin: _Array, end: _Array) -> _Array:
-    """The events that begin in one of the windows, which do not overlap."""
-    parts = [np.zeros(0, np.int64)]
+def own_in(nesting: Nesting, begin: _Array, end: _Array) -> tuple[_Array, _Array]:
+    """The events (places in the trace) that begin in one of the windows, and their self time in ps.
+
+    The windows do not overlap. What they hold is nested by itself, unless that is most of all.
+    """
+    trace = nesting.trace
+    parts, nests = [np.zeros((0, 3), np.int64)], [np.zeros(0, np.bool_)]
     for line in trace.lines:
         start = trace.start[line.events]
-        ranges = zip(
-            np.searchsorted(start, begin).tolist(),
-            np.searchsorted(start, end).tolist(),
-            strict=True,
-        )
-        parts += [np.arange(line.first + lo, line.first + hi) for lo, hi in ranges if hi > lo]
-    return np.concatenate(parts)
+        first, last = np.searchsorted(start, begin), np.searchsorted(start, end)
+        used = np.flatnonzero(last > first)
+        # What lies in one of them may begin later.
+        ends = [
+            int(trace.end[line.first + lo : line.first + hi].max())
+            for lo, hi in zip(first[used].tolist(), last[used].tolist(), strict=True)
+        ]
+        parts.append(np.stack([first[used], last[used], np.searchsorted(start, ends)], axis=1))
+        parts[-1] += line.first
+        nests.append(np.full(used.size, line.nests))
+    first, last, behind = np.concatenate(parts).T
+    behind = np.maximum(behind, last)
+    bounds = np.concatenate([[0], np.cumsum(behind - first)])
+    if bounds[-1] > trace.size:
+        events = _ranges(first, last)
+        return events, nesting.own_ps[events]
+    events = _ranges(first, behind)
+    total, own = np.empty(events.size, np.int64), np.empty(events.size, np.int64)
+    own_times(
+        trace.start, trace.end, events.astype(np.int32), bounds, np.concatenate(nests), total, own
+    )
+    mine = events < np.repeat(last, behind - first)
+    return events[mine], own[mine]
+
+
+def _ranges(first: _Array, last: _Array) -> _Array:
+    """All numbers from each of ``first`` to the one of ``last``, exclusive."""
+    parts = [np.arange(lo, hi) for lo, hi in zip(first.tolist(), last.tolist(), strict=True)]
+    return np.concatenate([np.zeros(0, np.int64), *parts])

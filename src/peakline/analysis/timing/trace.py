@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -149,17 +150,45 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Nesting:
-    """What lies in what, within each line.
+    """What lies in what, within each line of ``trace``; each array is made when it is first read.
 
-    An event's ``parent`` is the innermost event of its line that holds it whole (-1: none), its
-    ``row`` how deep it is drawn, and ``own_ps`` its duration without what its direct children
-    cover. Events that overlap only in part are both kept: neither is the other's parent, and the
-    later one gets a row of its own.
+    Events that overlap only in part are both kept: neither is the other's parent, and the later
+    one gets a row of its own.
     """
 
-    parent: npt.NDArray[np.int32]
-    row: npt.NDArray[np.uint16]
-    own_ps: npt.NDArray[np.int64]
+    trace: Trace
+
+    @cached_property
+    def parent(self) -> npt.NDArray[np.int32]:
+        """The innermost event of its line that holds an event whole, -1 where none does."""
+        return self._nest(np.zeros(0, np.uint16), np.zeros(0, np.int64))
+
+    @cached_property
+    def row(self) -> npt.NDArray[np.uint16]:
+        """How deep an event is drawn."""
+        row = np.empty(self.trace.size, np.uint16)
+        self._nest(row, np.zeros(0, np.int64))
+        return row
+
+    @cached_property
+    def own_ps(self) -> npt.NDArray[np.int64]:
+        """The duration of an event without what its direct children cover, in ps."""
+        own = np.empty(self.trace.size, np.int64)
+        self._nest(np.zeros(0, np.uint16), own)
+        return own
+
+    def _nest(
+        self, row: npt.NDArray[np.uint16], own: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int32]:
+        trace = self.trace
+        parent = vars(self).get("parent")
+        if parent is None:
+            parent = np.empty(trace.size, np.int32)
+        nests = np.array([line.nests for line in trace.lines], np.bool_)
+        nest_lines(trace.start, trace.end, trace.first, nests, parent, row, own)
+        # Not before: another thread takes it as it is.
+        vars(self)["parent"] = parent
+        return parent
 
 
 def trace_of(profile: Profile) -> Trace:
@@ -182,7 +211,7 @@ def read_with_steps(profile: Profile) -> None:
 
 def nesting_of(profile: Profile) -> Nesting:
     """The nesting of `trace_of`, made once."""
-    return profile.keep("nesting", lambda: _nest(trace_of(profile)))
+    return profile.keep("nesting", lambda: Nesting(trace_of(profile)))
 
 
 def step_places_of(profile: Profile) -> npt.NDArray[np.int32]:
@@ -323,14 +352,6 @@ def _ordered(
     if least < -FARTHEST or most > FARTHEST:
         start, end = (np.clip(times, -FARTHEST, FARTHEST) for times in (start, end))
     return Trace(source, planes, lines, start, end, name, row, untimed)
-
-
-def _nest(trace: Trace) -> Nesting:
-    parent, row = np.empty(trace.size, np.int32), np.empty(trace.size, np.uint16)
-    own = np.empty(trace.size, np.int64)
-    nests = np.array([line.nests for line in trace.lines], np.bool_)
-    nest_lines(trace.start, trace.end, trace.first, nests, parent, row, own)
-    return Nesting(parent, row, own)
 
 
 def _step_places(profile: Profile) -> npt.NDArray[np.int32]:

@@ -14,11 +14,19 @@ from peakline.deadline import check_deadline
 from peakline.profile.columns import Columns, Names
 from peakline.sources.files import SourceFile
 from peakline.sources.xplane.grouping import Grouping
+from peakline.sources.xplane.groups import (
+    by_owner,
+    narrow,
+    no_group,
+    of_owners,
+    pieces,
+    ungrouped,
+    wide,
+)
 from peakline.sources.xplane.line_reader import LineReader
 from peakline.sources.xplane.lines import KeptLine, read_line_facts
-from peakline.sources.xplane.names import NO_GROUP
 from peakline.sources.xplane.outline import Outline, PlaneOutline
-from peakline.sources.xplane.places import names_of_types, type_bases
+from peakline.sources.xplane.places import name_codes, named, type_bases
 from peakline.sources.xplane.stat_rows import StatRows
 from peakline.sources.xplane.times import OCCURRENCES, Far, add_durations, limit_durations, place
 from peakline.sources.xplane.tpu import TpuPlane, overlap_groups, timed
@@ -28,6 +36,8 @@ __all__ = ["EventTables", "PlaneEvents", "read_module_runs"]
 
 _Array = npt.NDArray[Any]
 _OFFSET = 2
+NO_STEP = -1
+"""Stands for no step in ``step_id``, whose null rows hold it too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +70,6 @@ class EventTables:
         has_tpu = any(plane.is_tpu for plane in outline.planes)
         # By the lines' own times: before they are moved to the profile's clock.
         self._step_id, self._has_step = _steps(planes, grouping, has_tpu=has_tpu)
-        # What no step has as its row, so that rows of steps need no column of their own.
-        self._step_id[~self._has_step] = -1
         self.far = Far()
         """How many times were out of reach."""
         for plane, line in self._lines:
@@ -84,7 +92,7 @@ class EventTables:
         make: dict[str, Callable[[], _Array | Names]] = {
             "event_id": lambda: np.arange(self.rows, dtype=np.int64),
             "line_id": self._line_ids,
-            "name": lambda: names_of_types(self._types(), self._outline),
+            "name": self._names,
             "start_ps": lambda: _joined([line.begin for line in lines], np.int64),
             "duration_ps": lambda: _joined([line.length for line in lines], np.int64),
             "step_id": lambda: self._step_id,
@@ -92,10 +100,11 @@ class EventTables:
         }
         data = {name: made() for name, made in make.items() if wanted is None or name in wanted}
         valid: dict[str, npt.NDArray[np.bool_]] = {}
-        if "start_ps" in data:
-            valid["start_ps"] = _joined([line.case for line in lines], np.uint8) != OCCURRENCES
+        if "start_ps" in data and any(line.case is not None for line in lines):
+            valid["start_ps"] = np.concatenate([_has_start(line) for line in lines])
         if "step_id" in data:
-            valid["step_id"] = self._has_step
+            has_step = self._has_step
+            valid["step_id"] = self._step_id != NO_STEP if has_step is None else has_step
         types = data.get("type_id")
         if isinstance(types, np.ndarray):
             valid["type_id"] = types >= 0
@@ -111,9 +120,9 @@ class EventTables:
         """End of the last event, in ps after the profile's start; 0 when there is none."""
         last = 0
         for _, line in self._lines:
-            has_time = line.case == _OFFSET
-            if has_time.any():
-                last = max(last, int((line.begin[has_time] + line.length[has_time]).max()))
+            has_time = ... if line.case is None else line.case == _OFFSET
+            ends = line.begin[has_time] + line.length[has_time]
+            last = max(last, int(ends.max(initial=0)))
         return last
 
     def _line_ids(self) -> _Array:
@@ -123,77 +132,74 @@ class EventTables:
 
     def _types(self) -> npt.NDArray[np.int32]:
         """The row of each event's type, -1 for one whose metadata the file does not give."""
-        types = np.empty(self.rows, np.int32)
-        bases = type_bases(self._outline)
+        return self._by_type(np.arange(type_bases(self._outline)[-1] + 1, dtype=np.int32), -1)
+
+    def _names(self) -> Names:
+        codes, values = name_codes(self._outline)
+        return named(self._by_type(codes, int(codes[-1])), values)
+
+    def _by_type(self, values: npt.NDArray[np.int32], other: int) -> npt.NDArray[np.int32]:
+        """For every event the value of its type, ``other`` for one without a type."""
+        found = np.empty(self.rows, np.int32)
+        bases = type_bases(self._outline).tolist()
         first = 0
         for plane, line in self._lines:
-            part = types[first : first + line.place.size]
-            first += part.size
-            np.add(line.place, np.int32(bases[plane.index]), out=part)
-            part[line.place < 0] = -1
-        return types
+            here = np.append(values[bases[plane.index] : bases[plane.index + 1]], np.int32(other))
+            for part in pieces(line.place):
+                found[first : first + part.size] = here[part]
+                first += part.size
+        return found
+
+
+def _has_start(line: KeptLine) -> npt.NDArray[np.bool_]:
+    """Which events of a line have a start."""
+    if line.case is None:
+        return np.ones(line.begin.size, np.bool_)
+    has: npt.NDArray[np.bool_] = line.case != OCCURRENCES
+    return has
 
 
 def _steps(
     planes: list[PlaneEvents], grouping: Grouping, *, has_tpu: bool
-) -> tuple[_Array, npt.NDArray[np.bool_]]:
-    """The group of every event, and whether it has one; narrow where the numbers are."""
-    step = np.empty(sum(line.begin.size for events in planes for line in events.lines), np.int32)
-    at = 0
+) -> tuple[_Array, npt.NDArray[np.bool_] | None]:
+    """The group of every event, `NO_STEP` for none; narrow where the numbers are.
+
+    Which events have one is said beside it only where `NO_STEP` is somebody's group. The owners of
+    the events are gone then: the groups stand in their place.
+    """
+    parts: list[_Array] = []
     for events in planes:
         for part in _steps_of(events, grouping, has_tpu=has_tpu):
             check_deadline()
-            if part.dtype != np.int32:
-                step = _wide(step)
-            step[at : at + part.size] = part if step.dtype == np.int32 else _wide(part)
-            at += part.size
-    return step, step != (_NONE if step.dtype == np.int32 else NO_GROUP)
+            parts.append(part)
+    if all(part.dtype == np.int32 for part in parts):
+        step = _joined(parts, np.int32)
+    else:
+        step = np.concatenate([wide(part) for part in parts])
+    none = no_group(step)
+    has_step = step != none if (step == NO_STEP).any() else None
+    # What no step has as its row, so that rows of steps need no column of their own.
+    step[step == none] = NO_STEP
+    return step, has_step
 
 
 def _steps_of(events: PlaneEvents, grouping: Grouping, *, has_tpu: bool) -> Iterator[_Array]:
-    """The groups of the events of each line of a plane, as `_narrow` gives them."""
+    """The groups of the events of each line of a plane, narrow where they fit."""
     if events.tpu is not None and events.nodes is not None:
-        groups = grouping.group[events.nodes]
+        groups = wide(grouping.group[events.nodes])
         per_line = events.tpu.event_groups(groups, assigned=grouping.assigned)
-        yield from (_narrow(per_line[line.number]) for line in events.lines)
+        yield from (narrow(per_line[line.number]) for line in events.lines)
         return
     own: Iterable[_Array]
     if events.nodes is None:
-        own = (np.full(line.begin.size, _NONE, np.int32) for line in events.lines)
+        own = (ungrouped(line.begin.size) for line in events.lines)
     else:
-        # By `Found.owner_node`: inside a node, in none, a node itself.
-        inside, nodes = grouping.spread[events.nodes], grouping.group[events.nodes]
-        short = _narrow(np.concatenate([inside[::-1], [NO_GROUP], nodes]))
-        middle = np.int32(nodes.size + 1)
-        own = (short[line.owner + middle] for line in events.lines)
+        groups = by_owner(grouping.spread[events.nodes], grouping.group[events.nodes])
+        own = (of_owners(line.owner, groups) for line in events.lines)
     if has_tpu and events.plane.kind == "device" and grouping.assigned:
-        wide = [_wide(part) for part in own]
-        own = map(_narrow, overlap_groups([timed(line) for line in events.lines], wide))
+        lines = [timed(line) for line in events.lines]
+        own = map(narrow, overlap_groups(lines, [wide(part) for part in own]))
     yield from own
-
-
-_NONE = np.int32(-(2**31))
-"""Stands for no group among groups that fit 32 bits."""
-
-
-def _wide(groups: _Array) -> _Array:
-    """The same groups in 64 bits, `NO_GROUP` for none."""
-    if groups.dtype != np.int32:
-        return groups
-    return np.where(groups == _NONE, np.int64(NO_GROUP), groups.astype(np.int64))
-
-
-def _narrow(groups: _Array) -> _Array:
-    """The same groups in 32 bits where they fit, `_NONE` for none."""
-    narrow = groups.astype(np.int32)
-    unknown = groups == NO_GROUP
-    narrow[unknown] = _NONE
-    # What does not fit is another number now, or stands for none.
-    if np.count_nonzero(narrow != groups) > np.count_nonzero(unknown) or (
-        np.count_nonzero(narrow == _NONE) > np.count_nonzero(unknown)
-    ):
-        return groups
-    return narrow
 
 
 def read_module_runs(file: SourceFile, outline: Outline) -> tuple[Columns, dict[int, Damage], Far]:

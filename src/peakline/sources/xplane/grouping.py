@@ -19,13 +19,13 @@ from peakline.kernels.event_forest import adjacency, spread
 from peakline.sources.files import SourceFile
 from peakline.sources.xplane.attributes import Attributes, Picked, mix
 from peakline.sources.xplane.contexts import Ends, connect
+from peakline.sources.xplane.groups import narrow, ungrouped, wide
 from peakline.sources.xplane.line_reader import LineFacts
 from peakline.sources.xplane.lines import PlanePass
 from peakline.sources.xplane.names import (
     HOST_PLANE,
     IMPLICIT_ROOTS,
     LOOP_OPS,
-    NO_GROUP,
     TPU_MODULE_LINES,
     TPU_STEP_LINES,
     EventKind,
@@ -99,7 +99,10 @@ class GroupedPlane:
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """``group`` per node (`NO_GROUP`: none) and the steps that were opened."""
+    """``group`` per node and the steps that were opened.
+
+    Groups are narrow where they fit (see `peakline.sources.xplane.groups`).
+    """
 
     group: _Array
     spread: _Array
@@ -126,18 +129,20 @@ def needs_grouping(planes: list[PlaneOutline]) -> tuple[bool, bool]:
 
 def group(file: SourceFile, planes: list[GroupedPlane], nodes: int, *, assign: bool) -> Grouping:
     """Assign groups to the nodes of all planes (see `needs_grouping`)."""
-    given = np.full(nodes, NO_GROUP, np.int64)
     attrs = Attributes.join([(plane.first_node, plane.attrs) for plane in planes])
+    nothing = ungrouped(nodes)
     old = attrs.first(Role.GROUP_ID)
-    given[old.node] = old.signed
+    given = nothing
+    if old.node.size:
+        given = wide(nothing)
+        given[old.node] = old.signed
     if not assign:
         read = _as_memory_reads(attrs, given)
-        return Grouping(given, np.full(nodes, NO_GROUP, np.int64), memory_group=read)
-    forest = _Forest(file, planes, nodes, attrs)
-    found, steps = forest.assign()
-    groups = np.where(found >= 0, found, given)
-    given.fill(NO_GROUP)
-    shared = np.where(found >= 0, found, given)
+        return Grouping(narrow(given), nothing, memory_group=read)
+    found, steps = _Forest(file, planes, nodes, attrs).assign()
+    has_group = found >= 0
+    shared = np.where(has_group, found, nothing)
+    groups = narrow(np.where(has_group, found, given)) if old.node.size else shared
     return Grouping(groups, shared, steps, _as_memory_reads(attrs, groups), assigned=True)
 
 
@@ -157,9 +162,9 @@ def _as_memory_reads(attrs: Attributes, groups: _Array) -> _Array | None:
     several = count[last.node] > 1
     if not several.any():
         return None
-    read = groups.copy()
+    read = wide(groups).copy()
     read[last.node[several]] = last.signed[several]
-    return read
+    return narrow(read)
 
 
 class _Forest:

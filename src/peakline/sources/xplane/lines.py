@@ -46,7 +46,8 @@ def read_line_facts(file: SourceFile, plane: PlaneOutline, *, whole: bool) -> li
     return LineReader(file, plane.lines).read_facts(whole=whole)
 
 
-_KEPT = ("event_begin", "event_length", "event_place", "event_case", "owner_node")
+_OFFSET = 2
+"""The case of the oneof ``data`` of an event that has a start."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,7 @@ class KeptLine:
     """The events of one line, in file order; ``number`` counts the lines of the plane.
 
     ``begin`` is relative to the line's own time; ``place``, ``case`` and ``owner`` are as in
-    `Found`.
+    `Found`; without ``case`` every event has a start.
     """
 
     number: int
@@ -62,7 +63,7 @@ class KeptLine:
     begin: _Array
     length: _Array
     place: _Array
-    case: _Array
+    case: _Array | None
     owner: _Array
 
     def span(self) -> tuple[_Array, _Array]:
@@ -114,14 +115,16 @@ class PlanePass:
     def kept_lines(self) -> list[KeptLine]:
         """The events of every line that has any, in the order of the file."""
         bounds = [*(first for _, first in self._first_events), self.found.used["event"]]
+        got = self.found.get
+        begin, length, place = (got(f"event_{name}") for name in ("begin", "length", "place"))
+        case, owner = self._case, got("owner_node")
         return [
             KeptLine(
-                number,
-                self.headers[number],
-                *(self.found.get(name)[first:last] for name in _KEPT),
+                number, self.headers[number], begin[lo:hi], length[lo:hi], place[lo:hi],
+                None if case is None else case[lo:hi], owner[lo:hi],
             )
-            for (number, first), last in zip(self._first_events, bounds[1:], strict=True)
-        ]
+            for (number, lo), hi in zip(self._first_events, bounds[1:], strict=True)
+        ]  # fmt: skip
 
     def kept_stats(self) -> StatRows:
         """The stats that were kept, in the order of the file."""
@@ -157,7 +160,7 @@ class PlanePass:
         return Lookup(kinds), Lookup(roles, NOT_WANTED)
 
     def _run(self, *, whole: bool) -> None:
-        self.found = Found()
+        self.found = Found(len(self.plane.event_names))
         self.read = 0.0
         """The share of the plane's lines that has been read."""
         self._first_events: list[tuple[int, int]] = []
@@ -183,6 +186,10 @@ class PlanePass:
             # It holds views of what was found.
             del line
         self.found.trim()
+        case = self.found.get("event_case")
+        self._case = None if (case == _OFFSET).all() else case
+        if self._case is None:
+            del self.found.arrays["event_case"]
         self.damage, self.line_facts = reader.damage, reader.facts
         """What is damaged in the lines, and what they say about themselves."""
 

@@ -16,9 +16,10 @@ from peakline import schema
 from peakline.deadline import check_deadline
 from peakline.kernels.xplane_numbers import FIRST_MEMORY_ROLE
 from peakline.profile.columns import Columns, Names
+from peakline.sources.xplane.groups import by_owner, no_group, of_owners
 from peakline.sources.xplane.lines import PlanePass
-from peakline.sources.xplane.names import NO_GROUP, EventKind, Role
-from peakline.sources.xplane.times import Far, place_runs
+from peakline.sources.xplane.names import EventKind, Role
+from peakline.sources.xplane.times import FARTHEST_LINE_PS, Far, place_runs
 
 __all__ = ["MemoryRecords"]
 
@@ -34,20 +35,14 @@ class MemoryRecords:
     """All memory events of one plane, in the order of the (rewritten) file."""
 
     def __init__(self, found: PlanePass, group: _Array, spread: _Array) -> None:
-        """``group`` is the group per node, `NO_GROUP` for none; ``spread`` that of what lies in
-        the node.
+        """``group`` is the group per node, ``spread`` that of what lies in the node: narrow or
+        wide, as `Grouping` has them.
         """
         get = found.found.get
         node = get("mem_node")
         self.rows = node.size
-        self._texts = found.texts()
-        # n: the record is the node n; -2 - n: it lies in n; -1: in none.
-        groups = np.concatenate([group, spread, [NO_GROUP]])
-        groups[groups == NO_GROUP] = -1
-        size = group.size
-        self.step = groups[
-            np.where(node >= 0, node, np.where(node == -1, 2 * size, size - 2 - node))
-        ]
+        self.step = of_owners(node, by_owner(spread, group))
+        self.step[self.step == no_group(self.step)] = -1
         self.line, self.offset, self.kind = get("mem_line"), get("mem_offset"), get("mem_kind")
         self.numbers, self.codes = get("mem_numbers"), get("mem_codes")
         self.dtype, self.id_role = get("mem_dtype"), get("mem_id")
@@ -55,6 +50,11 @@ class MemoryRecords:
         self._order: _Array | None = None
         """The place in the file of each record; None where they still are in its order."""
         self._is_given = False
+        self._bases: _Array | None = None
+        """What was added to the offsets of each line; None where they are as the file has them."""
+        texts = found.texts()
+        self._texts = [self._number_texts(codes, texts) for codes in self.codes]
+        """Of each column of texts those that occur; the codes are numbers in it, -1 for none."""
         self._plane, self._headers = found.plane.index, found.headers
 
     def _has(self, role: Role) -> _Array:
@@ -74,24 +74,35 @@ class MemoryRecords:
         value, odd = self._number(role), self._is_odd(role)
         return np.where(odd, 0, value) if odd.any() else value
 
-    def _names(self, which: int, *, null: bool) -> Names:
-        """A text column; absent and empty texts are null, or the empty string."""
+    @staticmethod
+    def _number_texts(codes: _Array, texts: list[str]) -> list[str]:
+        """Make codes of ``texts`` codes of the distinct ones that occur, -1 for the empty text."""
         check_deadline()
-        codes = self.codes[which]
-        used = np.zeros(len(self._texts) + 1, np.bool_)
+        used = np.zeros(len(texts) + 1, np.bool_)
         used[codes] = True
         values: dict[str, int] = {}
-        new = np.empty(used.size, np.int32)
-        new[-1] = -1 if null else values.setdefault("", 0) if used[-1] else -1
+        new = np.full(used.size, -1, np.int32)
         for code in np.flatnonzero(used[:-1]).tolist():
-            text = self._texts[code]
-            new[code] = -1 if null and not text else values.setdefault(text, len(values))
-        return Names(new[codes], list(values))
+            if texts[code]:
+                new[code] = values.setdefault(texts[code], len(values))
+        codes[:] = new[codes]
+        return list(values)
+
+    def _names(self, which: int) -> Names:
+        """A text column; absent and empty texts are null."""
+        return Names(self.codes[which], self._texts[which])
+
+    def _whole_names(self, which: int) -> Names:
+        """A text column; absent texts are empty."""
+        codes, texts = self.codes[which], self._texts[which]
+        if not (codes < 0).any():
+            return Names(codes, texts)
+        return Names(codes + np.int32(1), ["", *texts])
 
     def _memory_ids(self) -> Names:
         """The allocator's name, or the number of the memory, whichever stat came last."""
         named = self.id_role == int(Role.ALLOCATOR_NAME)
-        texts = self._names(_ALLOCATOR, null=False)
+        texts = self._whole_names(_ALLOCATOR)
         if named.all():
             return texts
         values = list(texts.values)
@@ -141,7 +152,7 @@ class MemoryRecords:
         return Columns(
             {
                 "memory_id": self._memory_ids(),
-                "time_offset_ps": self.offset,
+                "time_offset_ps": self._offsets(),
                 "activity": np.where(self.kind == EventKind.ALLOCATION, 1, 2).astype(np.int32),
                 "stack_reserved_bytes": self._upstream(Role.BYTES_RESERVED),
                 "heap_allocated_bytes": self._upstream(Role.BYTES_ALLOCATED),
@@ -151,11 +162,11 @@ class MemoryRecords:
                 "requested_bytes": self._upstream(Role.REQUESTED_BYTES),
                 "allocation_bytes": self._upstream(Role.ALLOCATION_BYTES),
                 "address": self._upstream(Role.ADDRESS).view(np.uint64),
-                "tf_op_name": self._names(_OP, null=False),
+                "tf_op_name": self._whole_names(_OP),
                 "step_id": self.step,
-                "region_type": self._names(_REGION, null=False),
+                "region_type": self._whole_names(_REGION),
                 "data_type": self._data_types(null=False),
-                "tensor_shape": self._names(_SHAPE, null=False),
+                "tensor_shape": self._whole_names(_SHAPE),
             }
         )
 
@@ -165,16 +176,20 @@ class MemoryRecords:
 
         The columns are the memory of the records themselves, which are put in this order.
         """
-        bases = [header.timestamp_ns * 1000 - zero_ps for header in self._headers]
-        time = self.offset.copy()
-        far = Far({(self._plane, "start"): place_runs(time, self.line, bases)})
-        order = np.arange(self.rows, dtype=np.int64) if self._order is None else self._order
+        time, far = self._times(zero_ps)
+        order = self._order
+        if order is None:
+            order = np.arange(self.rows, dtype=np.int32 if self.rows < 2**31 else np.int64)
         if (time[1:] < time[:-1]).any():
             check_deadline()
             sort = np.lexsort((order, time))
-            order, time = order[sort], time[sort]
+            order = order[sort]
+            if self._bases is None:
+                time = time[sort]
             self._sort(sort)
             self._order = order
+            if self._bases is not None:
+                time = self.offset
         columns: dict[str, Any] = {
             "time_ps": time,
             "sequence": order,
@@ -187,10 +202,10 @@ class MemoryRecords:
             "allocation_id": np.zeros(self.rows, np.int64),
             "requested_bytes": self._number(Role.REQUESTED_BYTES),
             "allocated_bytes": self._number(Role.ALLOCATION_BYTES),
-            "op": self._names(_OP, null=True),
-            "region_type": self._names(_REGION, null=True),
+            "op": self._names(_OP),
+            "region_type": self._names(_REGION),
             "data_type": self._data_types(null=True),
-            "shape": self._names(_SHAPE, null=True),
+            "shape": self._names(_SHAPE),
             "step_id": self.step,
             "in_use_bytes": self._number(Role.BYTES_ALLOCATED),
             "reserved_bytes": self._number(Role.BYTES_RESERVED),
@@ -217,6 +232,24 @@ class MemoryRecords:
             valid["step_id"] = self.step >= 0
         return Columns(columns, valid), far
 
+    def _times(self, zero_ps: int) -> tuple[_Array, Far]:
+        """The time of every record, and how many were out of reach.
+
+        Where none can be, the times take the place of the offsets, unless somebody has those.
+        """
+        bases = [header.timestamp_ns * 1000 - zero_ps for header in self._headers]
+        if self._bases is None and not self._is_given and _is_near(self.offset, bases):
+            self._bases = np.array(bases, np.int64)
+            self.offset += self._bases[self.line]
+        if self._bases is not None:
+            return self.offset, Far()
+        time = self.offset.copy()
+        return time, Far({(self._plane, "start"): place_runs(time, self.line, bases)})
+
+    def _offsets(self) -> _Array:
+        """When each record is after its line's own time."""
+        return self.offset if self._bases is None else self.offset - self._bases[self.line]
+
     def _sort(self, order: _Array) -> None:
         """Put the records in another order: where they are, unless somebody has been given them.
 
@@ -228,8 +261,17 @@ class MemoryRecords:
                 vars(self)[name] = column[..., order]
                 continue
             for row in column if column.ndim > 1 else [column]:
-                row[:] = row[order]
+                # Zeros that nobody has written take no memory.
+                if row.any():
+                    row[:] = row[order]
         self._is_given = False
+
+
+def _is_near(offset: _Array, bases: list[int]) -> bool:
+    """Whether each sum of an offset and a base is a time that a profile can have, and exact."""
+    near = FARTHEST_LINE_PS // 2
+    lines = all(abs(base) < FARTHEST_LINE_PS for base in bases)
+    return lines and -near < int(offset.min(initial=0)) <= int(offset.max(initial=0)) < near
 
 
 def _distinct(values: _Array) -> tuple[_Array, _Array]:

@@ -71,7 +71,8 @@ class Found:
     """Nodes, roots, ends of contexts, attributes and memory records of one plane; and, where they
     are kept, its events with some of their stats.
 
-    ``event_place`` is the place of an event's metadata among the plane's (see `places_of`);
+    ``event_place`` is the place of an event's metadata among the plane's (see `places_of`), in 16
+    bits where those are few enough; ``types`` is how many there are.
     ``owner_node`` is n for the node n itself, -2 - n for an event inside of it, else -1.
     ``stat_event`` is the number of the event in the plane, ``stat_number`` the stat's id.
 
@@ -79,6 +80,7 @@ class Found:
     are zero. Nodes are numbered from 0 within the plane.
     """
 
+    types: int = 1 << 31
     arrays: dict[str, _Array] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_GROUPS, 0))
 
@@ -86,6 +88,8 @@ class Found:
         for members in _GROUPS.values():
             for name, dtype, rows in members:
                 self.arrays[name] = np.zeros((rows, 0) if rows else 0, dtype)
+        if self.types < 1 << 15:
+            self.arrays["event_place"] = np.zeros(0, np.int16)
 
     def reserve(self, group: str, more: int, share: float) -> None:
         """Make room for ``more`` rows; ``share`` of the input has been read so far, so that a
@@ -98,10 +102,10 @@ class Found:
             return
         expected = int(size / share * _SLACK) if share > 0.0 else 0
         room = max(size + more, size * 2, expected, _FIRST_ROOM)
-        for name, dtype, rows in members:
+        for name, _, rows in members:
             old = self.arrays[name]
             # Zeroed memory comes from the system untouched: rows nobody writes cost nothing.
-            new = np.zeros((rows, room) if rows else room, dtype)
+            new = np.zeros((rows, room) if rows else room, old.dtype)
             new[..., :size] = old[..., :size]
             self.arrays[name] = new
 
