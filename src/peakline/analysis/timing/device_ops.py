@@ -101,7 +101,7 @@ def _find(profile: Profile) -> DeviceExecutions:
     first = np.searchsorted(line_of, np.arange(len(lines) + 1))
     if any(trace.planes[line.plane].name.startswith(_TPU) for line in lines):
         nests = np.ones(len(lines), np.bool_)
-        nest_lines(start, end, first, nests, parent, np.empty(event.size, np.uint16), own)
+        nest_lines(start, end, first, nests, parent, np.zeros(0, np.uint16), own)
     ops, op, eager = _ops(profile, trace, event)
     plane = np.array([line.plane for line in lines], np.int32)[line_of]
     return DeviceExecutions(ops, event, op, plane, start, end, own, parent, eager)

@@ -6,7 +6,7 @@ of a `Trace`; `Trace.rows` gives its row in the profile's own table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ __all__ = [
     "Trace",
     "TraceLine",
     "TracePlane",
+    "line_bounds",
     "nesting_of",
     "step_places_of",
     "trace_of",
@@ -222,6 +223,13 @@ def step_places_of(profile: Profile) -> npt.NDArray[np.int32]:
     return profile.keep("step_places", lambda: _step_places(profile))
 
 
+def line_bounds(line_id: _Array, lines: Iterable[int]) -> list[int]:
+    """Where each of ``lines`` begins, or would, in a column ``line_id`` that ascends."""
+    # Of another type, NumPy would copy the whole column for each question.
+    bounds: list[int] = np.searchsorted(line_id, np.fromiter(lines, line_id.dtype)).tolist()
+    return bounds
+
+
 def _read(profile: Profile) -> Trace:
     if profile.has_rows("op_runs"):
         return _of_runs(profile.columns("op_runs", _RUNS))
@@ -253,7 +261,7 @@ def _of_events(planes: Columns, lines: Columns, events: Columns) -> Trace:
         order = np.argsort(line, kind="stable")
         row = order if row is None else row[order]
         line, start, length, name = line[order], start[order], length[order], name.take(order)
-    first = np.searchsorted(line, np.arange(count + 1))
+    first = line_bounds(line, range(count + 1))
     planes_read = _planes(planes)
     place = {plane.plane_id: number for number, plane in enumerate(planes_read)}
     natives = _numbers(lines, "native_id")
@@ -264,8 +272,8 @@ def _of_events(planes: Columns, lines: Columns, events: Columns) -> Trace:
             lines.array("plane_id").tolist(),
             lines.names("name").to_list(),
             natives,
-            first[:-1].tolist(),
-            first[1:].tolist(),
+            first[:-1],
+            first[1:],
             strict=True,
         )
     )

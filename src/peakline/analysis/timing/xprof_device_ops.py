@@ -20,7 +20,7 @@ from peakline.analysis.timing.host_ops import is_derived
 from peakline.analysis.timing.op_metrics import OpTable, combine_tables
 from peakline.analysis.timing.op_stats_columns import op_stats_of
 from peakline.analysis.timing.tpu_ops import symbol_of, type_stats_of, types_of
-from peakline.analysis.timing.trace import Trace, TraceLine, trace_of
+from peakline.analysis.timing.trace import Trace, TraceLine, line_bounds, trace_of
 
 if TYPE_CHECKING:
     from peakline.profile import Profile
@@ -151,13 +151,13 @@ def _gpu(profile: Profile, trace: Trace, plane: int) -> OpTable:
     events = profile.columns("events", _COLUMNS)
     line_id, table = events.array("line_id"), OpTable()
     lines = [line for line in trace.lines if line.plane == plane and not is_derived(line)]
-    bounds = [np.searchsorted(line_id, [line.line_id, line.line_id + 1]) for line in lines]
+    bounds = [line_bounds(line_id, (line.line_id, line.line_id + 1)) for line in lines]
     rows = np.concatenate([np.zeros(0, np.int64), *(np.arange(*b) for b in bounds)])
     if not rows.size:
         table.close(0)
         return table
     base = _bases(profile, lines)
-    line_of = np.repeat(np.arange(len(lines)), [int(b[1] - b[0]) for b in bounds])
+    line_of = np.repeat(np.arange(len(lines)), [last - first for first, last in bounds])
     length = events.array("duration_ps")[rows]
     with np.errstate(over="ignore"):
         offset = events.array("start_ps")[rows] - base[line_of]

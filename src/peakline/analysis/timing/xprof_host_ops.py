@@ -17,7 +17,7 @@ from peakline.analysis.timing.host_ops import HOST_THREADS, Ops, is_derived, sum
 from peakline.analysis.timing.op_metrics import OpMetrics, OpTable
 from peakline.analysis.timing.op_names import INPUT_PIPELINE, TENSORFLOW, OpName, parse_op_name
 from peakline.analysis.timing.op_stats_columns import op_stats_of
-from peakline.analysis.timing.trace import trace_of
+from peakline.analysis.timing.trace import line_bounds, trace_of
 from peakline.kernels.op_matching import match_activities
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ def xprof_host_table(profile: Profile) -> OpTable:
     lines = [line for line in trace.lines if line.plane == host]
     if not lines:
         return table
-    lo = int(np.searchsorted(line_id, lines[0].line_id))
-    hi = int(np.searchsorted(line_id, lines[-1].line_id, side="right"))
+    lo, hi = line_bounds(line_id, (lines[0].line_id, lines[-1].line_id + 1))
     ops = Ops()
     row, op, is_eager = _activities(profile, events, lo, hi, ops)
     begin = events.array("start_ps")[row]
@@ -58,7 +57,7 @@ def xprof_host_table(profile: Profile) -> OpTable:
     total = 0
     line_of = line_id[row]
     for line in lines:
-        here = slice(*np.searchsorted(line_of, [line.line_id, line.line_id + 1]).tolist())
+        here = slice(*line_bounds(line_of, (line.line_id, line.line_id + 1)))
         if is_derived(line) or here.start == here.stop:
             continue
         b, e = begin[here], end[here]

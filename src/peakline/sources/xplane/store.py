@@ -13,7 +13,7 @@ __all__ = ["NUMBER_ROWS", "Found"]
 
 _Array = npt.NDArray[Any]
 _FIRST_ROOM = 1 << 12
-_SLACK = 2.0
+_SLACK = 3.0
 """Lines differ in what their events hold; room that nobody writes costs nothing until it is given
 back, and moving what is there costs most of all.
 """
