@@ -98,19 +98,18 @@ def top_ops(profile: Profile) -> list[dict[str, object]]:
 
 
 def _is_input(profile: Profile, op: Mapping[str, object]) -> bool:
-    """Whether all events of an op of the host belong to the input pipeline's own threads."""
+    """Whether every execution of an op of the host is work of the input pipeline's own threads."""
     import numpy as np
 
     from peakline.analysis.timing.activity import Activity, activity_of
-    from peakline.analysis.timing.trace import trace_of
+    from peakline.analysis.timing.host_ops import host_executions
 
-    trace = trace_of(profile)
-    if op["side"] != "host" or not trace.size:
+    if op["side"] != "host":
         return False
-    named = {str(op["op"]), f"{op['op']}:{op['op_type']}"}
-    wanted = np.array([*(name in named for name in trace.name.values), False])
-    events = wanted[trace.name.codes]
-    return bool(events.any() and (activity_of(profile)[events] == Activity.INPUT_WORK).all())
+    runs, what = host_executions(profile), (op["op"], op["op_type"] or "")
+    wanted = np.array([(key.name, key.op_type) == what for key in runs.keys], np.bool_)
+    events = runs.event[wanted[runs.op]] if wanted.any() else runs.event[:0]
+    return bool(events.size and (activity_of(profile)[events] == Activity.INPUT_WORK).all())
 
 
 def _memory(answer: MemoryAnswer) -> Document | None:

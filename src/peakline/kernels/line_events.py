@@ -23,6 +23,7 @@ if not cython.compiled:
         K_START,
         K_STOP,
         K_TPU_EXECUTE,
+        KEEP,
         R_ALLOCATOR,
         R_ASYNC,
         R_CONSUMER,
@@ -144,6 +145,7 @@ def gather(
     mem_have: cython.ushort[::1],
     mem_odd: cython.ushort[::1],
     spans: cython.longlong[:, ::1],
+    kept: cython.int[::1],
     seen: cython.longlong[::1],
     as_float: cython.double[::1],
     as_bits: cython.const[cython.longlong][::1],
@@ -160,7 +162,8 @@ def gather(
 
     ``at`` gets how many nodes, roots, producers, consumers, attributes, memory records and spans
     there are, how many ``marks`` of thread-pool regions (twice the event's number, plus one for a
-    stop), how many asynchronous attributes, and how many events were left out.
+    stop), how many stats are ``kept`` (the numbers of those whose role has `KEEP`), how many
+    asynchronous attributes, and how many events were left out.
     A memory event fills one row of the ``mem_`` arrays: numbers by role; codes of strings (the
     position of a reference among ``ref_ids``, looked up in ``ref_table`` where it is small;
     -2 - k for the k-th span; -1 for none); bits by role from device_ordinal on for what is
@@ -177,6 +180,7 @@ def gather(
     memory: cython.longlong = 0
     texts: cython.longlong = 0
     marked: cython.longlong = 0
+    keeps: cython.longlong = 0
     asynchronous: cython.longlong = 0
     pruned: cython.longlong = 0
     count: cython.longlong = kinds.shape[0]
@@ -256,6 +260,10 @@ def gather(
             any_role = 0
             for k in range(first, s):
                 role = stat_role[k]
+                if role & KEEP:
+                    kept[keeps] = k
+                    keeps += 1
+                    role ^= KEEP
                 if role > FIRST_MEMORY_ROLE:
                     continue
                 bit = 1 << role
@@ -364,7 +372,7 @@ def gather(
                 for c in range(mem_codes.shape[0]):
                     mem_codes[c, first_mem + m] = -1
             for k in range(first, s):
-                role, what, value = stat_role[k], stat_case[k], stat_bits[k]
+                role, what, value = stat_role[k] & ~KEEP, stat_case[k], stat_bits[k]
                 is_int = _is_int(what)
                 if (role < FIRST_MEMORY_ROLE and _has(ATTRIBUTES, role)) or (
                     role == R_ID and uses_id
@@ -442,4 +450,5 @@ def gather(
                 mem_have[m] = have
                 mem_odd[m] = odd
         at[0], at[1], at[2], at[3], at[4] = nodes, roots, producers, consumers, attrs
-        at[5], at[6], at[7], at[8], at[9] = memory, texts, marked, asynchronous, pruned
+        at[5], at[6], at[7], at[8], at[9] = memory, texts, marked, keeps, asynchronous
+        at[10] = pruned

@@ -71,7 +71,7 @@ class Role(IntEnum):
     DATA_TYPE = 31
     SHAPE = 32
     KEPT = 33
-    """No meaning here: a stat that is kept with its event as it is."""
+    """No meaning here."""
 
 
 # Kinds of events by name.
@@ -115,6 +115,8 @@ R_FRAGMENTATION, R_DATA_TYPE, R_FIRST_TEXT = (
     int(Role.FRAGMENTATION), int(Role.DATA_TYPE), int(Role.TF_OP),
 )  # fmt: skip
 R_KEPT = int(Role.KEPT)
+KEEP = 128
+"""Added to the role of a stat that is kept with its event as it is, whatever else it means."""
 
 ATTRIBUTES = (
     1 << Role.IS_ROOT

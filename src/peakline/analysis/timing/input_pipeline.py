@@ -292,9 +292,11 @@ class _Nested:
     def _enclosing(parent: _Array, events: _Array, wanted: _Array) -> _Array:
         """The innermost of ``wanted`` (ascending) around each event of its thread, -1 for none."""
         above = parent[events].astype(np.int64)
+        searching = np.arange(above.size)
         while True:
-            at = np.minimum(np.searchsorted(wanted, above), wanted.size - 1)
-            searching = (above >= 0) & (wanted[at] != above)
-            if not searching.any():
+            here = above[searching]
+            at = np.minimum(np.searchsorted(wanted, here), wanted.size - 1)
+            searching = searching[(here >= 0) & (wanted[at] != here)]
+            if not searching.size:
                 return above
             above[searching] = parent[above[searching]]

@@ -74,7 +74,8 @@ class OpenLine:
         root_event = scratch.get("root_event", size, np.int32)
         mem_event = scratch.get("mem_event", memory, np.int32)
         spans = scratch.get("spans", 8 * memory).reshape(2, -1)
-        at = np.zeros(10, np.int64)
+        kept = scratch.get("kept", stat_event.size, np.int32)
+        at = np.zeros(11, np.int64)
         process = owner.plane.process_id
         one_bits = np.zeros(1, np.int64)
         gather(  # type: ignore[call-arg]  # mypy cannot count unpacked arguments
@@ -89,12 +90,12 @@ class OpenLine:
             free("attr_node"), free("attr_role"), free("attr_case"), free("attr_bits"),
             free("mem_node"), mem_event, free("mem_kind"), found.arrays["mem_numbers"],
             found.arrays["mem_codes"], found.used["mem"], free("mem_dtype"), free("mem_id"),
-            free("mem_have"), free("mem_odd"), spans,
+            free("mem_have"), free("mem_odd"), spans, kept,
             np.zeros(len(Role), np.int64), one_bits.view(np.float64), one_bits,
         )  # fmt: skip
-        nodes, roots, producers, consumers, attrs, records, texts, marks, *flags = at.tolist()
-        self.has_async |= flags[0] > 0
-        owner.pruned |= flags[1] > 0
+        nodes, roots, producers, consumers, attrs, records, texts, marks, keeps = at[:9].tolist()
+        self.has_async |= at[9] > 0
+        owner.pruned |= at[10] > 0
         self.events += size
         part.marks = part.marks[:marks]
         if roots:
@@ -115,7 +116,7 @@ class OpenLine:
         ):  # fmt: skip
             found.used[group] += more
         if owner.keep:
-            self._keep_stats(events)
+            self._keep_stats(events, kept[:keeps])
             free("event_place")[:size] = places_of(events.ids, owner.plane)
             free("event_case")[:size] = events.case
             found.used["event"] += size
@@ -124,13 +125,10 @@ class OpenLine:
         else:
             self._nest_part(part)
 
-    def _keep_stats(self, events: LinePart) -> None:
+    def _keep_stats(self, events: LinePart, rows: _Array) -> None:
         """Keep those stats of the events that somebody may ask for with them."""
         owner, found = self.owner, self.owner.found
-        event, number, role, *value = events.stats
-        # Few stats have a role that may be kept, where memory is wanted most have another.
-        rows = np.flatnonzero(owner.kept_roles[role])
-        rows = rows[owner.kept.of(number[rows]) != 0]
+        event, number, _, *value = events.stats
         found.reserve("stat", rows.size, owner.read)
         for name, column in zip(_STAT, (event, number, *value), strict=True):
             found.free(name)[: rows.size] = column[rows]

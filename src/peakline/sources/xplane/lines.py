@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.kernels.line_layout import NOT_WANTED, SOME_STATS
-from peakline.kernels.xplane_numbers import FIRST_MEMORY_ROLE
+from peakline.kernels.xplane_numbers import FIRST_MEMORY_ROLE, KEEP
 from peakline.sources.files import SourceFile
 from peakline.sources.xplane.line import OpenLine, OutOfOrder, Scratch
 from peakline.sources.xplane.line_reader import LineFacts, LineReader, Lookup
@@ -150,12 +150,10 @@ class PlanePass:
             if name in STAT_ROLES and (self.want_memory or STAT_ROLES[name] <= FIRST_MEMORY_ROLE)
         }
         kept = {number for number, name in names if self.keep and name in KEPT_STATS}
-        self.kept = Lookup(dict.fromkeys(kept, 1))
-        """Which stats are kept as they are, by id."""
-        roles = {number: wanted.get(number, Role.KEPT) for number in wanted.keys() | kept}
-        self.kept_roles = np.zeros(256, np.bool_)
-        self.kept_roles[[roles[number] for number in kept]] = True
-        """By role: whether any stat that has it is kept."""
+        roles = {
+            number: wanted.get(number, Role.KEPT) + KEEP * (number in kept)
+            for number in wanted.keys() | kept
+        }
         kinds = {number: _kind(name) for number, name in self.plane.event_names.items()}
         return Lookup(kinds), Lookup(roles, NOT_WANTED)
 
