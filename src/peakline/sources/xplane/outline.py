@@ -7,6 +7,7 @@ from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from peakline import schema
 from peakline.sources.files import SourceFile
@@ -15,6 +16,8 @@ from peakline.sources.xplane.skim import without_lines
 from peakline.wire import Damage, Decoded, Plan, Spans, WireTable, decode
 
 __all__ = ["Outline", "PlaneOutline", "read_outline"]
+
+_MOST_IDS = 1 << 22
 
 _PATHS = (
     "hostnames",
@@ -74,6 +77,23 @@ class PlaneOutline:
     def event_name_set(self) -> frozenset[str]:
         """Names of all events the plane declares, used or not."""
         return frozenset(self.event_names.values())
+
+    @cached_property
+    def event_ids(self) -> npt.NDArray[np.int64]:
+        """The ids of all events' metadata, ascending."""
+        return np.array(sorted(self.event_names), np.int64)
+
+    @cached_property
+    def event_places(self) -> npt.NDArray[np.int32] | None:
+        """The place in `event_ids` by id, -1 for none, as for all that are larger at the end; None
+        where ids are too large for a table, or negative.
+        """
+        ids = self.event_ids
+        if ids.size and (ids[0] < 0 or ids[-1] >= _MOST_IDS):
+            return None
+        table = np.full(int(ids.max(initial=-1)) + 2, -1, np.int32)
+        table[ids] = np.arange(ids.size, dtype=np.int32)
+        return table
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,6 @@ from peakline.sources.xplane.outline import Outline, PlaneOutline
 __all__ = ["name_codes", "named", "names_of_types", "places_of", "type_bases"]
 
 _Array = npt.NDArray[Any]
-_MOST_IDS = 1 << 22
 
 
 def type_bases(outline: Outline) -> npt.NDArray[np.int64]:
@@ -41,7 +40,7 @@ def name_codes(outline: Outline) -> tuple[npt.NDArray[np.int32], list[str]]:
     codes = [
         names.setdefault(plane.event_names[number], len(names))
         for plane in outline.planes
-        for number in sorted(plane.event_names)
+        for number in plane.event_ids.tolist()
     ]
     return np.array([*codes, names.get("", len(names))], np.int32), list(names)
 
@@ -55,16 +54,13 @@ def named(codes: npt.NDArray[np.int32], values: list[str]) -> Names:
 
 def places_of(metadata: _Array, plane: PlaneOutline) -> npt.NDArray[np.int32]:
     """The place of each metadata id among the plane's, in order; -1 for one it does not have."""
-    ids = np.array(sorted(plane.event_names), np.int64)
-    if ids.size and ids[0] >= 0 and ids[-1] < _MOST_IDS:
-        table = np.full(int(ids[-1]) + 2, -1, np.int32)
-        table[ids] = np.arange(ids.size, dtype=np.int32)
+    table = plane.event_places
+    if table is not None:
         last = np.uint64(table.size - 1)
-        found: npt.NDArray[np.int32] = table[
+        place: npt.NDArray[np.int32] = table[
             np.minimum(metadata.astype(np.uint64, copy=False), last).view(np.int64)
         ]
-        return found
-    if not ids.size:
-        return np.full(metadata.size, -1, np.int32)
+        return place
+    ids = plane.event_ids
     at = np.minimum(np.searchsorted(ids, metadata), ids.size - 1)
     return np.where(ids[at] == metadata, at, -1).astype(np.int32)

@@ -97,7 +97,7 @@ class TpuPlane:
         line = self.lines[self.guide]
         begin, end = int(line.begin[number]), int(line.end[number])
         place = int(line.place[number])
-        name = self.plane.event_names[sorted(self.plane.event_names)[place]] if place >= 0 else ""
+        name = self.plane.event_names[int(self.plane.event_ids[place])] if place >= 0 else ""
         return name, begin, end - begin, line.header
 
     def event_groups(self, step_groups: _Array, *, assigned: bool) -> list[_Array]:
