@@ -194,3 +194,19 @@ def test_the_profiler_s_own_complaints_are_warnings(opened):
         ("profiler_error", 1, "no device tracer"),
         ("profiler_warning", 1, "dropped 3 events"),
     ]
+
+
+@pytest.mark.parametrize("large", [41, 2**31, 2**40, -(2**31), -(2**63) + 1])
+def test_groups_that_stand_in_the_file_are_of_any_size(opened, large):
+    builder = SpaceBuilder()
+    line = builder.host().line("t", 5)
+    for start, group in enumerate([{}, {"group_id": -1}, {"group_id": large}]):
+        line.event("work", start, 1, group)
+    line.event("MemoryAllocation", 4, 0, MEMORY | {"group_id": large})
+    line.event("MemoryAllocation", 5, 0, MEMORY)
+    profile = opened(builder)
+    events = profile.columns("events", frozenset(("step_id",)))
+    known = events.is_valid("step_id")
+    assert known.tolist() == [False, True, True, True, False]
+    assert events.array("step_id")[known].tolist() == [-1, large, large]
+    assert profile.columns("memory_snapshots").array("step_id").tolist() == [large, -1]
