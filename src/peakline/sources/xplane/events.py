@@ -28,14 +28,20 @@ from peakline.sources.xplane.lines import KeptLine, read_line_facts
 from peakline.sources.xplane.outline import Outline, PlaneOutline
 from peakline.sources.xplane.places import name_codes, named, type_bases
 from peakline.sources.xplane.stat_rows import StatRows
-from peakline.sources.xplane.times import OCCURRENCES, Far, add_durations, limit_durations, place
+from peakline.sources.xplane.times import (
+    OCCURRENCES,
+    OFFSET,
+    Far,
+    add_durations,
+    limit_durations,
+    place,
+)
 from peakline.sources.xplane.tpu import TpuPlane, overlap_groups, timed
 from peakline.wire import Damage
 
 __all__ = ["EventTables", "PlaneEvents", "read_module_runs"]
 
 _Array = npt.NDArray[Any]
-_OFFSET = 2
 NO_STEP = -1
 """Stands for no step in ``step_id``, whose null rows hold it too."""
 
@@ -120,7 +126,7 @@ class EventTables:
         """End of the last event, in ps after the profile's start; 0 when there is none."""
         last = 0
         for _, line in self._lines:
-            has_time = ... if line.case is None else line.case == _OFFSET
+            has_time = ... if line.case is None else line.case == OFFSET
             ends = line.begin[has_time] + line.length[has_time]
             last = max(last, int(ends.max(initial=0)))
         return last
@@ -217,7 +223,7 @@ def read_module_runs(file: SourceFile, outline: Outline) -> tuple[Columns, dict[
         reader = LineReader(file, plane.lines.take(np.array(lines)))
         for part in reader.parts():
             names += [plane.event_names.get(i, "") for i in part.ids.tolist()]
-            start = np.where(part.case == _OFFSET, part.bits, 0)
+            start = np.where(part.case == OFFSET, part.bits, 0)
             starts.append(start)
             end, wrapped = add_durations(start, part.duration)
             ends.append(end)

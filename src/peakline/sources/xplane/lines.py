@@ -30,6 +30,7 @@ from peakline.sources.xplane.names import (
 from peakline.sources.xplane.outline import PlaneOutline
 from peakline.sources.xplane.stat_rows import StatRows
 from peakline.sources.xplane.store import Found
+from peakline.sources.xplane.times import OFFSET
 from peakline.wire import Interner, Union
 
 __all__ = ["KeptLine", "PlanePass", "read_line_facts"]
@@ -44,10 +45,6 @@ def read_line_facts(file: SourceFile, plane: PlaneOutline, *, whole: bool) -> li
     unless the ``whole`` is wanted.
     """
     return LineReader(file, plane.lines).read_facts(whole=whole)
-
-
-_OFFSET = 2
-"""The case of the oneof ``data`` of an event that has a start."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +182,7 @@ class PlanePass:
             del line
         self.found.trim()
         case = self.found.get("event_case")
-        self._case = None if (case == _OFFSET).all() else case
+        self._case = None if (case == OFFSET).all() else case
         if self._case is None:
             del self.found.arrays["event_case"]
         self.damage, self.line_facts = reader.damage, reader.facts

@@ -247,7 +247,7 @@ class MemoryRecords:
         return time, Far({(self._plane, "start"): place_runs(time, self.line, bases)})
 
     def _offsets(self) -> _Array:
-        """When each record is after its line's own time."""
+        """How long after the start of its line each record is, in ps."""
         return self.offset if self._bases is None else self.offset - self._bases[self.line]
 
     def _sort(self, order: _Array) -> None:

@@ -24,7 +24,7 @@ from peakline.sources.xplane.places import (
     type_bases,
 )
 from peakline.sources.xplane.store import Found
-from peakline.sources.xplane.times import OCCURRENCES, Far, limit_durations, place
+from peakline.sources.xplane.times import OCCURRENCES, OFFSET, Far, limit_durations, place
 from peakline.wire import Damage
 
 __all__ = ["PLAIN", "read_plain_events"]
@@ -32,7 +32,6 @@ __all__ = ["PLAIN", "read_plain_events"]
 _Array = npt.NDArray[Any]
 PLAIN = frozenset(("event_id", "line_id", "name", "start_ps", "duration_ps", "category", "type_id"))
 """Columns that this module can read."""
-_OFFSET = 2
 
 
 def read_plain_events(
@@ -111,7 +110,7 @@ def _add(
         found.free("event_case")[:rows] = part.case
         begin = found.free("event_begin")[:rows]
         begin[:] = part.bits
-        begin[part.case != _OFFSET] = 0
+        begin[part.case != OFFSET] = 0
         far[plane.index, "start"] = place(begin, line_bases[part.line], part.case)
     found.used["event"] += rows
     return far

@@ -29,6 +29,7 @@ __all__ = [
     "FARTHEST_PS",
     "LONGEST_PS",
     "OCCURRENCES",
+    "OFFSET",
     "Far",
     "FarTimes",
     "add_durations",
@@ -48,6 +49,8 @@ FARTHEST_LINE_PS = 2**61
 """No line begins farther from the profile's start (26 days)."""
 FARTHEST_PS = 2**62 - 1 - LONGEST_PS
 """No event does (40 days)."""
+OFFSET = 2
+"""The case of the oneof ``data`` of an event that has a start."""
 OCCURRENCES = 5
 """The case of the oneof ``data`` of an event that is many: it has no start."""
 
