@@ -177,7 +177,7 @@ def test_categories_of_a_tpu(category, name, activity):
         ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", "reduce-scatter"),
         ("ncclDevKernel_SendRecv", "send-recv"),
         ("ncclDevKernel_Broadcast_RING_LL", "broadcast"),
-        ("ncclDevKernel_Generic", "collective"),
+        ("ncclDevKernel_Generic", "unknown"),
         ("all-to-all.4", "all-to-all"),
         ("ppermute.1", "collective-permute"),
         ("gloo:all_gather", "all-gather"),

@@ -28,7 +28,7 @@ def test_a_library_s_kernel_is_what_its_record_says():
     stats = [(0, "Collective name", "allreduce"), (1, "Collective name", "_allgather_base")]
     profile = profile_of({"python (GPU 0)": {"stream 4": events}}, kind="chrome_trace", stats=stats)
     assert [(one.kind, one.events, one.total_ps) for one in communication_of(profile)] == [
-        ("all-reduce", 1, 10), ("all-gather", 1, 5), ("collective", 1, 1)
+        ("all-reduce", 1, 10), ("all-gather", 1, 5), ("unknown", 1, 1)
     ]  # fmt: skip
 
 
@@ -52,3 +52,31 @@ def test_threads_of_a_host_where_there_is_no_device():
     }
     profile = profile_of({HOST_PLANE: host}, [("train 0", 0, 100)])
     assert communication_of(profile) == (Communication(None, "all-reduce", 1, 40, 10, 30),)
+
+
+def test_a_kernel_that_nobody_knows_communicates_where_a_record_says_so():
+    """PyTorch runs ``record_param_comms`` around what launches a collective."""
+    host = [
+        ("record_param_comms", 0, 10, None, "cpu_op"),
+        ("cudaLaunchKernelExC", 2, 4, None, "cuda_runtime"),
+        ("record_param_comms", 10, 20, None, "cpu_op"),
+        ("cudaLaunchKernelExC", 12, 14, None, "cuda_runtime"),
+        ("cudaLaunchKernelExC", 32, 34, None, "cuda_runtime"),
+    ]
+    device = [
+        ("vendor_a2a", 5, 9, None, "kernel"),
+        ("vendor_thing", 15, 19, None, "kernel"),
+        ("gemm", 35, 39, None, "kernel"),
+    ]
+    stats = [
+        (0, "Collective name", "all_to_allv"),
+        *((row, "correlation", str(number)) for row, number in ((1, 1), (3, 2), (4, 3))),
+        *((row, "correlation", str(number)) for row, number in ((5, 1), (6, 2), (7, 3))),
+    ]
+    profile = profile_of(
+        {"python": {"thread 1": host}, "python (GPU 0)": {"stream 4": device}},
+        kind="chrome_trace", stats=stats,
+    )  # fmt: skip
+    assert [(one.kind, one.events, one.total_ps) for one in communication_of(profile)] == [
+        ("all-to-all", 1, 4), ("unknown", 1, 4)
+    ]  # fmt: skip

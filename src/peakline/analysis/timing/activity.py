@@ -16,6 +16,7 @@ from peakline.analysis.timing.activity_names import (
     host_activity,
     tells_no_direction,
 )
+from peakline.analysis.timing.collectives import recorded_collectives
 from peakline.analysis.timing.device_lines import devices_of
 from peakline.analysis.timing.trace import HOST, Trace, TraceLine, trace_of
 
@@ -23,18 +24,19 @@ if TYPE_CHECKING:
     from peakline.profile import Profile
     from peakline.profile.columns import Names
 
-__all__ = ["Activity", "activity_of", "is_xla_line", "named_activities"]
+__all__ = ["NO_WORK", "Activity", "activity_of", "is_xla_line", "named_activities"]
 
 _Array = npt.NDArray[Any]
 _RUNTIME = (
     "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "xpu_runtime",
     "xpu_driver", "mtia_runtime", "privateuse1_runtime", "privateuse1_driver",
 )  # fmt: skip
-_NO_WORK = (
+NO_WORK = (
     "gpu_user_annotation", "cuda_sync", "overhead", "cuda_profiler_range", "ac2g", "trace",
-    "fwdbwd", "cpu_instant_event", "async_cpu_op",
+    "fwdbwd", "cpu_instant_event", "async_cpu_op", "cuda_event", "xpu_sync",
 )  # fmt: skip
-"""Categories of PyTorch's traces that tell of no work of their line."""
+"""Categories of PyTorch's traces whose events are no work of their line, in lower case."""
+_KERNEL = frozenset(("kernel", "concurrent_kernel"))
 _THUNKS = "ThunkExecutor::Execute"
 """What XLA's runtime for CPUs traces wherever it runs a program."""
 _CORRELATION = frozenset(("correlation_id", "correlation"))
@@ -82,7 +84,7 @@ def _activity(profile: Profile, trace: Trace) -> npt.NDArray[np.uint8]:
         _refine_runs(profile, trace, found, [place for _, place in of_devices])
         return found
     if profile.format == "chrome_trace":
-        _refine_categories(profile, trace, found)
+        _refine_categories(profile, trace, found, [place for _, place in of_devices])
     if any(device.is_tpu for device, _ in of_devices):
         _refine_tpu(profile, trace, found, [place for dev, place in of_devices if dev.is_tpu])
     if trace.name.code_of(_THUNKS) >= 0:
@@ -129,14 +131,16 @@ class _Table:
         return self._table
 
 
-def _refine_categories(profile: Profile, trace: Trace, found: npt.NDArray[np.uint8]) -> None:
+def _refine_categories(
+    profile: Profile, trace: Trace, found: npt.NDArray[np.uint8], places: list[int]
+) -> None:
     """PyTorch's categories say which events are calls of the driver, and which are no work."""
     category = profile.columns("events", frozenset(("category",))).names("category")
     if not category.values:
         return
     codes = category.codes if trace.row is None else category.codes[trace.row]
     lower = [value.lower() for value in category.values]
-    no_work = np.array([*(value in _NO_WORK for value in lower), False])
+    no_work = np.array([*(value in NO_WORK for value in lower), False])
     found[no_work[codes]] = Activity.NOTHING
     runtime = np.array([*(value in _RUNTIME for value in lower), False])
     found[runtime[codes] & (found == Activity.HOST_OP)] = Activity.HOST
@@ -145,6 +149,14 @@ def _refine_categories(profile: Profile, trace: Trace, found: npt.NDArray[np.uin
     found[annotation[codes] & (found != Activity.INPUT_WAIT)] = Activity.NOTHING
     op = np.array([*(value == "cpu_op" for value in lower), False])
     found[op[codes] & (found == Activity.HOST)] = Activity.HOST_OP
+    kernel = np.array([*(value in _KERNEL for value in lower), False])
+    for place in places:
+        events = trace.lines[place].events
+        # Whatever a kernel is called, even as what is no work elsewhere, it is one.
+        silent = kernel[codes[events]] & (found[events] == Activity.NOTHING)
+        found[events][silent] = Activity.COMPUTE
+    recorded = recorded_collectives(profile).event
+    found[recorded[found[recorded] == Activity.COMPUTE]] = Activity.COMMUNICATION
 
 
 def _refine_tpu(

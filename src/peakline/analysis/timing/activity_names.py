@@ -11,6 +11,7 @@ from enum import IntEnum
 from functools import lru_cache
 
 __all__ = [
+    "UNKNOWN",
     "Activity",
     "category_activity",
     "collective_in",
@@ -19,8 +20,13 @@ __all__ = [
     "host_activity",
     "is_marker",
     "kind_of_collective",
+    "recorded_kind",
     "tells_no_direction",
 ]
+
+
+UNKNOWN = "unknown"
+"""The kind of a collective that is one and does not say which."""
 
 
 class Activity(IntEnum):
@@ -133,8 +139,13 @@ _TENSORFLOW_COLLECTIVE = {
 }
 """What TensorFlow's ops are, by a part of their types."""
 _OWN_KERNEL = re.compile(
-    r"cross_device_reduce|(?:one|two)_?shot_?all_?reduce|multimem_(?:all|one_shot)"
+    r"(?i)cross_device_reduce|multimem_(?:all|one_shot)|(?:all|quick)_?reduce|reduce_?scatter"
+    r"|all_?gather|all_?to_?all|nvshmem|deep_ep::|\b(?:inter|intra)node::(?:dispatch|combine)\b"
 )
+"""Kernels that frameworks wrote themselves: of vLLM, SGLang, TensorRT-LLM, PyTorch's symmetric
+memory, DeepEP."""
+_FUSED = re.compile(r"triton_(?:poi|red|per|tem)_fused")
+"""Kernels that Inductor made: named after all that is fused in them, which says nothing."""
 _COPY = re.compile(
     r"(?i)^(?:cu|cuda|hip)?(?:memcpy|copy)[ _]?(host|h|device|d|a|p(?:eer)?)[ _]?(?:2|to|->)[ _]?"
     r"(host|h|device|d|a|p(?:eer)?)(?![a-z])|^(?:cu|cuda|hip)?memcpy([hdap])to([hdap])"
@@ -317,7 +328,7 @@ def _moved(name: str) -> Activity:
 def kind_of_collective(name: str) -> str | None:
     """``all-reduce``, ``all-gather``, ``barrier``, ...; None for an event that is no collective.
 
-    ``collective`` where a library's kernel does not tell which, ``send-recv`` for messages.
+    UNKNOWN where a library's kernel does not say which, ``send-recv`` for messages.
     """
     jax = _JAX.fullmatch(name)
     if jax:
@@ -327,8 +338,9 @@ def kind_of_collective(name: str) -> str | None:
         return "send-recv" if hlo[1] in ("send", "recv") else hlo[1]
     if name.startswith("barrier-cores"):
         return "barrier"
-    if _LIBRARY.search(name) or _OWN_KERNEL.search(name) or _BACKEND.match(name):
-        return collective_in(name) or "collective"
+    is_own = _OWN_KERNEL.search(name) is not None and _FUSED.match(name) is None
+    if is_own or _LIBRARY.search(name) or _BACKEND.match(name):
+        return collective_in(name) or UNKNOWN
     if _HOST_COMMUNICATION.speaks_of(name):
         for word, kind in _TENSORFLOW_COLLECTIVE.items():
             if word in name:
@@ -340,3 +352,10 @@ def collective_in(text: str) -> str | None:
     """The kind of collective that ``text`` (a kernel's name, a record's label) speaks of."""
     found = _COLLECTIVE.search(text)
     return found.lastgroup.replace("_", "-") if found and found.lastgroup else None
+
+
+def recorded_kind(label: str) -> str:
+    """The kind of collective by what PyTorch's record calls it: ``_allgather_base``, ``send``."""
+    if label in ("send", "recv"):
+        return "send-recv"
+    return collective_in(label) or UNKNOWN

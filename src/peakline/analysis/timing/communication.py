@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.analysis.timing.activity import Activity, activity_of
-from peakline.analysis.timing.activity_names import collective_in, kind_of_collective
+from peakline.analysis.timing.activity_names import UNKNOWN, kind_of_collective, recorded_kind
 from peakline.analysis.timing.activity_sets import NEVER, device_sets_of, host_sets_of
+from peakline.analysis.timing.collectives import recorded_collectives
 from peakline.analysis.timing.intervals import Intervals, covered, total, union
 from peakline.analysis.timing.trace import HOST, Trace, trace_of
 
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["Communication", "communication_of"]
 
 _Array = npt.NDArray[Any]
-_RECORDED = frozenset(("Collective name",))
-_UNKNOWN = "collective"
 
 
 @dataclass(frozen=True)
 class Communication:
     """One kind of collective on one device (None: on the threads of a host); times in ps.
+
+    ``kind`` is ``unknown`` where neither the name nor a record says which collective it is.
 
     ``total_ps`` is the time with one of the kind, ``overlapped_ps`` the part in which the device
     computed as well, ``exposed_ps`` the rest. ``events`` are counted as traced.
@@ -44,8 +45,8 @@ def communication_of(profile: Profile) -> tuple[Communication, ...]:
     """All kinds of collective of the whole profile, device by device, the longest first.
 
     Different kinds may run side by side, so that their sums may exceed the communication of
-    ``device_time``. Threads of a host are asked where no device is told of. Raises InputError
-    when the profile cannot be read.
+    ``device_time``. Of a profile without devices they are those of the host's threads. Raises
+    InputError when the profile cannot be read.
     """
     trace, activity = trace_of(profile), activity_of(profile)
     found: list[Communication] = []
@@ -72,15 +73,20 @@ def _by_kind(
     profile: Profile, trace: Trace, events: _Array, device: str | None, computes: Intervals
 ) -> list[Communication]:
     kinds: dict[str, list[_Array]] = {}
-    codes = trace.name.codes[events]
-    for code in np.unique(codes).tolist():
+    recorded = recorded_collectives(profile)
+    codes, label = trace.name.codes[events], np.full(events.size, -1, np.int32)
+    if recorded.event.size:
+        at = np.minimum(np.searchsorted(recorded.event, events), recorded.event.size - 1)
+        label = np.where(recorded.event[at] == events, recorded.label[at], label)
+    pairs, which = np.unique(np.stack([codes, label]), axis=1, return_inverse=True)
+    for number, (code, labelled) in enumerate(pairs.T.tolist()):
         kind = kind_of_collective(trace.name.values[code])
-        own = events[codes == code]
-        if kind == _UNKNOWN:
-            for recorded, part in _recorded(profile, trace, own).items():
-                kinds.setdefault(recorded, []).append(part)
-        elif kind is not None:
-            kinds.setdefault(kind, []).append(own)
+        if kind in (None, UNKNOWN) and labelled >= 0:
+            kind = recorded_kind(recorded.labels[labelled])
+        if kind is None and device is not None:
+            kind = UNKNOWN
+        if kind is not None:
+            kinds.setdefault(kind, []).append(events[which.reshape(-1) == number])
     found = []
     for kind, parts in kinds.items():
         own = np.concatenate(parts)
@@ -90,21 +96,3 @@ def _by_kind(
             Communication(device, kind, own.size, total(when), hidden, total(when) - hidden)
         )
     return sorted(found, key=lambda one: (-one.total_ps, one.kind))
-
-
-def _recorded(profile: Profile, trace: Trace, events: _Array) -> dict[str, _Array]:
-    """Kernels of a library by the collective that PyTorch's record of them names."""
-    found: dict[str, _Array] = {_UNKNOWN: events}
-    if trace.source != "events" or profile.format != "chrome_trace":
-        return found
-    stats = profile.typed_stats(_RECORDED)
-    places, text = trace.places(stats.array("event_id")), stats.names("text")
-    for code in np.unique(text.codes).tolist():
-        kind = collective_in(text.values[code]) if code >= 0 else None
-        if kind is None:
-            continue
-        own = np.intersect1d(places[text.codes == code], found[_UNKNOWN])
-        found[_UNKNOWN] = np.setdiff1d(found[_UNKNOWN], own)
-        if own.size:
-            found[kind] = np.union1d(found[kind], own) if kind in found else own
-    return {kind: own for kind, own in found.items() if own.size}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.analysis.timing.activity import NO_WORK
 from peakline.analysis.timing.device_programs import DeviceOp, gpu_ops
 from peakline.analysis.timing.host_ops import (
     Executions,
@@ -49,7 +50,6 @@ __all__ = [
 ]
 
 _Array = npt.NDArray[Any]
-_ANNOTATION = "gpu_user_annotation"
 _TPU = "/device:TPU:"
 STEP_LINES = ("Steps", "Sparse Core Steps")
 
@@ -88,10 +88,11 @@ def _find(profile: Profile) -> DeviceExecutions:
     event = np.concatenate([np.zeros(0, np.int64), *events])
     line_of = np.repeat(np.arange(len(lines), dtype=np.int64), [part.size for part in events])
     if profile.format == "chrome_trace":
-        # Kineto repeats on the streams of a GPU what the user marked on the host.
+        # Kineto repeats on the streams of a GPU what the user marked on the host, and waits.
         category = profile.columns("events", frozenset(("category",))).names("category")
-        marks = category.codes[trace.rows(event)] == category.code_of(_ANNOTATION)
-        event, line_of = event[~marks], line_of[~marks]
+        idle = np.array([*(text.lower() in NO_WORK for text in category.values), False])
+        works = ~idle[category.codes[trace.rows(event)]]
+        event, line_of = event[works], line_of[works]
     start, end = _times(profile, trace, event)
     order = np.lexsort((start - end, start, line_of))
     if (order[1:] < order[:-1]).any():

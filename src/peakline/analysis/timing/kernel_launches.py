@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from peakline.analysis.timing.activity import Activity, activity_of
+from peakline.analysis.timing.device_lines import Role, devices_of
 from peakline.analysis.timing.device_ops import device_executions, framework_executions
 from peakline.analysis.timing.device_peaks import vendors_of
 from peakline.analysis.timing.device_programs import Programs
@@ -29,7 +31,7 @@ __all__ = ["Launch", "Launches", "launches_of", "parse_details"]
 _Array = npt.NDArray[Any]
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*\+?([0-9]{1,20})[ \t\n\v\f\r]*")
 _MOST = 2**32
-_KERNEL = frozenset(("kernel", "Kernel"))
+_MEMSET = re.compile(r"(?i)(?:cu|cuda|hip)?memset\b")
 _KINETO = frozenset(("grid", "block", "registers per thread", "shared memory", "warps per SM"))
 _KINETO_OCCUPANCY = "est. achieved occupancy %"
 Dim = tuple[int, int, int]
@@ -205,9 +207,7 @@ def _of_xspace_strictly(profile: Profile, trace: Trace) -> Launches:
 def _of_kineto(profile: Profile, trace: Trace) -> Launches:
     found = device_executions(profile)
     ops = framework_executions(profile)
-    category = profile.columns("events", frozenset(("category",))).names("category")
-    known = np.array([text in _KERNEL for text in category.values] + [False])
-    use = np.flatnonzero(known[category.codes[trace.rows(found.event)]])
+    use = np.flatnonzero(_is_kernel(profile, trace)[found.event])
     rows = trace.rows(found.event[use])
     order = np.argsort(rows, kind="stable")
     said: dict[str, npt.NDArray[np.int32]] = {}
@@ -240,6 +240,21 @@ def _of_kineto(profile: Profile, trace: Trace) -> Launches:
         )  # fmt: skip
         made.append((launch, _real(told[_KINETO_OCCUPANCY], 0.0)))
     return _collect(made, which, (found.end - found.start)[use])
+
+
+def _is_kernel(profile: Profile, trace: Trace) -> npt.NDArray[np.bool_]:
+    """Which events of a Chrome trace are kernels: what streams of devices did but for copies.
+
+    So it is for every device and category; only setting memory is known by its name.
+    """
+    on_stream = np.zeros(trace.size, np.bool_)
+    for device in devices_of(profile):
+        for place, role in device.lines:
+            on_stream[trace.lines[place].events] = role is Role.STREAM and not device.is_tpu
+    works = np.isin(activity_of(profile), (Activity.COMPUTE, Activity.COMMUNICATION))
+    sets = np.array([*map(_MEMSET.match, trace.name.values), None]).astype(np.bool_)
+    found: npt.NDArray[np.bool_] = on_stream & works & ~sets[trace.name.codes]
+    return found
 
 
 def _dim(text: str) -> Dim:

@@ -15,6 +15,7 @@ from peakline.kernels import json_kinds
 from peakline.kernels.json_layout import TIME_BAD, TIME_OK
 from peakline.kernels.json_numbers import floats
 from peakline.kernels.trace_events import hash_spans
+from peakline.sources.chrome_trace.kineto import DEVICE, UNSAID, device_word, place_of
 from peakline.sources.chrome_trace.lines import Lines
 from peakline.sources.chrome_trace.own import EXPORTER, EXPORTER_KEY, STEP_ARGUMENT
 from peakline.sources.chrome_trace.phases import (
@@ -59,7 +60,8 @@ _OWN = f'"{EXPORTER_KEY}":"{EXPORTER}"'.encode()
 _GROUP = f"args.{STEP_ARGUMENT}"
 _KEYS = (
     "name", "cat", "ph", "pid", "tid", "ts", "dur", "id", "id2", "bp", "scope", "args",
-    "id2.local", "id2.global", "args.name", "args.labels", "args.step_num",
+    "id2.local", "id2.global", "args.name", "args.labels", "args.step_num", "args.device",
+    "args.stream",
     *(f"args.{key}" for key in MEMORY_NUMBERS),
 )  # fmt: skip
 _MOST_MICROSECONDS = 9 * 10**12
@@ -132,6 +134,7 @@ class Collected:
         self.names, self.categories = Texts(), Texts()
         self.ids, self.series = Texts(), Texts()
         self.lines = Lines(self.ids, self.categories)
+        self._place_of = np.full(1, UNSAID, np.uint8)
         self.base_us: int | None = None
         self.first_ps: int | None = None
         self.seen = np.zeros(256, np.int64)
@@ -147,7 +150,7 @@ class Collected:
             key="uint64", name="int32", phase="uint8", line="int32", time="int64", binds="bool"
         )
         self.counters = _Parts(
-            plane="int32", name="int32", series="int32", time="int64", value="float64"
+            pid="int32", name="int32", series="int32", time="int64", value="float64"
         )
         self.memory = _Parts(
             line="int32", time="int64", **dict.fromkeys(MEMORY_NUMBERS, "int64"),
@@ -180,8 +183,9 @@ class Collected:
         is_async = of_class == ASYNC
         has_line = of_class != COUNTER
         line = np.zeros(rows.size, np.int32)
+        place, device = self._places(found, rows, pid, category, of_class)
         line[has_line] = self.lines.numbers(
-            pid[has_line], tid[has_line], category[has_line], is_async[has_line]
+            *(of[has_line] for of in (pid, tid, category, is_async, place, device))
         )
         key = None
         if (is_async | (of_class == FLOW)).any():
@@ -211,6 +215,33 @@ class Collected:
         memory = np.flatnonzero((name == self._memory_name) & (of_class == EVENT) & timed)
         if memory.size:
             self._add_memory(found, rows[memory], line[memory], start[memory])
+
+    def _places(
+        self, found: Objects, rows: _Array, pid: _Array, category: _Array, of_class: _Array
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+        """Where each event happened, and the code of its device, -1 where it does not name one.
+
+        An event of a category that nobody knows is work of a device if it names the device and
+        the stream; arrows and counters do not say where they belong.
+        """
+        values = self.categories.values
+        new = [place_of(value) for value in values[self._place_of.size - 1 :]]
+        # The last one is that of events without a category.
+        self._place_of = np.concatenate([self._place_of[:-1], np.array([*new, UNSAID], np.uint8)])
+        is_event = (of_class == EVENT) | (of_class == ASYNC)
+        place = np.where(is_event, self._place_of[category], np.uint8(UNSAID))
+        device = np.full(rows.size, -1, np.int32)
+        names_device, names_stream = (
+            found.kind(f"args.{key}")[rows] != json_kinds.ABSENT for key in ("device", "stream")
+        )
+        named = is_event & names_device & ((place == DEVICE) | ((place == UNSAID) & names_stream))
+        place[named] = DEVICE
+        if named.any():
+            device[named] = self._texts(self.ids, found, "args.device", rows[named])
+        for code in np.unique(category[place == DEVICE]).tolist():
+            word = device_word(values[code] if code >= 0 else "")
+            self.lines.note_devices(pid[(place == DEVICE) & (category == code)], word)
+        return place, device
 
     @staticmethod
     def _texts(texts: Texts, found: Objects, key: str, rows: _Array) -> npt.NDArray[np.int32]:
@@ -308,10 +339,10 @@ class Collected:
         series = self.series.codes(
             found.buffer, members.key_kind[numeric], members.key.take(numeric)
         )
+        self.lines.note_processes(pid)
         self.counters.add(
-            plane=self.lines.planes_of(pid)[of], name=name[of], series=series, time=time[of],
-            value=value[numeric],
-        )  # fmt: skip
+            pid=pid[of], name=name[of], series=series, time=time[of], value=value[numeric]
+        )
 
     def _add_memory(self, found: Objects, rows: _Array, line: _Array, time: _Array) -> None:
         columns: dict[str, _Array] = {}

@@ -46,7 +46,7 @@ class Owners:
 def find_owners(trace: Trace) -> Owners:
     """What was running around each memory event on its thread."""
     memory, events = trace.memory, trace.events
-    has_memory = np.zeros(len(trace.found.lines.plane_of_line), np.bool_)
+    has_memory = np.zeros(trace.planes.line_count, np.bool_)
     has_memory[memory["line"]] = True
     rank_of = np.full(len(trace.found.categories.values) + 1, -1, np.int8)
     for category, depth in _OPERATORS.items():
@@ -124,7 +124,7 @@ def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
     amount = memory["Bytes"]
     has_total, has_pool = memory["has Total Allocated"], memory["has Total Reserved"]
     has_free = has_total & has_pool & (memory["Total Reserved"] > 0)
-    planes = trace.found.lines.of_plane()
+    planes = trace.planes.plane_of_line
     step = steps.at(planes[memory["line"]], memory["time"])
     stack = owners.stack[order]
     return Columns(

@@ -175,26 +175,27 @@ class ChromeTraceReader:
         return memory.find_owners(self._trace)
 
     def _planes(self) -> Columns:
-        lines = self._trace.found.lines
-        busy = np.zeros(len(lines.plane_of_line), np.bool_)
+        planes = self._trace.planes
+        busy = np.zeros(planes.line_count, np.bool_)
         busy[self._trace.events.line] = True
-        table = lines.planes_table(busy)
+        table = planes.planes_table(busy)
         if self._has_line_of_steps:
-            table = table.take(table.array("plane_id") != lines.plane_of_line[-1])
+            table = table.take(table.array("plane_id") != planes.plane_of_line[-1])
         return table
 
     def _lines(self) -> Columns:
-        table = self._trace.found.lines.lines_table()
+        table = self._trace.planes.lines_table()
         return table.take(np.arange(table.rows - 1)) if self._has_line_of_steps else table
 
     @cached_property
     def _has_line_of_steps(self) -> bool:
         """Whether the last line holds the steps that ``peakline export`` wrote, and only them."""
         trace, marked = self._trace, self._steps.marked
-        last = len(trace.found.lines.plane_of_line) - 1
+        plane = trace.planes.plane_of_line
+        last = trace.planes.line_count - 1
         return (
             marked.size > 0
-            and trace.found.lines.plane_of_line.count(trace.found.lines.plane_of_line[last]) == 1
+            and np.count_nonzero(plane == plane[last]) == 1
             and not (trace.flows["line"] == last).any()
             and np.array_equal(np.flatnonzero(trace.events.line == last), marked)
         )

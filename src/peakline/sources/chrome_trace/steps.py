@@ -95,7 +95,7 @@ def find_steps(trace: Trace) -> Steps:
         names,
         events.start[rows],
         events.start[rows] + events.duration[rows],
-        found.lines.of_plane()[events.line[rows]],
+        trace.planes.plane_of_line[events.line[rows]],
         np.arange(rows.size, dtype=np.int64),
         np.zeros(0, np.int64),
     )
@@ -109,7 +109,7 @@ def _marked(trace: Trace, rows: _Array) -> Steps:
         ids = np.arange(rows.size, dtype=np.int64)
     names = [found.names.values[code] if code >= 0 else "" for code in events.name[rows].tolist()]
     start = events.start[rows]
-    plane = found.lines.of_plane()[events.line[rows]]
+    plane = trace.planes.plane_of_line[events.line[rows]]
     return Steps(names, start, start + events.duration[rows], plane, ids, rows)
 
 
@@ -138,7 +138,7 @@ def steps_of_events(trace: Trace, steps: Steps) -> npt.NDArray[np.signedinteger[
         return step_of_event
     if not steps.names:
         return np.full(events.rows, -1, np.int32)
-    planes = trace.found.lines.of_plane()
+    planes = trace.planes.plane_of_line
     step = steps.at(planes[events.line], events.start)
     step[~events.timed] = -1
     flows = trace.flows

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from peakline.kernels.trace_events import number_arrows, pair
 from peakline.sources.chrome_trace.collect import MEMORY_NUMBERS, NO_TIME, Collected
 from peakline.sources.chrome_trace.phases import IS_END
+from peakline.sources.chrome_trace.planes import Planes
 
 __all__ = ["Events", "Trace", "finish"]
 
@@ -55,6 +56,7 @@ class Trace:
     """
 
     found: Collected
+    planes: Planes
     events: Events
     flows: dict[str, _Array]
     counters: dict[str, _Array]
@@ -84,10 +86,12 @@ def finish(found: Collected) -> Trace:
         for name in ("phase", "line", "name", "category", "start", "duration")
     }
     columns["start"][columns["start"] != NO_TIME] -= zero
+    planes = Planes(found.lines)
+    columns["line"] = planes.of_met[columns["line"]]
     operations = found.operations.take("row"), found.operations.take("key")
     partner, open_begins, lost_ends = _pair(columns, *operations)
     if open_begins.size:
-        _close(columns, open_begins, len(found.lines.plane_of_line))
+        _close(columns, open_begins, planes.line_count)
     ends = IS_END[columns.pop("phase")]
     row_of = None
     event_of_end = np.zeros(0, np.int64)
@@ -105,16 +109,23 @@ def finish(found: Collected) -> Trace:
             begins = ~ends[rows]
             rows, numbers = row_of[rows[begins]], numbers[begins]
         numbered.append((rows, numbers))
+    flows = _flows(found, zero)
+    flows["line"] = _lines_of_arrows(planes, flows, columns)
+    counters = _timed(found.counters, ("pid", "name", "series", "time", "value"), zero)
+    counters["plane"] = planes.planes_of(counters.pop("pid"))
+    memory = _timed(
+        found.memory,
+        ("line", "time", *MEMORY_NUMBERS, *(f"has {key}" for key in MEMORY_NUMBERS)),
+        zero,
+    )
+    memory["line"] = planes.of_met[memory["line"]]
     return Trace(
         found,
+        planes,
         Events(**columns, event_of_end=event_of_end),
-        _flows(found, zero),
-        _timed(found.counters, ("plane", "name", "series", "time", "value"), zero),
-        _timed(
-            found.memory,
-            ("line", "time", *MEMORY_NUMBERS, *(f"has {key}" for key in MEMORY_NUMBERS)),
-            zero,
-        ),
+        flows,
+        counters,
+        memory,
         numbered[0],
         numbered[1],
         (found.base_us or 0) * 10**6 + zero,
@@ -195,3 +206,20 @@ def _flows(found: Collected, zero: int) -> dict[str, _Array]:
     number[np.argsort(first)] = np.arange(first.size)
     columns["flow"] = number[place]
     return columns
+
+
+def _lines_of_arrows(
+    planes: Planes, flows: dict[str, _Array], events: dict[str, _Array]
+) -> npt.NDArray[np.int32]:
+    """The line of every end of an arrow.
+
+    An arrow says only pid and tid. Where those are a thread and a stream, it is the line on which
+    an event begins at its time, as Kineto writes both.
+    """
+    line = planes.of_met[flows["line"]]
+    for alike in planes.same_thread():
+        rows = np.flatnonzero(np.isin(line, alike))
+        for other in alike:
+            begins = events["start"][events["line"] == other]
+            line[rows[np.isin(flows["time"][rows], begins)]] = other
+    return line
