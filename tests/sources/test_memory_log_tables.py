@@ -169,6 +169,8 @@ def test_steps(tmp_path):
             "name": name,
             "start_ps": start * 1000,
             "end_ps": end * 1000,
+            "found_by": None,
+            "is_cut_off": None,
         }
 
     profile = opened(tmp_path, write)

@@ -179,7 +179,14 @@ def test_thread_names(full, tmp_path):
 def test_step(full, tmp_path):
     profile = open_run(tmp_path, full)
     assert rows(profile, "steps") == [
-        {"step_id": 0, "name": "run 0", "start_ps": 0, "end_ps": 15_400_000}
+        {
+            "step_id": 0,
+            "name": "run 0",
+            "start_ps": 0,
+            "end_ps": 15_400_000,
+            "found_by": None,
+            "is_cut_off": None,
+        }
     ]
     assert profile.duration_ps == 15_400_000
 

@@ -123,7 +123,14 @@ def test_memory_belongs_to_the_step_around_it(opened):
     line.event("MemoryDeallocation", 200, 0, MEMORY)
     profile = opened(builder)
     assert profile.columns("steps").to_pylist() == [
-        {"step_id": 0, "name": "train 170", "start_ps": 100, "end_ps": 150}
+        {
+            "step_id": 0,
+            "name": "train 170",
+            "start_ps": 100,
+            "end_ps": 150,
+            "found_by": "mark",
+            "is_cut_off": False,
+        }
     ]
     assert [e["step_id"] for e in profile.columns("allocator_events").to_pylist()] == [0, None]
     assert [e["step_id"] for e in profile.columns("events").to_pylist()] == [0, 0, None]

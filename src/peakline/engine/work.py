@@ -53,7 +53,7 @@ def ask_host(task: HostTask, profile: Profile) -> Answer:
     tool = find_tool(task.tool)
     with profile.question() as warnings:
         if task.format != CONTRIBUTION:
-            content = tool.run(profile, task.question, task.format)
+            content = tool.run(tool.seen(profile, task.question), task.question, task.format)
         else:
             content = pickle.dumps(_partial(tool, profile, task.question), protocol=5)
         return Answer(content, task.format, tuple(warnings()))
@@ -62,7 +62,7 @@ def ask_host(task: HostTask, profile: Profile) -> Answer:
 def _partial(tool: Tool, profile: Profile, question: Parameters) -> Any:
     if tool.partial is None:
         raise TypeError(f"{tool.name} has no contributions")
-    return tool.partial(profile, question)
+    return tool.partial(tool.seen(profile, question), question)
 
 
 def contributed(answer: Answer) -> Any:

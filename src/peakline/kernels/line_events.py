@@ -48,6 +48,7 @@ if not cython.compiled:
         R_REQUEST,
         R_ROOT,
         R_RUN,
+        R_STEP,
         USES_ID,
         V_DOUBLE,
         V_INT64,
@@ -226,6 +227,7 @@ def gather(
     place: cython.longlong
     is_memory: cython.bint
     is_alone: cython.bint
+    is_mark: cython.bint
     is_node: cython.bint
     is_int: cython.bint
     wanted: cython.bint
@@ -337,7 +339,8 @@ def gather(
                 n = first_node + nodes
                 node_kind[nodes] = kind
                 nodes += 1
-                if is_alone or kind == K_EXECUTOR or _has(any_role, R_ROOT):
+                is_mark = _has(any_role, R_ROOT) or _has(any_role, R_STEP)
+                if is_alone or kind == K_EXECUTOR or is_mark:
                     root_node[roots] = n
                     root_event[roots] = e
                     roots += 1

@@ -103,7 +103,7 @@ R_CONSUMER_TYPE, R_CONSUMER = int(Role.CONSUMER_TYPE), int(Role.CONSUMER_ID)
 R_ROOT, R_ASYNC, R_PROCESS, R_ID = (
     int(Role.IS_ROOT), int(Role.IS_ASYNC), int(Role.PROCESS), int(Role.ID),
 )  # fmt: skip
-R_ITER, R_GRAPH = int(Role.ITER_NUM), int(Role.GRAPH_TYPE)
+R_ITER, R_GRAPH, R_STEP = int(Role.ITER_NUM), int(Role.GRAPH_TYPE), int(Role.STEP_NUM)
 R_REQUEST, R_QUEUE_ADDR, R_QUEUE, R_RUN, R_CORE = (
     int(Role.REQUEST_ID), int(Role.QUEUE_ADDR), int(Role.QUEUE_ID),
     int(Role.RUN_ID), int(Role.CORE_TYPE),

@@ -152,6 +152,29 @@ class Profile(ReaderFacts):
         """Whether the named table is made from others because the format does not fill it."""
         return name in self._derived
 
+    def with_runtime_steps(self) -> Profile:
+        """The profile with the steps into which the runtime's own profiler groups events, as XProf
+        shows them; this one where those are the same. Close only this one.
+
+        Raises InputError when the profile cannot be read.
+        """
+        return self.keep("with_runtime_steps", self._with_runtime_steps)
+
+    def _with_runtime_steps(self) -> Profile:
+        from peakline.profile.runtime_steps import RuntimeSteps
+
+        read = self._of_reader("runtime_steps")
+        if read is None:
+            return self
+        # Read with their steps at once: whoever asks for these needs the events too.
+        self.columns("events", frozenset(("step_id",)))
+        steps = read()
+        if steps is None:
+            return self
+        other = Profile(RuntimeSteps(self, self._reader, steps), is_alone=self.is_alone)
+        other._derived, other._lock = self._derived, self._lock
+        return other
+
     @property
     def warnings(self) -> list[ProfileWarning]:
         """What the reads so far lost, skipped or guessed."""

@@ -88,6 +88,8 @@ DEFINITIONS = (
         name string the step's name, such as train 170
         start_ps int64 start of the event that began it
         end_ps int64 end of the event that began it
+        found_by string? mark, annotation, device or function (inferred): see steps.md
+        is_cut_off bool? whether the record begins or ends in the middle of it
         """,
     ),
     table(

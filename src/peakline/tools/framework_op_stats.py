@@ -96,4 +96,5 @@ TOOL = Tool(
     run=_run,
     partial=_partial,
     combine=_combine,
+    runtime_steps=True,
 )

@@ -74,6 +74,8 @@ class Tool:
     several hosts: it takes ``[(host, that host's answer)]``, the parameters and the format. A tool
     whose answers cannot be put together has ``partial`` and ``combine`` instead: what one host
     contributes, a value that can be pickled, and the answer made of ``[(host, contribution)]``.
+    With ``runtime_steps`` the parameter ``compatible=xprof`` means also the steps into which the
+    runtime's profiler groups events: ``run`` and ``partial`` take what `seen` returns.
     """
 
     name: str
@@ -86,6 +88,13 @@ class Tool:
     aggregate: Aggregate | None = None
     partial: Callable[[Profile, Any], Any] | None = None
     combine: Callable[[Sequence[tuple[str, Any]], Any, str], bytes] | None = None
+    runtime_steps: bool = False
+
+    def seen(self, profile: Profile, question: Any) -> Profile:
+        """The profile as ``run`` and ``partial`` take it for a question."""
+        if not self.runtime_steps or getattr(question, "compatible", "") != "xprof":
+            return profile
+        return profile.with_runtime_steps()
 
     def supports(self, profile: Profile) -> bool:
         """Whether ``profile`` has something to show; reads as little as possible."""
@@ -170,7 +179,8 @@ def run_tool(
     """
     tool = find_tool(name)
     chosen = tool.checked_format(format)
-    return ToolResult(tool.run(profile, tool.validated(parameters or {}), chosen), chosen)
+    question = tool.validated(parameters or {})
+    return ToolResult(tool.run(tool.seen(profile, question), question, chosen), chosen)
 
 
 def _complaint(tool: Tool, error: ValidationError) -> UsageError:

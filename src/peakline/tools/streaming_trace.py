@@ -185,4 +185,5 @@ TOOL = Tool(
     run=_run,
     partial=_partial,
     combine=_combine,
+    runtime_steps=True,
 )

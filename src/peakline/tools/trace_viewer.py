@@ -125,4 +125,5 @@ TOOL = Tool(
     formats=("json", "pb"),
     shows=(("op_runs",), ("events",)),
     run=_run,
+    runtime_steps=True,
 )

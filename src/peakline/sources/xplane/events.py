@@ -75,6 +75,10 @@ class EventTables:
         self._stats = [(first, events.stats) for first, events in zip(firsts, planes, strict=False)]
         has_tpu = any(plane.is_tpu for plane in outline.planes)
         # By the lines' own times: before they are moved to the profile's clock.
+        self._other: tuple[_Array, npt.NDArray[np.bool_] | None] | None = None
+        if grouping.other is not None:
+            # First: our own stand in the place of what both are made of.
+            self._other = _steps(planes, grouping.other, has_tpu=has_tpu, is_last=False)
         self._step_id, self._has_step = _steps(planes, grouping, has_tpu=has_tpu)
         self.far = Far()
         """How many times were out of reach."""
@@ -110,11 +114,19 @@ class EventTables:
             valid["start_ps"] = np.concatenate([_has_start(line) for line in lines])
         if "step_id" in data:
             has_step = self._has_step
-            valid["step_id"] = self._step_id != NO_STEP if has_step is None else has_step
+            valid["step_id"] = _known(self._step_id, has_step)
         types = data.get("type_id")
         if isinstance(types, np.ndarray):
             valid["type_id"] = types >= 0
         return Columns(data, {name: mask for name, mask in valid.items() if not mask.all()})
+
+    def runtime_steps(self) -> tuple[_Array, npt.NDArray[np.bool_]]:
+        """The group of every event as upstream's profiler decides it, and which have one."""
+        return self._other_steps[0], _known(*self._other_steps)
+
+    @property
+    def _other_steps(self) -> tuple[_Array, npt.NDArray[np.bool_] | None]:
+        return (self._step_id, self._has_step) if self._other is None else self._other
 
     def kept_stats(self, wanted: AbstractSet[str]) -> list[tuple[int, StatRows]]:
         """The stats called ``wanted``, all of which are among `KEPT_STATS`, by plane; with the row
@@ -157,6 +169,12 @@ class EventTables:
         return found
 
 
+def _known(step: _Array, has_step: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
+    """Which events have a step, from what `_steps` returns."""
+    found: npt.NDArray[np.bool_] = step != NO_STEP if has_step is None else has_step
+    return found
+
+
 def _has_start(line: KeptLine) -> npt.NDArray[np.bool_]:
     """Which events of a line have a start."""
     if line.case is None:
@@ -166,16 +184,16 @@ def _has_start(line: KeptLine) -> npt.NDArray[np.bool_]:
 
 
 def _steps(
-    planes: list[PlaneEvents], grouping: Grouping, *, has_tpu: bool
+    planes: list[PlaneEvents], grouping: Grouping, *, has_tpu: bool, is_last: bool = True
 ) -> tuple[_Array, npt.NDArray[np.bool_] | None]:
     """The group of every event, `NO_STEP` for none; narrow where the numbers are.
 
-    Which events have one is said beside it only where `NO_STEP` is somebody's group. The owners of
-    the events are gone then: the groups stand in their place.
+    Which events have one is said beside it only where `NO_STEP` is somebody's group. Of the
+    ``is_last`` grouping the groups stand in the place of the events' owners, which are gone then.
     """
     parts: list[_Array] = []
     for events in planes:
-        for part in _steps_of(events, grouping, has_tpu=has_tpu):
+        for part in _steps_of(events, grouping, has_tpu=has_tpu, is_last=is_last):
             check_deadline()
             parts.append(part)
     if all(part.dtype == np.int32 for part in parts):
@@ -189,7 +207,9 @@ def _steps(
     return step, has_step
 
 
-def _steps_of(events: PlaneEvents, grouping: Grouping, *, has_tpu: bool) -> Iterator[_Array]:
+def _steps_of(
+    events: PlaneEvents, grouping: Grouping, *, has_tpu: bool, is_last: bool
+) -> Iterator[_Array]:
     """The groups of the events of each line of a plane, narrow where they fit."""
     if events.tpu is not None and events.nodes is not None:
         groups = wide(grouping.group[events.nodes])
@@ -201,7 +221,8 @@ def _steps_of(events: PlaneEvents, grouping: Grouping, *, has_tpu: bool) -> Iter
         own = (ungrouped(line.begin.size) for line in events.lines)
     else:
         groups = by_owner(grouping.spread[events.nodes], grouping.group[events.nodes])
-        own = (of_owners(line.owner, groups) for line in events.lines)
+        owners = (line.owner if is_last else line.owner.copy() for line in events.lines)
+        own = (of_owners(owner, groups) for owner in owners)
     if has_tpu and events.plane.kind == "device" and grouping.assigned:
         lines = [timed(line) for line in events.lines]
         own = map(narrow, overlap_groups(lines, [wide(part) for part in own]))

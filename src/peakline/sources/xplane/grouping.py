@@ -1,14 +1,20 @@
-"""Step grouping: which events belong together, as upstream's profiler decides it.
+"""Step grouping: which events belong together.
 
-Sources: ``group_events.cc`` and ``preprocess_xplane.cc`` in ``xla/tsl/profiler/utils`` of
-openxla/xla. Only nodes take part: events with a context, a root mark or another stat that
-matters, and memory events; every other event has the group of the nearest node around it.
+`Grouping.runtime` is what upstream's profiler decides (``group_events.cc`` and
+``preprocess_xplane.cc`` in ``xla/tsl/profiler/utils`` of openxla/xla); ours goes by the same
+connections, with three differences. What a program marked wins: an event with a step number is a
+step also without the mark of a root (``_r``), and where there is a marked step, runs of functions
+that nobody marked are none. An iteration of a loop within a model is no step. And a capture with
+loop ops is grouped like any other.
+
+Only nodes take part: events with a context, a root mark or another stat that matters, and memory
+events; every other event has the group of the nearest node around it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -47,10 +53,14 @@ _Array = npt.NDArray[Any]
 class Step:
     """One group: its name, and of the event that opened it the plane, when its line began (ps on
     the file's clock, of any size), how much later it did, and how long it was.
+
+    ``found_by`` is ``mark``, ``device`` for a line of a device, or ``function`` for a run of a
+    function that nobody marked.
     """
 
     step_id: int
     name: str
+    found_by: str
     plane: int
     line_ps: int
     offset_ps: int
@@ -113,6 +123,13 @@ class Grouping:
     several ``group_id`` stats, and grouping replaces the first."""
     assigned: bool = False
     """Whether groups were assigned, rather than read from the file."""
+    other: Grouping | None = None
+    """What upstream makes of the same nodes, where that differs."""
+
+    @property
+    def runtime(self) -> Grouping:
+        """The grouping as upstream's profiler decides it."""
+        return self if self.other is None else self.other
 
 
 def needs_grouping(planes: list[PlaneOutline]) -> tuple[bool, bool]:
@@ -127,23 +144,27 @@ def needs_grouping(planes: list[PlaneOutline]) -> tuple[bool, bool]:
     return True, not any(plane.event_name_set & LOOP_OPS for plane in planes)
 
 
-def group(file: SourceFile, planes: list[GroupedPlane], nodes: int, *, assign: bool) -> Grouping:
-    """Assign groups to the nodes of all planes (see `needs_grouping`)."""
+def group(
+    file: SourceFile, planes: list[GroupedPlane], nodes: int, *, rewritten: bool, assign: bool
+) -> Grouping:
+    """Group the nodes of all planes (see `needs_grouping`)."""
     attrs = Attributes.join([(plane.first_node, plane.attrs) for plane in planes])
+    given = _given(attrs, nodes)
+    read = Grouping(narrow(given), ungrouped(nodes), memory_group=_as_memory_reads(attrs, given))
+    if not rewritten:
+        return read
+    return _Forest(file, planes, nodes, attrs).group(given, None if assign else read)
+
+
+def _given(attrs: Attributes, nodes: int) -> _Array:
+    """The groups that stand in the file."""
     nothing = ungrouped(nodes)
     old = attrs.first(Role.GROUP_ID)
-    given = nothing
-    if old.node.size:
-        given = wide(nothing)
-        given[old.node] = old.signed
-    if not assign:
-        read = _as_memory_reads(attrs, given)
-        return Grouping(narrow(given), nothing, memory_group=read)
-    found, steps = _Forest(file, planes, nodes, attrs).assign()
-    has_group = found >= 0
-    shared = np.where(has_group, found, nothing)
-    groups = narrow(np.where(has_group, found, given)) if old.node.size else shared
-    return Grouping(groups, shared, steps, _as_memory_reads(attrs, groups), assigned=True)
+    if not old.node.size:
+        return nothing
+    given = wide(nothing)
+    given[old.node] = old.signed
+    return given
 
 
 class PrunedTooMuch(Exception):
@@ -200,6 +221,7 @@ class _Forest:
             connect_some()
         check_deadline()
         self.loop_roots = self._connect_loops()
+        self._edges_of: tuple[tuple[_Array, _Array], tuple[_Array, _Array]] | None = None
 
     def _tf_data_ids(self) -> _Array:
         ids = self.attrs.first(Role.ID)
@@ -294,20 +316,40 @@ class _Forest:
         in_time: _Array = roots[np.argsort(begin[leads], kind="stable")]
         return in_time
 
-    def assign(self) -> tuple[_Array, list[Step]]:
-        """Open the groups; returns them per node (-1: none), and the steps."""
-        tail, head = _joined(self.tails), _joined(self.heads)
-        self.tails, self.heads = [], []
-        total = self.nodes + self.contexts
-        check_deadline()
-        down = _adjacency(tail, head, self.parent, total)
-        check_deadline()
-        up = _adjacency(head, tail, np.zeros(0, np.int32), total)
-        del tail, head
-        check_deadline()
+    def group(self, given: _Array, upstream: Grouping | None) -> Grouping:
+        """Our grouping, with upstream's where that differs: the one given, else by its rules.
+
+        ``given`` are the groups that stand in the file.
+        """
         level, is_root = self._levels()
+        numbered = self._numbered(is_root)
+        if upstream is None and (self.loop_roots.size or numbered.size):
+            upstream = self._grouping(
+                given, *self._assign(level, is_root, is_loop=self.loop_roots.size > 0)
+            )
+        level[numbered], is_root[numbered] = 1, True
+        found, steps = self._assign(level, is_root, is_loop=False)
+        if len({step.found_by for step in steps} - {"device"}) > 1:
+            if upstream is None:
+                upstream = self._grouping(given, found, steps)
+            found, steps = self._only_marked(found, steps)
+        return replace(self._grouping(given, found, steps), other=upstream)
+
+    def _grouping(self, given: _Array, found: _Array, steps: list[Step]) -> Grouping:
+        nothing = ungrouped(self.nodes)
+        has_group = found >= 0
+        shared = np.where(has_group, found, nothing)
+        has_old = given.dtype != nothing.dtype
+        groups = narrow(np.where(has_group, found, given)) if has_old else shared
+        return Grouping(groups, shared, steps, _as_memory_reads(self.attrs, groups), assigned=True)
+
+    def _assign(
+        self, level: _Array, is_root: _Array, *, is_loop: bool
+    ) -> tuple[_Array, list[Step]]:
+        """Open the groups; returns them per node (-1: none), and the steps."""
+        total = self.nodes + self.contexts
+        down, up = self._adjacencies(total)
         groups = np.full(total, -1, np.int32)
-        is_loop = self.loop_roots.size > 0
         roots = self.loop_roots if is_loop else self._ordinary_roots(level, is_root)
 
         own_parent = self.own_parent & is_root
@@ -327,6 +369,30 @@ class _Forest:
         steps += self._lock_step(len(steps), run, up)
         return groups[: self.nodes], steps
 
+    @staticmethod
+    def _only_marked(found: _Array, steps: list[Step]) -> tuple[_Array, list[Step]]:
+        """Without the runs of functions that nobody marked; the steps are numbered anew."""
+        number = np.full(max(step.step_id for step in steps) + 2, -1, np.int32)
+        marked = [step for step in steps if step.found_by != "function"]
+        for place, step in enumerate(marked):
+            number[step.step_id] = place
+        # The last one stands for none.
+        groups: _Array = number[found]
+        return groups, [replace(step, step_id=int(number[step.step_id])) for step in marked]
+
+    def _adjacencies(self, total: int) -> tuple[tuple[_Array, _Array], tuple[_Array, _Array]]:
+        """What each node leads to, and what leads to it."""
+        if self._edges_of is None:
+            tail, head = _joined(self.tails), _joined(self.heads)
+            self.tails, self.heads = [], []
+            check_deadline()
+            down = _adjacency(tail, head, self.parent, total)
+            check_deadline()
+            up = _adjacency(head, tail, np.zeros(0, np.int32), total)
+            check_deadline()
+            self._edges_of = down, up
+        return self._edges_of
+
     def _levels(self) -> tuple[_Array, _Array]:
         level, is_root = np.zeros(self.nodes, np.int32), np.zeros(self.nodes, np.bool_)
         for plane in self.planes:
@@ -339,17 +405,28 @@ class _Forest:
                 named = self.kind[here] == kind
                 level[here][named], is_root[here][named] = value, True
         marked = self.attrs.last(Role.IS_ROOT)
-        on_tpu = np.zeros(marked.node.size, np.bool_)
-        for plane in self.planes:
-            if plane.tpu is not None:
-                on_tpu |= plane.holds(marked.node)
         fixed = np.isin(
             self.kind[marked.node], (EventKind.PROCESS_BATCH, EventKind.BATCHING_SESSION_RUN)
         )
-        marked = marked.only(~fixed & ~on_tpu)
+        marked = marked.only(~fixed & ~self._on_tpu(marked.node))
         level[marked.node] = marked.signed.astype(np.int32)
         is_root[marked.node] = True
         return level, is_root
+
+    def _on_tpu(self, nodes: _Array) -> npt.NDArray[np.bool_]:
+        found = np.zeros(nodes.size, np.bool_)
+        for plane in self.planes:
+            if plane.tpu is not None:
+                found |= plane.holds(nodes)
+        return found
+
+    def _numbered(self, is_root: _Array) -> npt.NDArray[np.int32]:
+        """What has a step number and is no root: only ours count it as one."""
+        node = np.unique(self.attrs.first(Role.STEP_NUM).node)
+        node = node[~is_root[node] & ~self._on_tpu(node)]
+        # What is known by its name only says to which step it belongs.
+        found: npt.NDArray[np.int32] = node[self.kind[node] == EventKind.OTHER]
+        return found
 
     def _ordinary_roots(self, level: _Array, is_root: _Array) -> _Array:
         node = self.root_node[is_root[self.root_node]]
@@ -395,7 +472,9 @@ class _Forest:
             # Absolute times are those of 64 bits; how far the event is from its line is exact.
             base = header.timestamp_ns * 1000
             offset, length = wrap(begin - base), wrap(length)
-            implicit = event in IMPLICIT_ROOTS or header.name in TPU_STEP_LINES + TPU_MODULE_LINES
+            on_line = header.name in TPU_STEP_LINES + TPU_MODULE_LINES
+            implicit = event in IMPLICIT_ROOTS or on_line
+            found_by = "device" if on_line else "function" if implicit else "mark"
             kind, value = kinds.get(k), iters.get(k) or numbers.get(k)
             prefix = "" if implicit else event + " "
             if kind is not None:
@@ -403,7 +482,8 @@ class _Forest:
             number = first + k
             shown = number if value is None else value[1] if value[0] == _INT64 else 0
             index = plane.plane.index
-            steps.append(Step(number, f"{prefix}{shown}", index, base, offset, length))
+            name = f"{prefix}{shown}"
+            steps.append(Step(number, name, found_by, index, base, offset, length))
         return steps
 
     def _text(self, found: tuple[int, int, int]) -> str:

@@ -33,7 +33,12 @@ from peakline.sources.xplane.names import EVENT_KINDS, KEPT_STATS, EventKind
 from peakline.sources.xplane.outline import Outline, PlaneOutline, read_outline
 from peakline.sources.xplane.plain_events import PLAIN, read_plain_events
 from peakline.sources.xplane.presence import has_events, has_memory_events
-from peakline.sources.xplane.small_tables import lines_table, planes_table, steps_table
+from peakline.sources.xplane.small_tables import (
+    lines_table,
+    planes_table,
+    recorded_steps,
+    steps_table,
+)
 from peakline.sources.xplane.times import (
     FARTHEST_PS,
     Far,
@@ -80,8 +85,9 @@ class XPlaneReader:
         self._outline = read_outline(file)
         _check(file, self._outline)
         self._memory: MemoryRecords | None = None
-        self._steps_found: dict[bool, list[Step]] = {}
-        """The steps, as grouping some of the planes gave them, or all."""
+        self._steps_found: dict[bool, tuple[list[Step], list[Step] | None]] = {}
+        """The steps, as grouping some of the planes gave them, or all; and what upstream's
+        profiler makes of them, where that differs."""
         self._line_facts: dict[int, list[LineFacts]] = {}
         """What is known of a plane's lines since somebody has read them whole."""
         self._damage: dict[int, Damage] = {_OUTLINE: self._outline.damage}
@@ -253,7 +259,7 @@ class XPlaneReader:
 
     # Memory and steps.
 
-    def _steps_by(self, *, everything: bool) -> list[Step]:
+    def _steps_by(self, *, everything: bool) -> tuple[list[Step], list[Step] | None]:
         """Group the nodes of the planes that can matter for host events, or of every plane."""
         if everything not in self._steps_found:
             self._read_groups(everything=everything)
@@ -264,8 +270,12 @@ class XPlaneReader:
             grouping = self._group(everything=everything, prune=not everything)
         except PrunedTooMuch:
             grouping = self._group(everything=everything, prune=False)
-        self._steps_found[everything] = grouping.steps
+        self._note_steps(grouping, everything=everything)
         _after_grouping(grouping)
+
+    def _note_steps(self, grouping: Grouping, *, everything: bool) -> None:
+        other = None if grouping.other is None else grouping.other.steps
+        self._steps_found[everything] = grouping.steps, other
 
     def _group(
         self, *, everything: bool, prune: bool, events: list[PlaneEvents] | None = None
@@ -306,12 +316,14 @@ class XPlaneReader:
                 nodes = slice(first, first + planes[-1].nodes) if takes_part else None
                 events.append(PlaneEvents(plane, kept, stats, nodes, tpu))
             first += planes[-1].nodes if takes_part else 0
-        grouping = group(self._file, planes, first, assign=assign)
+        grouping = group(self._file, planes, first, rewritten=rewrite, assign=assign)
         if memory is not None:
             found, at = memory
-            read = grouping.group if grouping.memory_group is None else grouping.memory_group
+            # What the records say of their step is raw: as upstream's memory profile reads it.
+            raw = grouping.runtime
+            read = raw.group if raw.memory_group is None else raw.memory_group
             mine = slice(at, at + found.nodes)
-            self._memory = MemoryRecords(found, read[mine], grouping.spread[mine])
+            self._memory = MemoryRecords(found, read[mine], raw.spread[mine])
         return grouping
 
     def _records(self) -> MemoryRecords | None:
@@ -343,10 +355,28 @@ class XPlaneReader:
         return self._noting(self._placed(found, far), damage)
 
     def _steps(self) -> Columns:
+        if self.is_grouped():
+            wanted = frozenset(("line_id", "name", "start_ps", "duration_ps", "step_id"))
+            return recorded_steps(
+                self._events(wanted), self._lines(), planes_table(self._outline.planes)
+            )
+        return self._placed(*steps_table(self._both_steps()[0], self.zero_ps))
+
+    def _both_steps(self) -> tuple[list[Step], list[Step] | None]:
         # The steps are the same either way; that all events have been grouped may be known.
         everything = True in self._steps_found or any(p.is_tpu for p in self._outline.planes)
-        steps = self._steps_by(everything=everything)
-        return self._placed(*steps_table(steps, self.zero_ps))
+        return self._steps_by(everything=everything)
+
+    def runtime_steps(self) -> Columns | None:
+        """The steps as upstream's profiler groups them; None where they are those of ``steps``."""
+        if self.is_grouped():
+            return empty_columns("steps")
+        steps = self._both_steps()[1]
+        return None if steps is None else self._placed(*steps_table(steps, self.zero_ps))
+
+    def runtime_step_of_events(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The step of every event as upstream's profiler groups them, and which have one."""
+        return self._event_tables.runtime_steps()
 
     @property
     def _reads_together(self) -> bool:
@@ -356,7 +386,7 @@ class XPlaneReader:
     def _event_tables(self) -> EventTables:
         events: list[PlaneEvents] = []
         grouping = self._group(everything=True, prune=False, events=events)
-        self._steps_found[True] = grouping.steps
+        self._note_steps(grouping, everything=True)
         tables = EventTables(self._outline, events, grouping, self.zero_ps)
         del events
         _after_grouping(grouping)

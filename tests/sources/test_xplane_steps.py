@@ -1,0 +1,132 @@
+"""What a step of an XSpace is: by what the program marked, whatever the runtime groups."""
+
+from __future__ import annotations
+
+import pytest
+
+import peakline
+from reference.xspace_builder import SpaceBuilder
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """The profile of what a builder made."""
+
+    def read(builder: SpaceBuilder) -> peakline.Profile:
+        path = tmp_path / "vm.xplane.pb"
+        path.write_bytes(builder.space.SerializeToString())
+        return peakline.open(str(path))
+
+    return read
+
+
+def steps(profile):
+    """Name, start, end and how each step was found, in order of ids."""
+    return [
+        (row["name"], row["start_ps"], row["end_ps"], row["found_by"])
+        for row in profile.columns("steps").to_pylist()
+    ]
+
+
+def of_events(profile):
+    """The step of every event, in file order."""
+    return [row["step_id"] for row in profile.columns("events").to_pylist()]
+
+
+def executors(line, first, loops):
+    """A function's run whose executor goes round a loop."""
+    line.event("FunctionRun", first, 5, {"_r": 1, "id": first})
+    for turn in range(loops):
+        at = first + 10 + 10 * turn
+        line.event("ExecutorState::Process", at, 8, {"id": first, "iter_num": turn})
+        line.event("op:MatMul", at + 1, 5)
+
+
+def test_a_loop_within_a_model_makes_no_steps(opened):
+    builder = SpaceBuilder()
+    line = builder.host().line("t", 0)
+    for number in range(2):
+        line.event("train", 100 * number, 90, {"_r": 1, "step_num": 7 + number})
+        executors(line, 100 * number + 5, 3)
+    profile = opened(builder)
+    assert steps(profile) == [("train 7", 0, 90, "mark"), ("train 8", 100, 190, "mark")]
+    assert of_events(profile) == [0] * 8 + [1] * 8
+    grouped = profile.with_runtime_steps()
+    assert grouped.columns("steps").rows == 6
+    assert of_events(grouped)[3] == 0 != of_events(grouped)[5]
+
+
+def test_a_step_number_makes_a_step_without_a_root_mark(opened):
+    """Keras' callback marks so; the step is as long as its mark, not as the run in it."""
+    builder = SpaceBuilder()
+    line = builder.host().line("t", 0)
+    for number in range(2):
+        line.event("Profiled batch", 100 * number, 90, {"step_num": number})
+        line.event("FunctionRun", 100 * number + 10, 5, {"_r": 1, "id": number})
+    profile = opened(builder)
+    assert steps(profile) == [
+        ("Profiled batch 0", 0, 90, "mark"),
+        ("Profiled batch 1", 100, 190, "mark"),
+    ]
+    assert of_events(profile) == [0, 0, 1, 1]
+    assert steps(profile.with_runtime_steps()) == [
+        ("0", 10, 15, "function"),
+        ("1", 110, 115, "function"),
+    ]
+
+
+def test_runs_of_functions_are_no_steps_beside_marked_ones(opened):
+    builder = SpaceBuilder()
+    line = builder.host().line("t", 0)
+    line.event("FunctionRun", 0, 5, {"_r": 1, "id": 1})
+    line.event("train", 100, 50, {"_r": 1, "step_num": 3})
+    line.event("FunctionRun", 110, 5, {"_r": 1, "id": 2})
+    line.event("FunctionRun", 200, 5, {"_r": 1, "id": 3})
+    profile = opened(builder)
+    assert steps(profile) == [("train 3", 100, 150, "mark")]
+    assert of_events(profile) == [None, 0, 0, None]
+    assert of_events(profile.with_runtime_steps()) == [0, 1, 1, 2]
+
+
+def test_runs_of_functions_are_inferred_steps_where_nothing_is_marked(opened):
+    builder = SpaceBuilder()
+    line = builder.host().line("t", 0)
+    line.event("FunctionRun", 0, 5, {"_r": 1, "id": 1})
+    line.event("FunctionRun", 10, 5, {"_r": 1, "id": 2})
+    profile = opened(builder)
+    assert steps(profile) == [("0", 0, 5, "function"), ("1", 10, 15, "function")]
+    assert profile.with_runtime_steps() is profile
+
+
+def test_a_capture_with_loop_ops_has_steps(opened):
+    builder = SpaceBuilder()
+    line = builder.host().line("t", 0)
+    line.event("train", 0, 50, {"_r": 1, "step_num": 1})
+    line.event("WhileOp-StartBody", 10, 5)
+    profile = opened(builder)
+    assert steps(profile) == [("train 1", 0, 50, "mark")]
+    assert profile.with_runtime_steps().columns("steps").rows == 0
+
+
+def test_a_file_that_says_groups_itself_has_the_steps_of_its_step_line(opened):
+    builder = SpaceBuilder()
+    host = builder.host().line("t", 0)
+    host.event("FunctionRun", 0, 5, {"group_id": 0})
+    host.event("FunctionRun", 60, 5, {"group_id": 3})
+    gpu = builder.plane("/device:GPU:0")
+    gpu.line("Stream #1", 0).event("kernel", 10, 5, {"group_id": 0})
+    gpu.line("Steps", 0).event("12", 10, 40, {"group_id": 0})
+    profile = opened(builder)
+    assert steps(profile) == [("12", 10, 50, "device")]
+    assert of_events(profile) == [0, 3, 0, 0]
+    assert profile.with_runtime_steps().columns("steps").rows == 0
+
+
+def test_a_file_that_says_groups_itself_has_the_runs_of_functions_as_steps(opened):
+    builder = SpaceBuilder()
+    host = builder.host().line("t", 0)
+    host.event("FunctionRun", 0, 5, {"group_id": 0})
+    host.event("MatMul:MatMul", 1, 2, {"group_id": 0})
+    host.event("FunctionRun", 60, 5, {"group_id": 3})
+    profile = opened(builder)
+    assert steps(profile) == [("0", 0, 5, "function"), ("3", 60, 65, "function")]
