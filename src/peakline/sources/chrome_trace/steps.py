@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.profile.columns import Columns, Names
+from peakline.sources.chrome_trace.loops import annotated, cut_off
 from peakline.sources.chrome_trace.own import STEP_CATEGORY
 from peakline.sources.chrome_trace.trace import Trace
 
@@ -25,7 +27,9 @@ class Steps:
     """The steps in order of their start: name, interval (ps), and the plane they ran on.
 
     Those that ``peakline export`` wrote stand in its order, with the ``ids`` that they had;
-    ``marked`` are their rows among the events, which are no events of the profile.
+    ``marked`` are their rows among the events, which are no events of the profile. ``cut_off``
+    are those that the record does not hold whole; ``found_by`` is ``mark``, or ``annotation`` for
+    a name that the program gave each turn of its loop without a number.
     """
 
     names: list[str]
@@ -34,6 +38,8 @@ class Steps:
     plane: npt.NDArray[np.int32]
     ids: npt.NDArray[np.int64]
     marked: npt.NDArray[np.int64]
+    cut_off: npt.NDArray[np.bool_]
+    found_by: str = "mark"
 
     def table(self) -> Columns:
         """The ``steps`` table."""
@@ -43,6 +49,8 @@ class Steps:
                 "name": Names.encode(self.names),
                 "start_ps": self.start,
                 "end_ps": self.end,
+                "found_by": Names.constant(self.found_by, self.ids.size),
+                "is_cut_off": self.cut_off,
             }
         )
 
@@ -67,7 +75,8 @@ def find_steps(trace: Trace) -> Steps:
     """PyTorch's ``ProfilerStep#N`` and events with a step number (JAX's and TensorFlow's).
 
     PyTorch repeats its annotations on the GPU's lines, around what was launched first; those
-    are no steps.
+    are no steps. Where nothing is numbered, what a program annotated itself once a turn of its
+    loop (``record_function("train_step")``).
     """
     events, found = trace.events, trace.found
     of_step = events.category == found.categories.code_of(STEP_CATEGORY)
@@ -85,12 +94,17 @@ def find_steps(trace: Trace) -> Steps:
         numbered.tolist(), number.tolist(), strict=True) if code >= 0}  # fmt: skip
     rows = np.union1d(rows, numbered).astype(np.int64)
     rows = rows[events.timed[rows]]
+    found_by = "mark"
+    if not rows.size:
+        rows, found_by = annotated(trace), "annotation"
     rows = rows[np.argsort(events.start[rows], kind="stable")]
     names = []
     for row in rows.tolist():
         code = int(events.name[row])
         name = found.names.values[code] if code >= 0 else ""
         names.append(f"{name} {labels[row]}".strip() if row in labels else name)
+    if found_by == "annotation":
+        names = _counted(names)
     return Steps(
         names,
         events.start[rows],
@@ -98,7 +112,19 @@ def find_steps(trace: Trace) -> Steps:
         trace.planes.plane_of_line[events.line[rows]],
         np.arange(rows.size, dtype=np.int64),
         np.zeros(0, np.int64),
+        cut_off(trace, rows),
+        found_by,
     )
+
+
+def _counted(names: list[str]) -> list[str]:
+    """Each name with its number among its like, from 0 on."""
+    count: Counter[str] = Counter()
+    found = []
+    for name in names:
+        found.append(f"{name} {count[name]}")
+        count[name] += 1
+    return found
 
 
 def _marked(trace: Trace, rows: _Array) -> Steps:
@@ -110,7 +136,8 @@ def _marked(trace: Trace, rows: _Array) -> Steps:
     names = [found.names.values[code] if code >= 0 else "" for code in events.name[rows].tolist()]
     start = events.start[rows]
     plane = trace.planes.plane_of_line[events.line[rows]]
-    return Steps(names, start, start + events.duration[rows], plane, ids, rows)
+    end = start + events.duration[rows]
+    return Steps(names, start, end, plane, ids, rows, np.zeros(rows.size, np.bool_))
 
 
 def _groups(trace: Trace) -> npt.NDArray[np.int64]:
@@ -139,6 +166,7 @@ def steps_of_events(trace: Trace, steps: Steps) -> npt.NDArray[np.signedinteger[
     if not steps.names:
         return np.full(events.rows, -1, np.int32)
     planes = trace.planes.plane_of_line
+    planes = _of_one_process(trace, steps, planes)
     step = steps.at(planes[events.line], events.start)
     step[~events.timed] = -1
     flows = trace.flows
@@ -159,3 +187,15 @@ def steps_of_events(trace: Trace, steps: Steps) -> npt.NDArray[np.signedinteger[
         hit = times[place] == events.start[rows]
         step[rows[hit]] = of[place[hit]]
     return step
+
+
+def _of_one_process(trace: Trace, steps: Steps, planes: _Array) -> _Array:
+    """The plane of every line; those of processes are one where one alone has steps.
+
+    Kineto records one process and writes threads that it does not know as those of another.
+    """
+    only = np.unique(steps.plane)
+    if only.size != 1 or not trace.planes.is_process[only[0]]:
+        return planes
+    found: _Array = np.where(trace.planes.is_process[planes], only[0], planes)
+    return found

@@ -64,6 +64,8 @@ class Trace:
     numbered_steps: tuple[_Array, _Array]
     groups: tuple[_Array, _Array]
     zero_ps: int
+    is_open: npt.NDArray[np.bool_]
+    """Which events begin and never end."""
     unmatched_begins: int
     unmatched_ends: int
 
@@ -92,6 +94,8 @@ def finish(found: Collected) -> Trace:
     partner, open_begins, lost_ends = _pair(columns, *operations)
     if open_begins.size:
         _close(columns, open_begins, planes.line_count)
+    is_open = np.zeros(columns["phase"].size, np.bool_)
+    is_open[open_begins] = True
     ends = IS_END[columns.pop("phase")]
     row_of = None
     event_of_end = np.zeros(0, np.int64)
@@ -102,6 +106,7 @@ def finish(found: Collected) -> Trace:
         event_of_end = np.where(of_end >= 0, row_of[of_end], -1)
         for name in columns:
             columns[name] = columns[name][keep]
+        is_open = is_open[keep]
     numbered = []
     for parts in (found.numbered_steps, found.groups):
         rows, numbers = parts.take("row"), parts.take("number")
@@ -129,6 +134,7 @@ def finish(found: Collected) -> Trace:
         numbered[0],
         numbered[1],
         (found.base_us or 0) * 10**6 + zero,
+        is_open,
         int(open_begins.size),
         lost_ends,
     )

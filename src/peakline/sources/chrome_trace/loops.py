@@ -1,0 +1,114 @@
+"""Turns of a training loop in PyTorch's traces: what marks them, and which are not whole."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.sources.chrome_trace.trace import Trace
+
+__all__ = ["annotated", "cut_off"]
+
+_Array = npt.NDArray[Any]
+_ANNOTATION = "user_annotation"
+_OPERATORS = ("cpu_op", "Operator")
+_FRAMEWORK = re.compile(
+    r"[^#]*#|(?:nccl|gloo|mpi|ucc|c10d|aten|torch|autograd|ProcessGroup|PyTorch|FSDP|inductor|triton"
+    r"|DistributedDataParallel|Torch-Compiled|CompiledFunction|\[pl\])(?![a-z_])"
+)
+"""Annotations that PyTorch and its libraries make themselves."""
+_PART = re.compile(
+    r"(?i)(?:forward|backward|optimi[sz]er|\bloss|zero_?grad|data_?load|fetch|next_batch|to_device|"
+    r"h2d|d2h|copy|all_?reduce|all_?gather|logging|checkpoint|save|warm_?up)"
+)
+"""Names of what is a part of a turn."""
+
+
+def annotated(trace: Trace) -> npt.NDArray[np.int64]:
+    """The rows of the annotations that a program made once a turn of its loop.
+
+    Those of one thread that lie in no other one, whose name comes twice or more and is neither the
+    framework's nor that of a part of a turn; of several threads the one with the longest time.
+    """
+    events, found = trace.events, trace.found
+    code = found.categories.code_of(_ANNOTATION)
+    rows = np.flatnonzero((events.category == code) & events.timed & (events.duration > 0))
+    best, most = np.zeros(0, np.int64), 0
+    values = found.names.values
+    for line in np.unique(events.line[rows]).tolist():
+        own = rows[events.line[rows] == line]
+        own = _outermost(own, events.start, events.duration)
+        names, count = np.unique(events.name[own], return_counts=True)
+        fit = [
+            name
+            for name, many in zip(names.tolist(), count.tolist(), strict=True)
+            if many > 1
+            and name >= 0
+            and not _FRAMEWORK.match(values[name])
+            and not _PART.search(values[name])
+        ]
+        own = own[np.isin(events.name[own], fit)]
+        length = int(events.duration[own].sum())
+        if length > most:
+            best, most = own, length
+    return best
+
+
+def _outermost(rows: _Array, start: _Array, duration: _Array) -> _Array:
+    """Of events of one thread those that begin when the ones before them have ended."""
+    rows = rows[np.lexsort((-duration[rows], start[rows]))]
+    end = start[rows] + duration[rows]
+    before = np.maximum.accumulate(np.concatenate([[np.iinfo(np.int64).min], end[:-1]]))
+    found: _Array = rows[start[rows] >= before]
+    return found
+
+
+def cut_off(trace: Trace, rows: _Array) -> npt.NDArray[np.bool_]:
+    """Which of the steps ``rows``, in order of time, the record does not hold whole.
+
+    One that begins and never ends; and the last of its thread and name if what it ran is a part
+    of what every one before it ran, from the first operator on: a loop was left in the middle of
+    it, or ended before the profiler's schedule did.
+    """
+    events = trace.events
+    found: npt.NDArray[np.bool_] = trace.is_open[rows]
+    values = trace.found.names.values
+    codes = [trace.found.categories.code_of(name) for name in _OPERATORS]
+    is_op = np.isin(events.category, codes) & events.timed
+    names = [
+        re.sub(r"[#\d]+$", "", values[n]) if n >= 0 else "" for n in events.name[rows].tolist()
+    ]
+    last = {
+        (int(events.line[row]), name): place
+        for place, (row, name) in enumerate(zip(rows.tolist(), names, strict=True))
+    }
+    for (line, name), place in last.items():
+        own = [
+            row
+            for row, other in zip(rows[:place].tolist(), names, strict=False)
+            if events.line[row] == line and other == name
+        ]
+        if not own:
+            continue
+        ops = np.flatnonzero(is_op & (events.line == line))
+        ops = _outermost(ops, events.start, events.duration)
+        row = int(rows[place])
+        ran = _ran(trace, ops, row)
+        found[place] |= all(
+            before.size > ran.size and np.array_equal(before[: ran.size], ran)
+            for before in (_ran(trace, ops, other) for other in own)
+        )
+    return found
+
+
+def _ran(trace: Trace, ops: _Array, row: int) -> _Array:
+    """The names of the outermost operators of a step, in order; ``ops`` are those of its thread."""
+    events = trace.events
+    start = events.start[ops]
+    begin = int(events.start[row])
+    first, last = np.searchsorted(start, (begin, begin + int(events.duration[row])))
+    names: _Array = events.name[ops[first:last]]
+    return names
