@@ -135,12 +135,21 @@ class TestChromeTrace:
             assert (ours.array("step_id")[known] == theirs.array("step_id")[known]).all()
             # The process that the file has for the steps is none of the profile's.
             assert again.columns("planes").names("name").to_list()[-1] != "Steps"
-            assert written(again, "chrome-trace").count(b'"peakline.step"') == before.rows
+            assert written(again, "chrome-trace").count(b'"peakline.step') == before.rows
 
     def test_numbers_are_names_of_steps_too(self, tmp_path):
         steps = [
-            {"step_id": number, "name": str(number), "start_ps": 10 * n, "end_ps": 10 * n + 10}
-            for n, number in enumerate([7, 3, 12])
+            {
+                "step_id": number,
+                "name": str(number),
+                "start_ps": 10 * n,
+                "end_ps": 10 * n + 10,
+                "found_by": found_by,
+                "is_cut_off": is_cut_off,
+            }
+            for n, (number, found_by, is_cut_off) in enumerate(
+                [(7, "mark", False), (3, "function", True), (12, None, False)]
+            )
         ]
         events = [
             {"name": "a", "start_ps": 1, "duration_ps": 2, "step_id": 3},

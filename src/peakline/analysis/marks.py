@@ -128,22 +128,31 @@ def find_marks(history: History, allocator: int, steps: Columns) -> Marks | None
 
     The profile's ``steps`` are used when there are any and at least half of the allocator's
     records lie in the time from the first one's start to the last one's end. A step ends where the
-    next one starts, so that what is freed between the two is not counted as kept. Steps without a
-    name of their own are the runs of compiled functions; where the pattern of allocations takes
-    several runs to repeat, a step is one repetition of it.
+    next one starts, so that what is freed between the two does not count as left. One that is cut
+    off is none. Inferred steps are the runs of compiled functions; where the pattern of allocations
+    takes several runs to repeat, a step is one repetition of it.
     """
     own = history.rows_of(allocator)
     if not own.size:
         return None
     if not steps.rows:
         return _from_period(history, own)
+    whole = ~steps.array("is_cut_off") | ~steps.is_valid("is_cut_off")
+    if whole.any() and not whole.all():
+        steps = steps.take(np.flatnonzero(whole))
     marks = _from_steps(history, own, steps)
-    if marks is None or not all(
-        marks.names[k] in {"", str(marks.ids[k])} for k in range(len(marks))
-    ):
+    if marks is None or not _is_inferred(steps):
         return marks
     found = _from_period(history, own)
     return marks if found is None or found.rows.size * RUNS > marks.rows.size else found
+
+
+def _is_inferred(steps: Columns) -> bool:
+    """Whether steps are runs of functions, or have no name of their own."""
+    if steps.names("found_by")[0] == "function":
+        return True
+    ids, names = steps.array("step_id").tolist(), steps.names("name").to_list()
+    return all(name in {"", str(number)} for number, name in zip(ids, names, strict=True))
 
 
 def _from_steps(history: History, own: npt.NDArray[np.intp], steps: Columns) -> Marks | None:

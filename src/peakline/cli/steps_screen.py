@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["devices_part", "finding_part", "print_steps", "step_facts_part"]
 
 _STEPS, _LONGEST = 24, 10
+_POPULATIONS = 8
 """So many steps are shown; of more, the longest."""
 _NAME = 40
 _DEVICES = 16
@@ -42,7 +43,8 @@ def print_steps(profile: Profile, answer: TimeAnswer) -> None:
         parts += ["", Text(one_line(f"{answer.nothing}{how}"))]
     else:
         parts += ["", *step_facts_part(answer)]
-        parts += ["", indented(Text("where it goes")), indented(_parts(answer))]
+        of = f" in {answer.by_name[0][0]}" if answer.by_name else ""
+        parts += ["", indented(Text(one_line(f"where it goes{of}"))), indented(_parts(answer))]
         parts += _by_device(answer)
     parts += devices_part(answer)
     if answer.times is not None:
@@ -53,13 +55,13 @@ def print_steps(profile: Profile, answer: TimeAnswer) -> None:
 
 
 _HOW_TO_MARK = (
-    "jax.profiler.StepTraceAnnotation, tf.profiler.experimental.Trace(..., _r=1) or the step() of "
-    "torch.profiler"
+    "jax.profiler.StepTraceAnnotation, tf.profiler.experimental.Trace(name, step_num=i, _r=1), or "
+    "torch.profiler.profile(schedule=...) and its step(), which marks nothing without a schedule"
 )
 
 
 def step_facts_part(answer: TimeAnswer) -> list[RenderableType]:
-    """How many steps there are, and how long they take."""
+    """How many steps there are, how they were found, and how long they take."""
     times, facts = answer.times, answer.steps
     if times is None:
         return []
@@ -70,7 +72,19 @@ def step_facts_part(answer: TimeAnswer) -> list[RenderableType]:
     many = counted(facts.count, "step")
     if facts.is_apart:
         many, named = counted(facts.rows, "step"), ", which count them apart"
+    elif answer.by_name:
+        named = ", " + ", ".join(
+            f"{facts.only(name).count} {name}" for name, _ in answer.by_name[:_POPULATIONS]
+        )
     title = Text(one_line(f"{many}{where}{named}"), style="bold")
+    parts: list[RenderableType] = [title]
+    if facts.found_by in HOW_FOUND:
+        parts.append(indented(Text(HOW_FOUND[facts.found_by])))
+    if facts.cut_off.rows:
+        parts.append(indented(Text(one_line(_cut_off(facts)))))
+    if answer.by_name:
+        parts += ["", fitted(*_by_name(answer), right=_BY_NAME[1:])]
+        return parts
     if times.count == 1:
         told = [("step time", time_text(times.median_ps))]
     else:
@@ -86,7 +100,33 @@ def step_facts_part(answer: TimeAnswer) -> list[RenderableType]:
             told.append(("between steps", between))
     table = plain_table(("", ""), told)
     table.show_header = False
-    return [title, indented(table)]
+    return [*parts, indented(table)]
+
+
+HOW_FOUND = {
+    "function": "inferred: nothing is marked, each run of a function counts as one",
+    "annotation": "by annotations without a number, once a turn of the loop",
+    "device": "by the device's own line of steps",
+}
+"""What is said of steps that no mark with a number says."""
+_BY_NAME = ("STEPS", "COUNT", "MEDIAN", "MEAN", "SHORTEST", "LONGEST")
+
+
+def _by_name(answer: TimeAnswer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The times of the steps of each name."""
+    rows = []
+    for name, times in answer.by_name[:_POPULATIONS]:
+        lengths = (times.median_ps, times.mean_ps, times.min_ps, times.max_ps)
+        rows.append((name, f"{answer.steps.only(name).count:,}", *map(time_text, lengths)))
+    return _BY_NAME, rows
+
+
+def _cut_off(facts: StepFacts) -> str:
+    """Which steps the record does not hold whole."""
+    names = list(dict.fromkeys(name or "" for name in facts.cut_off.names("name").to_list()))
+    which = names[0] if len(names) == 1 else f"{len(names)} steps"
+    are = "is" if len(names) == 1 else "are"
+    return f"{which} {are} cut off by the end of the record, and left out of these times"
 
 
 def _parts(answer: TimeAnswer) -> RenderableType:
@@ -95,7 +135,7 @@ def _parts(answer: TimeAnswer) -> RenderableType:
         for _, words, each, share in answer.parts()
         if f"{share:.1%}" != "0.0%"
     ]
-    head = "MEAN" if answer.steps.rows > 1 else "TIME"
+    head = "MEAN" if answer.steps.main.rows > 1 else "TIME"
     return plain_table(("", head, "SHARE", ""), rows, right=(head, "SHARE"))
 
 
@@ -148,7 +188,7 @@ def _steps(answer: TimeAnswer) -> list[RenderableType]:
     """A line per step, or the longest of many."""
     facts = answer.steps
     rows, wall = facts.slowest_lane()
-    slow, median = set(facts.slow_rows().tolist()), max(float(np.median(wall)), 1)
+    slow = set(facts.slow_rows().tolist())
     title = "the steps"
     if facts.devices[1:]:
         title += " of each device" if facts.is_apart else ", each on the device with the longest"
@@ -157,30 +197,31 @@ def _steps(answer: TimeAnswer) -> list[RenderableType]:
         shown = rows[(-wall).argsort(kind="stable")[:_LONGEST]].tolist()
         title = f"the {_LONGEST} longest of {rows.size:,} steps (all with --json)"
     names = [name for name in PARTS if facts.share(name) >= _LEAST]
-    columns, told = _step_table(facts, shown, names, slow, median)
+    columns, told = _step_table(facts, shown, names, slow)
     while not fits(columns, told) and len(names) > 1:
         names.remove(min(names, key=facts.share))  # the smallest parts are for wide screens
-        columns, told = _step_table(facts, shown, names, slow, median)
+        columns, told = _step_table(facts, shown, names, slow)
     texts = {"STEP", "DEVICE", ""}
     numbers = [column for column in columns if column not in texts]
     return ["", indented(Text(title)), fitted(columns, told, right=numbers)]
 
 
 def _step_table(
-    facts: StepFacts, rows: Sequence[int], names: Sequence[str], slow: set[int], median: float
+    facts: StepFacts, rows: Sequence[int], names: Sequence[str], slow: set[int]
 ) -> tuple[list[str], list[list[str]]]:
     has_devices, is_marked = bool(facts.devices[1:]), not slow.isdisjoint(rows)
     columns = ["STEP", *(["DEVICE"] if has_devices else []), "AT", "TIME"]
     columns += [PARTS[name].upper() for name in names] + ([""] if is_marked else [])
     told = []
-    for row in rows:
+    usual = facts.usual_ps(np.array(rows, np.int64))
+    for row, median in zip(rows, usual.tolist(), strict=True):
         cells = [_cut(facts.label(row))]
         if has_devices:
             cells.append(facts.devices[int(facts.device[row])])
         lengths = ("start_ps", "wall_ps", *names)
         cells += [time_text(int(facts.part(name)[row])) for name in lengths]
         if is_marked:
-            times = facts.part("wall_ps")[row] / median
+            times = facts.part("wall_ps")[row] / max(median, 1)
             cells.append(f"{times:.1f} x median" if row in slow else "")
         told.append(cells)
     return columns, told

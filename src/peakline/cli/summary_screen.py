@@ -87,12 +87,10 @@ def _time(profile: Profile, answer: TimeAnswer) -> list[tuple[str, str, str]]:
     times, facts = answer.times, answer.steps
     if times is not None:
         span = f", {time_text(times.min_ps)} to {time_text(times.max_ps)}"
-        rows.append(
-            (
-                counted(facts.number_of_steps, "step"),
-                f"{time_text(times.median_ps)}{f' (median){span}' if times.count > 1 else ''}",
-            )
-        )
+        inferred = ", inferred" if facts.is_inferred else ""
+        of = f" of {answer.by_name[0][0]}" if answer.by_name else ""
+        told = f"{time_text(times.median_ps)}{f' (median{of}){span}' if times.count > 1 else ''}"
+        rows.append((f"{counted(facts.number_of_steps, 'step')}{inferred}", told))
         parts = [part for part in answer.parts()[:_PARTS] if part[3] >= _LEAST]
         shares = [f"{share:.0%} {words}" for _, words, _, share in parts]
         rows.append(("where it goes", ", ".join(shares)))

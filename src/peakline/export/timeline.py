@@ -17,7 +17,7 @@ import numpy.typing as npt
 from peakline.errors import NotFoundError
 from peakline.profile.columns import Column, Columns, Names
 from peakline.profile.tables import empty_columns
-from peakline.sources.chrome_trace.own import STEP_CATEGORY
+from peakline.sources.chrome_trace.own import step_category
 
 if TYPE_CHECKING:
     from peakline.profile import Profile
@@ -151,7 +151,7 @@ def _with_steps(
     data: dict[str, Column] = {
         "event_id": np.arange(steps.rows, dtype=np.int64),
         "step_id": steps.array("step_id"),
-        "category": Names.constant(STEP_CATEGORY, steps.rows),
+        "category": Names.encode(_categories(steps)),
         "line_id": np.full(steps.rows, lines.rows, np.int64),
         "name": steps.names("name"),
         "start_ps": steps.array("start_ps"),
@@ -171,6 +171,16 @@ def _with_steps(
         }
     )
     return _joined(planes, more_planes), _joined(lines, more_lines), Columns(data)
+
+
+def _categories(steps: Columns) -> list[str]:
+    """The category of each step as an event."""
+    return [
+        step_category(found_by, is_cut_off=bool(is_cut_off))
+        for found_by, is_cut_off in zip(
+            steps.names("found_by").to_list(), steps.array("is_cut_off").tolist(), strict=True
+        )
+    ]
 
 
 def _without_step(events: Columns) -> Columns:

@@ -13,7 +13,9 @@ DEFINITIONS = (
         """
         step_id int64 the step
         name string the step's name
-        device string? the device; null where the profile has none, and the host is what is told of
+        is_cut_off bool whether the record begins or ends in the middle of it
+        found_by string? how the step was found, as in the table steps
+        device string? the device; null where the profile has none: then the row is of the host
         start_ps int64 begin of the step's window
         end_ps int64 end of the step's window
         wall_ps int64 end_ps - start_ps

@@ -115,6 +115,8 @@ def _columns(times: StepTimes, offset_ps: int) -> dict[str, list[Any]]:
     return {
         "step_id": times.step_id.tolist(),
         "name": times.name.to_list(),
+        "is_cut_off": times.is_cut_off.tolist(),
+        "found_by": times.found_by.to_list(),
         "device": [devices[place + 1] for place in times.device.tolist()],
         "start_ps": (times.start + offset_ps).tolist(),
         "end_ps": (times.end + offset_ps).tolist(),

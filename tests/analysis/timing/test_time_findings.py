@@ -27,7 +27,7 @@ MS = 10**9
 GPU = "/device:GPU:0"
 
 
-def steps(*rows, device=None, gap_ms=0, name="train {}"):
+def steps(*rows, device=None, gap_ms=0, name="train {}", found_by="mark"):
     """A profile with these steps: parts in ms, one after the other on each device."""
     told, ends = [], {}
     for step, given in enumerate(rows):
@@ -42,6 +42,7 @@ def steps(*rows, device=None, gap_ms=0, name="train {}"):
             {
                 "step_id": number,
                 "name": name.format(number),
+                "found_by": found_by,
                 "device": lane,
                 "start_ps": begin,
                 "end_ps": begin + wall,
@@ -169,7 +170,7 @@ def test_steps_that_took_no_time_are_not_compared():
 def test_runs_of_programs_that_nobody_marked_are_not_compared():
     rows = [{"host_compute": 10}] * 2 + [*[{"host_compute": 10}] * 2, {"host_compute": 90}] * 6
     assert kinds(steps(*rows)) == ["step_variation"]
-    assert kinds(steps(*rows, name="{}")) == []
+    assert kinds(steps(*rows, found_by="function")) == []
 
 
 def test_what_takes_longer_in_a_slow_step(tmp_path):
@@ -221,6 +222,8 @@ def test_no_steps():
     assert answer.as_json() == {
         "times": None,
         "times_by_device": [],
+        "times_by_name": [],
+        "found_by": None,
         "parts": [],
         "devices": [],
         "steps": [],

@@ -46,7 +46,9 @@ class StepTimes:
 class TimeAnswer:
     """What ``peakline steps`` says.
 
-    ``steps`` are the steps with their parts; ``times`` is None without any. ``devices`` is the
+    ``steps`` are the steps with their parts; ``times`` is None without any. Where they have several
+    names (train, eval), ``times``, parts and ``by_device`` are of those that take most time, and
+    ``by_name`` has the times of each; steps that are cut off count in none. ``devices`` is the
     table ``device_time``, without rows where the profile tells of no device. ``findings`` stand in
     order of severity, then of what would be gained. ``nothing`` is one line for a profile without
     steps, `NO_TIME` for one in which nothing ran. ``by_device`` are the times of each of several
@@ -59,20 +61,22 @@ class TimeAnswer:
     findings: tuple[Finding, ...]
     nothing: str = ""
     by_device: tuple[tuple[str, StepTimes], ...] = ()
+    by_name: tuple[tuple[str, StepTimes], ...] = ()
 
     def parts(self) -> list[tuple[str, str, int, float]]:
         """What the steps' time went to, most first: column, words, ps per step, share.
 
-        The times are means over all rows of ``step_breakdown``; they add up to the mean step.
+        The times are means over the rows of `times`; they add up to the mean step.
         """
-        count, before = max(self.steps.rows, 1), 0
+        facts = self.steps.main
+        count, before = max(facts.rows, 1), 0
         told = []
-        for name in sorted(PARTS, key=lambda name: -self.steps.total(name)):
-            whole = self.steps.total(name)
+        for name in sorted(PARTS, key=lambda name: -facts.total(name)):
+            whole = facts.total(name)
             if whole:
                 # What rounding leaves goes to the next part, so that nothing is lost.
                 each = (before + whole) // count - before // count
-                told.append((name, PARTS[name], each, self.steps.share(name)))
+                told.append((name, PARTS[name], each, facts.share(name)))
             before += whole
         return told
 
@@ -93,8 +97,9 @@ class TimeAnswer:
         rows, ids = facts.slow_rows(), facts.part("step_id")
         every = np.arange(facts.rows)
         is_slow = np.isin(every, rows) if facts.is_apart else np.isin(ids, ids[rows])
-        in_time = np.argsort(facts.part("start_ps"), kind="stable")
-        slow = is_slow[in_time].tolist()
+        slow = dict(zip(_keys(facts.table), is_slow.tolist(), strict=True))
+        every_row = [*facts.table.to_pylist(), *facts.cut_off.to_pylist()]
+        every_row.sort(key=lambda row: row["start_ps"])
         short = self.in_short()
         return {
             "times": short["times"],
@@ -103,12 +108,20 @@ class TimeAnswer:
             ],
             "parts": short["parts"],
             "devices": short["devices"],
+            "times_by_name": [{"name": name} | vars(times) for name, times in self.by_name],
+            "found_by": facts.found_by,
             "steps": [
-                {**row, "is_slow": told}
-                for row, told in zip(facts.table.take(in_time).to_pylist(), slow, strict=True)
+                {**row, "is_slow": slow.get((row["step_id"], row["device"]), False)}
+                for row in every_row
             ],
             "findings": [finding.as_json() for finding in self.findings],
         }
+
+
+def _keys(table: Columns) -> list[tuple[int, str | None]]:
+    """What each row of ``step_breakdown`` is known by."""
+    steps = table.array("step_id").tolist()
+    return list(zip(steps, table.names("device").to_list(), strict=True))
 
 
 def answer_time(profile: Profile) -> TimeAnswer:
@@ -137,10 +150,17 @@ def _answer(profile: Profile) -> TimeAnswer:
         told = ("device_time", "events", "op_runs")
         ran = any(name in profile.tables and profile.has_rows(name) for name in told)
         return TimeAnswer(facts, None, devices, ordered, NOTHING if ran else NO_TIME)
-    wall = facts.part("wall_ps")
+    main = facts.main
+    wall = main.part("wall_ps")
     lanes = enumerate(facts.devices if len(facts.devices) > 1 else ())
-    by_device = tuple((name, _times(wall[facts.of_device(lane)])) for lane, name in lanes)
-    return TimeAnswer(facts, _times(wall), devices, ordered, by_device=by_device)
+    by_device = tuple(
+        (name, _times(wall[main.of_device(lane)]))
+        for lane, name in lanes
+        if main.of_device(lane).size
+    )
+    several = facts.populations if len(facts.populations) > 1 else ()
+    by_name = tuple((name, _times(facts.only(name).part("wall_ps"))) for name in several)
+    return TimeAnswer(facts, _times(wall), devices, ordered, by_device=by_device, by_name=by_name)
 
 
 def _without_steps(profile: Profile) -> list[Finding]:

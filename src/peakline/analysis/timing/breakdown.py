@@ -55,7 +55,7 @@ _COPIES = (
 class StepTimes:
     """A row per device and step, device by device in order of time; times in picoseconds.
 
-    ``device`` is the place in ``devices``, -1 where there is none and the host is told of.
+    ``device`` is the place in ``devices``, -1 where there is none and the row is of the host.
     ``parts`` has a column for each of `PARTS`; its rows add up to ``wall``. ``last_compute`` is
     when the device computed last in the step's window (its begin, where it did not).
     """
@@ -64,6 +64,8 @@ class StepTimes:
     device: npt.NDArray[np.int32]
     step_id: npt.NDArray[np.int64]
     name: Names
+    is_cut_off: npt.NDArray[np.bool_]
+    found_by: Names
     start: npt.NDArray[np.int64]
     end: npt.NDArray[np.int64]
     gap_before: npt.NDArray[np.int64]
@@ -109,6 +111,8 @@ def columns_of(profile: Profile) -> Columns:
     data: dict[str, npt.NDArray[Any] | Names] = {
         "step_id": times.step_id,
         "name": times.name,
+        "is_cut_off": times.is_cut_off,
+        "found_by": times.found_by,
         "device": Names(times.device, list(times.devices)),
         "start_ps": times.start,
         "end_ps": times.end,
@@ -145,7 +149,9 @@ def _step_times(profile: Profile) -> StepTimes:
         devices=tuple(own.device.name for own in windows if own.device is not None),
         device=np.repeat(numbers, counts),
         step_id=step if steps is None else steps.array("step_id")[step],
-        name=Names(np.zeros(0, np.int32), []) if steps is None else steps.names("name").take(step),
+        name=_names(steps, "name", step),
+        is_cut_off=_cut_off(steps, step),
+        found_by=_names(steps, "found_by", step),
         start=_joined([own.begin for own in windows]),
         end=_joined([own.end for own in windows]),
         gap_before=_joined([_gaps(own) for own in windows]),
@@ -153,6 +159,18 @@ def _step_times(profile: Profile) -> StepTimes:
         communication_total=_joined([one[1] for one in found]),
         last_compute=_joined([one[2] for one in found]),
     )
+
+
+def _names(steps: Columns | None, column: str, step: _Array) -> Names:
+    return Names(np.zeros(0, np.int32), []) if steps is None else steps.names(column).take(step)
+
+
+def _cut_off(steps: Columns | None, step: _Array) -> npt.NDArray[np.bool_]:
+    """Which of ``step``, rows of the table ``steps``, the record does not hold whole."""
+    if steps is None or not steps.is_valid("is_cut_off").all():
+        return np.zeros(step.size, np.bool_)
+    found: npt.NDArray[np.bool_] = steps.array("is_cut_off")[step]
+    return found
 
 
 def _joined(arrays: list[_Array]) -> npt.NDArray[np.int64]:

@@ -163,11 +163,12 @@ def time_state(profile: Profile) -> TimeState:
     from peakline.analysis.timing.answer import answer_time
 
     answer = answer_time(profile)
-    facts = answer.steps
+    facts = answer.steps.main
     steps = facts.number_of_steps
     gaps = facts.part("gap_before_ps")[facts.number > 0]
-    begin = int(facts.part("start_ps").min()) if facts.rows else 0
-    end = int(facts.part("end_ps").max()) if facts.rows else 0
+    every = answer.steps
+    begin = int(every.part("start_ps").min()) if every.rows else 0
+    end = int(every.part("end_ps").max()) if every.rows else 0
     return TimeState(
         steps,
         answer.times,
@@ -175,7 +176,7 @@ def time_state(profile: Profile) -> TimeState:
         round(float(np.median(gaps))) if gaps.size else 0,
         {name: each for name, _, each, _ in answer.parts()},
         # Devices that count steps of their own make them side by side.
-        own_times(profile, facts.count, begin, end),
+        own_times(profile, every.count, begin, end),
         answer.findings,
         facts.has_device or answer.devices.rows > 0,
         answer.nothing,

@@ -56,12 +56,14 @@ _ROWS = 20
 def step_variation(profile: Profile, facts: StepFacts) -> Finding | None:
     """Some steps take much longer than the median, for another reason than compilation.
 
-    Steps that only runs of programs mark are not compared: a program may have several. Nothing is
-    told of steps most of which took no time: damage, of which nothing is a multiple.
+    Of steps of several names those with most time are compared; inferred ones are not, as one
+    function may do different things. Nothing is said of steps most of which took no time: damage,
+    of which nothing is a multiple.
     """
+    facts = facts.main
     rows, wall = facts.slowest_lane()
     rows, wall = rows[WARM_UP:], wall[WARM_UP:]
-    if rows.size < FEWEST_STEPS or not facts.is_named:
+    if rows.size < FEWEST_STEPS or facts.is_inferred:
         return None
     median = float(np.median(wall))
     if median <= 0:

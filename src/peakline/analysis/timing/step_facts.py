@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,18 @@ if TYPE_CHECKING:
     from peakline.profile import Profile
     from peakline.profile.columns import Columns
 
-__all__ = ["FEWEST_STEPS", "PARTS", "SLOW", "WARM_UP", "StepFacts", "step_facts_of"]
+__all__ = [
+    "FEWEST_STEPS",
+    "PARTS",
+    "SLOW",
+    "WARM_UP",
+    "StepFacts",
+    "population_of",
+    "step_facts_of",
+]
 
 _Array = npt.NDArray[Any]
+_NUMBER = re.compile(r"(?:[ #;:_-]*[0-9]+)+$")
 
 PARTS = {
     "compute_ps": "device compute",
@@ -48,13 +58,17 @@ class StepFacts:
     """The steps of a profile, a row for each step and device, device by device in order of time.
 
     ``device`` is each row's place in ``devices``; without a device all rows are of the host, and
-    ``devices`` is empty. ``number`` counts the steps of each device from 0.
+    ``devices`` is empty. ``number`` counts the steps of each device from 0. ``cut_off`` are the
+    rows of steps that the record does not hold whole, which are not among the others (unless there
+    are no others). ``found_by`` is how the steps were found, as in the table ``steps``.
     """
 
     table: Columns
     devices: tuple[str, ...]
     device: npt.NDArray[np.int64]
     number: npt.NDArray[np.int64]
+    cut_off: Columns
+    found_by: str | None = None
 
     @property
     def rows(self) -> int:
@@ -63,7 +77,7 @@ class StepFacts:
 
     @property
     def has_device(self) -> bool:
-        """Whether a device's work is told of."""
+        """Whether the profile has a device's work."""
         return bool(self.devices)
 
     @property
@@ -82,11 +96,45 @@ class StepFacts:
         return self.rows if self.is_apart else self.count
 
     @property
-    def is_named(self) -> bool:
-        """Whether a program marked the steps: one that only runs of programs mark has a number."""
+    def is_inferred(self) -> bool:
+        """Whether nothing marked the steps: they are runs of functions."""
+        return self.found_by == "function"
+
+    @cached_property
+    def populations(self) -> tuple[str, ...]:
+        """What steps are called without their number (train, eval), the ones with most time
+        first: each has a median of its own.
+        """
+        code, names = self._population
+        wall = np.bincount(code, self.part("wall_ps").astype(np.float64), len(names))
+        return tuple(names[k] for k in np.argsort(-wall, kind="stable").tolist())
+
+    @cached_property
+    def _population(self) -> tuple[npt.NDArray[np.int64], list[str]]:
         names = self.table.names("name")
-        used = {names.values[code] for code in set(names.codes.tolist()) if code >= 0}
-        return any(name and not name.isdigit() for name in used)
+        of_name = [population_of(name) for name in names.values]
+        used, code = np.unique(names.codes, return_inverse=True)
+        number: dict[str, int] = {}
+        place = [
+            number.setdefault(of_name[name] if name >= 0 else "", len(number))
+            for name in used.tolist()
+        ]
+        return np.array(place, np.int64)[code] if place else code, list(number)
+
+    def only(self, population: str) -> StepFacts:
+        """The steps of one of `populations`."""
+        if len(self.populations) < 2:
+            return self
+        code, names = self._population
+        rows = np.flatnonzero(code == names.index(population))
+        return replace(
+            self, table=self.table.take(rows), device=self.device[rows], number=self.number[rows]
+        )
+
+    @cached_property
+    def main(self) -> StepFacts:
+        """The steps of the population that takes most time."""
+        return self.only(self.populations[0]) if self.rows else self
 
     def part(self, name: str) -> _Array:
         """A column of ``step_breakdown``."""
@@ -154,11 +202,25 @@ class StepFacts:
         return rows, wall[rows]
 
     def slow_rows(self) -> _Array:
-        """Of the rows of `slowest_lane` those that take `SLOW` times the median or more."""
+        """Of the rows of `slowest_lane` those that take `SLOW` times the median or more of their
+        population.
+        """
         rows, wall = self.slowest_lane()
-        if rows.size < FEWEST_STEPS:
-            return rows[:0]
-        found: _Array = rows[wall >= SLOW * max(float(np.median(wall)), 1)]
+        found: _Array = rows[wall >= SLOW * np.maximum(self.usual_ps(rows), 1)]
+        return found
+
+    def usual_ps(self, rows: _Array) -> npt.NDArray[np.float64]:
+        """For each of the ``rows`` of `slowest_lane` the median of its population; infinite where
+        that is of fewer than `FEWEST_STEPS`.
+        """
+        every, wall = self.slowest_lane()
+        code = self._population[0]
+        usual = np.full(len(self._population[1]), np.inf)
+        for number in np.unique(code).tolist():
+            own = wall[code[every] == number]
+            if own.size >= FEWEST_STEPS:
+                usual[number] = np.median(own)
+        found: npt.NDArray[np.float64] = usual[code[rows]]
         return found
 
 
@@ -170,6 +232,11 @@ def step_facts_of(profile: Profile) -> StepFacts:
     return profile.keep("step_facts", lambda: _facts(profile))
 
 
+def population_of(name: str) -> str:
+    """What a step is called without its number: ``train`` of ``train 170``."""
+    return _NUMBER.sub("", name)
+
+
 def _facts(profile: Profile) -> StepFacts:
     from peakline.profile.tables import empty_columns
 
@@ -177,10 +244,15 @@ def _facts(profile: Profile) -> StepFacts:
     table = profile.columns("step_breakdown") if has_steps else empty_columns("step_breakdown")
     names = table.names("device")
     order = np.lexsort((table.array("start_ps"), names.codes))
-    table = table.take(order)
-    codes = names.codes[order]
+    is_cut = table.array("is_cut_off")[order]
+    if is_cut.all():
+        is_cut = np.zeros(is_cut.size, np.bool_)
+    cut_off, table = table.take(order[is_cut]), table.take(order[~is_cut])
+    names = table.names("device")
+    codes = names.codes
     used, device = np.unique(codes, return_inverse=True)
     devices = tuple(names.values[code] for code in used.tolist() if code >= 0)
     first = np.searchsorted(device, np.arange(used.size))
     number = np.arange(table.rows) - (first[device] if used.size else 0)
-    return StepFacts(table, devices, device.astype(np.int64), number)
+    found_by = table.names("found_by")[0] if table.rows else None
+    return StepFacts(table, devices, device.astype(np.int64), number, cut_off, found_by)

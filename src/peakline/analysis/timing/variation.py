@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.analysis.timing.breakdown import PARTS, StepTimes
+from peakline.analysis.timing.step_facts import population_of
 
 __all__ = [
     "BEHIND",
@@ -57,11 +58,13 @@ class SlowStep:
 
 @dataclass(frozen=True)
 class StepVariation:
-    """The times of the steps of a device (None: of a host without); ``p95_ps``: of 20 steps 19
-    took no longer. ``coefficient`` is the standard deviation by the mean.
+    """The times of the steps of a device (None: of a host without) that are called ``name``;
+    ``p95_ps``: of 20 steps 19 took no longer. ``coefficient`` is the standard deviation by the
+    mean.
     """
 
     device: str | None
+    name: str
     steps: int
     mean_ps: float
     median_ps: float
@@ -108,26 +111,40 @@ class Straggler:
 
 
 def variation_of(times: StepTimes) -> tuple[StepVariation, ...]:
-    """The variation of the steps of each device, or of the host; none without steps."""
+    """The variation of the whole steps of each device, or of the host, by what they are called.
+
+    Steps of different names (train, eval) are compared with their own like only; of each device
+    those with most time come first.
+    """
     found = []
     for device in sorted(set(times.device.tolist())):
         rows = times.rows_of(device)
-        wall = times.wall[rows]
-        mean = float(wall.mean())
-        found.append(
-            StepVariation(
-                device=times.devices[device] if device >= 0 else None,
-                steps=rows.size,
-                mean_ps=mean,
-                median_ps=float(np.median(wall)),
-                p95_ps=int(np.sort(wall)[int(np.ceil(0.95 * rows.size)) - 1]),
-                min_ps=int(wall.min()),
-                max_ps=int(wall.max()),
-                coefficient=float(wall.std()) / mean if mean else 0.0,
-                slow=_slow(times, rows),
-            )
-        )
+        rows = rows[~times.is_cut_off[rows]]
+        like: dict[str, list[int]] = {}
+        for row in rows.tolist():
+            like.setdefault(population_of(times.name[row] or ""), []).append(row)
+        own = [
+            _variation(times, device, name, np.array(some, np.int64)) for name, some in like.items()
+        ]
+        found += sorted(own, key=lambda one: -one.mean_ps * one.steps)
     return tuple(found)
+
+
+def _variation(times: StepTimes, device: int, name: str, rows: _Array) -> StepVariation:
+    wall = times.wall[rows]
+    mean = float(wall.mean())
+    return StepVariation(
+        device=times.devices[device] if device >= 0 else None,
+        name=name,
+        steps=rows.size,
+        mean_ps=mean,
+        median_ps=float(np.median(wall)),
+        p95_ps=int(np.sort(wall)[int(np.ceil(0.95 * rows.size)) - 1]),
+        min_ps=int(wall.min()),
+        max_ps=int(wall.max()),
+        coefficient=float(wall.std()) / mean if mean else 0.0,
+        slow=_slow(times, rows),
+    )
 
 
 def _slow(times: StepTimes, rows: _Array) -> tuple[SlowStep, ...]:

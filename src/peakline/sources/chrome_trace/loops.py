@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.sources.annotations import is_part
 from peakline.sources.chrome_trace.trace import Trace
 
 __all__ = ["annotated", "cut_off"]
@@ -20,11 +21,6 @@ _FRAMEWORK = re.compile(
     r"|DistributedDataParallel|Torch-Compiled|CompiledFunction|\[pl\])(?![a-z_])"
 )
 """Annotations that PyTorch and its libraries make themselves."""
-_PART = re.compile(
-    r"(?i)(?:forward|backward|optimi[sz]er|\bloss|zero_?grad|data_?load|fetch|next_batch|to_device|"
-    r"h2d|d2h|copy|all_?reduce|all_?gather|logging|checkpoint|save|warm_?up)"
-)
-"""Names of what is a part of a turn."""
 
 
 def annotated(trace: Trace) -> npt.NDArray[np.int64]:
@@ -48,7 +44,7 @@ def annotated(trace: Trace) -> npt.NDArray[np.int64]:
             if many > 1
             and name >= 0
             and not _FRAMEWORK.match(values[name])
-            and not _PART.search(values[name])
+            and not is_part(values[name])
         ]
         own = own[np.isin(events.name[own], fit)]
         length = int(events.duration[own].sum())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.profile.columns import Columns, Names
+from peakline.sources.annotations import counted
 from peakline.sources.chrome_trace.loops import annotated, cut_off
-from peakline.sources.chrome_trace.own import STEP_CATEGORY
+from peakline.sources.chrome_trace.own import read_step_category
 from peakline.sources.chrome_trace.trace import Trace
 
 __all__ = ["Steps", "find_steps", "steps_of_events"]
@@ -39,7 +39,7 @@ class Steps:
     ids: npt.NDArray[np.int64]
     marked: npt.NDArray[np.int64]
     cut_off: npt.NDArray[np.bool_]
-    found_by: str = "mark"
+    found_by: list[str | None]
 
     def table(self) -> Columns:
         """The ``steps`` table."""
@@ -49,7 +49,7 @@ class Steps:
                 "name": Names.encode(self.names),
                 "start_ps": self.start,
                 "end_ps": self.end,
-                "found_by": Names.constant(self.found_by, self.ids.size),
+                "found_by": Names.encode(self.found_by),
                 "is_cut_off": self.cut_off,
             }
         )
@@ -79,10 +79,12 @@ def find_steps(trace: Trace) -> Steps:
     loop (``record_function("train_step")``).
     """
     events, found = trace.events, trace.found
-    of_step = events.category == found.categories.code_of(STEP_CATEGORY)
-    marked = np.flatnonzero(of_step & events.timed)
-    if found.is_own and marked.size:
-        return _marked(trace, marked)
+    if found.is_own:
+        of_step = [read_step_category(category) is not None for category in found.categories.values]
+        is_step = np.array([*of_step, False], np.bool_)[events.category]
+        marked = np.flatnonzero(is_step & events.timed)
+        if marked.size:
+            return _marked(trace, marked)
     categories = found.categories.values
     on_device = np.array([name.startswith("gpu_") for name in categories] + [False], np.bool_)
     codes = [c for c, name in enumerate(found.names.values) if _PYTORCH.fullmatch(name)]
@@ -104,7 +106,7 @@ def find_steps(trace: Trace) -> Steps:
         name = found.names.values[code] if code >= 0 else ""
         names.append(f"{name} {labels[row]}".strip() if row in labels else name)
     if found_by == "annotation":
-        names = _counted(names)
+        names = counted(names)
     return Steps(
         names,
         events.start[rows],
@@ -113,18 +115,8 @@ def find_steps(trace: Trace) -> Steps:
         np.arange(rows.size, dtype=np.int64),
         np.zeros(0, np.int64),
         cut_off(trace, rows),
-        found_by,
+        [found_by] * rows.size,
     )
-
-
-def _counted(names: list[str]) -> list[str]:
-    """Each name with its number among its like, from 0 on."""
-    count: Counter[str] = Counter()
-    found = []
-    for name in names:
-        found.append(f"{name} {count[name]}")
-        count[name] += 1
-    return found
 
 
 def _marked(trace: Trace, rows: _Array) -> Steps:
@@ -137,7 +129,10 @@ def _marked(trace: Trace, rows: _Array) -> Steps:
     start = events.start[rows]
     plane = trace.planes.plane_of_line[events.line[rows]]
     end = start + events.duration[rows]
-    return Steps(names, start, end, plane, ids, rows, np.zeros(rows.size, np.bool_))
+    values = found.categories.values
+    told = [read_step_category(values[code]) or (None, False) for code in events.category[rows]]
+    cut_off = np.array([is_cut_off for _, is_cut_off in told], np.bool_)
+    return Steps(names, start, end, plane, ids, rows, cut_off, [how for how, _ in told])
 
 
 def _groups(trace: Trace) -> npt.NDArray[np.int64]:

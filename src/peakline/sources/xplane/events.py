@@ -120,6 +120,11 @@ class EventTables:
             valid["type_id"] = types >= 0
         return Columns(data, {name: mask for name, mask in valid.items() if not mask.all()})
 
+    def set_steps(self, step: npt.NDArray[np.int32]) -> None:
+        """Give every event another step, -1 for none; what the runtime groups stays."""
+        self._other = self._step_id, self._has_step
+        self._step_id, self._has_step = step, None
+
     def runtime_steps(self) -> tuple[_Array, npt.NDArray[np.bool_]]:
         """The group of every event as upstream's profiler decides it, and which have one."""
         return self._other_steps[0], _known(*self._other_steps)

@@ -474,7 +474,9 @@ class _Forest:
             offset, length = wrap(begin - base), wrap(length)
             on_line = header.name in TPU_STEP_LINES + TPU_MODULE_LINES
             implicit = event in IMPLICIT_ROOTS or on_line
-            found_by = "device" if on_line else "function" if implicit else "mark"
+            # Of modules a device's line only says that they ran.
+            by_step_line = header.name in TPU_STEP_LINES
+            found_by = "device" if by_step_line else "function" if implicit else "mark"
             kind, value = kinds.get(k), iters.get(k) or numbers.get(k)
             prefix = "" if implicit else event + " "
             if kind is not None:

@@ -16,6 +16,7 @@ from peakline import schema
 from peakline.deadline import check_deadline
 from peakline.kernels.xplane_numbers import FIRST_MEMORY_ROLE
 from peakline.profile.columns import Columns, Names
+from peakline.sources.xplane.grouping import Grouping
 from peakline.sources.xplane.groups import by_owner, no_group, of_owners
 from peakline.sources.xplane.lines import PlanePass
 from peakline.sources.xplane.names import EventKind, Role
@@ -27,22 +28,39 @@ _Array = npt.NDArray[Any]
 _FIRST = int(Role.BYTES_RESERVED)
 _ID_NUMBER = 8
 _SMALL = 1 << 10
-_RECORD = ("step", "line", "offset", "kind", "dtype", "id_role", "have", "odd", "numbers", "codes")
+_RECORD = (
+    "step",
+    "own_step",
+    "line",
+    "offset",
+    "kind",
+    "dtype",
+    "id_role",
+    "have",
+    "odd",
+    "numbers",
+    "codes",
+)
 _ALLOCATOR, _OP, _REGION, _SHAPE = range(4)
 
 
 class MemoryRecords:
     """All memory events of one plane, in the order of the (rewritten) file."""
 
-    def __init__(self, found: PlanePass, group: _Array, spread: _Array) -> None:
-        """``group`` is the group per node, ``spread`` that of what lies in the node: narrow or
-        wide, as `Grouping` has them.
-        """
+    def __init__(self, found: PlanePass, nodes: slice, grouping: Grouping) -> None:
+        """``nodes`` are the plane's own among those that were grouped."""
         get = found.found.get
         node = get("mem_node")
         self.rows = node.size
-        self.step = of_owners(node, by_owner(spread, group))
-        self.step[self.step == no_group(self.step)] = -1
+        raw = grouping.runtime
+        read = raw.group if raw.memory_group is None else raw.memory_group
+        own = grouping.other is not None
+        self.step = _steps(node.copy() if own else node, raw.spread[nodes], read[nodes])
+        """The step as upstream's memory profile reads it."""
+        self.own_step = self.step
+        """The step as the profile's own steps are."""
+        if own:
+            self.own_step = _steps(node, grouping.spread[nodes], grouping.group[nodes])
         self.line, self.offset, self.kind = get("mem_line"), get("mem_offset"), get("mem_kind")
         self.numbers, self.codes = get("mem_numbers"), get("mem_codes")
         self.dtype, self.id_role = get("mem_dtype"), get("mem_id")
@@ -206,7 +224,7 @@ class MemoryRecords:
             "region_type": self._names(_REGION),
             "data_type": self._data_types(null=True),
             "shape": self._names(_SHAPE),
-            "step_id": self.step,
+            "step_id": self.own_step,
             "in_use_bytes": self._number(Role.BYTES_ALLOCATED),
             "reserved_bytes": self._number(Role.BYTES_RESERVED),
             "free_bytes": self._number(Role.BYTES_AVAILABLE),
@@ -228,8 +246,8 @@ class MemoryRecords:
             mask = self._has(role)
             if not mask.all():
                 valid[name] = mask
-        if (self.step < 0).any():
-            valid["step_id"] = self.step >= 0
+        if (self.own_step < 0).any():
+            valid["step_id"] = self.own_step >= 0
         return Columns(columns, valid), far
 
     def _times(self, zero_ps: int) -> tuple[_Array, Far]:
@@ -256,6 +274,8 @@ class MemoryRecords:
         Nothing may end this in the middle: some columns would be in one order, some in the other.
         """
         for name in _RECORD:
+            if name == "own_step" and self.own_step is self.step:
+                continue
             column = vars(self)[name]
             if self._is_given:
                 vars(self)[name] = column[..., order]
@@ -265,6 +285,13 @@ class MemoryRecords:
                 if row.any():
                     row[:] = row[order]
         self._is_given = False
+
+
+def _steps(node: _Array, spread: _Array, group: _Array) -> _Array:
+    """The group of each record by its node, -1 for none; in the memory of the nodes."""
+    found = of_owners(node, by_owner(spread, group))
+    found[found == no_group(found)] = -1
+    return found
 
 
 def _is_near(offset: _Array, bases: list[int]) -> bool:

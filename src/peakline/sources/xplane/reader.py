@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from peakline.errors import DamagedError
@@ -36,7 +37,6 @@ from peakline.sources.xplane.presence import has_events, has_memory_events
 from peakline.sources.xplane.small_tables import (
     lines_table,
     planes_table,
-    recorded_steps,
     steps_table,
 )
 from peakline.sources.xplane.times import (
@@ -47,6 +47,15 @@ from peakline.sources.xplane.times import (
 )
 from peakline.sources.xplane.tpu import TpuPlane, read_tpu_plane
 from peakline.sources.xplane.types import TypeTables
+from peakline.sources.xplane.unmarked import (
+    COLUMNS,
+    Unmarked,
+    annotated_steps,
+    named_runs,
+    recorded_steps,
+    step_at,
+    steps_by_time,
+)
 from peakline.wire import Damage
 
 __all__ = ["TABLES", "XPlaneReader"]
@@ -88,6 +97,8 @@ class XPlaneReader:
         self._steps_found: dict[bool, tuple[list[Step], list[Step] | None]] = {}
         """The steps, as grouping some of the planes gave them, or all; and what upstream's
         profiler makes of them, where that differs."""
+        self._annotated: Columns | None = None
+        """The steps of a program that marked none with a number, once events have been read."""
         self._line_facts: dict[int, list[LineFacts]] = {}
         """What is known of a plane's lines since somebody has read them whole."""
         self._damage: dict[int, Damage] = {_OUTLINE: self._outline.damage}
@@ -319,11 +330,7 @@ class XPlaneReader:
         grouping = group(self._file, planes, first, rewritten=rewrite, assign=assign)
         if memory is not None:
             found, at = memory
-            # What the records say of their step is raw: as upstream's memory profile reads it.
-            raw = grouping.runtime
-            read = raw.group if raw.memory_group is None else raw.memory_group
-            mine = slice(at, at + found.nodes)
-            self._memory = MemoryRecords(found, read[mine], raw.spread[mine])
+            self._memory = MemoryRecords(found, slice(at, at + found.nodes), grouping)
         return grouping
 
     def _records(self) -> MemoryRecords | None:
@@ -344,23 +351,44 @@ class XPlaneReader:
         if records is None:
             return empty_columns("allocator_events")
         try:
-            return self._placed(*records.allocator_events(self.zero_ps))
+            table = self._placed(*records.allocator_events(self.zero_ps))
         except MemoryError:
             # They may be in no order now: whoever asks next reads them again.
             self._memory = None
             raise
+        if self.is_grouped():
+            # Groups that stand in the file and that nothing shows as a step are none.
+            known = self._steps().array("step_id")
+            is_step = np.isin(table.array("step_id"), known) & table.is_valid("step_id")
+            return Columns(table.data, {**table.valid, "step_id": is_step})
+        if self._unmarked.annotations and not self._both_steps()[0]:
+            steps = self._steps()
+            at = step_at(steps, table.array("time_ps"))
+            return Columns({**table.data, "step_id": at}, {**table.valid, "step_id": at >= 0})
+        return table
 
     def _module_runs(self) -> Columns:
         found, damage, far = read_module_runs(self._file, self._outline)
         return self._noting(self._placed(found, far), damage)
 
     def _steps(self) -> Columns:
+        planes, unmarked = planes_table(self._outline.planes), self._unmarked
         if self.is_grouped():
-            wanted = frozenset(("line_id", "name", "start_ps", "duration_ps", "step_id"))
-            return recorded_steps(
-                self._events(wanted), self._lines(), planes_table(self._outline.planes)
-            )
-        return self._placed(*steps_table(self._both_steps()[0], self.zero_ps))
+            return recorded_steps(self._events(COLUMNS), self._lines(), planes)
+        found = self._both_steps()[0]
+        if not found and unmarked.annotations:
+            self._event_tables  # noqa: B018 (found while they are read)
+            annotated: Columns | None = self._annotated
+            return empty_columns("steps") if annotated is None else annotated
+        table = self._placed(*steps_table(found, self.zero_ps))
+        if unmarked.functions and found and found[0].found_by == "function":
+            return named_runs(table, self._events(COLUMNS))
+        return table
+
+    @cached_property
+    def _unmarked(self) -> Unmarked:
+        host = self._outline.host_plane
+        return Unmarked.of(frozenset() if host is None else host.event_name_set)
 
     def _both_steps(self) -> tuple[list[Step], list[Step] | None]:
         # The steps are the same either way; that all events have been grouped may be known.
@@ -371,8 +399,11 @@ class XPlaneReader:
         """The steps as upstream's profiler groups them; None where they are those of ``steps``."""
         if self.is_grouped():
             return empty_columns("steps")
-        steps = self._both_steps()[1]
-        return None if steps is None else self._placed(*steps_table(steps, self.zero_ps))
+        own, other = self._both_steps()
+        renamed = self._unmarked.functions and own and own[0].found_by == "function"
+        if other is None and not renamed and self._annotated is None:
+            return None
+        return self._placed(*steps_table(own if other is None else other, self.zero_ps))
 
     def runtime_step_of_events(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """The step of every event as upstream's profiler groups them, and which have one."""
@@ -389,8 +420,20 @@ class XPlaneReader:
         self._note_steps(grouping, everything=True)
         tables = EventTables(self._outline, events, grouping, self.zero_ps)
         del events
+        if not grouping.steps and not self.is_grouped() and self._unmarked.annotations:
+            self._annotate(tables)
         _after_grouping(grouping)
         return tables
+
+    def _annotate(self, tables: EventTables) -> None:
+        """Make what the program annotated once a turn of its loop the steps of the events."""
+        events, lines = tables.events(COLUMNS), self._lines()
+        planes = planes_table(self._outline.planes)
+        self._annotated = annotated_steps(events, lines, planes)
+        if self._annotated is not None:
+            stats = tables.kept_stats(frozenset(("correlation_id",)))
+            launched = typed_columns(self._file, stats)
+            tables.set_steps(steps_by_time(self._annotated, events, lines, planes, launched))
 
     def _events(self, columns: AbstractSet[str] | None) -> Columns:
         if columns is not None and columns <= PLAIN and "_event_tables" not in vars(self):
