@@ -1,5 +1,8 @@
 import io
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -7,7 +10,7 @@ from hypothesis import strategies as st
 
 import peakline
 from peakline import schema
-from peakline.errors import UsageError
+from peakline.errors import OutputError, UsageError
 from peakline.record import MemoryLog, Tensor
 from tests.each_row import each_row
 
@@ -260,3 +263,45 @@ def test_both_forms_read_alike(tmp_path_factory, calls):
     assert [kind.removeprefix("MemoryLog") for kind in kinds] == [
         "".join(word.capitalize() for word in kind.split("_")) for kind, _, _ in calls
     ]
+
+
+FULL = """
+import resource, sys
+from peakline.errors import OutputError
+from peakline.record import MemoryLog
+
+with MemoryLog(sys.argv[1], text=sys.argv[2] == "text") as log:
+    log.record_step(1, "first", time_ns=0)
+    room = len(open(sys.argv[1], "rb").read()) + 5
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+    try:
+        log.record_step(2, "second", time_ns=0)
+    except OutputError as error:
+        print(error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    log.record_step(3, "third", time_ns=0)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the system has no limit of a file's size")
+@pytest.mark.parametrize("form", ["text", "binary"])
+def test_a_file_without_room_ends_with_a_whole_record(tmp_path, form):
+    path = tmp_path / "log"
+    words = [sys.executable, "-c", FULL, str(path), form]
+    run = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert run.stdout == "a record cannot be written: File too large\n"
+    both = io.BytesIO()
+    with MemoryLog(both, text=form == "text") as log:
+        log.record_step(1, "first", time_ns=0)
+        log.record_step(3, "third", time_ns=0)
+    if form == "text":
+        assert path.read_bytes() == both.getvalue()
+    else:
+        steps = [r.step for r in schema.MemoryLog.FromString(path.read_bytes()).record]
+        assert [(s.step_id, s.handle) for s in steps] == [(1, "first"), (3, "third")]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+def test_a_full_device_is_an_error_of_the_output():
+    with MemoryLog("/dev/full") as log, pytest.raises(OutputError, match="No space left"):
+        log.record_step(1, "")

@@ -12,6 +12,7 @@
     |   |-- UnknownFormatError         3  INVALID_ARGUMENT    no source recognises the bytes
     |   |-- DamagedError               3  DATA_LOSS           bytes broken; carries the offset
     |   `-- StrictError                3  DATA_LOSS           warnings under ``--strict``
+    |-- OutputError                    3  RESOURCE_EXHAUSTED  the output cannot be written
     |-- RemoteError                    4  UNAVAILABLE         a remote host or capture failed
     |-- DeadlineError                  4  DEADLINE_EXCEEDED   the time for the answer is over
     |-- CancelledError                 4  CANCELLED           nobody waits for the answer any more
@@ -34,6 +35,7 @@ __all__ = [
     "ForbiddenError",
     "InputError",
     "NotFoundError",
+    "OutputError",
     "PeaklineError",
     "RemoteError",
     "StrictError",
@@ -116,6 +118,13 @@ class StrictError(InputError):
     """Warnings were found and the caller asked for ``strict``."""
 
     grpc_status = "DATA_LOSS"
+
+
+class OutputError(PeaklineError):
+    """The output cannot be written: the disk is full, nobody reads the pipe."""
+
+    exit_code = 3
+    grpc_status = "RESOURCE_EXHAUSTED"
 
 
 class RemoteError(PeaklineError):

@@ -18,6 +18,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,7 +28,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from google.protobuf import text_format
 
 from peakline import schema
-from peakline.errors import UsageError
+from peakline.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -84,7 +85,8 @@ class MemoryLog:
     by default, 0 for not known), and ``thread_id`` (the calling thread by default, 0 for not
     known). The text form keeps whole microseconds and no thread.
 
-    Raises UsageError for what cannot be written: a wrong argument, a closed log.
+    Raises UsageError for what cannot be written: a wrong argument, a closed log; OutputError
+    where the disk is full. A file then ends with the last whole record.
     """
 
     def __init__(
@@ -248,7 +250,21 @@ class MemoryLog:
             raise UsageError(f"{kind}: {' '.join(str(error).split())}") from None
         with self._lock:
             self._check_open()
-            self._put(data)
+            end = self._end()
+            try:
+                self._put(data)
+            except OSError as error:
+                if end is not None:
+                    with suppress(OSError):
+                        self._stream.truncate(end)
+                        self._stream.seek(end)
+                raise OutputError(f"a record cannot be written: {error.strerror}") from error
+
+    def _end(self) -> int | None:
+        """Where the next record begins in a file of ours; None for a pipe, or what is not ours."""
+        if not self._owned or not self._stream.seekable():
+            return None
+        return int(self._stream.seek(0, os.SEEK_END))
 
     def _put(self, data: bytes) -> None:
         """Write all of ``data``; the caller holds the lock."""

@@ -1,7 +1,11 @@
+import errno
 import gzip
 import json
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -168,3 +172,54 @@ class TestAFolderIsWhole:
         done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=HANG_S)
         assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
         assert list(tmp_path.iterdir()) == []
+
+    def test_only_regular_files_are_replaced(self, peakline, session, tmp_path):
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out/steps.parquet").symlink_to("elsewhere")
+        (tmp_path / "out/events.parquet").write_bytes(b"old")
+        run = peakline("export", session, "--to", "parquet", "-o", tmp_path / "out", "--force")
+        link = tmp_path / "out/steps.parquet"
+        assert run.err == f"peakline: {link}: is no regular file, and is not replaced\n"
+        assert run.code == 2
+        assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+            "events.parquet",
+            "steps.parquet",
+        ]
+        assert (tmp_path / "out/events.parquet").read_bytes() == b"old"
+
+    def test_a_full_disk_leaves_nothing_and_names_the_folder(
+        self, peakline, session, tmp_path, monkeypatch
+    ):
+        def fail(*_words, **_options):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "fsync", fail)
+        run = peakline("export", session, "--to", "parquet", "-o", tmp_path / "out")
+        assert run.code == 3
+        assert re.fullmatch(
+            rf"peakline: {tmp_path}/out/\w+\.parquet: cannot be written: No space left on device\n",
+            run.err,
+        )
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("export", "--to", "chrome-trace"),
+        ("report",),
+        ("sql", "select * from steps"),
+        ("tool", "memory_profile"),
+    ],
+    ids=lambda words: words[0],
+)
+@pytest.mark.parametrize("force", [(), ("--force",)], ids=["", "force"])
+def test_a_full_disk_is_exit_3_of_every_verb(peakline, session, words, force):
+    verb, *rest = words
+    places = [*rest, session] if verb == "tool" else [session, *rest]
+    run = peakline(verb, *places, "-o", "/dev/full", *force)
+    assert (run.code, run.err) == (
+        3,
+        "peakline: /dev/full: cannot be written: No space left on device\n",
+    )

@@ -1,6 +1,7 @@
 import errno
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -11,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.waiting import HANG_S
 
-from peakline.errors import ExistsError, UsageError
-from peakline.repository import write_atomically
+from peakline.errors import ExistsError, OutputError, UsageError
+from peakline.repository import check_output, write_atomically
 
 KILLED = """
 import os, signal, sys
@@ -108,6 +109,81 @@ def test_a_link_to_nowhere_is_not_written_through(tmp_path):
     assert not (tmp_path / "target").exists()
 
 
+@pytest.mark.usefixtures("way")
+def test_a_link_stays_and_the_file_it_leads_to_is_replaced(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/old").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("folder/old")
+    (tmp_path / "f").symlink_to("link")
+    write_atomically(str(tmp_path / "f"), write(b"new"), replace=True)
+    assert (tmp_path / "folder/old").read_bytes() == b"new"
+    assert (tmp_path / "f").readlink() == Path("link")
+    assert (tmp_path / "link").readlink() == Path("folder/old")
+    assert len(list(tmp_path.rglob("*"))) == 4
+
+
+def test_links_in_a_circle_are_refused(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(UsageError, match="cannot be written: Too many levels of symbolic links"):
+        write_atomically(str(tmp_path / "a"), write(b""), replace=True)
+
+
+def test_a_socket_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the name of a socket is short
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("s")
+        with pytest.raises(UsageError, match="s: is a socket"):
+            write_atomically("s", write(b""), replace=True)
+        assert Path("s").is_socket()
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="the system does not name open files")
+@pytest.mark.parametrize("replace", [False, True])
+def test_an_open_file_is_written_where_it_is(tmp_path, replace):
+    path = tmp_path / "f"
+    with path.open("wb") as file:
+        file.write(b"first ")
+        file.flush()
+        there = path.stat().st_ino
+        write_atomically(f"/dev/fd/{file.fileno()}", write(b"second "), replace=replace)
+        (tmp_path / "link").symlink_to(f"/proc/self/fd/{file.fileno()}")
+        write_atomically(str(tmp_path / "link"), write(b"third"), replace=replace)
+    assert path.read_bytes() == b"first second third"
+    assert path.stat().st_ino == there
+    assert (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+def test_a_full_device_is_no_wrong_name():
+    with pytest.raises(OutputError, match="/dev/full: cannot be written: No space left on device"):
+        write_atomically("/dev/full", write(b"x"))
+
+
+@pytest.mark.usefixtures("way")
+def test_a_full_disk_is_no_wrong_name_and_costs_nothing(tmp_path):
+    def fail(stream):
+        stream.write(b"half")
+        stream.flush()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (tmp_path / "f").write_bytes(b"old")
+    with pytest.raises(OutputError, match="f: cannot be written: No space left on device"):
+        write_atomically(str(tmp_path / "f"), fail, replace=True)
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("f", b"old")]
+
+
+def test_a_name_alone_can_be_checked(tmp_path):
+    (tmp_path / "f").write_bytes(b"")
+    check_output(str(tmp_path / "f"), replace=True)
+    check_output(str(tmp_path / "new"), replace=False)
+    check_output(os.devnull, replace=False)
+    with pytest.raises(ExistsError, match="exists; use --force"):
+        check_output(str(tmp_path / "f"), replace=False)
+    with pytest.raises(UsageError, match="is a directory"):
+        check_output(str(tmp_path), replace=True)
+
+
 def test_places_that_cannot_be_written(tmp_path):
     with pytest.raises(UsageError, match="is a directory"):
         write_atomically(str(tmp_path), write(b""), replace=True)
@@ -137,7 +213,7 @@ def test_a_failed_replacement_keeps_what_was_there(tmp_path, monkeypatch):
 
     (tmp_path / "f").write_bytes(b"old")
     monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(UsageError, match="cannot be written: "):
+    with pytest.raises(OutputError, match="cannot be written: "):
         write_atomically(str(tmp_path / "f"), write(b"new"), replace=True)
     assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("f", b"old")]
 

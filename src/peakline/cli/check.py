@@ -18,7 +18,7 @@ from peakline.cli.options import (
     strict_option,
 )
 from peakline.cli.output import print_json
-from peakline.errors import CheckFailed, InputError, UsageError
+from peakline.errors import CheckFailed, OutputError, UsageError
 from peakline.text import parse_size
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _check_summary(summary: str, sources: tuple[str | None, ...]) -> None:
     try:
         head = b""
         target.parent.stat()
-        if target.exists():
+        if target.is_file():
             with target.open("rb") as file:
                 head = file.read(_HEAD)
     except OSError as error:
@@ -225,5 +225,5 @@ def _append(
         raise _unwritable(summary, error) from None
 
 
-def _unwritable(summary: str, error: OSError) -> InputError:
-    return InputError(f"{summary}: cannot be written: {error.strerror or error}")
+def _unwritable(summary: str, error: OSError) -> OutputError:
+    return OutputError(f"{summary}: cannot be written: {error.strerror or error}")

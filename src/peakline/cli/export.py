@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
@@ -22,7 +21,8 @@ from peakline.cli.options import (
     strict_option,
 )
 from peakline.cli.output import deliver
-from peakline.errors import ExistsError, UsageError
+from peakline.errors import OutputError, UsageError
+from peakline.repository import check_output
 
 if TYPE_CHECKING:
     from peakline.export import Exporter, Sink
@@ -117,7 +117,15 @@ def _destination(exporter: Exporter, output: str, *, force: bool, source: str) -
         # What an earlier export left would be taken for tables of this profile.
         tables = [f"{name}.parquet" for name in TABLES]
         with whole_folder(output, tables, force=force) as folder:
-            yield lambda write, name="": deliver(write, str(folder / name), force=False, source="")
+
+            def one_of_them(write: Callable[[BinaryIO], object], name: str = "") -> None:
+                try:
+                    deliver(write, str(folder / name), force=False, source="")
+                except OutputError as error:
+                    # The folder has a name of its own until it is whole.
+                    raise OutputError(str(error).replace(str(folder), output)) from error
+
+            yield one_of_them
         return
     yield _file(exporter, output, force=force, source=source)
 
@@ -129,8 +137,8 @@ def _file(exporter: Exporter, output: str, *, force: bool, source: str) -> Sink:
         deliver(_packing(write) if packed else write, output, force=force, source=source)
 
     # Before the profile is read, which may take long.
-    if output != "-" and Path(output).exists() and not force:
-        raise ExistsError(f"{output}: exists; use --force to replace it")
+    if output != "-":
+        check_output(output, replace=force)
     return one_file
 
 

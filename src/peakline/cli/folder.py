@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from peakline.errors import ExistsError, UsageError
+from peakline.repository import unwritable
 
 __all__ = ["whole_folder"]
 
@@ -24,8 +25,9 @@ def whole_folder(output: str, stale: Collection[str], *, force: bool) -> Iterato
     moved, and with ``force``, which one with files needs, replace those of the same names. Files
     named in ``stale`` that were not written are removed, others stay. When the block raises, or
     the process is asked to end (SIGTERM), ``output`` is as it was.
-    Raises ExistsError for a folder with files without ``force``, UsageError for what is no folder
-    or cannot be written.
+    Raises ExistsError for a folder with files without ``force``, UsageError for what is no folder,
+    cannot be written, or has something else than a file under a name to replace, OutputError when
+    the disk is full.
     """
     place = Path(output)
     if place.exists() and not place.is_dir():
@@ -40,7 +42,7 @@ def whole_folder(output: str, stale: Collection[str], *, force: bool) -> Iterato
         parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
     except OSError as error:
-        raise UsageError(f"{output}: cannot be made: {error.strerror}") from error
+        raise unwritable(output, error) from error
     try:
         with _ended_by_sigterm():
             yield temporary
@@ -50,13 +52,17 @@ def whole_folder(output: str, stale: Collection[str], *, force: bool) -> Iterato
                 else:
                     temporary.rename(place)
             except OSError as error:
-                raise UsageError(f"{output}: cannot be written: {error.strerror}") from error
+                raise unwritable(output, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _move(source: Path, target: Path, stale: Collection[str]) -> None:
     files = {path.name for path in source.iterdir()}
+    for name in sorted(files.union(stale)):
+        place = target / name
+        if place.is_symlink() or (place.exists() and not place.is_file()):
+            raise UsageError(f"{place}: is no regular file, and is not replaced")
     for name in stale:
         if name not in files:
             (target / name).unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from peakline.repository.layout import Found, Repository, Rule, Session
 from peakline.repository.names import check_name, host_file_name
 from peakline.repository.resolve import hosts, resolve, resolve_hosts, sessions
 from peakline.repository.store import Problem, is_url
-from peakline.repository.writing import write_atomically
+from peakline.repository.writing import check_output, unwritable, write_atomically
 
 __all__ = [
     "Extent",
@@ -20,6 +20,7 @@ __all__ = [
     "Rule",
     "Session",
     "check_name",
+    "check_output",
     "extent_of",
     "host_file_name",
     "hosts",
@@ -27,5 +28,6 @@ __all__ = [
     "resolve",
     "resolve_hosts",
     "sessions",
+    "unwritable",
     "write_atomically",
 ]

@@ -5,21 +5,41 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from peakline.errors import ExistsError, UsageError
+from peakline.errors import ExistsError, OutputError, UsageError
 
-__all__ = ["TEMPORARY", "publish", "sync_directory", "write_atomically"]
+__all__ = [
+    "TEMPORARY",
+    "check_output",
+    "publish",
+    "sync_directory",
+    "unwritable",
+    "write_atomically",
+]
 
 TEMPORARY = re.compile(r"\.peakline\.[0-9a-f]{16}")
 """The name of a file that is being written where it cannot be without a name."""
 
+_NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE))
+"""What the system says when a file that may be written cannot take more."""
+
 _OPEN_FILES = "/proc/self/fd"
 _NOT_UNNAMED = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.ENOSYS}
+_MOST_LINKS = 40  # as many as Linux follows
 _FILE_MODE = 0o666  # less what the process's umask takes away, as for any new file
+
+
+def check_output(path: str, *, replace: bool) -> None:
+    """Raises what `write_atomically` would for the name ``path`` alone, before any work is done.
+
+    ExistsError for a file that is there, unless ``replace``; UsageError for a directory or socket.
+    """
+    _place_of(path, replace=replace)
 
 
 def write_atomically(
@@ -28,33 +48,81 @@ def write_atomically(
     """Create ``path`` with what ``write`` puts into the stream it is given.
 
     The file gets its name once it is whole and on the disk; when ``write`` raises or the process
-    is killed, nothing is left behind. A device or a pipe is written to, not replaced. Raises
-    ExistsError when ``path`` exists and ``replace`` is false, UsageError when it cannot be written.
+    is killed, nothing is left behind and a file that was there is as it was. Only a regular file
+    is ever replaced: a link stays and the file that it leads to is replaced, and a device, a pipe
+    or an open file (``/dev/stdout``, ``/dev/fd/3``) is written to. Raises ExistsError when
+    ``path`` exists and ``replace`` is false, UsageError when it cannot be such a name (a
+    directory, a socket, in no directory, not allowed), OutputError when the disk is full or
+    nobody reads the pipe.
     """
-    place = Path(path)
-    if place.is_dir():
-        raise UsageError(f"{path}: is a directory")
-    if place.is_char_device() or place.is_fifo():
-        try:
+    try:
+        place, descriptor = _place_of(path, replace=replace)
+        if descriptor is not None:
+            with os.fdopen(os.dup(descriptor), "wb") as stream:
+                write(stream)
+        elif place.exists() and not place.is_file():
             with place.open("wb") as stream:
                 write(stream)
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
-        return
-    if not replace and os.path.lexists(place):
-        raise _exists(path)
-    try:
-        directory = os.open(place.parent, os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY))
-        try:
-            publish(directory, place.name, write, replace=replace)
-        finally:
-            os.close(directory)
-        sync_directory(str(place.parent))
+        else:
+            directory = os.open(place.parent, os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY))
+            try:
+                publish(directory, place.name, write, replace=replace)
+            finally:
+                os.close(directory)
+            sync_directory(str(place.parent))
     except FileExistsError:
         raise _exists(path) from None
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise UsageError(f"{path}: cannot be written: {reason}") from error
+        raise unwritable(path, error) from error
+
+
+def _place_of(path: str, *, replace: bool) -> tuple[Path, int | None]:
+    """Where the content of ``path`` goes, and the descriptor where it is one of our open files."""
+    place = Path(path)
+    descriptor = _own_descriptor(place)
+    if descriptor is not None:
+        return place, descriptor
+    try:
+        mode = place.stat().st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    except OSError as error:
+        raise unwritable(path, error) from error
+    if stat.S_ISDIR(mode):
+        raise UsageError(f"{path}: is a directory")
+    if stat.S_ISSOCK(mode):
+        raise UsageError(f"{path}: is a socket")
+    if stat.S_ISREG(mode):
+        if not replace and os.path.lexists(place):
+            raise _exists(path)
+        place = Path(os.path.realpath(place))
+    return place, None
+
+
+def _own_descriptor(place: Path) -> int | None:
+    """The number of the open file that ``place`` is a name of: 1 for ``/dev/stdout``.
+
+    Its name may lead to a regular file, which the shell has opened and may be appending to.
+    """
+    try:
+        for _ in range(_MOST_LINKS):
+            if not place.is_symlink():
+                return None
+            if os.path.realpath(place.parent) == os.path.realpath(_OPEN_FILES):
+                return int(place.name)
+            place = place.parent / place.readlink()
+    except OSError:
+        return None
+    return None
+
+
+def unwritable(path: str, error: OSError) -> OutputError | UsageError:
+    """What to raise for ``error``: OutputError where another time or place has room for the same.
+
+    UsageError where ``path`` is a wrong one.
+    """
+    kind = OutputError if error.errno in _NO_ROOM else UsageError
+    return kind(f"{path}: cannot be written: {error.strerror or error}")
 
 
 def _exists(path: str) -> ExistsError:
