@@ -124,6 +124,10 @@ def test_a_profile_without_a_graph(peakline, sessions):
     assert (run.code, document["nodes"], document["graphs"]) == (0, 0, [])
     assert [one["kind"] for one in document["warnings"]] == ["no_graph"]
     assert peakline("graph", sessions / "tf2_cnn", "--strict").code == 3
+    for words in ((), ("--json",)):
+        run = peakline("graph", sessions / "tf2_cnn", "--check", *words)
+        assert (run.code, run.out) == (3, "")
+        assert run.err.endswith(".xplane.pb.gz: no graph in this profile, so none to check\n")
 
 
 def test_names_from_files_are_never_obeyed(peakline, tmp_path):

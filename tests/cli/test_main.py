@@ -104,10 +104,10 @@ def test_an_unexpected_error_is_one_line_and_exit_70(peakline, monkeypatch):
 
     monkeypatch.setattr("peakline.api.open", fail)
     monkeypatch.setattr("peakline.open", fail)
-    run = peakline("memory", "x")
+    run = peakline("memory", __file__)
     assert run.code == 70
     assert run.err == "peakline: unexpected ValueError: two\\nlines (--debug shows where)\n"
-    run = peakline("memory", "x", "--debug")
+    run = peakline("memory", __file__, "--debug")
     assert run.code == 70
     assert "Traceback" in run.err
     assert run.err.endswith("(--debug shows where)\n")
@@ -118,7 +118,7 @@ def test_an_interrupt_is_quiet(peakline, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("peakline.open", interrupt)
-    run = peakline("memory", "x")
+    run = peakline("memory", __file__)
     assert (run.code, run.out, run.err) == (130, "", "")
 
 

@@ -272,7 +272,7 @@ gpu
     )
     out = peakline("memory", path, "--at", "1000000000ps", "--allocator", "gpu").out
     assert "  record before it    at 1.000 ms in step 0 (train 170)\n" in out
-    assert "cpu" in peakline("memory", path, "--at", "1s").out
+    assert "cpu" in peakline("memory", path, "--at", "4ms").out
 
 
 def test_a_time_before_all_records(peakline, opened):
@@ -282,6 +282,24 @@ def test_a_time_before_all_records(peakline, opened):
     assert run.out.splitlines()[2:] == ["no memory is known of at 0.500 ms: records begin later"]
     document = json.loads(peakline("memory", path, "--at", "0.5ms", "--json").out)
     assert document["at"] == {"time_ps": 5 * 10**8, "allocators": []}
+
+
+def test_a_time_beyond_the_profile_is_a_usage_error(peakline, opened):
+    path = opened(ROWS, STEPS)
+    assert peakline("memory", path, "--at", "4ms").code == 0
+    for words in ((), ("--json",)):
+        run = peakline("memory", path, "--at", "4.1ms", *words)
+        assert (run.code, run.out) == (2, "")
+        assert run.err == (
+            "peakline: --at 4.100 ms is not within the profile, "
+            "which goes from 0.000 ms to 4.000 ms\n"
+        )
+
+
+def test_one_moment_has_no_other_time(peakline):
+    run = peakline("memory", DATA / "oom_report/tf_bfc_oom.log.gz", "--at", "0ms")
+    assert (run.code, run.out) == (2, "")
+    assert run.err.endswith("tf_bfc_oom.log.gz holds one moment, without a time\n")
 
 
 def test_json_at_a_time_is_told_besides(peakline):

@@ -29,6 +29,58 @@ def test_every_session_and_run_newest_first(peakline, sessions):
     assert rows["jax_cpu/2026_11_20_17_20_28"]["tools"] == EVENT_TOOLS
 
 
+def test_every_verb_says_which_session_of_several_it_takes(peakline, sessions, tmp_path):
+    file = sessions / "tf2_cnn" / PLUGIN / "2026_11_20_16_57_05/vm.xplane.pb.gz"
+    for name in ("2026_11_20_16_57_05", "2026_11_21_09_00_00"):
+        put(tmp_path, f"{PLUGIN}/{name}/vm.xplane.pb.gz", content=file.read_bytes())
+    note = f"peakline: {tmp_path}: session 2026_11_21_09_00_00, the newest of 2\n"
+    for words in (
+        ("memory", tmp_path),
+        ("summary", tmp_path, "--json"),
+        ("steps", tmp_path),
+        ("ops", tmp_path),
+        ("trace", tmp_path),
+        ("graph", tmp_path),
+        ("sql", tmp_path, "select 1"),
+        ("export", tmp_path, "--list"),
+        ("tool", "memory_profile", tmp_path),
+        ("tool", "--list", tmp_path),
+        ("report", tmp_path, "-o", tmp_path / "page.html"),
+        ("check", tmp_path, "--max-peak", "1GB", "--baseline", file),
+        ("check", file, "--baseline", tmp_path),
+        ("diff", file, tmp_path),
+    ):
+        run = peakline(*words)
+        assert (run.code, run.err) == (0, note), words
+    run = peakline("memory", tmp_path, "--session", "2026_11_20_16_57_05")
+    assert (run.code, run.err) == (0, "")
+
+
+def test_every_verb_answers_for_several_hosts_or_names_them(peakline, sessions, tmp_path):
+    place = sessions / "tf2_multihost"
+    names = "localhost_47507, localhost_56665\n"
+    for words, choose in (
+        (("memory", place), "choose one with --host"),
+        (("trace", place), "choose one with --host"),
+        (("graph", place), "choose one with --host"),
+        (("sql", place, "select 1"), "choose one with --host"),
+        (("export", place, "--list"), "choose one with --host"),
+        (("report", place, "-o", tmp_path / "x.html"), "choose one with --host"),
+        (("check", place, "--max-peak", "1GB"), "choose one with --host"),
+        (("tool", "trace_viewer", place), "choose one with --host"),
+        (("diff", place, place), "choose one with --host-before"),
+        (("diff", sessions / "tf2_cnn", place), "choose one with --host-after"),
+        (("check", sessions / "tf2_cnn", "--baseline", place), "name the file of one"),
+    ):
+        run = peakline(*words)
+        assert run.code == 2, words
+        assert run.err.endswith(f": 2 hosts, {choose}: {names}"), words
+    for verb in ("summary", "steps", "ops"):
+        run = peakline(verb, place)
+        assert run.code == 0
+        assert [f"host {name}\n" in run.out for name in names.strip().split(", ")] == [True, True]
+
+
 def test_a_table_for_people(peakline, sessions):
     (told,) = json.loads(peakline("sessions", sessions / "tf2_cnn", "--json").out)
     run = peakline("sessions", sessions / "tf2_cnn")

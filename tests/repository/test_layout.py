@@ -4,7 +4,15 @@ import pytest
 from tests.each_row import each_row
 
 from peakline.errors import InputError, NotFoundError, UsageError
-from peakline.repository import HostFile, Session, hosts, resolve, sessions
+from peakline.repository import (
+    HostFile,
+    Repository,
+    Session,
+    hosts,
+    resolve,
+    resolve_hosts,
+    sessions,
+)
 
 OLD, NEW = "2026_11_20_16_57_05", "2026_11_21_09_00_00"
 
@@ -134,6 +142,39 @@ def test_the_sessions_themselves_count_before_nested_runs(tmp_path):
     logdir(tmp_path, f"{OLD}/vm.xplane.pb")
     put(tmp_path, f"train/plugins/profile/{NEW}/vm.xplane.pb")
     assert resolve(str(tmp_path)).endswith(f"profile/{OLD}/vm.xplane.pb")
+
+
+def test_runs_are_not_looked_for_in_installed_programs(tmp_path):
+    session = f"plugins/profile/{NEW}/vm.xplane.pb"
+    places = (
+        "env/lib/demo", "conda/demo", "node_modules/x", "a/site-packages/y", "b/dist-packages/z",
+        "__pycache__", ".git/runs", "web/.cache",
+    )  # fmt: skip
+    put(tmp_path, *(f"{place}/{session}" for place in places))
+    put(tmp_path, "env/pyvenv.cfg", "conda/conda-meta/history")
+    with pytest.raises(InputError, match="no sessions here"):
+        resolve(str(tmp_path))
+    put(tmp_path, f"env-1/plugins/profile/{OLD}/vm.xplane.pb")
+    assert [run.name for run in Repository(str(tmp_path)).runs()] == [f"env-1/{OLD}"]
+    # Who names such a directory means it.
+    assert [run.name for run in Repository(str(tmp_path / "env")).runs()] == [f"lib/demo/{NEW}"]
+
+
+def test_that_the_newest_was_chosen_is_told(tmp_path):
+    told = []
+
+    def newest(session, count):
+        told.append((session.name, count))
+
+    path = logdir(tmp_path, f"{OLD}/vm.xplane.pb")
+    resolve_hosts(path, newest=newest)
+    logdir(tmp_path, f"{NEW}/a.xplane.pb", f"{NEW}/b.xplane.pb")
+    resolve_hosts(path, OLD, newest=newest)
+    resolve_hosts(str(tmp_path / "plugins/profile" / NEW), newest=newest)
+    assert told == []
+    resolve_hosts(path, newest=newest)
+    resolve_hosts(path, host="a", newest=newest)
+    assert told == [(NEW, 2), (NEW, 2)]
 
 
 def test_a_file_url_is_a_path(tmp_path):

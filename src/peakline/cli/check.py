@@ -18,6 +18,7 @@ from peakline.cli.options import (
     strict_option,
 )
 from peakline.cli.output import print_json
+from peakline.cli.paths import find_file, open_profile
 from peakline.errors import CheckFailed, OutputError, UsageError
 from peakline.text import parse_size
 
@@ -116,7 +117,6 @@ def check(
         raise UsageError("--tolerance needs a --baseline")
     if summary is not None:
         _check_summary(summary, (path, baseline))
-    import peakline
     from peakline.analysis.answer import NOTHING
     from peakline.analysis.diff_state import state_of
     from peakline.analysis.limits import Limits, check_limits
@@ -128,8 +128,8 @@ def check(
         _TOLERANCE if tolerance is None else tolerance,
     )
     before = None if baseline is None else _baseline(baseline, max_unpacked, strict=strict)
-    with peakline.open(
-        path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+    with open_profile(
+        path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
     ) as profile:
         state = state_of(profile.memory())
         checks = check_limits(state, limits, before, allocator=allocator)
@@ -172,12 +172,11 @@ def _baseline(path: str, max_unpacked: int | None, *, strict: bool) -> MemorySta
     import peakline
     from peakline.analysis.diff_state import state_of
     from peakline.analysis.limits_file import is_baseline, read_baseline
-    from peakline.repository import resolve
     from peakline.sources.files import SourceFile
 
     if path == _STDIN:
         raise UsageError("--baseline cannot come from standard input; name a file")
-    place = resolve(path)
+    place = find_file(path, None, None, choose="name the file of one")
     file = SourceFile(place, max_unpacked_bytes=max_unpacked)
     try:
         if is_baseline(file.head[:_HEAD]):

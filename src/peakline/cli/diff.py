@@ -12,6 +12,7 @@ from peakline.cli.options import (
     strict_option,
 )
 from peakline.cli.output import print_json
+from peakline.cli.paths import open_profile
 from peakline.errors import UsageError
 
 __all__ = ["diff"]
@@ -52,7 +53,6 @@ def diff(
     max_unpacked: int | None,
 ) -> None:
     """Say what changed from BEFORE to AFTER in memory and time: peaks, steps, ops, findings."""
-    import peakline
     from peakline.analysis.answer import NOTHING
     from peakline.analysis.comparison import compare_profiles, profile_state
     from peakline.analysis.timing.answer import NO_STEPS
@@ -62,12 +62,17 @@ def diff(
     if json and markdown:
         raise UsageError("--json or --markdown, not both")
     states = []
-    for path, session, host in (
-        (before, session_before, host_before),
-        (after, session_after, host_after),
+    for path, session, host, which in (
+        (before, session_before, host_before, "before"),
+        (after, session_after, host_after, "after"),
     ):
-        with peakline.open(
-            path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+        with open_profile(
+            path,
+            session=session,
+            host=host,
+            strict=strict,
+            max_unpacked=max_unpacked,
+            choose=f"choose one with --host-{which}",
         ) as profile:
             # An allocator that is named asks about memory alone.
             states.append(profile_state(profile, with_time=allocator is None))

@@ -21,6 +21,7 @@ from peakline.cli.options import (
     strict_option,
 )
 from peakline.cli.output import deliver
+from peakline.cli.paths import open_profile
 from peakline.errors import OutputError, UsageError
 from peakline.repository import check_output
 
@@ -70,7 +71,6 @@ def export(
     max_unpacked: int | None,
 ) -> None:
     """Write PATH in a format that other tools read."""
-    import peakline
     from peakline.export import (
         Options,
         can_export,
@@ -89,8 +89,8 @@ def export(
         missing = "--to TARGET" if to is None else "-o OUT"
         raise UsageError(f"export needs {missing}; --list tells the targets")
     exporter = None if to is None else find_exporter(to)
-    with peakline.open(
-        path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+    with open_profile(
+        path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
     ) as profile:
         if exporter is None or output is None or list_targets:
             _print_targets([target for target in targets if can_export(profile, target)])

@@ -16,7 +16,8 @@ from peakline.cli.options import (
     strict_option,
 )
 from peakline.cli.output import print_json
-from peakline.errors import CheckFailed
+from peakline.cli.paths import open_profile
+from peakline.errors import CheckFailed, InputError
 
 if TYPE_CHECKING:
     from peakline.analysis.graph.rules import BrokenRule
@@ -54,10 +55,8 @@ def graph(
     max_unpacked: int | None,
 ) -> None:
     """Count the nodes, ops and functions of a graph, and check that it is well formed."""
-    import peakline
-
-    with peakline.open(
-        path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+    with open_profile(
+        path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
     ) as profile:
         broken = _show(profile, consumer, check=check, as_json=json)
     errors = sum(one.is_error for one in broken)
@@ -72,6 +71,8 @@ def _show(profile: Profile, consumer: int, *, check: bool, as_json: bool) -> lis
     summary = summarize_graphs(profile)
     broken: list[BrokenRule] = []
     if not summary.graphs:
+        if check:
+            raise InputError(f"{profile.path}: no graph in this profile, so none to check")
         profile.warn(_NOTHING, "no graph in this profile")
     elif check or as_json:
         # Compiling and loading the kernels takes a moment: only when they are asked for.

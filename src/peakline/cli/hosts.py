@@ -42,25 +42,20 @@ def tell_hosts(
     """
     import peakline
     from peakline.cli.options import print_warnings
-    from peakline.repository import Session, resolve_hosts
+    from peakline.cli.paths import find_hosts
+    from peakline.repository import Session
 
-    found = resolve_hosts(path, session, host)
+    found = find_hosts(path, session, host)
     several = isinstance(found, Session)
-    files: list[tuple[str | None, str]]
-    files = [(one.host, one.path) for one in found.hosts()] if isinstance(found, Session) else []
+    files: list[tuple[str | None, str]] = [(None, found)] if isinstance(found, str) else []
+    if isinstance(found, Session):
+        files = [(one.host, one.path) for one in found.hosts()]
     documents: list[Document] = []
     failures: list[PeaklineError] = []
     shown = 0
-    # One file keeps the path as it was given: it may be a session of one host, or standard input.
-    for name, place in files or [(None, path)]:
+    for name, place in files:
         try:
-            with peakline.open(
-                place,
-                session=None if several else session,
-                host=None if several else host,
-                strict=strict,
-                max_unpacked_bytes=max_unpacked,
-            ) as profile:
+            with peakline.open(place, strict=strict, max_unpacked_bytes=max_unpacked) as profile:
                 if several and not json:
                     print(f"{chr(10) if shown else ''}host {one_line(str(name))}")
                 document = tell(profile)

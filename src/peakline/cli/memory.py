@@ -16,8 +16,9 @@ from peakline.cli.options import (
     strict_option,
 )
 from peakline.cli.output import print_json
+from peakline.cli.paths import open_profile
 from peakline.errors import UsageError
-from peakline.text import one_line, parse_time
+from peakline.text import one_line, parse_time, time_text
 
 if TYPE_CHECKING:
     from peakline.analysis.answer import MemoryAnswer
@@ -58,13 +59,11 @@ def memory(
     max_unpacked: int | None,
 ) -> None:
     """Explain the memory peak: how much, when, and what was live."""
-    import peakline
-
     if at is not None and step is not None:
         raise UsageError("--at and --step ask for different times; give one of them")
     time_ps = None if at is None else parse_time(at)
-    with peakline.open(
-        path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+    with open_profile(
+        path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
     ) as profile:
         show_memory(profile, allocator=allocator, step=step, at_ps=time_ps, as_json=json)
 
@@ -84,6 +83,8 @@ def show_memory(
     from peakline.analysis.answer import NOTHING, answer_memory, steps_of
 
     answer = answer_memory(profile, allocator=allocator, step=step)
+    if at_ps is not None and not answer.nothing:
+        _check_within(profile, at_ps)
     if as_json:
         document = _document(profile, answer)
         if at_ps is not None:
@@ -103,6 +104,19 @@ def show_memory(
         moment = profile.is_derived("allocator_events")
         print_memory(profile, answer, steps_of(profile), moment=moment)
     print_warnings(profile.warnings, besides=NOTHING)
+
+
+def _check_within(profile: Profile, time_ps: int) -> None:
+    """UsageError with the profile's bounds where it says nothing of ``time_ps``."""
+    if profile.is_derived("allocator_events"):
+        raise UsageError(f"--at: {profile.path} holds one moment, without a time")
+    times = profile.columns("allocator_events", {"time_ps"}).array("time_ps")
+    begin, end = min(0, int(times[0])), max(profile.duration_ps, int(times[-1]))
+    if not begin <= time_ps <= end:
+        raise UsageError(
+            f"--at {time_text(time_ps)} is not within the profile, "
+            f"which goes from {time_text(begin)} to {time_text(end)}"
+        )
 
 
 def memory_document(profile: Profile) -> dict[str, object]:

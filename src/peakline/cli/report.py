@@ -17,6 +17,7 @@ from peakline.cli.options import (
     strict_option,
 )
 from peakline.cli.output import deliver
+from peakline.cli.paths import open_profile
 from peakline.text import one_line
 
 __all__ = ["report"]
@@ -51,12 +52,11 @@ def report(
     max_unpacked: int | None,
 ) -> None:
     """Write one HTML page about memory that opens without a network."""
-    import peakline
     from peakline.analysis.answer import NOTHING, answer_memory
     from peakline.report import write_report
 
-    with peakline.open(
-        path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+    with open_profile(
+        path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
     ) as profile:
         answer = answer_memory(profile, allocator=allocator)
         named = {"--allocator": allocator, "--title": title, "--session": session, "--host": host}

@@ -21,6 +21,7 @@ from peakline.cli.options import (
     strict_option,
 )
 from peakline.cli.output import deliver
+from peakline.cli.paths import open_profile
 from peakline.errors import UsageError
 from peakline.text import parse_size
 
@@ -67,13 +68,11 @@ def sql(
     max_unpacked: int | None,
 ) -> None:
     """Answer an SQL query over the tables of PATH."""
-    import peakline
-
     chosen = format or _format_of(output)
     if chosen == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("parquet is no text for a terminal; choose a file with -o")
-    with peakline.open(
-        path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+    with open_profile(
+        path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
     ) as profile:
         answer = profile.sql(query, memory_limit_bytes=memory_limit)
         print_warnings(profile.warnings)

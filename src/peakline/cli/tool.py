@@ -19,6 +19,7 @@ from peakline.cli.options import (
     strict_option,
 )
 from peakline.cli.output import deliver
+from peakline.cli.paths import find_hosts
 from peakline.cli.tool_hosts import (
     answer_of_hosts,
     check_executor_options,
@@ -73,7 +74,7 @@ def tool(
 ) -> None:
     """Print what a tool returns for PATH; for a session of several hosts, of all of them."""
     import peakline
-    from peakline.repository import Session, resolve_hosts
+    from peakline.repository import Session, only_file
     from peakline.tools import run_tool
 
     check_executor_options(executor, scheduler)
@@ -85,7 +86,7 @@ def tool(
     if name is None or path is None:
         raise UsageError("tool takes NAME and PATH; tool --list PATH lists the names")
     parameters = _parameters(parameter)
-    found = resolve_hosts(path, session, host)
+    found = find_hosts(path, session, host)
     if isinstance(found, Session) and makes_one_answer(name):
         joined = answer_of_hosts(
             found, name, parameters, format, executor=executor, workers=workers,
@@ -94,9 +95,8 @@ def tool(
         print_warnings(joined.warnings)
         _deliver(joined.content, output, force=force, sources=[f.path for f in found.hosts()])
         return
-    with peakline.open(
-        path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
-    ) as profile:
+    file = only_file(found, "choose one with --host")
+    with peakline.open(file, strict=strict, max_unpacked_bytes=max_unpacked) as profile:
         content = run_tool(profile, name, parameters, format).content
         print_warnings(profile.warnings)
         source = profile.path
@@ -116,18 +116,16 @@ def _list(
     """The names of the tools that ``path`` supports, one of its hosts at least; of all tools."""
     import peakline
     from peakline.engine import Engine
-    from peakline.repository import Session, resolve_hosts
+    from peakline.repository import Session
     from peakline.tools import available_tools, find_tool, tool_names
 
     if path is None:
         lines, sources = [f"{tool}  {find_tool(tool).doc}" for tool in tool_names()], []
-    elif isinstance(found := resolve_hosts(path, session, host), Session):
+    elif isinstance(found := find_hosts(path, session, host), Session):
         lines = Engine(max_unpacked_bytes=max_unpacked).tools(found)
         sources = [file.path for file in found.hosts()]
     else:
-        with peakline.open(
-            path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
-        ) as profile:
+        with peakline.open(found, strict=strict, max_unpacked_bytes=max_unpacked) as profile:
             lines = available_tools(profile)
             print_warnings(profile.warnings)
             sources = [profile.path]

@@ -16,6 +16,7 @@ from peakline.cli.options import (
     strict_option,
 )
 from peakline.cli.output import print_json
+from peakline.cli.paths import open_profile
 from peakline.errors import NotFoundError, UsageError
 from peakline.text import one_line, parse_time
 
@@ -69,15 +70,13 @@ def trace(
     max_unpacked: int | None,
 ) -> None:
     """Show what ran in a stretch of time: the longest events of every line, nested, and gaps."""
-    import peakline
-
     first, last, least = (
         None if text is None else parse_time(text) for text in (start, end, minimum)
     )
     if first is not None and last is not None and last <= first:
         raise UsageError(f"--to {end} is not after --from {start}")
-    with peakline.open(
-        path, session=session, host=host, strict=strict, max_unpacked_bytes=max_unpacked
+    with open_profile(
+        path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
     ) as profile:
         from peakline.analysis.timing.trace import trace_of
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from peakline.deadline import check_deadline
-from peakline.repository.names import host_of
+from peakline.repository.names import ENVIRONMENT, PACKAGES, host_of
 from peakline.repository.store import (
     FileEntry,
     FileStatus,
@@ -46,6 +46,13 @@ def _unreadable(error: OSError) -> Unreadable:
 
 def _change(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _is_installed(folder: Folder) -> bool:
+    """Whether the directory is one of installed programs, not of anybody's runs."""
+    return folder.name in PACKAGES or any(
+        os.path.lexists(os.path.join(folder.path, name)) for name in ENVIRONMENT
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +145,7 @@ class LocalStore:
             raise _unreadable(error) from None
 
     def nested(self, logdir: str) -> Iterator[tuple[str, Folder | Problem]]:
-        """Links are followed, each directory is looked at once."""
+        """Links are followed, each directory is looked at once, installed programs are not."""
         seen: set[tuple[int, int]] = set()
         waiting: list[Folder] = [self.folder(logdir)]
         while waiting:
@@ -161,7 +168,8 @@ class LocalStore:
                 if isinstance(found, Problem):
                     yield run, found
                 elif found.name != _PLUGINS:
-                    waiting.append(found)
+                    if not _is_installed(found):
+                        waiting.append(found)
                 elif run:
                     yield from ((run, folder) for folder in self._profiles(found.path))
 

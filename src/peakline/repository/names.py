@@ -8,9 +8,11 @@ from functools import lru_cache
 from peakline.errors import UsageError
 
 __all__ = [
+    "ENVIRONMENT",
     "GZIPPED_SUFFIX",
     "INVISIBLE",
     "OTHER_SUFFIX",
+    "PACKAGES",
     "SUFFIXES",
     "TIMESTAMP",
     "XPLANE_SUFFIX",
@@ -37,6 +39,12 @@ SUFFIXES = (XPLANE_SUFFIX, GZIPPED_SUFFIX, OTHER_SUFFIX)
 
 TIMESTAMP = re.compile(r"\d{4}(_\d{2}){5}")
 """The session ids that the runtimes make up: ``2026_11_20_17_02_06``, local time."""
+
+PACKAGES = frozenset(("__pycache__", "dist-packages", "node_modules", "site-packages"))
+"""Directories of installed packages, in which nobody's runs are looked for."""
+
+ENVIRONMENT = ("pyvenv.cfg", "conda-meta")
+"""What a directory holds that is a virtual environment of Python (PEP 405) or of conda."""
 
 _MOST_BYTES = 200
 INVISIBLE = (

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO, cast
 
 from peakline.errors import PeaklineError
-from peakline.repository.names import host_of
+from peakline.repository.names import PACKAGES, host_of
 from peakline.repository.store import (
     FileEntry,
     FileStatus,
@@ -180,7 +180,10 @@ class RemoteStore:
         for key, info in self._all(logdir):
             run, marker, rest = key.partition(_MARKER)
             names = rest.split("/")
-            if marker and len(names) == 2 and not any(p[:1] == "." for p in run.split("/")):
+            inside = run.split("/")
+            if any(part[:1] == "." or part in PACKAGES for part in inside):
+                continue
+            if marker and len(names) == 2:
                 folder = _put(found, logdir, [run, "plugins", "profile", names[0]], names[1], info)
                 runs[folder] = run
         return [(runs[path], folder) for path, folder in found.items()]

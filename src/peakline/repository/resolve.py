@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from peakline.errors import InputError, NotFoundError, UsageError
@@ -11,7 +11,7 @@ from peakline.repository.layout import Repository, Session, files_of_hosts, loca
 from peakline.repository.names import check_name, check_run_name, host_file_name, host_of, listing
 from peakline.repository.store import Missing, Store, Unreadable, is_url, store_for
 
-__all__ = ["hosts", "resolve", "resolve_hosts", "sessions"]
+__all__ = ["hosts", "only_file", "resolve", "resolve_hosts", "sessions"]
 
 _STDIN = "-"
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
@@ -55,11 +55,19 @@ def resolve(
     session or host, InputError when a directory holds no session or cannot be read.
     """
     found = resolve_hosts(path, session, host, storage_options=storage_options)
-    if isinstance(found, Session):
-        files = found.hosts()
-        known = listing([candidate.host for candidate in files])
-        raise UsageError(f"{found.path}: {len(files)} hosts, choose one with --host: {known}")
-    return found
+    return only_file(found, "choose one with --host")
+
+
+def only_file(found: str | Session, choose: str) -> str:
+    """The file of what `resolve_hosts` has ``found``.
+
+    Raises UsageError for several hosts, which names them and says how to ``choose``.
+    """
+    if isinstance(found, str):
+        return found
+    files = found.hosts()
+    known = listing([candidate.host for candidate in files])
+    raise UsageError(f"{found.path}: {len(files)} hosts, {choose}: {known}")
 
 
 def resolve_hosts(
@@ -68,10 +76,12 @@ def resolve_hosts(
     host: str | None = None,
     *,
     storage_options: _Options | None = None,
+    newest: Callable[[Session, int], None] | None = None,
 ) -> str | Session:
     """The one file that ``path`` means; the session, where it means several hosts.
 
-    As `resolve`, which raises UsageError for those.
+    As `resolve`, which raises UsageError for those. Where the newest of several sessions is
+    taken, ``newest`` is called with it and with how many there are.
     """
     if session is not None:
         check_run_name(session)
@@ -105,12 +115,14 @@ def resolve_hosts(
         if session not in (None, name):
             raise UsageError(f"{path}: is a session; --session needs a log directory")
         return _file_or_session(Session(name, name, place, options), found, host)
-    chosen = _choose_session(path, Repository(place, **options), session)
+    chosen, count = _choose_session(path, Repository(place, **options), session)
+    if newest is not None and session is None and count > 1:
+        newest(chosen, count)
     return _file_or_session(chosen, hosts(chosen.path, storage_options=options), host)
 
 
-def _choose_session(path: str, repository: Repository, session: str | None) -> Session:
-    """The session of that name, or the newest."""
+def _choose_session(path: str, repository: Repository, session: str | None) -> tuple[Session, int]:
+    """The session of that name, or the newest, and how many there are."""
     found = repository.survey(nested=session is not None and "/" in session)
     if not (found.sessions or found.problems):
         found = repository.survey(nested=True)
@@ -119,10 +131,10 @@ def _choose_session(path: str, repository: Repository, session: str | None) -> S
             problem = found.newest_unreadable
             raise InputError(f"{problem.path}: {problem.reason}")
         if found.sessions:
-            return found.sessions[0]
+            return found.sessions[0], len(found.sessions)
     for candidate in found.sessions:
         if candidate.name == session:
-            return candidate
+            return candidate, len(found.sessions)
     for problem in found.problems:
         if problem.name == session:
             raise InputError(f"{problem.path}: {problem.reason}")
