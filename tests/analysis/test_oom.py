@@ -160,3 +160,77 @@ def test_what_is_not_known_is_left_out():
     found = finding(op=None)
     assert found.title == "GPU_0_bfc ran out of memory"
     assert found.evidence == {"allocator": "GPU_0_bfc", "cause": "unknown", "is_complete": True}
+
+
+def reports(*rows):
+    """Reports at times in milliseconds, with the allocator, the bytes in use and the device."""
+    times, allocators, in_use, devices = zip(*rows, strict=True)
+    count = len(rows)
+    data = {
+        "report_id": np.arange(count),
+        "time_ps": np.array(times) * 10**9,
+        "allocator": Names.encode(allocators),
+        "op": Names.encode([f"op_{number}" for number in range(count)]),
+        "device": Names.encode(devices),
+        "requested_bytes": np.full(count, MIB),
+        "in_use_bytes": np.array([use or 0 for use in in_use]),
+        "is_complete": np.ones(count, np.bool_),
+    }
+    valid = {"in_use_bytes": np.array([use is not None for use in in_use])}
+    return check_columns("oom_reports", Columns(data, valid))
+
+
+def moments(*rows):
+    """The op of the first request of every finding, how many failed, and until when."""
+    found = oom_findings(reports(*rows), empty_columns("blocks"))
+    return [
+        (
+            one.evidence["op"],
+            one.evidence.get("failed_requests", 1),
+            one.evidence.get("last_after_ps", 0),
+        )
+        for one in found
+    ]
+
+
+def test_requests_that_fail_together_are_one_finding():
+    rows = [(0, "a", 1, None), (400, "a", 2, None), (400, "b", 1, None), (1000, "a", 3, None)]
+    found = oom_findings(reports(*rows), empty_columns("blocks"))
+    assert [one.title for one in found] == [
+        (
+            "a ran out of memory: 3 failed requests in one moment, the first: "
+            "1.0 MiB asked for by op_0, 1 B in use"
+        ),
+        "b ran out of memory: 1.0 MiB asked for by op_2, 1 B in use",
+    ]
+    assert found[0].evidence["failed_requests"] == 3
+    assert found[0].evidence["last_after_ps"] == 10**12
+    assert "failed_requests" not in found[1].evidence
+
+
+def test_a_second_later_is_another_moment_unless_nothing_was_freed():
+    assert moments((0, "a", 1, None), (1001, "a", 2, None)) == [("op_0", 1, 0), ("op_1", 1, 0)]
+    assert moments((0, "a", 1, None), (1001, "a", None, None)) == [
+        ("op_0", 1, 0),
+        ("op_1", 1, 0),
+    ]
+    # A BFC allocator waits ten seconds before each of its requests fails.
+    rows = [(10_000 * number, "a", 7, None) for number in range(4)]
+    assert moments(*rows) == [("op_0", 4, 3 * 10**13)]
+    found = oom_findings(reports(*rows), empty_columns("blocks"))
+    assert found[0].title.startswith(
+        "a ran out of memory: 4 failed requests in 30.000 s, the first: "
+    )
+
+
+def test_without_times_only_the_same_state_is_one_moment():
+    assert moments((0, "a", 1, None), (0, "a", 2, None), (0, "a", 2, None)) == [
+        ("op_0", 1, 0),
+        ("op_1", 2, 0),
+    ]
+    assert moments((0, "a", None, None), (0, "a", None, None)) == [("op_0", 1, 0), ("op_1", 1, 0)]
+
+
+def test_two_devices_fail_apart():
+    assert moments((0, "a", 1, "x"), (1, "a", 1, "y")) == [("op_0", 1, 0), ("op_1", 1, 0)]
+    assert moments((0, "a", 1, "x"), (1, "a", 1, None)) == [("op_0", 2, 10**9)]

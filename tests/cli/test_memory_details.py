@@ -265,8 +265,8 @@ gpu
   record before it    at 2.000 ms
 
   live then
-     SIZE  SHARE  COUNT  OP  REGION  TYPE  SHAPE  STEP
-  3.0 MiB  75.0%      1  a                        0 (train 170)
+     SIZE  SHARE  COUNT  OP  STEP
+  3.0 MiB  75.0%      1  a   0 (train 170)
   1.0 MiB  25.0%      1  b
 """
     )

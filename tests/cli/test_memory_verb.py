@@ -243,5 +243,42 @@ def test_one_moment_has_no_records(peakline, tmp_path):
         "MaxAllocSize: 512\n\n"
     )
     out = peakline("memory", path).out
-    assert "in use  768 B (768 bytes) in 2 buffers" in out
-    assert "live at the end" not in out
+    assert (
+        out.partition("\n\ngpu\n")[2]
+        == """\
+  in use    768 B (768 bytes) in 2 buffers
+  capacity  1.0 KiB, 75.0% of it in use
+  ops       no op recorded for 2 chunks: the dump has sizes alone; TensorFlow lists a step's \
+tensors by op with RunOptions(report_tensor_allocations_upon_oom=True)
+
+  held by
+   SIZE  SHARE  COUNT  OP       REGION
+  512 B  66.7%      1  (no op)  chunk of 512B
+  256 B  33.3%      1  (no op)  chunk of 256B
+"""
+    )
+    (one,) = json.loads(peakline("memory", path, "--json").out)["allocators"]
+    assert (one["peak_bytes"], one["capacity_bytes"]) == (768, 1024)
+    assert "gpu  in use 768 B, 75% of the capacity; 67% of it chunk of 512B, no op recorded\n" in (
+        peakline("summary", path).out
+    )
+
+
+def test_a_list_of_tensors_is_not_all_that_is_in_use(peakline, tmp_path):
+    path = tmp_path / "train.log"
+    path.write_text(
+        "Current usage from device: /device:GPU:0, allocator: GPU_0_bfc\n"
+        "  3.00MiB from conv/Conv2D\n  1.00MiB from conv/Conv2D\n"
+    )
+    out = peakline("memory", path).out
+    assert (
+        out.partition("\n\nGPU_0_bfc\n")[2]
+        == """\
+  listed  4.0 MiB (4,194,304 bytes) in 2 buffers, which need not be all that was in use
+
+  held by
+     SIZE   SHARE  COUNT  OP
+  4.0 MiB  100.0%      2  conv/Conv2D
+"""
+    )
+    assert "GPU_0_bfc  listed 4.0 MiB; 100% of it conv/Conv2D\n" in peakline("summary", path).out

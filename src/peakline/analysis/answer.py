@@ -98,6 +98,7 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
     if "allocator_events" in profile.tables and profile.columns("allocator_events").rows:
         # Compiling and loading the kernels takes a moment: only when there is something to explain.
         from peakline.analysis.memory import explain_memory
+        from peakline.analysis.oom import limits_of
 
         answer = explain_memory(
             profile.columns("allocator_events"),
@@ -106,7 +107,14 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
             step=step,
             ops=_op_use(profile),
         )
-        return replace(answer, findings=(*failures, *answer.findings))
+        limits = limits_of(profile)
+        peaks = tuple(
+            replace(peak, capacity_bytes=limits.get(peak.allocator))
+            if peak.capacity_bytes is None
+            else peak
+            for peak in answer.allocators
+        )
+        return replace(answer, allocators=peaks, findings=(*failures, *answer.findings))
     return MemoryAnswer((), failures, (), None)
 
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from peakline.analysis.findings import Finding
 from peakline.profile.columns import Columns
-from peakline.text import size_text
+from peakline.text import size_text, time_text
 
-__all__ = ["KIND", "oom_findings"]
+if TYPE_CHECKING:
+    from peakline.profile import Profile
+
+__all__ = ["KIND", "limits_of", "only_listed", "oom_findings"]
 
 KIND = "out_of_memory"
 """The kind of these findings."""
 
 _TOP_CHUNKS = 5
+_MOMENT_PS = 10**12
+"""Requests that fail within one second of each other fail together."""
 _OUTSIDE = 0.1
 """Memory of the device outside the pool is worth a word from this share of the limit on."""
 
@@ -25,6 +31,7 @@ _OUTSIDE = 0.1
 class _Failure:
     """One row of ``oom_reports``; None for what the report does not tell."""
 
+    time_ps: int
     allocator: str
     requested: int | None
     rounded: int | None
@@ -103,9 +110,36 @@ _SUGGESTIONS = {
 }
 
 
-def oom_findings(oom_reports: Columns, blocks: Columns) -> list[Finding]:
-    """One finding per row of ``oom_reports``; ``blocks`` are the chunks that the reports list.
+@dataclass
+class _Moment:
+    """Failures of one allocator that belong together, and the number of the first one's report."""
 
+    report_id: int
+    failures: list[_Failure]
+
+    def takes(self, failure: _Failure, *, has_times: bool) -> bool:
+        """Whether ``failure`` happened in the state of the last one, or at the same time."""
+        last = self.failures[-1]
+        if None not in (last.device, failure.device) and last.device != failure.device:
+            return False
+        state = (last.in_use, last.pool, last.limit)
+        if last.in_use is not None and state == (failure.in_use, failure.pool, failure.limit):
+            # Nothing was freed between them: an allocator that retries fails every ten seconds.
+            return True
+        return has_times and failure.time_ps - self.failures[0].time_ps <= _MOMENT_PS
+
+    @property
+    def span_ps(self) -> int:
+        return self.failures[-1].time_ps - self.failures[0].time_ps
+
+
+def oom_findings(oom_reports: Columns, blocks: Columns) -> list[Finding]:
+    """One finding per moment of ``oom_reports``; ``blocks`` are the chunks that the reports list.
+
+    A moment is one report, or those of one allocator that follow each other within a second or
+    without a change of what is in use: all threads of a step fail, one after the other. The
+    finding is about the first of them; ``evidence["failed_requests"]`` counts them where there
+    are several, ``evidence["last_after_ps"]`` is how much later the last one failed.
     ``evidence["cause"]`` says why: ``larger_than_limit``; ``held_back`` (a free chunk would have
     fitted); ``fragmented`` (enough was free in total); ``device_full`` (the limit was not
     reached); ``full``; or ``unknown`` where the report lacks the numbers.
@@ -113,9 +147,13 @@ def oom_findings(oom_reports: Columns, blocks: Columns) -> list[Finding]:
     owner = np.where(blocks.is_valid("report_id"), blocks.array("report_id"), -1)
     order = np.argsort(owner, kind="stable")
     owner = owner[order]
-    found = []
+    # A log without times has 0 everywhere.
+    has_times = bool(oom_reports.array("time_ps").any())
+    moments: list[_Moment] = []
+    latest: dict[str, _Moment] = {}
     for row in oom_reports.to_pylist():
         failure = _Failure(
+            time_ps=row["time_ps"],
             allocator=row["allocator"],
             requested=row["requested_bytes"],
             rounded=row["rounded_bytes"],
@@ -132,9 +170,38 @@ def oom_findings(oom_reports: Columns, blocks: Columns) -> list[Finding]:
             device_free=row["device_free_bytes"],
             is_complete=row["is_complete"],
         )
-        start, end = np.searchsorted(owner, (row["report_id"], row["report_id"] + 1))
-        found.append(_finding(failure, _top_chunks(blocks, order[start:end])))
+        moment = latest.get(failure.allocator)
+        if moment is not None and moment.takes(failure, has_times=has_times):
+            moment.failures.append(failure)
+        else:
+            latest[failure.allocator] = moment = _Moment(row["report_id"], [failure])
+            moments.append(moment)
+    found = []
+    for moment in moments:
+        start, end = np.searchsorted(owner, (moment.report_id, moment.report_id + 1))
+        found.append(_finding(moment, _top_chunks(blocks, order[start:end])))
     return found
+
+
+def limits_of(profile: Profile) -> dict[str, int]:
+    """What each allocator may take, in bytes, as its last report of a failure says."""
+    if "oom_reports" not in profile.tables:
+        return {}
+    rows = profile.columns("oom_reports").to_pylist()
+    return {row["allocator"]: row["limit_bytes"] for row in rows if row["limit_bytes"] is not None}
+
+
+def only_listed(profile: Profile, allocator: str) -> bool:
+    """Whether an out-of-memory report lists some buffers of ``allocator``, not all in use.
+
+    So do lists of a step's tensors and of a program's largest buffers, which have no addresses.
+    """
+    if "oom_reports" not in profile.tables or not profile.is_derived("allocator_events"):
+        return False
+    events = profile.columns("allocator_events")
+    names = events.names("allocator").to_list()
+    has_address = zip(names, events.is_valid("address").tolist(), strict=True)
+    return not any(known for name, known in has_address if name == allocator)
 
 
 def _top_chunks(blocks: Columns, mine: npt.NDArray[np.intp]) -> list[dict[str, int]]:
@@ -153,7 +220,8 @@ def _top_chunks(blocks: Columns, mine: npt.NDArray[np.intp]) -> list[dict[str, i
     ]
 
 
-def _finding(failure: _Failure, top: list[dict[str, int]]) -> Finding:
+def _finding(moment: _Moment, top: list[dict[str, int]]) -> Finding:
+    failure, count = moment.failures[0], len(moment.failures)
     numbers = {
         "requested_bytes": failure.requested,
         "rounded_bytes": failure.rounded,
@@ -176,8 +244,10 @@ def _finding(failure: _Failure, top: list[dict[str, int]]) -> Finding:
     if top:
         evidence["top_chunks"] = top
     evidence["is_complete"] = failure.is_complete
+    if count > 1:
+        evidence |= {"failed_requests": count, "last_after_ps": moment.span_ps}
     suggestion = _suggestion(failure, has_buffers=bool(top))
-    return Finding(KIND, "error", _title(failure), evidence, suggestion)
+    return Finding(KIND, "error", _title(moment), evidence, suggestion)
 
 
 def _outside(failure: _Failure) -> int | None:
@@ -187,7 +257,8 @@ def _outside(failure: _Failure) -> int | None:
     return max(failure.limit - failure.pool - failure.device_free, 0)
 
 
-def _title(failure: _Failure) -> str:
+def _title(moment: _Moment) -> str:
+    failure, count = moment.failures[0], len(moment.failures)
     parts = []
     if failure.requested is not None:
         asked = f"{size_text(failure.requested)} asked for"
@@ -206,8 +277,13 @@ def _title(failure: _Failure) -> str:
         parts.append(f"{size_text(failure.free)} free")
     if failure.largest is not None and failure.free != 0:
         parts.append(f"the largest piece {size_text(failure.largest)}")
-    name = failure.allocator or "an allocator"
-    return f"{name} ran out of memory" + (f": {', '.join(parts)}" if parts else "")
+    title = f"{failure.allocator or 'an allocator'} ran out of memory"
+    told = ", ".join(parts)
+    if count == 1:
+        return f"{title}: {told}" if parts else title
+    within = "one moment" if moment.span_ps <= _MOMENT_PS else time_text(moment.span_ps)
+    title += f": {count:,} failed requests in {within}"
+    return f"{title}, the first: {told}" if parts else title
 
 
 def _suggestion(failure: _Failure, *, has_buffers: bool) -> str:

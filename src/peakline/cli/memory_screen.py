@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -37,6 +37,10 @@ __all__ = ["heading", "labels_of", "live_part", "print_memory"]
 _ROWS = 20
 _NAMED, _NAMELESS = 3, 2
 """Buffers of one kind are one row when they come from so many steps with a name, or without."""
+_WITHOUT_OPS = (
+    "the dump has sizes alone; TensorFlow lists a step's tensors by op with "
+    "RunOptions(report_tensor_allocations_upon_oom=True)"
+)
 _COLUMNS = ("SIZE", "SHARE", "COUNT", "OP", "REGION", "TYPE", "SHAPE", "STEP")
 
 
@@ -47,13 +51,16 @@ def print_memory(
 
     ``moment``: the file tells what there was at one moment, and no records of how it came about.
     """
+    from peakline.analysis.oom import only_listed
+
     labels = labels_of(steps)
     parts: list[RenderableType] = [heading(profile, moment=moment)]
     errors = [finding for finding in answer.findings if finding.severity == "error"]
     parts += _findings(errors, answer, labels)
     details = answer.details or (None,) * len(answer.allocators)
     for peak, detail in zip(answer.allocators, details, strict=True):
-        parts += ["", *_allocator(peak, detail, answer, labels, moment=moment)]
+        listed = moment and only_listed(profile, peak.allocator)
+        parts += ["", *_allocator(peak, detail, answer, labels, moment=moment, listed=listed)]
     others = [finding for finding in answer.findings if finding not in errors]
     parts += _findings(others, answer, labels)
     show(parts)
@@ -92,8 +99,9 @@ def _allocator(
     labels: dict[int, str],
     *,
     moment: bool,
+    listed: bool,
 ) -> list[RenderableType]:
-    told = _moment_facts(peak) if moment else _facts(peak, answer.step, labels)
+    told = _moment_facts(peak, listed=listed) if moment else _facts(peak, answer.step, labels)
     moments: tuple[HighMoment, ...] = ()
     if details is not None and answer.history is not None and not moment and answer.step is None:
         # With a step, all but the savings would speak of another time.
@@ -123,6 +131,10 @@ def _high_moments(history: History, peak: AllocatorPeak) -> tuple[HighMoment, ..
 def live_part(peak: AllocatorPeak, labels: dict[int, str], title: str) -> list[RenderableType]:
     """The table of what was live, cut to a page."""
     rows = _merged(peak.peak_buffers, labels)
+    regions = {row.what[1] for row in rows}
+    if len(rows) > 1 and len(regions) == 1 and regions != {""}:
+        title += f" (region {one_line(regions.pop())})"
+        rows = [replace(row, what=(row.what[0], "", *row.what[2:])) for row in rows]
     parts: list[RenderableType] = ["", indented(Text(title)), indented(_live(peak, rows[:_ROWS]))]
     hidden = rows[_ROWS:]
     if hidden:
@@ -131,10 +143,20 @@ def live_part(peak: AllocatorPeak, labels: dict[int, str], title: str) -> list[R
     return parts
 
 
-def _moment_facts(peak: AllocatorPeak) -> list[tuple[str, str]]:
+def _moment_facts(peak: AllocatorPeak, *, listed: bool) -> list[tuple[str, str]]:
     count = sum(buffer.count for buffer in peak.peak_buffers)
     size = f"{size_text(peak.peak_bytes)} ({peak.peak_bytes:,} bytes)"
-    return [("in use", f"{size} in {counted(count, 'buffer')}")]
+    held = f"{size} in {counted(count, 'buffer')}"
+    if listed:
+        return [("listed", f"{held}, which need not be all that was in use")]
+    facts = [("in use", held)]
+    if peak.capacity_bytes:
+        share = peak.peak_bytes / peak.capacity_bytes
+        facts.append(("capacity", f"{size_text(peak.capacity_bytes)}, {share:.1%} of it in use"))
+    chunks = sum(b.count for b in peak.peak_buffers if not b.op and b.region_type[:5] == "chunk")
+    if chunks:
+        facts.append(("ops", f"no op recorded for {counted(chunks, 'chunk')}: {_WITHOUT_OPS}"))
+    return facts
 
 
 def _facts(peak: AllocatorPeak, step: int | None, labels: dict[int, str]) -> list[tuple[str, str]]:
@@ -209,4 +231,7 @@ def _live(peak: AllocatorPeak, rows: list[_Row]) -> Table:
         return (size_text(row.bytes), f"{share:.1%}", count, *row.what, row.step)
 
     told = [cells(row) for row in rows]
-    return plain_table(_COLUMNS, told, right=("SIZE", "SHARE", "COUNT"))
+    # A column that says nothing in any row is left out.
+    said = [n for n in range(len(_COLUMNS)) if any(row[n] for row in told)]
+    shown = [[row[n] for n in said] for row in told]
+    return plain_table([_COLUMNS[n] for n in said], shown, right=("SIZE", "SHARE", "COUNT"))

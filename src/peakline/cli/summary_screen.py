@@ -56,6 +56,8 @@ def _neither(profile: Profile) -> str:
 
 
 def _memory(profile: Profile, answer: MemoryAnswer) -> list[tuple[str, str, str]]:
+    from peakline.analysis.oom import only_listed
+
     labels = labels_of(steps_of(profile)) if answer.allocators else {}
     peaks = sorted(answer.allocators, key=lambda peak: -peak.peak_bytes)
     rows: list[tuple[str, str, str]] = []
@@ -65,9 +67,12 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[tuple[str, str, str]
             told = "not known: its records have no ids, so no buffer can be followed"
             rows.append(("memory" if not rows else "", name, told))
             continue
-        told = f"peak {size_text(peak.peak_bytes)}"
-        if not profile.is_derived("allocator_events"):
-            told += f" at {time_text(peak.peak_time_ps)}"
+        size = size_text(peak.peak_bytes)
+        # A file of one moment knows no peak.
+        is_moment = profile.is_derived("allocator_events")
+        told = f"peak {size} at {time_text(peak.peak_time_ps)}"
+        if is_moment:
+            told = f"{'listed' if only_listed(profile, peak.allocator) else 'in use'} {size}"
         if peak.peak_step is not None:
             told += f" in step {step_text(peak.peak_step, labels)}"
         if peak.capacity_bytes and peak.peak_bytes >= _LEAST * peak.capacity_bytes:
@@ -75,7 +80,8 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[tuple[str, str, str]
         most = max(peak.peak_buffers, key=lambda buffer: buffer.bytes, default=None)
         if most is not None and peak.peak_bytes:
             share = most.bytes / peak.peak_bytes
-            told += f"; {share:.0%} of it {_cut(most.op or '(no op)')}"
+            what = most.op or (f"{most.region_type}, no op recorded" if is_moment else "(no op)")
+            told += f"; {share:.0%} of it {_cut(what.removeprefix(', '))}"
         rows.append(("memory" if not rows else "", name, told))
     if len(peaks) > _ALLOCATORS:
         rows.append(("", "", f"and {counted(len(peaks) - _ALLOCATORS, 'more allocator')}"))

@@ -84,6 +84,8 @@ _HEADINGS = {
     "total_bytes": "Together",
     "device_free_bytes": "Free on the device",
     "outside_bytes": "Held outside the pool",
+    "failed_requests": "Failed requests",
+    "last_after_ps": "The last one failed after",
     "unattributed_bytes": "In use, less what the records name",
 }
 

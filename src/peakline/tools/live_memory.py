@@ -157,9 +157,11 @@ def _answer(
         document["scopes"] = _scopes("", {})
     if records is None:
         return document
+    from peakline.analysis.oom import limits_of
+
     time = records.events.array("time_ps")
     document |= {"start_ps": int(time.min()), "end_ps": int(time.max())}
-    document["allocators"] = _allocators(records)
+    document["allocators"] = _allocators(records, limits_of(profile))
     if number is None:
         return document
     document["allocator"] = records.allocators[number]
@@ -180,16 +182,17 @@ def _answer(
     return document
 
 
-def _allocators(records: MemoryRecords) -> list[dict[str, object]]:
+def _allocators(records: MemoryRecords, limits: dict[str, int]) -> list[dict[str, object]]:
     told: list[dict[str, object]] = []
     for name, usage in zip(records.allocators, records.usages, strict=True):
         row = usage.peak_row
         if row < 0:
             continue
+        capacity = records.capacity(row) if usage.reported else None
         told.append(
             {
                 "allocator": name,
-                "capacity_bytes": records.capacity(row) if usage.reported else None,
+                "capacity_bytes": limits.get(name) if capacity is None else capacity,
                 "peak_bytes": usage.peak,
                 "peak_time_ps": int(records.events.array("time_ps")[row]),
                 "peak_step": records.number("step_id", row),
