@@ -1,8 +1,11 @@
 import gzip
 import json
+import pickle
 
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
+
+MIB = 1 << 20
 
 STEPS = [{"step_id": 0, "name": "train 170", "start_ps": 0, "end_ps": 9}]
 ROWS = [
@@ -161,6 +164,7 @@ def test_the_memory_of_a_real_training_job(peakline, sessions):
         "unmatched_deallocations": 3,
         "untracked_allocations": 0,
         "live_at_end_bytes": 413440,
+        "reserved": None,
     }
     biggest = {(b["op"].split("/")[-2], b["shape"], b["bytes"]) for b in buffers[:2]}
     assert {(name, size) for name, _, size in biggest} == {("convolution", 2**25)}
@@ -282,3 +286,88 @@ def test_a_list_of_tensors_is_not_all_that_is_in_use(peakline, tmp_path):
 """
     )
     assert "GPU_0_bfc  listed 4.0 MiB; 100% of it conv/Conv2D\n" in peakline("summary", path).out
+
+
+def snapshot(tmp_path, entries):
+    """A file of PyTorch's: 32 MiB reserved, 8 in use, 4 that another stream still uses."""
+    sizes = ((8, 7, "active_allocated"), (4, 4, "active_pending_free"), (20, 0, "inactive"))
+    blocks = [
+        {"size": size * MIB, "requested_size": asked * MIB, "state": state, "frames": []}
+        for size, asked, state in sizes
+    ]
+    segment = {
+        "device": 0, "address": 1 << 40, "total_size": 32 * MIB, "stream": 0,
+        "segment_type": "large", "blocks": blocks,
+    }  # fmt: skip
+    keys = ("action", "addr", "size", "time_us")
+    history = [dict(zip(keys, entry, strict=True), stream=0, frames=[]) for entry in entries]
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(pickle.dumps({"segments": [segment], "device_traces": [history]}))
+    return path
+
+
+def test_a_snapshot_says_reserved_allocated_requested_and_free(peakline, tmp_path):
+    path = snapshot(
+        tmp_path,
+        [
+            ("segment_alloc", 1 << 41, 16 * MIB, 1),
+            ("alloc", 1 << 41, 16 * MIB, 2),
+            ("free_requested", 1 << 41, 16 * MIB, 3),
+            ("free_completed", 1 << 41, 16 * MIB, 3),
+            ("segment_free", 1 << 41, 16 * MIB, 4),
+        ],
+    )
+    out = peakline("memory", path).out
+    assert (
+        out.partition("cuda:0\n")[2].partition("\n\n")[0]
+        == """\
+  peak allocated    28.0 MiB (29,360,128 bytes) at 0.001 ms
+  records           1 allocation, 1 deallocation
+  live at the end   12.0 MiB
+  reserved          48.0 MiB at the peak, 32.0 MiB at the end; nvidia-smi shows this and the CUDA \
+context
+  of it at the end  8.0 MiB allocated, 4.0 MiB awaiting free, 20.0 MiB free; 11.0 MiB were \
+requested"""
+    )
+    (one,) = json.loads(peakline("memory", path, "--json").out)["allocators"]
+    assert one["reserved"] == {
+        "reserved_bytes": 32 * MIB,
+        "allocated_bytes": 8 * MIB,
+        "awaiting_free_bytes": 4 * MIB,
+        "requested_bytes": 11 * MIB,
+        "free_bytes": 20 * MIB,
+        "at_peak_bytes": 48 * MIB,
+    }
+    summary = peakline("summary", path).out
+    assert "cuda:0  peak 28.0 MiB allocated at 0.001 ms, 48.0 MiB reserved; " in summary
+
+
+def test_a_snapshot_without_a_history_is_one_moment(peakline, tmp_path):
+    path = snapshot(tmp_path, [])
+    out = peakline("memory", path).out
+    assert (
+        out
+        == f"""\
+{path} (torch_snapshot)
+
+cuda:0
+  in use    12.0 MiB (12,582,912 bytes) in 0 buffers
+  reserved  32.0 MiB; nvidia-smi shows this and the CUDA context
+  of it     8.0 MiB allocated, 4.0 MiB awaiting free, 20.0 MiB free; 11.0 MiB were requested
+
+  held by
+      SIZE   SHARE  OP
+  12.0 MiB  100.0%  (before profile)
+"""
+    )
+    assert "cuda:0  in use 12.0 MiB, 32.0 MiB reserved; " in peakline("summary", path).out
+    assert peakline("memory", path, "--at", "0ms").code == 2
+
+
+def test_a_heap_has_no_peak(peakline, sessions):
+    heap = sessions.parent / "pprof/device_memory.pprof.pb.gz"
+    for verb in ("memory", "summary"):
+        run = peakline(verb, heap)
+        assert run.code == 0
+        assert "peak" not in run.out.partition("\n")[2]
+        assert "in use " in run.out

@@ -69,6 +69,22 @@ def test_a_row_per_sample_with_memory(tmp_path):
     ]  # fmt: skip
 
 
+def test_sizes_below_zero_are_counted(tmp_path):
+    profile, text = two_functions()
+    for size, kind in ((64, "buffer"), (-1, "executable"), (-1, "executable"), (0, "executable")):
+        sample = profile.sample.add(location_id=[3], value=[1, size])
+        sample.label.add(key=text("kind"), str=text(kind))
+    found = opened(tmp_path, profile)
+    assert rows(found, "buffers", "region_type", "allocated_bytes") == [("buffer", 64)]
+    assert found.warnings == [
+        (
+            "unknown_sizes",
+            2,
+            "samples (executable) of a size that the runtime does not know, left out",
+        )
+    ]
+
+
 def test_stacks_are_innermost_first_and_each_there_once(tmp_path):
     profile, _ = two_functions()
     profile.sample.add(location_id=[4, 3], value=[1, 8])

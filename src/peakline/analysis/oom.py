@@ -259,6 +259,7 @@ def _outside(failure: _Failure) -> int | None:
 
 def _title(moment: _Moment) -> str:
     failure, count = moment.failures[0], len(moment.failures)
+    is_torch = _is_torch(failure)
     parts = []
     if failure.requested is not None:
         asked = f"{size_text(failure.requested)} asked for"
@@ -270,11 +271,14 @@ def _title(moment: _Moment) -> str:
     if failure.in_use is not None:
         most = failure.pool if failure.limit is None else failure.limit
         of = "" if most is None else f" of {size_text(most)}"
-        parts.append(f"{size_text(failure.in_use)}{of} in use")
+        parts.append(f"{size_text(failure.in_use)}{of} {'allocated' if is_torch else 'in use'}")
     elif failure.limit is not None:
         parts.append(f"{size_text(failure.limit)} at most")
     if failure.free is not None:
-        parts.append(f"{size_text(failure.free)} free")
+        free = f"{size_text(failure.free)} free"
+        if is_torch and failure.pool is not None:
+            free = f"{size_text(failure.pool)} reserved, {size_text(failure.free)} of that free"
+        parts.append(free)
     if failure.largest is not None and failure.free != 0:
         parts.append(f"the largest piece {size_text(failure.largest)}")
     title = f"{failure.allocator or 'an allocator'} ran out of memory"
@@ -286,8 +290,13 @@ def _title(moment: _Moment) -> str:
     return f"{title}, the first: {told}" if parts else title
 
 
+def _is_torch(failure: _Failure) -> bool:
+    """PyTorch names an allocator as its device, and says allocated and reserved."""
+    return failure.allocator.partition(":")[0] in {"cuda", "xpu"}
+
+
 def _suggestion(failure: _Failure, *, has_buffers: bool) -> str:
-    is_torch = failure.allocator.partition(":")[0] in {"cuda", "xpu"}
+    is_torch = _is_torch(failure)
     remap = (
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
         if is_torch

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from peakline.profile import Profile, ProfileWarning
 
-__all__ = ["ProfileFacts", "facts_of", "profile_document", "warnings_document"]
+__all__ = ["ProfileFacts", "facts_of", "is_moment", "profile_document", "warnings_document"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,19 @@ class ProfileFacts:
         }
 
 
+def is_moment(profile: Profile) -> bool:
+    """Whether the file tells what there was at one moment, and not how it came about.
+
+    So do a heap, a report of a failure, and a snapshot of PyTorch without a history.
+    """
+    if profile.is_derived("allocator_events"):
+        return True
+    if "segments" not in profile.tables:
+        return False
+    events = profile.columns("allocator_events")
+    return bool(events.rows and (events.array("is_before") & events.is_valid("is_before")).all())
+
+
 def facts_of(profile: Profile, path: str | None = None) -> ProfileFacts:
     """The facts of an open profile; ``path`` is told in place of its own."""
     return ProfileFacts(
@@ -43,7 +56,7 @@ def facts_of(profile: Profile, path: str | None = None) -> ProfileFacts:
         profile.format,
         profile.host,
         profile.duration_ps,
-        profile.is_derived("allocator_events"),
+        is_moment(profile),
     )
 
 

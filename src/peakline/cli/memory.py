@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -81,6 +82,7 @@ def show_memory(
     ``at_ps`` asks for what was live at that time: on the screen instead, in JSON besides.
     """
     from peakline.analysis.answer import NOTHING, answer_memory, steps_of
+    from peakline.analysis.profile_facts import is_moment
 
     answer = answer_memory(profile, allocator=allocator, step=step)
     if at_ps is not None and not answer.nothing:
@@ -101,14 +103,16 @@ def show_memory(
     else:
         from peakline.cli.memory_screen import print_memory
 
-        moment = profile.is_derived("allocator_events")
+        moment = is_moment(profile)
         print_memory(profile, answer, steps_of(profile), moment=moment)
     print_warnings(profile.warnings, besides=NOTHING)
 
 
 def _check_within(profile: Profile, time_ps: int) -> None:
     """UsageError with the profile's bounds where it says nothing of ``time_ps``."""
-    if profile.is_derived("allocator_events"):
+    from peakline.analysis.profile_facts import is_moment
+
+    if is_moment(profile):
         raise UsageError(f"--at: {profile.path} holds one moment, without a time")
     times = profile.columns("allocator_events", {"time_ps"}).array("time_ps")
     begin, end = min(0, int(times[0])), max(profile.duration_ps, int(times[-1]))
@@ -142,7 +146,7 @@ def _document(profile: Profile, answer: MemoryAnswer) -> dict[str, object]:
             "host": profile.host,
             "duration_ps": profile.duration_ps,
         },
-        "allocators": _allocators(answer),
+        "allocators": _allocators(profile, answer),
         "findings": [finding.as_json() for finding in answer.findings],
         "warnings": [
             {"kind": kind, "count": count, "detail": detail}
@@ -151,17 +155,22 @@ def _document(profile: Profile, answer: MemoryAnswer) -> dict[str, object]:
     }
 
 
-def _allocators(answer: MemoryAnswer) -> list[dict[str, object]]:
+def _allocators(profile: Profile, answer: MemoryAnswer) -> list[dict[str, object]]:
     """Every allocator's peak, and the analyses of what led to it."""
     if answer.history is None:
         return [peak.as_json() for peak in answer.allocators]
     from peakline.analysis.moments import find_high_moments
+    from peakline.analysis.reserved import reserved_of
     from peakline.tools.memory_findings_output import details_json, moments_json
 
     told = []
     for peak, details in zip(answer.allocators, answer.details, strict=True):
         number = answer.history.lifetimes.allocators.index(peak.allocator)
         moments = find_high_moments(answer.history, number)
-        behind = details_json(details, peak) | {"high_moments": moments_json(moments)}
+        reserved = reserved_of(profile, peak)
+        behind = details_json(details, peak) | {
+            "high_moments": moments_json(moments),
+            "reserved": None if reserved is None else asdict(reserved),
+        }
         told.append(peak.as_json() | behind)
     return told

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from peakline.analysis.memory import MemoryDetails
     from peakline.analysis.moments import HighMoment
     from peakline.analysis.peak import AllocatorPeak, PeakBuffer
+    from peakline.analysis.reserved import Reserved
     from peakline.analysis.signatures import History
     from peakline.api import Profile
     from peakline.profile.columns import Columns
@@ -52,6 +53,7 @@ def print_memory(
     ``moment``: the file tells what there was at one moment, and no records of how it came about.
     """
     from peakline.analysis.oom import only_listed
+    from peakline.analysis.reserved import reserved_of
 
     labels = labels_of(steps)
     parts: list[RenderableType] = [heading(profile, moment=moment)]
@@ -59,8 +61,16 @@ def print_memory(
     parts += _findings(errors, answer, labels)
     details = answer.details or (None,) * len(answer.allocators)
     for peak, detail in zip(answer.allocators, details, strict=True):
-        listed = moment and only_listed(profile, peak.allocator)
-        parts += ["", *_allocator(peak, detail, answer, labels, moment=moment, listed=listed)]
+        if moment:
+            told = _moment_facts(peak, listed=only_listed(profile, peak.allocator))
+        else:
+            told = _facts(peak, answer.step, labels)
+        reserved = reserved_of(profile, peak)
+        if reserved is not None:
+            (title, size), *rest = told
+            told = [(title if moment else f"{title} allocated", size), *rest]
+            told += _reserved_facts(reserved, moment=moment)
+        parts += ["", *_allocator(peak, detail, answer, labels, told, moment=moment)]
     others = [finding for finding in answer.findings if finding not in errors]
     parts += _findings(others, answer, labels)
     show(parts)
@@ -97,16 +107,15 @@ def _allocator(
     details: MemoryDetails | None,
     answer: MemoryAnswer,
     labels: dict[int, str],
+    told: list[tuple[str, str]],
     *,
     moment: bool,
-    listed: bool,
 ) -> list[RenderableType]:
-    told = _moment_facts(peak, listed=listed) if moment else _facts(peak, answer.step, labels)
     moments: tuple[HighMoment, ...] = ()
     if details is not None and answer.history is not None and not moment and answer.step is None:
         # With a step, all but the savings would speak of another time.
         moments = _high_moments(answer.history, peak)
-        told += detail_facts(peak, details, answer.history)
+        told = told + detail_facts(peak, details, answer.history)
     facts = plain_table(("", ""), told)
     facts.show_header = False
     parts: list[RenderableType] = [
@@ -157,6 +166,22 @@ def _moment_facts(peak: AllocatorPeak, *, listed: bool) -> list[tuple[str, str]]
     if chunks:
         facts.append(("ops", f"no op recorded for {counted(chunks, 'chunk')}: {_WITHOUT_OPS}"))
     return facts
+
+
+def _reserved_facts(reserved: Reserved, *, moment: bool) -> list[tuple[str, str]]:
+    """What PyTorch's allocator has of the device, in PyTorch's words."""
+    size = size_text(reserved.reserved_bytes)
+    if not moment:
+        size = f"{size_text(reserved.at_peak_bytes)} at the peak, {size} at the end"
+    of_it = f"{size_text(reserved.allocated_bytes)} allocated"
+    if reserved.awaiting_free_bytes:
+        of_it += f", {size_text(reserved.awaiting_free_bytes)} awaiting free"
+    of_it += f", {size_text(reserved.free_bytes)} free"
+    of_it += f"; {size_text(reserved.requested_bytes)} were requested"
+    return [
+        ("reserved", f"{size}; nvidia-smi shows this and the CUDA context"),
+        ("of it" if moment else "of it at the end", of_it),
+    ]
 
 
 def _facts(peak: AllocatorPeak, step: int | None, labels: dict[int, str]) -> list[tuple[str, str]]:

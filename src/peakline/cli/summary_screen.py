@@ -57,7 +57,10 @@ def _neither(profile: Profile) -> str:
 
 def _memory(profile: Profile, answer: MemoryAnswer) -> list[tuple[str, str, str]]:
     from peakline.analysis.oom import only_listed
+    from peakline.analysis.profile_facts import is_moment
+    from peakline.analysis.reserved import reserved_of
 
+    moment = is_moment(profile)
     labels = labels_of(steps_of(profile)) if answer.allocators else {}
     peaks = sorted(answer.allocators, key=lambda peak: -peak.peak_bytes)
     rows: list[tuple[str, str, str]] = []
@@ -69,18 +72,21 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[tuple[str, str, str]
             continue
         size = size_text(peak.peak_bytes)
         # A file of one moment knows no peak.
-        is_moment = profile.is_derived("allocator_events")
         told = f"peak {size} at {time_text(peak.peak_time_ps)}"
-        if is_moment:
+        if moment:
             told = f"{'listed' if only_listed(profile, peak.allocator) else 'in use'} {size}"
+        reserved = reserved_of(profile, peak)
         if peak.peak_step is not None:
             told += f" in step {step_text(peak.peak_step, labels)}"
         if peak.capacity_bytes and peak.peak_bytes >= _LEAST * peak.capacity_bytes:
             told += f", {peak.peak_bytes / peak.capacity_bytes:.0%} of the capacity"
+        if reserved is not None:
+            told = told.replace(size, size if moment else f"{size} allocated", 1)
+            told += f", {size_text(reserved.at_peak_bytes)} reserved"
         most = max(peak.peak_buffers, key=lambda buffer: buffer.bytes, default=None)
         if most is not None and peak.peak_bytes:
             share = most.bytes / peak.peak_bytes
-            what = most.op or (f"{most.region_type}, no op recorded" if is_moment else "(no op)")
+            what = most.op or (f"{most.region_type}, no op recorded" if moment else "(no op)")
             told += f"; {share:.0%} of it {_cut(what.removeprefix(', '))}"
         rows.append(("memory" if not rows else "", name, told))
     if len(peaks) > _ALLOCATORS:

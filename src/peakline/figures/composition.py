@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.analysis.peak import UNATTRIBUTED, AllocatorPeak
+from peakline.analysis.profile_facts import is_moment
 from peakline.analysis.scopes import NO_OP, SPECIAL, Scope, scopes_of, without_small
 from peakline.figures.asked import ask
 from peakline.figures.look import INK, MUTED, QUIET, TINTS, figure
@@ -68,7 +69,7 @@ def peak_icicle(
     over = sum(-b.bytes for b in peak.peak_buffers if b.op == UNATTRIBUTED and b.bytes < 0)
     subtitle = f"{name}: {size_text(peak.peak_bytes)} ({peak.peak_bytes:,} bytes)"
     # A file without records of its own tells of one moment.
-    moment = profile.is_derived("allocator_events")
+    moment = is_moment(profile)
     if not moment:
         subtitle += f" at {duration_text(peak.peak_time_ps)}"
     if over:

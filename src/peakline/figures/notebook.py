@@ -71,12 +71,13 @@ def _headed(profile: Profile) -> str:
 def _answered(profile: Profile) -> list[str]:
     # Loading the analyses takes a moment, and may itself be what fails.
     from peakline.analysis.answer import NOTHING, answer_memory
+    from peakline.analysis.profile_facts import is_moment
     from peakline.figures.asked import ask
     from peakline.figures.text import duration_text
 
     answer = answer_memory(profile)
     asked = {one.peak.allocator: one for one in ask(profile, None, answer)}
-    moment = profile.is_derived("allocator_events")
+    moment = is_moment(profile)
     parts = [] if moment else [_line(duration_text(profile.duration_ps), _QUIET)]
     if answer.nothing:
         parts.append(_line(answer.nothing))

@@ -145,7 +145,7 @@ DEFINITIONS = (
         segment_id int64 row number
         allocator string the allocator
         address uint64 address of its first byte
-        total_bytes int64 its size
+        total_bytes int64 its size; the sum is what the allocator has reserved
         allocated_bytes int64 bytes of blocks in use
         active_bytes int64 bytes in use or waiting for another stream
         requested_bytes int64 bytes that were asked for

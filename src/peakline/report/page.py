@@ -52,6 +52,7 @@ def write_report(
     InputError when the profile cannot be read.
     """
     from peakline.analysis.answer import answer_memory, steps_of
+    from peakline.analysis.profile_facts import is_moment
 
     if answer is None:
         answer = answer_memory(profile, allocator=allocator)
@@ -61,7 +62,7 @@ def write_report(
         profile,
         answer,
         Steps({number: name or "" for number, name in names}),
-        is_moment=not answer.nothing and profile.is_derived("allocator_events"),
+        is_moment=not answer.nothing and is_moment(profile),
         tables=Tables(),
         drawings=Drawings(),
     )

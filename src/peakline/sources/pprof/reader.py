@@ -141,6 +141,9 @@ class PprofReader:
         found[sample[mine]] = table.array("value")[mine]
         return found
 
+    def _sizes(self, space: int) -> npt.NDArray[np.int64]:
+        return self._values(space) * _UNITS[self._types[space][1].lower()]
+
     # The tables.
 
     @cached_property
@@ -171,13 +174,12 @@ class PprofReader:
         space = self._space
         if space is None:
             raise TypeError("a profile without memory has no buffers")
-        size = self._values(space) * _UNITS[self._types[space][1].lower()]
+        size = self._sizes(space)
         count_type = self._find_count(space)
         count = np.zeros(size.size, np.int64)
         if count_type is not None:
             count = self._values(count_type)
-        # A heap also lists stacks whose memory is all freed again, and what takes no memory, such
-        # as executables on a CPU.
+        # A heap also lists stacks whose memory is all freed again, and what has no known size.
         rows = np.flatnonzero(size > 0)
         devices, regions = self._labels()
         stacks = self._stacks
@@ -214,6 +216,19 @@ class PprofReader:
             f"samples with more or fewer than {len(self._types)} values; what lacks is taken as 0",
             int((told != len(self._types)).sum()),
         )
-        if self._space is None:
+        if self._space is not None:
+            self._tell_unknown(warnings, self._sizes(self._space) < 0)
+        else:
             types = ", ".join(f"{kind}/{unit}" for kind, unit in self._types) or "nothing"
             warnings.add("no_memory_values", f"the profile measures {types}, not memory")
+
+    def _tell_unknown(self, warnings: Warnings, unknown: npt.NDArray[np.bool_]) -> None:
+        """Samples below 0 bytes: an executable that cannot tell the size of its code has -1."""
+        _, regions = self._labels()
+        kinds = dict.fromkeys(regions[row] for row in np.flatnonzero(unknown).tolist())
+        of = ", ".join(kind for kind in kinds if kind)
+        warnings.add(
+            "unknown_sizes",
+            f"samples{f' ({of})' if of else ''} of a size that the runtime does not know, left out",
+            int(unknown.sum()),
+        )
