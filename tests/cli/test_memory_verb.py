@@ -371,3 +371,29 @@ def test_a_heap_has_no_peak(peakline, sessions):
         assert run.code == 0
         assert "peak" not in run.out.partition("\n")[2]
         assert "in use " in run.out
+
+
+def test_a_run_of_a_function_is_told_by_its_order(peakline, sessions):
+    path = sessions.parent / "memory_log/eager_default_allocator.log.gz"
+    run = peakline("memory", path, "--step", "run 2")
+    assert "  peak while run 2 ran  48.0 KiB (49,156 bytes) at 58.287 ms in run 2\n" in run.out
+    assert peakline("memory", path, "--step", "-475782904396403610").out == run.out
+    out = peakline("memory", path).out
+    assert " at 63.255 ms in run 20\n" in out
+    assert any(line.split()[-2:] == ["-6", "(unknown)"] for line in out.splitlines())
+    (one,) = json.loads(peakline("memory", path, "--json").out)["allocators"]
+    assert one["peak_step"] == -4590066616686678053
+    found = peakline(
+        "sql", path, "select step_id from steps where name = 'run 20'", "--format", "csv"
+    )
+    assert found.out.split() == ["step_id", "-4590066616686678053"]
+
+
+def test_a_lifetime_peak_below_the_peak_says_why(peakline, opened):
+    row = alloc(1, 3, op="a", in_use_bytes=3, reserved_bytes=90, peak_bytes=5)
+    told = "lifetime peak    5 B as the allocator reported for its heap, without the 90 B reserved"
+    assert told in peakline("memory", opened([row])).out
+    row = alloc(1, 3, op="a", in_use_bytes=3, reserved_bytes=1, peak_bytes=5)
+    assert (
+        "lifetime peak    5 B as the allocator reported\n" in peakline("memory", opened([row])).out
+    )

@@ -177,7 +177,7 @@ def test_steps(tmp_path):
     assert profile.columns("steps").to_pylist() == [
         step(4, "->/train/0/;0", 0, 4),
         step(-6, "unknown", 2, 2),
-        step(-7120248421942406679, "-7120248421942406679", 3, 3),
+        step(-7120248421942406679, "run 1", 3, 3),
         step(4, "->/train/0/;1", 6, 7),
         step(-2, "op kernel construction", 8, 8),
     ]
@@ -194,7 +194,11 @@ def test_steps(tmp_path):
         (-5, "proto from GPU memory"),
         (-6, "unknown"),
         (-7, "-7"),
+        (-(1 << 32), "-4294967296"),
+        (-(1 << 32) - 1, "run 1"),
+        (-(1 << 63), "run 1"),
         (0, "0"),
+        ((1 << 63) - 1, "9223372036854775807"),
     ],
 )
 def test_names_of_special_steps(tmp_path, number, name):

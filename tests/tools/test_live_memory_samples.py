@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from itertools import pairwise
 
 from tests.each_row import each_row
 from tests.engine.ending import DATA
@@ -90,3 +91,15 @@ def summed(pairs):
     for key, size in pairs:
         total[key] += size
     return {key: size for key, size in total.items() if size}
+
+
+@each_row("path", SAMPLES)
+def test_records_come_in_the_order_of_time_and_sequence(path):
+    profile = shared(path)
+    if "allocator_events" not in profile.tables:
+        return
+    events = profile.columns("allocator_events")
+    keys = list(
+        zip(events.array("time_ps").tolist(), events.array("sequence").tolist(), strict=True)
+    )
+    assert all(one < other for one, other in pairwise(keys))

@@ -52,14 +52,16 @@ def answer_memory(
 ) -> MemoryAnswer:
     """Why allocations failed, every allocator's peak, and what stands out.
 
-    ``allocator`` keeps one allocator; ``step``, an id or a name, asks for the largest use while
-    that step ran. What had to be guessed is counted in ``profile.warnings``, once however often it
-    is asked; so is, as `NOTHING`, a profile without anything about memory, whose answer is empty
-    and says so in ``nothing``.
+    ``allocator`` keeps one allocator, by its name in the file or the device's that screens show;
+    ``step``, an id or a name, asks for the largest use while that step ran. What had to be guessed
+    is counted in ``profile.warnings``, once however often it is asked; so is, as `NOTHING`, a
+    profile without anything about memory, whose answer is empty and says so in ``nothing``.
     Raises NotFoundError for an unknown allocator or step, InputError when the profile cannot be
     read.
     """
-    return _told(profile, _answer(profile, allocator, step), step)
+    from peakline.analysis.allocator_names import recorded_name
+
+    return _told(profile, _answer(profile, recorded_name(profile, allocator), step), step)
 
 
 def kept_memory(profile: Profile) -> MemoryAnswer:

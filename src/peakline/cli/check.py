@@ -117,6 +117,7 @@ def check(
         raise UsageError("--tolerance needs a --baseline")
     if summary is not None:
         _check_summary(summary, (path, baseline))
+    from peakline.analysis.allocator_names import recorded_name
     from peakline.analysis.answer import NOTHING
     from peakline.analysis.diff_state import state_of
     from peakline.analysis.limits import Limits, check_limits
@@ -132,7 +133,8 @@ def check(
         path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
     ) as profile:
         state = state_of(profile.memory())
-        checks = check_limits(state, limits, before, allocator=allocator)
+        recorded = recorded_name(profile, allocator)
+        checks = check_limits(state, limits, before, allocator=recorded)
         if json:
             from peakline.analysis.limits_file import write_baseline
             from peakline.analysis.profile_facts import profile_document, warnings_document

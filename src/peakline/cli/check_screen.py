@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from peakline.analysis.allocator_names import shown_names
 from peakline.analysis.diff_notes import signed_size
 from peakline.cli.screen import indented, plain_table, show
 from peakline.text import one_line, size_text
@@ -37,6 +38,7 @@ _OTHER = {
 
 def print_checks(profile: Profile, checks: Sequence[Check], baseline: str | None) -> None:
     """Print every check, then why each broken one is, and what is behind it."""
+    names = shown_names(profile)
     against = "" if baseline is None else f", baseline {baseline}"
     parts: list[RenderableType] = [
         Text(one_line(f"{profile.path} ({profile.format}){against}")),
@@ -47,7 +49,7 @@ def print_checks(profile: Profile, checks: Sequence[Check], baseline: str | None
                 (
                     check.verdict,
                     check.name,
-                    check.allocator or "(unnamed allocator)",
+                    names.get(check.allocator, check.allocator) or "(unnamed allocator)",
                     check.measured_text,
                     check.limit_text,
                 )
@@ -59,7 +61,7 @@ def print_checks(profile: Profile, checks: Sequence[Check], baseline: str | None
     for check in checks:
         if check.verdict != "kept":
             style = "bold red" if check.verdict == "broken" else "bold"
-            name = check.allocator or "(unnamed allocator)"
+            name = names.get(check.allocator, check.allocator) or "(unnamed allocator)"
             line = f"{check.verdict}: {name}: {check.name}: {check.reason}"
             parts += ["", Text(one_line(line), style=style)]
             parts += [indented(_rows(check.rows))] if check.rows else []

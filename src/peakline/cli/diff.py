@@ -53,6 +53,7 @@ def diff(
     max_unpacked: int | None,
 ) -> None:
     """Say what changed from BEFORE to AFTER in memory and time: peaks, steps, ops, findings."""
+    from peakline.analysis.allocator_names import recorded_name
     from peakline.analysis.answer import NOTHING
     from peakline.analysis.comparison import compare_profiles, profile_state
     from peakline.analysis.timing.answer import NO_STEPS
@@ -74,6 +75,7 @@ def diff(
             max_unpacked=max_unpacked,
             choose=f"choose one with --host-{which}",
         ) as profile:
+            allocator = recorded_name(profile, allocator)
             # An allocator that is named asks about memory alone.
             states.append(profile_state(profile, with_time=allocator is None))
     found = compare_profiles(*states, allocator=allocator)

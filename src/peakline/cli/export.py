@@ -71,6 +71,7 @@ def export(
     max_unpacked: int | None,
 ) -> None:
     """Write PATH in a format that other tools read."""
+    from peakline.analysis.allocator_names import recorded_name
     from peakline.export import (
         Options,
         can_export,
@@ -95,7 +96,7 @@ def export(
         if exporter is None or output is None or list_targets:
             _print_targets([target for target in targets if can_export(profile, target)])
         else:
-            options = Options(allocator=allocator, args=not no_args)
+            options = Options(allocator=recorded_name(profile, allocator), args=not no_args)
             with _destination(exporter, output, force=force, source=profile.path) as sink:
                 write(profile, exporter.name, sink, options)
         print_warnings(profile.warnings)

@@ -81,9 +81,11 @@ def show_memory(
 
     ``at_ps`` asks for what was live at that time: on the screen instead, in JSON besides.
     """
+    from peakline.analysis.allocator_names import recorded_name
     from peakline.analysis.answer import NOTHING, answer_memory, steps_of
     from peakline.analysis.profile_facts import is_moment
 
+    allocator = recorded_name(profile, allocator)
     answer = answer_memory(profile, allocator=allocator, step=step)
     if at_ps is not None and not answer.nothing:
         _check_within(profile, at_ps)

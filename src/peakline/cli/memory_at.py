@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from peakline.cli.memory_parts import counted, step_text
+from peakline.analysis.allocator_names import shown_names
+from peakline.cli.memory_parts import counted, step_words
 from peakline.cli.memory_screen import heading, labels_of, live_part
 from peakline.cli.screen import indented, plain_table, show
 from peakline.text import one_line, size_text, time_text
@@ -25,7 +26,7 @@ def print_memory_at(
     profile: Profile, time_ps: int, memory: tuple[AllocatorPeak, ...], steps: Columns
 ) -> None:
     """Print what every allocator held at ``time_ps``, and what it was made of."""
-    labels = labels_of(steps)
+    labels, names = labels_of(steps), shown_names(profile)
     parts: list[RenderableType] = [heading(profile)]
     if not memory:
         parts += ["", Text(f"no memory is known of at {time_text(time_ps)}: records begin later")]
@@ -34,7 +35,7 @@ def print_memory_at(
         size = f"{size_text(one.peak_bytes)} ({one.peak_bytes:,} bytes)"
         record = f"at {time_text(one.peak_time_ps)}"
         if one.peak_step is not None:
-            record += f" in step {step_text(one.peak_step, labels)}"
+            record += f" in {step_words(one.peak_step, labels)}"
         facts = plain_table(
             ("", ""),
             [
@@ -43,7 +44,7 @@ def print_memory_at(
             ],
         )
         facts.show_header = False
-        name = one_line(one.allocator or "(unnamed allocator)")
+        name = one_line(names.get(one.allocator, one.allocator) or "(unnamed allocator)")
         parts += ["", Text(name, style="bold"), indented(facts)]
         parts += live_part(one, labels, "live then")
     show(parts)

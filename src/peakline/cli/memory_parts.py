@@ -35,6 +35,7 @@ __all__ = [
     "moments_part",
     "savings_part",
     "step_text",
+    "step_words",
 ]
 
 MOMENTS = 4
@@ -42,6 +43,8 @@ MOMENTS = 4
 
 _NAME = 28
 """Characters of a step's name that are shown; sessions' handles can be hundreds long."""
+_RANDOM = 1 << 32
+"""No runtime counts steps so far: such ids are random, and say nothing to a person."""
 _TITLE = 72
 _SAVINGS = 5
 _WORTH = 0.1
@@ -78,10 +81,18 @@ def counted(number: int, what: str) -> str:
 
 
 def step_text(step: int, labels: Mapping[int, str]) -> str:
-    """A step's id, and its name where it says more."""
+    """A step's id, and its name where it says more; of an id that is a random number the name."""
     name = labels.get(step, "")
     name = _cut(name, _NAME)
+    if abs(step) >= _RANDOM and name not in ("", str(step)):
+        return name
     return str(step) if name in ("", str(step)) else f"{step} ({name})"
+
+
+def step_words(step: int, labels: Mapping[int, str]) -> str:
+    """``step 3 (train)`` within a sentence; ``run 3`` where that is its name alone."""
+    text = step_text(step, labels)
+    return text if text.startswith("run ") else f"step {text}"
 
 
 def detail_facts(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from peakline.analysis.allocator_names import shown_names, shown_title
 from peakline.cli.memory_parts import (
     MOMENTS,
     counted,
@@ -15,6 +16,7 @@ from peakline.cli.memory_parts import (
     moments_part,
     savings_part,
     step_text,
+    step_words,
 )
 from peakline.cli.screen import indented, plain_table, show
 from peakline.text import one_line, size_text, time_text
@@ -55,10 +57,10 @@ def print_memory(
     from peakline.analysis.oom import only_listed
     from peakline.analysis.reserved import reserved_of
 
-    labels = labels_of(steps)
+    labels, names = labels_of(steps), shown_names(profile)
     parts: list[RenderableType] = [heading(profile, moment=moment)]
     errors = [finding for finding in answer.findings if finding.severity == "error"]
-    parts += _findings(errors, answer, labels)
+    parts += _findings(errors, answer, labels, names)
     details = answer.details or (None,) * len(answer.allocators)
     for peak, detail in zip(answer.allocators, details, strict=True):
         if moment:
@@ -70,9 +72,11 @@ def print_memory(
             (title, size), *rest = told
             told = [(title if moment else f"{title} allocated", size), *rest]
             told += _reserved_facts(reserved, moment=moment)
-        parts += ["", *_allocator(peak, detail, answer, labels, told, moment=moment)]
+        name = names.get(peak.allocator, peak.allocator) or "(unnamed allocator)"
+        parts += ["", Text(one_line(name), style="bold")]
+        parts += _allocator(peak, detail, answer, labels, told, moment=moment)
     others = [finding for finding in answer.findings if finding not in errors]
-    parts += _findings(others, answer, labels)
+    parts += _findings(others, answer, labels, names)
     show(parts)
 
 
@@ -90,12 +94,17 @@ def labels_of(steps: Columns) -> dict[int, str]:
 
 
 def _findings(
-    findings: list[Finding], answer: MemoryAnswer, labels: dict[int, str]
+    findings: list[Finding],
+    answer: MemoryAnswer,
+    labels: dict[int, str],
+    names: dict[str, str],
 ) -> list[RenderableType]:
     pools = {detail.allocator: detail.fragmentation for detail in answer.details}
     parts: list[RenderableType] = []
     for finding in findings:
-        title = Text(one_line(f"{finding.severity}: {finding.title}"), style="bold yellow")
+        title = Text(
+            one_line(f"{finding.severity}: {shown_title(finding, names)}"), style="bold yellow"
+        )
         parts += ["", title, indented(Text(one_line(finding.suggestion)))]
         pool = pools.get(str(finding.evidence.get("allocator")))
         parts += evidence_part(finding, pool, labels)
@@ -118,10 +127,7 @@ def _allocator(
         told = told + detail_facts(peak, details, answer.history)
     facts = plain_table(("", ""), told)
     facts.show_header = False
-    parts: list[RenderableType] = [
-        Text(one_line(peak.allocator or "(unnamed allocator)"), style="bold"),
-        indented(facts),
-    ]
+    parts: list[RenderableType] = [indented(facts)]
     if not peak.peak_buffers:
         return parts
     parts += live_part(peak, labels, "held by" if moment else "live at the peak")
@@ -185,10 +191,12 @@ def _reserved_facts(reserved: Reserved, *, moment: bool) -> list[tuple[str, str]
 
 
 def _facts(peak: AllocatorPeak, step: int | None, labels: dict[int, str]) -> list[tuple[str, str]]:
+    from peakline.analysis.peak import RESERVED
+
     when = f"at {time_text(peak.peak_time_ps)}"
     if peak.peak_step is not None:
-        when += f" in step {step_text(peak.peak_step, labels)}"
-    title = "peak" if step is None else f"peak while step {step_text(step, labels)} ran"
+        when += f" in {step_words(peak.peak_step, labels)}"
+    title = "peak" if step is None else f"peak while {step_words(step, labels)} ran"
     if peak.untracked_allocations and not peak.peak_bytes:
         facts = [(title, "not known: its records have no ids, so no buffer can be followed")]
     else:
@@ -197,8 +205,11 @@ def _facts(peak: AllocatorPeak, step: int | None, labels: dict[int, str]) -> lis
         share = peak.peak_bytes / peak.capacity_bytes
         facts.append(("capacity", f"{size_text(peak.capacity_bytes)}, the peak takes {share:.1%}"))
     if peak.lifetime_peak_bytes is not None:
-        size = size_text(peak.lifetime_peak_bytes)
-        facts.append(("lifetime peak", f"{size} as the allocator reported"))
+        told = f"{size_text(peak.lifetime_peak_bytes)} as the allocator reported"
+        reserved = sum(b.bytes for b in peak.peak_buffers if b.op == RESERVED)
+        if peak.lifetime_peak_bytes < peak.peak_bytes and reserved:
+            told += f" for its heap, without the {size_text(reserved)} reserved outside it"
+        facts.append(("lifetime peak", told))
     if peak.fragmentation_at_peak is not None:
         facts.append(("fragmentation", f"{peak.fragmentation_at_peak:.1%} at the peak"))
     ends = counted(peak.deallocations, "deallocation")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from peakline.analysis.allocator_names import shown_names, shown_title
 from peakline.analysis.answer import steps_of
 from peakline.analysis.in_short import FIRST, top_ops
-from peakline.cli.memory_parts import counted, step_text
+from peakline.cli.memory_parts import counted, step_words
 from peakline.cli.memory_screen import labels_of
 from peakline.cli.screen import indented, plain_table, show
 from peakline.cli.time_parts import cut_middle, profile_line
@@ -46,7 +47,7 @@ def print_summary(
     else:
         parts += ["", Text(_neither(profile))]
     unjudged = bool(told) and time.times is None
-    parts += ["", *_first(first, unjudged=unjudged)] if rows or first else []
+    parts += ["", *_first(first, shown_names(profile), unjudged=unjudged)] if rows or first else []
     show(parts)
 
 
@@ -60,12 +61,12 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[tuple[str, str, str]
     from peakline.analysis.profile_facts import is_moment
     from peakline.analysis.reserved import reserved_of
 
-    moment = is_moment(profile)
+    moment, names = is_moment(profile), shown_names(profile)
     labels = labels_of(steps_of(profile)) if answer.allocators else {}
     peaks = sorted(answer.allocators, key=lambda peak: -peak.peak_bytes)
     rows: list[tuple[str, str, str]] = []
     for peak in peaks[:_ALLOCATORS]:
-        name = peak.allocator or "(unnamed allocator)"
+        name = names.get(peak.allocator, peak.allocator) or "(unnamed allocator)"
         if peak.untracked_allocations and not peak.peak_bytes:
             told = "not known: its records have no ids, so no buffer can be followed"
             rows.append(("memory" if not rows else "", name, told))
@@ -77,7 +78,7 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[tuple[str, str, str]
             told = f"{'listed' if only_listed(profile, peak.allocator) else 'in use'} {size}"
         reserved = reserved_of(profile, peak)
         if peak.peak_step is not None:
-            told += f" in step {step_text(peak.peak_step, labels)}"
+            told += f" in {step_words(peak.peak_step, labels)}"
         if peak.capacity_bytes and peak.peak_bytes >= _LEAST * peak.capacity_bytes:
             told += f", {peak.peak_bytes / peak.capacity_bytes:.0%} of the capacity"
         if reserved is not None:
@@ -128,14 +129,16 @@ def _time(profile: Profile, answer: TimeAnswer) -> list[tuple[str, str, str]]:
     return [("time" if not place else "", *row) for place, row in enumerate(rows)]
 
 
-def _first(first: Sequence[Priority], *, unjudged: bool) -> list[RenderableType]:
+def _first(
+    first: Sequence[Priority], names: dict[str, str], *, unjudged: bool
+) -> list[RenderableType]:
     if not first:
         but = "; what a step takes is not judged, none are marked" if unjudged else ""
         return [Text(f"nothing stands out{but}", style="bold")]
     parts: list[RenderableType] = [Text("to fix first", style="bold")]
     for number, one in enumerate(first[:FIRST], 1):
         finding = one.finding
-        words = f"{number}. {finding.severity} ({one.about}): {finding.title}"
+        words = f"{number}. {finding.severity} ({one.about}): {shown_title(finding, names)}"
         parts += [
             indented(Text(one_line(words), style="bold yellow")),
             indented(indented(Text(one_line(finding.suggestion)))),

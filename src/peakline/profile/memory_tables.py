@@ -12,7 +12,7 @@ DEFINITIONS = (
         "One row per activity of an allocator (allocation, deallocation, ...), in time order.",
         """
         time_ps int64 when it happened
-        sequence int64 its place in the file, to order equal times
+        sequence int64 its place in the file; (time_ps, sequence) is the order of replay
         allocator string the allocator or memory it belongs to, empty when not named
         activity string allocation, deallocation, reservation or expansion
         address uint64? address of the buffer

@@ -22,8 +22,11 @@ SPECIAL_STEPS = {
     -5: "proto from GPU memory",
     UNKNOWN_STEP: "unknown",
 }
-"""Step ids that stand for work outside any step (log_memory.h). Every other id is a step's own,
-negative ones too: the runtime gives functions random 64-bit ids."""
+"""Step ids that stand for work outside any step (log_memory.h). Every other id is a step's own."""
+
+_FUNCTION_RUN = -(1 << 32)
+"""Ids below are those of runs of functions: random 64-bit ones, negative since no session counts
+so. A constant that later releases may add is not so far from 0."""
 
 
 def steps_of(records: Records, time_ps: npt.NDArray[np.int64]) -> Columns:
@@ -31,7 +34,7 @@ def steps_of(records: Records, time_ps: npt.NDArray[np.int64]) -> Columns:
 
     A step lasts from the first to the last record that names it; a second MemoryLogStep with
     the same id begins another. Its name is the handle of its MemoryLogStep, else what the
-    special id stands for, else the id.
+    special id stands for, ``run 3`` for the third run of a function, else the id.
     """
     rows = np.flatnonzero(records.kind != TENSOR_DEALLOCATION)
     if not rows.size:
@@ -53,15 +56,18 @@ def steps_of(records: Records, time_ps: npt.NDArray[np.int64]) -> Columns:
     handle = np.full(first.size, -1, np.int64)
     told_rows = np.flatnonzero(told)
     handle[np.searchsorted(first, told_rows, side="right") - 1] = records.op[rows[told_rows]]
-    names = [
-        (records.texts[text] if text >= 0 else "") or SPECIAL_STEPS.get(step, str(step))
-        for step, text in zip(number.tolist(), handle.tolist(), strict=True)
-    ]
     by_start = np.argsort(rows[first], kind="stable")
+    number, handle = number[by_start], handle[by_start]
+    run = np.cumsum(number < _FUNCTION_RUN).tolist()
+    names = [
+        (records.texts[text] if text >= 0 else "")
+        or (f"run {order}" if step < _FUNCTION_RUN else SPECIAL_STEPS.get(step, str(step)))
+        for step, text, order in zip(number.tolist(), handle.tolist(), run, strict=True)
+    ]
     return Columns(
         {
-            "step_id": number[by_start].astype(np.int64),
-            "name": Names.encode([names[row] for row in by_start.tolist()]),
+            "step_id": number.astype(np.int64),
+            "name": Names.encode(names),
             "start_ps": time_ps[rows[first]][by_start],
             "end_ps": time_ps[rows[last]][by_start],
         }

@@ -1,0 +1,55 @@
+"""What an allocator is called that the file names by a number."""
+
+from __future__ import annotations
+
+import pytest
+from tests.analysis.records import alloc, events
+from tests.profile.fake import FakeReader, columns_of
+
+from peakline.analysis.allocator_names import recorded_name, shown_names, shown_title
+from peakline.analysis.findings import Finding
+from peakline.api import Profile
+
+
+def profile(allocators, planes):
+    rows = [alloc(1 + number, 8, allocator=name) for number, name in enumerate(allocators)]
+    tables = {"allocator_events": events(rows)}
+    if planes is not None:
+        tables["planes"] = columns_of(
+            "planes", [{"plane_id": n, "name": name} for n, name in enumerate(planes)]
+        )
+    return Profile(FakeReader(tables))
+
+
+PLANES = ("/device:TPU:0", "/device:TPU:1", "/host:CPU", "/device:TPU:1 SparseCore 0")
+
+
+@pytest.mark.parametrize(
+    ("allocators", "planes", "names"),
+    [
+        (("0", "1", "2"), PLANES, {"0": "/device:TPU:0", "1": "/device:TPU:1"}),
+        (("0", "1"), ("/device:TPU:0", "/device:GPU:0", "/device:GPU:1"), {"1": "/device:GPU:1"}),
+        (("GPU_0_bfc", "cpu"), PLANES, {}),
+        (("0",), None, {}),
+    ],
+)
+def test_the_device_is_that_of_the_index(allocators, planes, names):
+    assert shown_names(profile(allocators, planes)) == names
+
+
+def test_both_names_are_taken():
+    opened = profile(("0", "1"), PLANES)
+    for name in ("1", "TPU:1", "/device:TPU:1"):
+        assert recorded_name(opened, name) == "1"
+        (peak,) = opened.memory(allocator=name).allocators
+        assert peak.allocator == "1"
+    assert recorded_name(opened, "TPU:7") == "TPU:7"
+    assert recorded_name(opened, None) is None
+
+
+def test_a_title_begins_with_the_name_that_is_shown():
+    finding = Finding("leak", "warning", "1: 3 B more", {"allocator": "1"}, "")
+    assert shown_title(finding, {"1": "TPU:1"}) == "TPU:1: 3 B more"
+    assert shown_title(finding, {}) == "1: 3 B more"
+    other = Finding("gap", "warning", "1 step", {}, "")
+    assert shown_title(other, {"1": "TPU:1"}) == "1 step"
