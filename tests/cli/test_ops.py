@@ -141,3 +141,41 @@ def test_a_session_of_several_hosts_is_told_host_after_host(peakline):
     ]  # fmt: skip
     alone = json.loads(peakline("ops", session, "--host", "localhost_47507", "--json").out)
     assert alone["ops"][0] == told["hosts"][0]["ops"][0]
+
+
+@pytest.mark.parametrize("category", [{"cat": "Op"}, {}], ids=["categories", "none"])
+def test_the_timeline_of_tensorflow(peakline, tmp_path, category):
+    def event(kind, begin, length, **arguments):
+        return {
+            "ph": "X", "pid": 1, "tid": 0, "name": kind, "ts": begin, "dur": length,
+            "args": arguments, **category,
+        }  # fmt: skip
+
+    events = [
+        event("MatMul", 0, 5, name="dense/MatMul", op="MatMul", input0="x"),
+        event("MatMul", 10, 7, name="dense/MatMul", op="MatMul"),
+        event("MatMul", 20, 2, name="logits", op="MatMul"),
+        event("Other", 30, 9, name="logits", op="MatMul"),  # somebody else's arguments
+        event("plain", 40, 9),
+    ]
+    path = tmp_path / "timeline.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    document = json.loads(peakline("ops", path, "--json").out)
+    assert [
+        (one["op"], one["op_type"], one["occurrences"], one["self_ps"]) for one in document["ops"]
+    ] == [("dense/MatMul", "MatMul", 2, 12 * 10**6), ("logits", "MatMul", 1, 2 * 10**6)]
+
+
+def test_the_timeline_has_the_ops_of_its_step_stats(peakline):
+    def ops(name):
+        path = DATA / "run_metadata" / name
+        found = json.loads(peakline("ops", path, "--json", "--top", "1000").out)["ops"]
+        return {one["op"]: (one["op_type"], one["occurrences"], one["total_ps"]) for one in found}
+
+    timeline, stats = ops("tf1_cnn_2.timeline_show_memory.json.gz"), ops("tf1_cnn_2.pb.gz")
+    assert len(timeline) == 137
+    assert timeline.keys() == stats.keys()
+    for name, (kind, count, total) in timeline.items():
+        assert (kind, count) == stats[name][:2]
+        # The timeline has whole microseconds.
+        assert abs(total - stats[name][2]) <= 10**6
