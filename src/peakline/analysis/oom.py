@@ -282,12 +282,12 @@ def _title(moment: _Moment) -> str:
     if failure.largest is not None and failure.free != 0:
         parts.append(f"the largest piece {size_text(failure.largest)}")
     title = f"{failure.allocator or 'an allocator'} ran out of memory"
-    told = ", ".join(parts)
+    facts = ", ".join(parts)
     if count == 1:
-        return f"{title}: {told}" if parts else title
+        return f"{title}: {facts}" if parts else title
     within = "one moment" if moment.span_ps <= _MOMENT_PS else time_text(moment.span_ps)
     title += f": {count:,} failed requests in {within}"
-    return f"{title}, the first: {told}" if parts else title
+    return f"{title}, the first: {facts}" if parts else title
 
 
 def _is_torch(failure: _Failure) -> bool:

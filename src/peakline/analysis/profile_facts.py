@@ -37,7 +37,7 @@ class ProfileFacts:
 
 
 def is_moment(profile: Profile) -> bool:
-    """Whether the file tells what there was at one moment, and not how it came about.
+    """Whether the file says what there was at one moment, and not how it came about.
 
     So do a heap, a report of a failure, and a snapshot of PyTorch without a history.
     """

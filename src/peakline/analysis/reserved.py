@@ -27,8 +27,8 @@ class Reserved:
     device, which is what ``nvidia-smi`` shows, with the CUDA context besides
     (https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management). ``allocated_bytes``
     of them are handed out, ``awaiting_free_bytes`` are given back but still used by another
-    stream; ``requested_bytes`` is what was asked for of these two. ``free_bytes`` are the rest.
-    ``at_peak_bytes`` were reserved at the peak of what was allocated.
+    stream; ``requested_bytes`` is what the program requested of these two. ``free_bytes`` are the
+    rest. ``at_peak_bytes`` were reserved at the peak of what was allocated.
     """
 
     reserved_bytes: int

@@ -64,17 +64,17 @@ def print_memory(
     details = answer.details or (None,) * len(answer.allocators)
     for peak, detail in zip(answer.allocators, details, strict=True):
         if moment:
-            told = _moment_facts(peak, listed=only_listed(profile, peak.allocator))
+            facts = _moment_facts(peak, listed=only_listed(profile, peak.allocator))
         else:
-            told = _facts(peak, answer.step, labels)
+            facts = _facts(peak, answer.step, labels)
         reserved = reserved_of(profile, peak)
         if reserved is not None:
-            (title, size), *rest = told
-            told = [(title if moment else f"{title} allocated", size), *rest]
-            told += _reserved_facts(reserved, moment=moment)
+            (title, size), *rest = facts
+            facts = [(title if moment else f"{title} allocated", size), *rest]
+            facts += _reserved_facts(reserved, moment=moment)
         name = names.get(peak.allocator, peak.allocator) or "(unnamed allocator)"
         parts += ["", Text(one_line(name), style="bold")]
-        parts += _allocator(peak, detail, answer, labels, told, moment=moment)
+        parts += _allocator(peak, detail, answer, labels, facts, moment=moment)
     others = [finding for finding in answer.findings if finding not in errors]
     parts += _findings(others, answer, labels, names)
     show(parts)
@@ -116,7 +116,7 @@ def _allocator(
     details: MemoryDetails | None,
     answer: MemoryAnswer,
     labels: dict[int, str],
-    told: list[tuple[str, str]],
+    facts: list[tuple[str, str]],
     *,
     moment: bool,
 ) -> list[RenderableType]:
@@ -124,10 +124,10 @@ def _allocator(
     if details is not None and answer.history is not None and not moment and answer.step is None:
         # With a step, all but the savings would speak of another time.
         moments = _high_moments(answer.history, peak)
-        told = told + detail_facts(peak, details, answer.history)
-    facts = plain_table(("", ""), told)
-    facts.show_header = False
-    parts: list[RenderableType] = [indented(facts)]
+        facts = facts + detail_facts(peak, details, answer.history)
+    table = plain_table(("", ""), facts)
+    table.show_header = False
+    parts: list[RenderableType] = [indented(table)]
     if not peak.peak_buffers:
         return parts
     parts += live_part(peak, labels, "held by" if moment else "live at the peak")
@@ -205,11 +205,11 @@ def _facts(peak: AllocatorPeak, step: int | None, labels: dict[int, str]) -> lis
         share = peak.peak_bytes / peak.capacity_bytes
         facts.append(("capacity", f"{size_text(peak.capacity_bytes)}, the peak takes {share:.1%}"))
     if peak.lifetime_peak_bytes is not None:
-        told = f"{size_text(peak.lifetime_peak_bytes)} as the allocator reported"
+        text = f"{size_text(peak.lifetime_peak_bytes)} as the allocator reported"
         reserved = sum(b.bytes for b in peak.peak_buffers if b.op == RESERVED)
         if peak.lifetime_peak_bytes < peak.peak_bytes and reserved:
-            told += f" for its heap, without the {size_text(reserved)} reserved outside it"
-        facts.append(("lifetime peak", told))
+            text += f" for its heap, without the {size_text(reserved)} reserved outside it"
+        facts.append(("lifetime peak", text))
     if peak.fragmentation_at_peak is not None:
         facts.append(("fragmentation", f"{peak.fragmentation_at_peak:.1%} at the peak"))
     ends = counted(peak.deallocations, "deallocation")

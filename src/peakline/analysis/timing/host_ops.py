@@ -240,8 +240,8 @@ def _kineto_ops(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.int3
 def _timeline_ops(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.int32] | None:
     """Of TensorFlow's own timeline the ops by the arguments ``name`` and ``op``; None for another.
 
-    The event itself is called by the op's type, which tells it from other writers' events with
-    such arguments. Source: ``tensorflow/python/client/timeline.py``, ``_emit_op``.
+    The event itself is called by the op's type, which no other writer's events with such
+    arguments are. Source: ``tensorflow/python/client/timeline.py``, ``_emit_op``.
     """
     if profile.format != "chrome_trace" or "event_stats" not in profile.tables:
         return None
@@ -249,17 +249,17 @@ def _timeline_ops(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.in
     names, values = stats.names("name"), stats.names("value")
     rows = trace.rows(slice(None))
     event = stats.array("event_id")
-    told = np.full((2, int(max(rows.max(initial=-1), event.max(initial=-1))) + 1), -1, np.int64)
-    for code, key in zip(told, ("name", "op"), strict=True):
+    texts = np.full((2, int(max(rows.max(initial=-1), event.max(initial=-1))) + 1), -1, np.int64)
+    for code, key in zip(texts, ("name", "op"), strict=True):
         mine = names.codes == names.code_of(key)
         code[event[mine]] = values.codes[mine]
-    name, kind = told[:, rows]
+    name, kind = texts[:, rows]
     same = {(code, values.code_of(text)) for code, text in enumerate(trace.name.values)}
     found = np.full(rows.size, -1, np.int32)
     for place in np.flatnonzero((name >= 0) & (kind >= 0)).tolist():
         if (int(trace.name.codes[place]), int(kind[place])) in same:
-            texts = values.values[int(name[place])], values.values[int(kind[place])]
-            found[place] = ops.add(OpName(*texts, TENSORFLOW))
+            node, op = values.values[int(name[place])], values.values[int(kind[place])]
+            found[place] = ops.add(OpName(node, op, TENSORFLOW))
     return found if (found >= 0).any() else None
 
 
