@@ -14,6 +14,7 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+from neutral import with_neutral_folders, with_neutral_host
 
 STEPS = 12
 INPUT, HIDDEN, LONGEST = 128, 512, 512
@@ -28,17 +29,6 @@ def train(weights: jax.Array, inputs: jax.Array) -> jax.Array:
         return jnp.mean((hidden @ weights.T - inputs) ** 2)
 
     return weights - 1e-3 * jax.grad(loss)(weights)
-
-
-def neutral(space: bytes) -> bytes:
-    """The profile with other folders of the same length, and another host name."""
-    here = str(Path(__file__).resolve().parent)
-    for folder, other in ((sys.prefix, "/opt/environment"), (here, "/src/programs")):
-        padded = (other + "-" * len(folder))[: len(folder)]
-        space = space.replace(f"{folder}/".encode(), f"{padded}/".encode())
-    from recording import with_neutral_host  # TensorFlow, which must not be part of the recording
-
-    return with_neutral_host(space)
 
 
 def main() -> None:
@@ -64,8 +54,7 @@ def main() -> None:
                 weights = jax.block_until_ready(train(weights, batches[number]))
         jax.profiler.stop_trace()
         (written,) = Path(folder).glob("plugins/profile/*/*.xplane.pb")
-        content = neutral(written.read_bytes())
-        content = content.replace(folder.encode(), f"/{'logdir':-<{len(folder) - 1}}".encode())
+        content = with_neutral_folders(with_neutral_host(written.read_bytes()), folder)
     chosen.output.write_bytes(gzip.compress(content, 9, mtime=0))
     compiled = train._cache_size() - compiled_before
     fault = {"kind": "recompilation", "compiled": compiled}

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+from neutral import with_neutral_folders, with_neutral_host
 
 ALLOCATOR = "bfc_cpu_allocator_for_gpu"
 """The name that TensorFlow gives the BFC allocator of the CPU device."""
@@ -65,9 +66,7 @@ class Recording:
             yield
             tf.profiler.experimental.stop()
             (written,) = Path(folder).glob("plugins/profile/*/*.xplane.pb")
-            content = with_neutral_host(written.read_bytes())
-            # The options of the profile, which are part of it, name the folder.
-            content = content.replace(folder.encode(), f"/{'logdir':-<{len(folder) - 1}}".encode())
+            content = with_neutral_folders(with_neutral_host(written.read_bytes()), folder)
         self._output.write_bytes(gzip.compress(content, 9, mtime=0))
 
     @contextlib.contextmanager
@@ -101,29 +100,3 @@ class Recording:
         """Print the truth of a program whose fault is one of time; the twin has none."""
         truth = {"steps": len(self._names), "faults": [] if healthy else [fault]}
         json.dump(truth, sys.stdout)
-
-
-def with_neutral_host(space: bytes) -> bytes:
-    """An XSpace with another host name: field 4 of the message, ``hostnames``, and no other."""
-    result = bytearray()
-    place = 0
-    while place < len(space):
-        start = place
-        tag, place = _varint(space, place)
-        if tag & 7 != 2:
-            raise ValueError(f"an XSpace has only length-delimited fields, not tag {tag}")
-        size, place = _varint(space, place)
-        place += size
-        result += b"\x22\x04host" if tag >> 3 == 4 else space[start:place]
-    return bytes(result)
-
-
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[place]
-        place += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, place
-        shift += 7
