@@ -86,6 +86,12 @@ class Step:
     end_ps: int
     is_cut_off: bool = False
 
+    @property
+    def shown(self) -> str:
+        """Name and number, where the name does not hold it."""
+        has_number = self.number is not None and not _STEP.fullmatch(self.name)
+        return f"{self.name} {self.number}" if has_number else self.name
+
 
 class Trace:
     """One trace: a file's content, as text or bytes, compressed or not."""
@@ -98,6 +104,7 @@ class Trace:
         self.records, root = _records(text)
         self.base_ns = int(root.get("baseTimeNanoseconds", 0))
         self.events = _events(self.records)
+        """In order of time, the longest of equal starts first."""
 
     @classmethod
     def of(cls, path: Path) -> Trace:
@@ -317,17 +324,21 @@ def _by_hand(host: list[Event]) -> list[Event]:
 
 
 def _is_cut_off(marks: list[Event], host: list[Event]) -> bool:
-    """Whether the last of the marks lacks an op or an annotation that all before it have."""
+    """Whether the last of the marks holds nothing, or lacks what each of at least two before has.
+
+    A single step before it is no rule: the first one often does something once.
+    """
     *before, last = [_names_in(mark, host) for mark in marks]
-    return bool(before) and bool(set.intersection(*before) - last)
+    if not last:
+        return bool(before) and all(before)
+    return len(before) > 1 and bool(set.intersection(*before) - last)
 
 
 def _names_in(mark: Event, host: list[Event]) -> set[str]:
-    return {
-        event.name
-        for event in host
-        if mark.holds(event) and event.category in ("cpu_op", "Operator", "user_annotation")
-    }
+    """The ops and annotations directly in a mark, by name."""
+    categories = ("cpu_op", "Operator", "user_annotation")
+    inside = [event for event in host if mark.holds(event) and event.category in categories]
+    return {event.name for event in inside if not any(other.holds(event) for other in inside)}
 
 
 def _number(mark: Event) -> int | None:

@@ -115,8 +115,9 @@ def _named(events: list[Event]) -> list[Event]:
     holders = [
         event
         for event in events
-        if not event.stats
-        and not event.name.startswith("$")
+        if not event.name.startswith("$")
+        # The name of a function of TensorFlow, around its call.
+        and "tf_function_call" not in event.stats
         and not _ROUTE.fullmatch(event.name)
         and not _RUN.fullmatch(event.name)
         and any(event.holds(run) for run in runs)
