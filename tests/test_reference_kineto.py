@@ -90,7 +90,7 @@ def test_what_a_device_did():
     (work,) = trace.devices().values()
     assert (work.start_ps, work.end_ps, work.idle_ps) == (10 * _US, 51 * _US, 24_500_000)
     assert (work.busy_ps, work.communication_ps) == (16_500_000, 8_500_000)
-    assert work.copies_ps == {"HtoD": 3 * _US, "DtoH": 3 * _US}
+    assert (work.copy_ps, work.copies_ps) == (5 * _US, {"HtoD": 3 * _US, "DtoH": 3 * _US})
     assert trace.kernels() == {
         "k": (1, 5 * _US), "ncclDevKernel_AllReduce": (1, 8 * _US), "k2": (1, 500_000),
     }  # fmt: skip
@@ -185,6 +185,7 @@ def test_odd_traces_are_read_as_they_were_made(seed):
     assert {key: (work.start_ps, work.end_ps) for key, work in devices.items()} == made.spans_ps
     assert {key: work.communication_ps for key, work in devices.items()} == made.communication_ps
     assert {key: work.copies_ps for key, work in devices.items()} == made.copies_ps
+    assert trace.first_ps == made.first_ps
     assert (trace.kernels(), trace.ops()) == (made.kernels, made.ops)
     found = [(step.shown, step.start_ps, step.end_ps, step.is_cut_off) for step in trace.steps()]
     assert sorted(found) == made.steps

@@ -61,12 +61,13 @@ class Event:
 
 @dataclass(frozen=True)
 class DeviceWork:
-    """What one device did, each moment once; copies by direction, such as ``HtoD``."""
+    """What one device did, each moment once; copies also by direction, such as ``HtoD``."""
 
     start_ps: int
     end_ps: int
     busy_ps: int
     communication_ps: int
+    copy_ps: int
     copies_ps: dict[str, int]
 
     @property
@@ -105,6 +106,9 @@ class Trace:
         self.base_ns = int(root.get("baseTimeNanoseconds", 0))
         self.events = _events(self.records)
         """In order of time, the longest of equal starts first."""
+        timed = [_ps(record.get("ts")) for record in self.records if record.get("ph") != "M"]
+        self.first_ps = min((time for time in timed if time is not None), default=0)
+        """The first time that the file names, of anything."""
 
     @classmethod
     def of(cls, path: Path) -> Trace:
@@ -275,17 +279,22 @@ def _is_op(event: Event) -> bool:
 
 
 def _work_of(events: list[Event]) -> DeviceWork:
-    copies = defaultdict(list)
-    for event in events:
-        if event.category.lower() in _COPIES:
-            copies[_direction(event)].append((event.start_ps, event.end_ps))
+    copies = [event for event in events if event.category.lower() in _COPIES]
     return DeviceWork(
         min(event.start_ps for event in events),
         max(event.end_ps for event in events),
-        union([(event.start_ps, event.end_ps) for event in events]),
-        union([(event.start_ps, event.end_ps) for event in events if _communicates(event)]),
-        {direction: union(spans) for direction, spans in copies.items()},
+        _length(events),
+        _length([event for event in events if _communicates(event)]),
+        _length(copies),
+        {
+            direction: _length([event for event in copies if _direction(event) == direction])
+            for direction in {_direction(event) for event in copies}
+        },
     )
+
+
+def _length(events: list[Event]) -> int:
+    return union([(event.start_ps, event.end_ps) for event in events])
 
 
 def _communicates(event: Event) -> bool:

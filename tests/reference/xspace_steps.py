@@ -51,10 +51,16 @@ class Mark:
     start_ps: int
     end_ps: int
 
+    @property
+    def shown(self) -> str:
+        """Name and number."""
+        return self.name if self.number is None else f"{self.name} {self.number}"
+
 
 def read(path: Path) -> Any:
-    """The XSpace of a compressed file."""
-    return XSpace.FromString(gzip.decompress(path.read_bytes()))
+    """The XSpace of a file, compressed or not."""
+    content = path.read_bytes()
+    return XSpace.FromString(gzip.decompress(content) if path.suffix == ".gz" else content)
 
 
 def _base_ns(space: Any) -> int:
