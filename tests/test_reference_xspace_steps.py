@@ -60,6 +60,13 @@ def test_a_name_that_occurs_once_or_without_calls_is_no_mark():
     assert shown(events_of(*once)) == []
 
 
+@each_row("calls, count", [(1, 2), (2, 0)])
+def test_names_around_a_few_of_the_calls_are_no_marks(calls, count):
+    step = [("compile", 0, 9), (RUN, 2, 5), ("compile", 100, 109), (RUN, 102, 105)]
+    others = [(RUN, 200 + number, 201 + number) for number in range(calls)]
+    assert len(shown(events_of(*step, *others))) == count
+
+
 def test_calls_are_the_outermost():
     found = runs_of(
         events_of((RUN, 2, 9), (RUN, 3, 8), ("EagerLocalExecute: __inference_g", 9, 10))

@@ -114,8 +114,9 @@ def marks_of(events: list[Event]) -> list[Mark]:
 def _named(events: list[Event]) -> list[Event]:
     """Annotations around calls of compiled functions, the same name more than once, outermost.
 
-    Python's functions, which JAX's Python tracer writes with a ``$``, are no annotations; what the
-    runtime does for a call lies within the call, and so cannot hold one.
+    Most calls of their threads must lie in one: JAX annotates what it compiles, which may hold a
+    call too. Python's functions, which JAX's Python tracer writes with a ``$``, are no annotations;
+    what the runtime does for a call lies within the call, and so holds none.
     """
     runs = [event for event in events if _RUN.fullmatch(event.name)]
     holders = [
@@ -130,7 +131,11 @@ def _named(events: list[Event]) -> list[Event]:
     ]
     outer = [event for event in holders if not any(other.holds(event) for other in holders)]
     names = [event.name for event in outer]
-    return [event for event in outer if names.count(event.name) > 1]
+    marks = [event for event in outer if names.count(event.name) > 1]
+    threads = {mark.thread for mark in marks}
+    among = [run for run in runs if run.thread in threads]
+    inside = [run for run in among if any(mark.holds(run) for mark in marks)]
+    return marks if 2 * len(inside) > len(among) else []
 
 
 def runs_of(events: list[Event]) -> list[Event]:
