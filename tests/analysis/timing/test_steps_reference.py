@@ -44,29 +44,33 @@ WRONG_STATISTICS = {
     **{name: reason for name, reason in WRONG.items() if name != "torch_train_eval"},
     "torch_short_loop": CUT_OFF, "torch_break": CUT_OFF,
 }  # fmt: skip
+FRAME = "a call within a mark, in a frame of Python that is left after the mark, has no step"
+WRONG_EVENTS = WRONG | {"jax_scan": FRAME}
 
 
 def expected_to_fail(wrong):
     return [
-        pytest.param(name, marks=pytest.mark.xfail(reason=reason)) for name, reason in wrong.items()
+        pytest.param(name, marks=pytest.mark.xfail(raises=AssertionError, reason=reason))
+        for name, reason in wrong.items()
     ]
 
 
 @cache
-def marks_of(name):
-    """Name, begin and end of every mark (ps of the profile's clock), and whether it is cut off."""
+def plainly(name):
+    """The marks and the events of a file, and where its clock is zero, in ps."""
     if name in KINETO:
         trace = kineto.Trace.of(recording(name))
-        zero, steps = trace.first_ps, trace.steps()
-        return [
-            (step.shown, step.start_ps - zero, step.end_ps - zero, step.is_cut_off)
-            for step in steps
-        ]
+        return trace.steps(), trace.events, trace.first_ps
     events = xspace_steps.host_events(xspace_steps.read(XSPACES[name]))
-    zero = profile_of(name).start_ns * 1000
+    return xspace_steps.marks_of(events), events, profile_of(name).start_ns * 1000
+
+
+def marks_of(name):
+    """Name, begin and end of every mark (ps of the profile's clock), and whether it is cut off."""
+    marks, _, zero = plainly(name)
     return [
-        (mark.shown, mark.start_ps - zero, mark.end_ps - zero, False)
-        for mark in xspace_steps.marks_of(events)
+        (mark.shown, mark.start_ps - zero, mark.end_ps - zero, getattr(mark, "is_cut_off", False))
+        for mark in marks
     ]
 
 
@@ -91,6 +95,29 @@ def check_statistics(name):
     assert found == (len(lengths), min(lengths), max(lengths))
 
 
+def check_events(name):
+    """An event on the thread of the marks has the step of the mark that it lies in, or none.
+
+    What crosses the begin or the end of a mark is left out.
+    """
+    marks, events, zero = plainly(name)
+    threads = {mark.thread for mark in marks}
+    expected = set()
+    for event in (event for event in events if event.thread in threads):
+        near = [m for m in marks if m.start_ps < event.end_ps and event.start_ps < m.end_ps]
+        inside = [m for m in near if m.start_ps <= event.start_ps and event.end_ps <= m.end_ps]
+        if near == inside:
+            step = inside[-1].shown if inside else None
+            length = event.end_ps - event.start_ps
+            expected.add((event.name, event.start_ps - zero, length, step))
+    query = """
+        select e.name, e.start_ps, e.duration_ps, s.name as step
+        from events e left join steps s on s.step_id = e.step_id
+    """
+    found = {tuple(row.values()) for row in profile_of(name).sql(query).to_pylist()}
+    assert expected - found == set()
+
+
 @each_row("name", [name for name in ALL if name not in WRONG])
 def test_steps_are_the_marks(name):
     if marks_of(name):
@@ -113,3 +140,14 @@ def test_statistics_are_those_of_the_whole_steps(name):
 @pytest.mark.parametrize("name", expected_to_fail(WRONG_STATISTICS))
 def test_statistics_that_are_of_other_steps_yet(name):
     check_statistics(name)
+
+
+@each_row("name", [name for name in ALL if name not in WRONG_EVENTS])
+def test_events_have_the_step_of_the_mark_they_lie_in(name):
+    if marks_of(name):
+        check_events(name)
+
+
+@pytest.mark.parametrize("name", expected_to_fail(WRONG_EVENTS))
+def test_events_that_have_another_step_yet(name):
+    check_events(name)
