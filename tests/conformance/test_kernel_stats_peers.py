@@ -20,7 +20,12 @@ NAMES = """
     xmma_sparse_gemm xmma_warp_specialized_implicit_gemm nvjet_tst cutlass_80_tensorop wgmma
     flash_fwd mfma smfmac wmma rocwmma MFMA WMMA Cijk_x _MI16x16x16x1 _MI16x16 MI16x16x16 _MI1x1x1
     _MIx1x1 _MI16x16xa _MI16x16y_MI4x4x4 _xdl gemm_xdl_x xdlops _Xdl gemm_fusion_dot Gemm_fusion
-    aiter h_aiter_x Aiter loop_fusion
+    aiter h_aiter_x Aiter loop_fusion Custom_Cijk_A _Cijk_ igemm_gtcx3 miopenSp3AsmConvRage_v4
+    miopenSp3AsmConvFury moe_gemm1 moe_mxgemm moe_sorting FMHA_FWD fmha_fwd attn_fwd bwd_kernel_dq
+    bwd_preprocess TileGemmShape<1> TileFmhaShape<1> TileFmhaBwdShape<1> TileFlatmmShape<1>
+    TileSageAttnShape<1> TileFmhaShapeI TileGemmTraits<1> TileFooShape<1> ck_tile::FmhaFwdKernel
+    ck_tile::BlockFmhaBwdOGradDotO<1> aiter_bwd_odo_bf16 aiter_odo aiter_dq_convert mfma_dq_shuffle
+    aiter_topksoftmax TileFmhaBwdShape<DqAccPrezeroKernel topksoftmax
 """.split()
 OPS = """
     Conv2D x/Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackprop DepthwiseConv2dNative

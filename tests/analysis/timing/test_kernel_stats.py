@@ -64,6 +64,10 @@ def test_xprof_knows_no_words_of_amd():
         ("volta_h884gemm", "AMD", False, False),
         ("CijkMI16x16x16x1_SN", "AMD", False, False),
         ("Cijk_Ailk_MT8_MI16x16x16x1_SN", "AMD", True, True),
+        ("void ck_tile::kentry<FmhaFwdKernel<TileFmhaShape<16>>>", "AMD", True, True),
+        ("void ck_tile::kentry<BlockFmhaBwdOGradDotO<bf16>>", "AMD", False, False),
+        ("void ck_tile::kentry<FmhaFwdKernel<TileFmhaShape<16>>>", "", True, False),
+        ("aiter::fmha_bwd_hd128_odo_bf16", "AMD", False, False),
         ("volta_h884gemm", "", True, False),
     ],
 )

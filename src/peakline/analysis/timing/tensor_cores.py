@@ -1,6 +1,7 @@
 """Which kernels use tensor cores (AMD: matrix cores), and which ops could.
 
-By names, as XProf 2.24.2 (``xprof/utils/kernel_stats_utils.cc``), and some that it does not know.
+By names, as XProf 2.24.2 (``xprof/utils/kernel_stats_utils.cc``; AMD's are explained in
+https://github.com/openxla/xprof/pull/3230), and some that it does not know.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ _NVIDIA = re.compile(
     "h1688|h884|hmma|i16832|i8816|s884|s1688|xmma_gemm|xmma_implicit_gemm|xmma_sparse_conv|"
     "xmma_sparse_gemm|xmma_warp_specialized_implicit_gemm"
 )
-_AMD = re.compile(r"mfma|wmma|_MI[0-9]+x[0-9]+x[0-9]+|_xdl|gemm_fusion|aiter")
+# Tensile writes the matrix instruction into the name, and CK Tile the tiles that it multiplies.
+_AMD = re.compile(
+    "_MI[0-9]+x[0-9]+x[0-9]+|Tile(?:Gemm|Fmha|FmhaBwd|Flatmm|SageAttn)Shape<|Custom_Cijk_|"
+    "FMHA_FWD|_xdl|aiter|attn_fwd|bwd_kernel_|gemm_fusion|gtcx|mfma|miopenSp3AsmConvRage|moe_gemm|"
+    "moe_mxgemm|wmma"
+)
+# Of the same libraries: they prepare or gather, and multiply nothing.
+_AMD_HELPERS = re.compile("_dq_convert|_dq_shuffle|_odo_|DqAccPrezeroKernel|topksoftmax")
 # cuBLAS since CUDA 12, CUTLASS, Hopper's and Blackwell's instructions, FlashAttention.
 _NEWER = re.compile("nvjet|tensorop|wgmma|tcgen05|flash_fwd|flash_bwd")
 _ENDS = (
@@ -34,7 +42,7 @@ def uses(kernel: str, vendor: str, *, strict: bool = False) -> bool:
     ``strict`` is XProf's rule: none of a vendor that is not known, none of the newer names.
     """
     if vendor == "AMD":
-        return _AMD.search(kernel) is not None
+        return _AMD.search(kernel) is not None and _AMD_HELPERS.search(kernel) is None
     if vendor == "Nvidia":
         found = _NVIDIA.search(kernel) is not None
         return found or (not strict and _NEWER.search(kernel) is not None)
