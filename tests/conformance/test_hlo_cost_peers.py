@@ -1,7 +1,7 @@
 """Costs of compiled programs against JAX's ``cost_analysis()`` and XProf's table of HLO ops.
 
-JAX compiles some thirty functions for the CPU. XProf gets the same programs in a made-up GPU
-profile in which every instruction of every entry computation runs once; and the real GPU profiles
+JAX compiles some thirty functions for the CPU, and others are written by hand. XProf gets these
+programs in a made-up GPU profile in which every instruction runs once; and the real GPU profiles
 among the samples, if any.
 """
 
@@ -16,7 +16,9 @@ import peakline
 from peakline.analysis.timing.hlo import modules_of, read_module
 from peakline.analysis.timing.hlo_cost import cost_program, costs_of
 from peakline.schema import HloProto
+from tests.conformance.hlo_texts import TEXTS
 from tests.conformance.peer import PROGRAMS, peers_python
+from tests.conformance.stats_tables import different
 from tests.reference.xspace_builder import SpaceBuilder
 
 pytestmark = pytest.mark.conformance
@@ -76,8 +78,10 @@ def compare(rows, programs):
         size = cost.bytes_accessed if cost else 0
         main = cost.bytes_read + cost.bytes_written if cost else 0
         ns = row["avg_time"] * 1e3
-        told = row["model_flop_rate"] * ns, row["measured_memory_bw"] * ns * 2**30 / 1e9
-        assert (flops, size) == pytest.approx(told, rel=1e-6, abs=1e-3), name
+        device = cost.device_flops if cost else 0
+        told = row["model_flop_rate"] * ns, row["normalized_flop_rate"] * ns
+        told += (row["measured_memory_bw"] * ns * 2**30 / 1e9,)
+        assert (flops, device, size) == pytest.approx(told, rel=1e-6, abs=1e-3), name
         if row["hbm_bw"] and size:
             # What XProf cannot place it counts as main memory.
             hbm = row["hbm_bw"] * ns * 2**30 / 1e9
@@ -87,28 +91,104 @@ def compare(rows, programs):
     return seen
 
 
-def test_each_instruction_is_as_in_xprof(live_xprof, compiled, tmp_path):
-    programs, _ = compiled
+def ran_once(path, programs):
+    """A profile in which every instruction of the programs runs once; they are numbered from 1."""
     space = SpaceBuilder()
     stream = space.plane("/device:GPU:0").line("Stream #1(Kernel)")
     metadata = space.plane("/host:metadata")
-    at, by_id, events = 0, {}, 0
+    at, by_id = 0, {}
     for number, (name, program) in enumerate(programs.items(), 1):
         by_id[str(number)] = program
         kind = metadata.event_id(f"{name}({number})")
         metadata.add_stats(metadata.message.event_metadata[kind], {"Hlo Proto": program})
         module = read_module(program)
-        for instruction in module.roots():
+        for instruction in module.instructions:
             stats = {
                 "hlo_op": instruction, "hlo_module": module.name, "program_id": number,
                 "correlation_id": at + 1,
             }  # fmt: skip
             stream.event(f"{instruction}.kd", at * 2 * US, US, stats)
             at += 1
-            events += 1
-    path = tmp_path / "gpu.xplane.pb"
     path.write_bytes(space.space.SerializeToString())
-    assert compare(rows_of(live_xprof.ask("hlo_stats", path)), by_id) > events // 2
+    return by_id, at
+
+
+def test_each_instruction_is_as_in_xprof(live_xprof, compiled, tmp_path):
+    path = tmp_path / "gpu.xplane.pb"
+    by_id, events = ran_once(path, compiled[0])
+    assert compare(rows_of(live_xprof.ask("hlo_stats", path)), by_id) == events
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The programs written by hand."""
+    folder = tmp_path_factory.mktemp("texts")
+    for number, text in enumerate(TEXTS.values()):
+        (folder / f"{number}.txt").write_text(text)
+    done = subprocess.run(
+        [peers_python(), str(PROGRAMS / "hlo_of_texts.py"), str(folder)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    programs = {}
+    for number, name in enumerate(TEXTS):
+        proto = HloProto()
+        proto.hlo_module.ParseFromString((folder / f"{number}.hlo").read_bytes())
+        programs[name] = proto
+    return programs
+
+
+def test_each_instruction_of_a_written_program(live_xprof, written, tmp_path):
+    path = tmp_path / "gpu.xplane.pb"
+    by_id, events = ran_once(
+        path, {name: proto.SerializeToString() for name, proto in written.items()}
+    )
+    assert compare(rows_of(live_xprof.ask("hlo_stats", path)), by_id) == events
+
+
+def _damages():
+    def last(module):
+        return module.computations[-1].instructions[-1]
+
+    def backwards(repeated):
+        turned = list(repeated)[::-1]
+        repeated.MergeFrom(turned)
+        del repeated[: len(turned)]
+
+    return {
+        "name_of_all": lambda module: setattr(module, "name", ""),
+        "opcode": lambda module: setattr(last(module), "opcode", "unheard_of"),
+        "operand": lambda module: last(module).operand_ids.append(99_999),
+        "control": lambda module: last(module).control_predecessor_ids.append(99_999),
+        "call": lambda module: last(module).called_computation_ids.append(99_999),
+        "entry": lambda module: setattr(module, "entry_computation_id", 99_999),
+        "entry_name": lambda module: setattr(module, "entry_computation_name", "other"),
+        "id": lambda module: setattr(last(module), "id", module.computations[-1].root_id - 1),
+        "name": lambda module: setattr(
+            last(module), "name", module.computations[-1].instructions[0].name
+        ),
+        "root": lambda module: setattr(module.computations[-1], "root_id", 99_999),
+        "order": lambda module: backwards(module.computations[-1].instructions),
+        "computations": lambda module: backwards(module.computations),
+        "program_shape": lambda module: module.ClearField("host_program_shape"),
+        "shape": lambda module: last(module).ClearField("shape"),
+        "empty": lambda module: module.computations.add(name="empty", id=77_777),
+        "parameter": lambda module: setattr(
+            module.computations[-1].instructions[0], "parameter_number", 7
+        ),
+    }
+
+
+@pytest.mark.parametrize("damage", _damages())
+def test_a_program_that_xla_refuses_is_none(live_xprof, written, tmp_path, damage):
+    proto = HloProto()
+    proto.CopyFrom(written["called_dot"])
+    _damages()[damage](proto.hlo_module)
+    path = tmp_path / "gpu.xplane.pb"
+    ran_once(path, {"m": proto.SerializeToString()})
+    assert different(live_xprof, "framework_op_stats", [path]) == {}
 
 
 def test_real_profiles_are_as_in_xprof(live_xprof):

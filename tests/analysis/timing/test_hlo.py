@@ -51,14 +51,14 @@ def test_instructions_by_name():
 )
 def test_categories_are_those_of_xla(opcode, fields, category):
     made = Maker()
-    assert category_of(made.add(made.computation("main"), opcode, f32(1), **fields)) == category
+    assert category_of(made.add(made.computation("main"), opcode, f32(1), **fields), {}) == category
 
 
 def test_a_dilated_convolution_has_a_category_of_its_own():
     made = Maker()
     instruction = made.add(made.computation("main"), "convolution", f32(1))
     instruction.window.dimensions.add(base_dilation=2, window_dilation=1)
-    assert category_of(instruction) == "convolution base-dilated"
+    assert category_of(instruction, {}) == "convolution base-dilated"
 
 
 def test_the_text_of_a_tuple():

@@ -123,23 +123,135 @@ def test_a_loop_costs_one_turn_and_a_conditional_its_dearest_branch():
     assert cost_of(made) == (8 + 8, 128 + 64, 0)
 
 
-def library_product():
-    made, main, (a, b) = with_operands(f32(8, 16), f32(16, 4))
-    call = made.add(main, "custom-call", ("TUPLE", ()), a, b, custom_call_target="__cublas$gemm")
-    for part in (f32(8, 4), f32(4096, kind="S8")):
+NUMBERS = {"lhs_contracting_dimensions": ["1"], "rhs_contracting_dimensions": ["0"]}
+CONFIG = {"gemm_backend_config": {"dot_dimension_numbers": NUMBERS, "epilogue": "BIAS"}}
+
+
+def library_call(target, config=None, kind="F32"):
+    """A product of 8x16 and 16x4 with memory to work in, behind a negation of its first operand."""
+    made, main, (a, b) = with_operands(f32(8, 16, kind=kind), f32(16, 4, kind=kind))
+    made.add(main, "negate", f32(8, 16, kind=kind), a, name="before")
+    call = made.add(main, "custom-call", ("TUPLE", ()), a, b, name="call")
+    call.custom_call_target = target
+    for part in (f32(8, 4, kind=kind), f32(4096, kind="S8")):
         made.fill(call.shape.tuple_shapes.add(), part)
-    numbers = {"lhs_contracting_dimensions": ["1"]}
-    config = {"gemm_backend_config": {"dot_dimension_numbers": numbers}}
-    call.backend_config = json.dumps(config).encode()
+    if config is not None:
+        call.backend_config = json.dumps(config).encode()
     return made
 
 
-def test_a_matrix_product_of_a_library_without_its_workspace():
-    assert cost_of(library_product()) == (1024, 4 * (128 + 64 + 32), 0)
+@each_row("name", ["gemm", "lt$matmul", "lt$matmul$f8", "lt$matmul$mx"])
+def test_a_matrix_product_of_a_library_without_its_workspace(name):
+    found = costs_of(library_call(f"__cublas${name}", CONFIG).data)["call"]
+    assert found[:3] == (1024, 4 * (128 + 64 + 32), 0)
 
 
-def test_xprof_knows_no_cost_of_a_program_with_one():
-    assert costs_of(library_product().data, "xprof") == {}
+class TestXProfOnLibraries:
+    def test_the_first_interface_of_cublas_is_any_call(self):
+        found = costs_of(library_call("__cublas$gemm", CONFIG).data, "xprof")
+        assert found["call"] == NOTHING
+        assert found["before"][:2] == (3 * 128, 2 * 512)
+
+    def test_a_product_is_known(self):
+        found = costs_of(library_call("__cublas$lt$matmul", CONFIG).data, "xprof")
+        assert found["call"][:2] == (1024, 4 * (128 + 64 + 32))
+        assert found["before"][:2] == (3 * 128, 2 * 512)
+
+    def test_without_a_configuration_nothing_is_summed(self):
+        assert costs_of(library_call("__cublas$lt$matmul").data, "xprof")["call"].flops == 64
+
+    @each_row(
+        "config",
+        [
+            {"wait_on_operation_queues": [], **CONFIG},
+            {"gemm_backend_config": {"mx_mode": False}},
+            {"gemm_backend_config": {"epilogue": "NEWER"}},
+            {"gemm_backend_config": 3},
+            [],
+        ],
+    )
+    def test_one_that_it_cannot_read_takes_all_costs_away(self, config):
+        made = library_call("__cublas$lt$matmul", config)
+        assert costs_of(made.data, "xprof") == {}
+        assert costs_of(made.data)["before"].flops == 128
+
+    def test_a_product_of_eight_bits_is_twice_as_fast(self):
+        found = costs_of(library_call("__cublas$lt$matmul", CONFIG, "S8").data, "xprof")["call"]
+        assert (found.flops, found.device_flops) == (1024, 512)
+
+
+def test_what_xprof_does_not_come_to_costs_nothing():
+    made = Maker()
+    function = adder(made)
+    function.instructions[-1].name = "sum"
+    main = made.computation("main")
+    x = made.add(main, "parameter", f32(8))
+    made.add(main, "all-reduce", f32(8), x, name="reduced", calls=(function,))
+    found = costs_of(made.data, "xprof")
+    assert (found["sum"], found["reduced"].flops) == (NOTHING, 24)
+    assert costs_of(made.data)["sum"].flops == 1
+
+
+@each_row(
+    ("opcode", "ranks", "flops", "size"),
+    [
+        ("all-gather", 1, 0, 2 * 64),
+        ("all-gather", 4, 0, 11 * 16),
+        ("reduce-scatter", 2, 16 * 3, 5 * 32),
+        ("reduce-scatter", 4, 16 * 3, 11 * 16),
+    ],
+)
+def test_xprof_counts_what_collectives_pass_on(opcode, ranks, flops, size):
+    made = Maker()
+    function = adder(made)
+    main = made.computation("main")
+    x = made.add(main, "parameter", f32(16))
+    one = made.add(main, opcode, f32(16), x, calls=(function,) if flops else ())
+    one.collective_device_list.replica_groups.add(replica_ids=range(ranks))
+    assert cost_of(made, "xprof") == (flops, size, 0)
+
+
+def test_groups_of_devices_are_listed_in_four_ways():
+    sizes = []
+    for number in range(4):
+        made = Maker()
+        main = made.computation("main")
+        x = made.add(main, "parameter", f32(64))
+        one = made.add(main, "all-gather", f32(64), x)
+        if number == 0:
+            one.replica_groups.add(replica_ids=range(4))
+        elif number == 1:
+            one.collective_device_list.iota_replica_group_list.num_devices_per_group = 4
+        elif number == 2:
+            one.iota_collective_device_list.num_devices_per_group = 4
+        else:
+            mesh = one.mesh_axes_replica_group_list
+            mesh.mesh.axes.add(name="x", size=3)
+            mesh.mesh.axes.add(name="y", size=2)
+            mesh.axes.add(mesh_axis_index=1)
+            mesh.axes.add(mesh_axis_index=0).sub_axis_info.size = 2
+        sizes.append(cost_of(made, "xprof")[1])
+    assert sizes == [11 * 64] * 4
+
+
+def test_a_group_of_global_ids_must_be_listed_for_xprof():
+    made, main, (x,) = with_operands(f32(16))
+    made.add(main, "all-gather", f32(16), x, channel_id=1, use_global_device_ids=True)
+    assert costs_of(made.data, "xprof") == {}
+
+
+def test_bits_taken_for_others_are_made_again_for_each_use():
+    """As XLA has it, a place of 32 bits and the two of 16 in it are not one."""
+    made = Maker()
+    inner = made.computation("fused")
+    x = made.add(inner, "parameter", f32(8))
+    part = made.add(inner, "negate", f32(8), x)
+    halves = made.add(inner, "bitcast-convert", f32(8, 2, kind="S16"), part, name="halves")
+    made.add(inner, "add", f32(8, 2, kind="S16"), halves, halves)
+    main = made.computation("main")
+    arg = made.add(main, "parameter", f32(8))
+    made.add(main, "fusion", f32(8, 2, kind="S16"), arg, calls=(inner,), fusion_kind="kLoop")
+    assert cost_of(made, "xprof")[:2] == (8 * 3 + 16 * 3 + 16 * 3, 64)
 
 
 def test_bytes_that_are_no_program():
@@ -158,7 +270,7 @@ def hostile():
                    "custom-call", "map", "select-and-scatter", "ragged-dot"):  # fmt: skip
         one = made.add(main, opcode, huge, x, calls=(main,))
         one.window.dimensions.add(size=2**62, stride=2**62, base_dilation=2**61)
-        one.custom_call_target = "__cublas$gemm"
+        one.custom_call_target = "__cublas$lt$matmul"
         one.fft_length.append(2**62)
         made.add(main, opcode, f32(-5))
     return made

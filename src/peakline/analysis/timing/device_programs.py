@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.analysis.timing.distribution import distinct
-from peakline.analysis.timing.hlo import Instruction, Module, modules_of
+from peakline.analysis.timing.hlo import Instruction, Module, modules_of, parse_program
 from peakline.analysis.timing.hlo_cost import NOTHING, Cost, Rule, costs_of
+from peakline.analysis.timing.hlo_sound import is_sound
 from peakline.analysis.timing.op_metrics import Key
 from peakline.analysis.timing.op_names import parse_op_name
 from peakline.analysis.timing.op_stats_columns import op_stats_of
@@ -41,13 +42,17 @@ class DeviceOp(NamedTuple):
 
 
 class Programs:
-    """The compiled programs of a profile by id, and the costs of their instructions."""
+    """The compiled programs of a profile by id, and the costs of their instructions.
+
+    By XProf's rule those that XLA refuses are not there.
+    """
 
     def __init__(self, profile: Profile, rule: Rule) -> None:
         self._rule: Rule = rule
         self._modules: dict[int | None, Module] = {}
         for module in modules_of(profile):
-            self._modules.setdefault(module.program_id, module)
+            if rule == "xla" or _is_known(module):
+                self._modules.setdefault(module.program_id, module)
         self._costs: dict[int, dict[str, Cost]] = {}
         self._arguments: dict[int, frozenset[str]] = {}
 
@@ -79,6 +84,11 @@ class Programs:
         if program not in self._costs:
             self._costs[program] = costs_of(module.data, self._rule)
         return self._costs[program].get(name, NOTHING)
+
+
+def _is_known(module: Module) -> bool:
+    proto = parse_program(module.data)
+    return proto is not None and is_sound(proto.hlo_module)
 
 
 @dataclass(frozen=True, eq=False)

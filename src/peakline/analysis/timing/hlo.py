@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.message import DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from peakline.profile import Profile
     from peakline.schema import HloInstructionProto, HloProto, ShapeProto
@@ -26,6 +26,7 @@ __all__ = [
     "Instruction",
     "Module",
     "category_of",
+    "is_elementwise",
     "modules_of",
     "parse_program",
     "read_module",
@@ -33,16 +34,20 @@ __all__ = [
 ]
 
 _UNARY = (
-    "abs bitcast-convert cbrt ceil convert copy cosine count-leading-zeros erf exponential "
-    "exponential-minus-one floor imag is-finite log log-plus-one logistic negate not popcnt real "
-    "reduce-precision round-nearest-afz round-nearest-even rsqrt sign sine sqrt tan tanh"
+    "abs acos acosh asin asinh atanh bitcast-convert cbrt ceil convert copy cosh cosine "
+    "count-leading-zeros erf exponential exponential-minus-one floor imag is-finite log "
+    "log-plus-one logistic negate not popcnt real reduce-precision round-nearest-afz "
+    "round-nearest-even rsqrt sign sine sinh sqrt tan tanh"
 )
 _MORE = (
-    "add and atan2 compare complex divide maximum minimum multiply or power remainder shift-left "
-    "shift-right-arithmetic shift-right-logical stochastic-convert subtract xor clamp select"
+    "add and atan2 compare complex divide maximum minimum mulhi multiply or power remainder "
+    "shift-left shift-right-arithmetic shift-right-logical stochastic-convert subtract xor "
+    "clamp select map rng"
 )
 ELEMENTWISE = frozenset(f"{_UNARY} {_MORE}".split())
-"""Opcodes that compute each element of the result from one element of every operand."""
+"""Opcodes that compute each element of the result from one element of every operand; see
+`is_elementwise`.
+"""
 
 _FORMATTING = frozenset(("transpose", "copy", "reshape", "dynamic-reshape"))
 _FUSIONS = {"kLoop": "loop", "kInput": "input", "kOutput": "output", "kCustom": "custom"}
@@ -144,6 +149,7 @@ def read_module(data: bytes, name: str = "") -> Module | None:
     unknown = 0
     for computation in module.computations:
         names = {made.id: made.name for made in computation.instructions}
+        shapes = {made.id: made.shape for made in computation.instructions}
         for made in computation.instructions:
             before = len(made.operand_ids) + len(made.control_predecessor_ids)
             operands = tuple(names[i] for i in made.operand_ids if i in names)
@@ -154,7 +160,7 @@ def read_module(data: bytes, name: str = "") -> Module | None:
             meta = made.metadata
             source = f"{meta.source_file}:{meta.source_line}" if meta.source_file else ""
             one = Instruction(
-                made.name, made.opcode, category_of(made), shape_text(made.shape),
+                made.name, made.opcode, category_of(made, shapes), shape_text(made.shape),
                 computation.name, meta.op_name, meta.op_type, source, operands, controls, calls,
             )  # fmt: skip
             instructions.setdefault(made.name, one)
@@ -168,8 +174,10 @@ def _program_id(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def category_of(made: HloInstructionProto) -> str:
-    """The kind of work an instruction is, in XLA's words."""
+def category_of(made: HloInstructionProto, shapes: Mapping[int, ShapeProto]) -> str:
+    """The kind of work an instruction is, in XLA's words; ``shapes`` are those of its computation
+    by the instruction's id.
+    """
     opcode = made.opcode
     if opcode == "fusion":
         kind = _FUSIONS.get(made.fusion_kind)
@@ -181,8 +189,21 @@ def category_of(made: HloInstructionProto) -> str:
         return f"convolution{base}{window}"
     if opcode in _FORMATTING:
         return "data formatting"
-    is_elementwise = opcode in ELEMENTWISE or opcode == "constant"
-    return "non-fusion elementwise" if is_elementwise else opcode
+    operands = [shapes[number] for number in made.operand_ids if number in shapes]
+    if opcode == "constant" or is_elementwise(made, operands):
+        return "non-fusion elementwise"
+    return opcode
+
+
+def is_elementwise(made: HloInstructionProto, operands: Sequence[ShapeProto]) -> bool:
+    """Whether each element of the result comes from one element of every operand.
+
+    Bits taken for elements of another size come from or make several, along a dimension more or
+    less.
+    """
+    if made.opcode == "bitcast-convert" and operands:
+        return len(operands[0].dimensions) == len(made.shape.dimensions)
+    return made.opcode in ELEMENTWISE
 
 
 def shape_text(shape: ShapeProto, depth: int = 0) -> str:

@@ -9,9 +9,10 @@ and outputs; a loop counts one turn, a conditional its dearest branch.
 
 Two rules. ``xla`` is as above, and knows the matrix products and convolutions of GPU libraries
 (``__cublas$gemm``, ``__cudnn$convForward``), which XLA's own rule does not. ``xprof`` gives the
-numbers of xprof 2.24.2 for GPUs: its FLOPs of elementwise instructions are clock cycles (see
-`peakline.analysis.timing.hlo_cycles`), work that a fusion does twice counts twice, and a program
-that calls a matrix product of a library has no costs at all.
+numbers of xprof 2.24.2 for GPUs (see `peakline.analysis.timing.hlo_cost_gpu`): its FLOPs of
+elementwise instructions are clock cycles, work that a fusion does twice counts twice, what its
+analysis does not come to has no costs, and nothing has any in a program with an instruction that it
+cannot read.
 
 Programs come from files: no number in them makes this fail or run for long. What cannot be costed
 costs nothing and is counted.
@@ -21,11 +22,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from peakline.analysis.timing import hlo_cost_gpu as gpu
 from peakline.analysis.timing import hlo_cost_rules as rules
 from peakline.analysis.timing.hlo import parse_program
-from peakline.analysis.timing.hlo_cost_rules import Made, Program
+from peakline.analysis.timing.hlo_program import Made, Program, Sum, single
 
 if TYPE_CHECKING:
     from peakline.schema import HloModuleProto
@@ -90,47 +92,72 @@ class _Costing:
     module: HloModuleProto
     rule: Rule
     guessed: int = 0
-    sums: dict[int, rules.Sum] = field(default_factory=dict)
+    sums: dict[int, Sum] = field(default_factory=dict)
     """What the instructions of a computation cost together."""
+    uncosted: set[int] = field(default_factory=set)
+    """Computations in which XProf's analysis ends."""
 
     def answer(self) -> ProgramCost:
         program = Program.of(self.module, is_gpu=self.rule == "xprof")
         self.guessed += program.unknown
-        if self.rule == "xprof" and program.calls_matrix_product():
-            return ProgramCost({}, NOTHING, self.guessed)
         for computation in program.in_order():
             self.sums[computation] = self._compute(program, computation)
+        counted = self._visited(program) if program.is_gpu else program.computations.keys()
+        if not self.uncosted.isdisjoint(counted):
+            return ProgramCost({}, NOTHING, self.guessed)
         costs: dict[str, Cost] = {}
-        for made in program.all():
-            costs.setdefault(made.proto.name, self._cost(made))
+        for computation, listed in program.computations.items():
+            for made in listed:
+                cost = self._cost(made) if computation in counted else NOTHING
+                costs.setdefault(made.proto.name, cost)
         parts = [self._cost(made) for made in program.computations.get(program.entry, ())]
         total = Cost(*map(sum, zip(*parts, strict=True))) if parts else NOTHING
         return ProgramCost(costs, total, self.guessed)
 
-    def _compute(self, program: Program, computation: int) -> rules.Sum:
-        total = rules.Sum()
+    def _compute(self, program: Program, computation: int) -> Sum:
+        total = Sum()
+        prepare = gpu.prepare_on_gpu if program.is_gpu else rules.prepare
+        by_opcode = gpu.GPU_RULES if program.is_gpu else rules.RULES
         for made in program.computations[computation]:
-            rules.prepare(made)
-            rule = rules.RULES.get(made.opcode, rules.nothing_special)
+            prepare(made)
+            rule = by_opcode.get(made.opcode, rules.nothing_special)
             try:
                 rule(made, partial(self._sum_of, made), program)
-            except (IndexError, KeyError, ValueError, ArithmeticError):
+            except gpu.UncostedError:
+                self.uncosted.add(computation)
+            except (IndexError, KeyError, TypeError, ValueError, ArithmeticError):
                 made.flops = made.transcendentals = made.bytes = 0.0
                 self.guessed += 1
             total.add(made)
         return total
 
-    def _sum_of(self, made: Made, number: int) -> rules.Sum:
+    @staticmethod
+    def _visited(program: Program) -> set[int]:
+        """The computations that XProf's analysis comes to, from the entry on."""
+        found: set[int] = set()
+        waiting = [program.entry]
+        while waiting:
+            number = waiting.pop()
+            if number not in found and number in program.computations:
+                found.add(number)
+                for made in program.computations[number]:
+                    waiting += gpu.visited(made, program)
+        return found
+
+    def _sum_of(self, made: Made, number: int) -> Sum:
         """What the called computation costs; an IndexError where there is none."""
         # One that calls itself, by way of others, is not there yet.
-        return self.sums.get(made.calls[number], rules.Sum())
+        return self.sums.get(made.calls[number], Sum())
 
     def _cost(self, made: Made) -> Cost:
         read = sum(size for place, size in made.read.items() if made.is_in_main(place))
         written = sum(size for index, size in made.out.items() if made.writes_to_main(index))
-        numbers: tuple[Any, ...] = (
-            made.flops, made.bytes, made.transcendentals, read, written,
-            made.flops / made.faster(),
-        )  # fmt: skip
-        round_as = rules.single if self.rule == "xprof" else float
-        return Cost(*(round_as(max(number, 0)) for number in numbers))
+        if self.rule == "xprof":
+            # XLA keeps 32 bits, XProf whole numbers.
+            numbers = made.flops, made.bytes, made.transcendentals, read, written
+            whole = [int(single(max(number, 0))) for number in numbers]
+            saved = int(single(made.flops - made.flops / gpu.faster(made)))
+            return Cost(*map(float, (*whole, whole[0] - saved)))
+        numbers = made.flops, made.bytes, made.transcendentals, read, written
+        device_flops = made.flops / made.faster()
+        return Cost(*(float(max(number, 0)) for number in (*numbers, device_flops)))

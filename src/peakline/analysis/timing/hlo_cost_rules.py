@@ -11,12 +11,10 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from peakline.analysis.timing.hlo import ELEMENTWISE
-from peakline.analysis.timing.hlo_cycles import CYCLES, CYCLES_OF_OTHERS
 from peakline.analysis.timing.hlo_fusion import fusion
 from peakline.analysis.timing.hlo_program import (
+    CONVOLUTIONS,
     MATRIX_PRODUCTS,
     Made,
     Program,
@@ -30,20 +28,26 @@ from peakline.analysis.timing.hlo_program import (
 if TYPE_CHECKING:
     from peakline.schema import ShapeProto
 
-__all__ = ["RULES", "Made", "Program", "Sum", "nothing_special", "prepare", "single"]
+__all__ = [
+    "RULES",
+    "Rule",
+    "SumOf",
+    "convolved",
+    "nothing_special",
+    "prepare",
+    "product",
+    "reduction",
+    "untouched",
+]
 
 SumOf = Callable[[int], Sum]
+Rule = Callable[[Made, SumOf, Program], None]
 TRANSCENDENTAL = frozenset(
-    "atan2 cbrt cosine erf exponential exponential-minus-one log log-plus-one logistic power rsqrt "
-    "sine sqrt tan tanh".split()
+    "acos acosh asin asinh atan2 atanh cbrt cosh cosine erf exponential exponential-minus-one log "
+    "log-plus-one logistic power rsqrt sine sinh sqrt tan tanh".split()
 )
 _WIDEST_KERNEL = 2**20
 _FMA = 2
-
-
-def single(number: float) -> float:
-    """A number as XLA keeps it: in 32 bits."""
-    return float(np.float32(number))
 
 
 def prepare(made: Made) -> None:
@@ -57,25 +61,19 @@ def nothing_special(_made: Made, _sum_of: SumOf, _program: Program) -> None:
     """Reads its operands, writes its result, computes nothing."""
 
 
-def _untouched(made: Made, _sum_of: SumOf, _program: Program) -> None:
+def untouched(made: Made, _sum_of: SumOf, _program: Program) -> None:
     """Names what is there already."""
     made.bytes = 0.0
     made.out = {(): 0}
     made.read = dict.fromkeys(made.read, 0)
 
 
-def _elementwise(made: Made, _sum_of: SumOf, program: Program) -> None:
+def _elementwise(made: Made, _sum_of: SumOf, _program: Program) -> None:
     count = elements(made.shape)
-    if program.is_gpu:
-        made.flops = float(_cycles(made.opcode, made.shape) * count)
-    elif made.opcode in TRANSCENDENTAL:
+    if made.opcode in TRANSCENDENTAL:
         made.transcendentals = float(count)
     else:
         made.flops = float(count)
-
-
-def _cycles(opcode: str, shape: ShapeProto) -> int:
-    return CYCLES.get((opcode, kind_of(shape)), CYCLES_OF_OTHERS)
 
 
 def _tuple(made: Made, _sum_of: SumOf, _program: Program) -> None:
@@ -131,10 +129,11 @@ def _applied(made: Made, function: Sum, times: float) -> None:
 
 def _dot(made: Made, _sum_of: SumOf, _program: Program) -> None:
     contracting = made.proto.dot_dimension_numbers.lhs_contracting_dimensions
-    made.flops = _product(made.operands[0].shape, made.shape, list(contracting))
+    made.flops = product(made.operands[0].shape, made.shape, list(contracting))
 
 
-def _product(left: ShapeProto, result: ShapeProto, contracting: list[int]) -> float:
+def product(left: ShapeProto, result: ShapeProto, contracting: list[int]) -> float:
+    """The operations of a matrix product that sums over dimensions of its left operand."""
     width = math.prod(max(left.dimensions[number], 0) for number in contracting)
     return float(_FMA * elements(result) * width)
 
@@ -146,14 +145,14 @@ def _ragged_dot(made: Made, _sum_of: SumOf, _program: Program) -> None:
     groups = math.prod(
         max(d, 1) for d in made.shape.dimensions[: len(numbers.rhs_group_dimensions)]
     )
-    made.flops = _product(made.operands[0].shape, made.shape, contracting) / groups
+    made.flops = product(made.operands[0].shape, made.shape, contracting) / groups
 
 
 def _convolution(made: Made, _sum_of: SumOf, _program: Program) -> None:
-    made.flops = _convolved(made, made.shape)
+    made.flops = convolved(made, made.shape)
 
 
-def _convolved(made: Made, result: ShapeProto) -> float:
+def convolved(made: Made, result: ShapeProto) -> float:
     """A multiplication and an addition wherever the kernel meets the input, not its padding."""
     proto, numbers = made.proto, made.proto.convolution_dimension_numbers
     left, kernel = made.operands[0].shape.dimensions, made.operands[1].shape.dimensions
@@ -201,18 +200,10 @@ def _meetings(
     return met
 
 
-def _reduce(made: Made, sum_of: SumOf, program: Program) -> None:
-    parts = leaves(made.shape)
-    result = parts[0][1]
+def reduction(made: Made, sum_of: SumOf, _program: Program) -> None:
+    """Applies its function once for every element that disappears."""
+    result = leaves(made.shape)[0][1]
     _applied(made, sum_of(0), elements(made.operands[0].shape) - elements(result))
-    if program.is_gpu:
-        inputs = len(made.operands) // 2
-        count = elements(result)
-        made.out = {(): sum(size_of(part) for _, part in parts)}
-        for number in range(inputs, len(made.operands)):
-            made.read[number, ()] = count * size_of(made.operands[number].shape)
-            made.use[number] = float(count)
-        made.bytes = float(sum(made.read.values()) + made.out[()])
 
 
 def _reduce_window(made: Made, sum_of: SumOf, _program: Program) -> None:
@@ -247,7 +238,7 @@ def _transpose(made: Made, sum_of: SumOf, program: Program) -> None:
     before = list(made.operands[0].shape.layout.minor_to_major)
     order = list(made.proto.dimensions)
     if [order[number] for number in made.shape.layout.minor_to_major] == before:
-        _untouched(made, sum_of, program)
+        untouched(made, sum_of, program)
 
 
 def _call(made: Made, sum_of: SumOf, _program: Program) -> None:
@@ -300,21 +291,19 @@ def _triangular_solve(made: Made, _sum_of: SumOf, _program: Program) -> None:
 
 
 def _cholesky(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    """Half of it is read and written."""
     shape = made.operands[0].shape
     made.bytes = float(size_of(shape))
+    made.read[0, ()] = made.out[()] = made.bytes / 2
     made.flops = float(shape.dimensions[-1] * elements(shape) // 3)
 
 
-def _all_reduce(made: Made, _sum_of: SumOf, program: Program) -> None:
+def _all_reduce(made: Made, _sum_of: SumOf, _program: Program) -> None:
     """As with two participants: each element of the result is the sum of two."""
     parts = [part for _, part in leaves(made.shape)]
     made.out = {(): sum(size_of(part) for part in parts)}
     made.bytes = float(sum(size_of(operand.shape) for operand in made.operands) + made.out[()])
-    if program.is_gpu:
-        opcode = program.roots[made.calls[0]].opcode
-        made.flops = float(_cycles(opcode, made.shape) * elements(made.shape))
-    else:
-        made.flops = float(elements(made.shape))
+    made.flops = float(elements(made.shape))
 
 
 def _random(made: Made, _sum_of: SumOf, _program: Program) -> None:
@@ -326,13 +315,6 @@ def _sort(made: Made, _sum_of: SumOf, _program: Program) -> None:
     made.flops = float(count * max(count - 1, 0).bit_length())
 
 
-def _concatenate(made: Made, _sum_of: SumOf, program: Program) -> None:
-    if program.is_gpu:
-        along = made.proto.dimensions[0]
-        is_odd = along > 0 and made.operands[0].shape.dimensions[along] & 31
-        made.flops = float((400 if is_odd else 6) * elements(made.shape))
-
-
 def _custom_call(made: Made, sum_of: SumOf, program: Program) -> None:
     """Nobody knows what it does, but for the libraries of the GPUs."""
     target = made.proto.custom_call_target
@@ -340,34 +322,32 @@ def _custom_call(made: Made, sum_of: SumOf, program: Program) -> None:
     if target in MATRIX_PRODUCTS:
         told = json.loads(made.proto.backend_config)["gemm_backend_config"]
         numbers = told["dot_dimension_numbers"]["lhs_contracting_dimensions"]
-        made.flops = _product(made.operands[0].shape, result, [int(one) for one in numbers])
-    elif target.startswith("__cudnn$conv"):
-        made.flops = _convolved(made, result)
+        made.flops = product(made.operands[0].shape, result, [int(one) for one in numbers])
+    elif target in CONVOLUTIONS:
+        made.flops = convolved(made, result)
     else:
-        _untouched(made, sum_of, program)
+        untouched(made, sum_of, program)
         return
     # What else it returns is memory to work in.
     made.out = {(0,) if kind_of(made.shape) == "tuple" else (): size_of(result)}
     made.bytes = float(sum(made.read.values()) + size_of(result))
 
 
-Rule = Callable[[Made, SumOf, Program], None]
 RULES: dict[str, Rule] = {
     **dict.fromkeys(ELEMENTWISE - {"copy"}, _elementwise),
     **dict.fromkeys(
         ("parameter", "constant", "get-tuple-element", "bitcast", "domain", "after-all",
          "add-dependency"),
-        _untouched,
+        untouched,
     ),
     **dict.fromkeys(("all-reduce", "all-reduce-start"), _all_reduce),
     **dict.fromkeys(("call", "async-start"), _call),
     **dict.fromkeys(("rng", "rng-bit-generator"), _random),
     "cholesky": _cholesky,
-    "concatenate": _concatenate,
     "conditional": _conditional,
     "convolution": _convolution,
     "custom-call": _custom_call,
-    "dot": _dot,
+    **dict.fromkeys(("dot", "scaled-dot"), _dot),
     "dynamic-slice": _dynamic_slice,
     "dynamic-update-slice": _dynamic_update_slice,
     "fft": _fft,
@@ -377,7 +357,7 @@ RULES: dict[str, Rule] = {
     "map": _map,
     "outfeed": _outfeed,
     "ragged-dot": _ragged_dot,
-    "reduce": _reduce,
+    "reduce": reduction,
     "reduce-window": _reduce_window,
     "scatter": _scatter,
     "select-and-scatter": _select_and_scatter,

@@ -12,6 +12,7 @@ from peakline.analysis.timing.hlo_program import (
     elements,
     kind_of,
     leaves,
+    single,
     size_of,
 )
 
@@ -29,12 +30,10 @@ def fusion(made: Made, sum_of: SumOf, program: Program) -> None:
     written whole.
     """
     parts = program.computations[made.calls[0]]
-    if made.proto.fusion_kind == "kCustom":
-        for part in parts:
-            if part.opcode in ("gather", "scatter"):
-                made.flops, made.transcendentals = part.flops, part.transcendentals
-                made.bytes, made.read, made.out = part.bytes, part.read, part.out
-                return
+    if (part := program.copied_part(made)) is not None:
+        made.flops, made.transcendentals = part.flops, part.transcendentals
+        made.bytes, made.read, made.out = part.bytes, part.read, part.out
+        return
     total = sum_of(0)
     made.flops, made.transcendentals = total.flops, total.transcendentals
     made.out, made.read = {}, {}
@@ -76,7 +75,7 @@ def _reads(made: Made, number: int, parameter: Made, program: Program) -> None:
             )
             source = next(wanted, source)
         if program.is_gpu:
-            read = float(int(size_of(source.shape) * min(source.share, 1.0)))
+            read = float(round(single(size_of(source.shape) * min(source.share, 1.0))))
         else:
             read = float(_bytes_read(source, program, 0))
         made.read[number, index] = read
@@ -130,7 +129,7 @@ def _shares(root: Made, parts: list[Made], program: Program) -> float:
     """How often each part is made, from the result backwards; gives the operations in all.
 
     Elementwise parts are made once for all users that walk through the same places; what is used
-    in another order is made again for each of them.
+    in another order is made again for each of them. XLA counts it in 32 bits.
     """
     roots: dict[Made, set[Made]] = {part: set() for part in parts}
     shares = dict.fromkeys(parts, 0.0)
@@ -138,8 +137,8 @@ def _shares(root: Made, parts: list[Made], program: Program) -> float:
     flops, work = 0.0, 0
     for part in reversed(parts):
         own = roots[part]
-        part.share = sum(shares[one] for one in own)
-        flops += part.share * part.flops
+        part.share = single(sum(shares[one] for one in own))
+        flops = single(flops + part.share * part.flops)
         shares_roots = program.is_elementwise(part) or part.opcode in ("tuple", "get-tuple-element")
         for number, operand in enumerate(part.operands):
             if shares_roots:
@@ -150,8 +149,9 @@ def _shares(root: Made, parts: list[Made], program: Program) -> float:
                 continue
             roots[operand].add(operand)
             count = elements(operand.shape)
-            used = part.share * part.use.get(number, 1.0)
-            shares[operand] += math.ceil(used * count) / count if count else 0.0
+            used = single(part.share * single(part.use.get(number, 1.0)))
+            share = math.ceil(single(used * count)) / count if count else 0.0
+            shares[operand] = single(shares[operand] + share)
     return flops
 
 

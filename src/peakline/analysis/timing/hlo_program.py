@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from peakline.analysis.timing.hlo import ELEMENTWISE
+import numpy as np
+
+from peakline.analysis.timing.hlo import is_elementwise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from peakline.schema import HloInstructionProto, HloModuleProto, ShapeProto
 
-__all__ = ["Made", "Program", "Sum", "elements", "kind_of", "leaves", "part_of", "size_of"]
+__all__ = [
+    "CONVOLUTIONS",
+    "MATRIX_PRODUCTS",
+    "Made",
+    "Program",
+    "Sum",
+    "elements",
+    "kind_of",
+    "leaves",
+    "part_of",
+    "single",
+    "size_of",
+]
 
-MATRIX_PRODUCTS = ("__cublas$gemm", "__cublas$lt$matmul", "__cublas$lt$matmul$f8")
+MATRIX_PRODUCTS = frozenset(
+    f"__cublas${name}" for name in ("gemm", "lt$matmul", "lt$matmul$f8", "lt$matmul$mx")
+)
+CONVOLUTIONS = frozenset(
+    f"__cudnn$conv{name}"
+    for name in ("Forward", "ForwardGraph", "BackwardInput", "BackwardFilter",
+                 "BiasActivationForward")
+)  # fmt: skip
+"""What is called of the libraries of GPUs (``xla/service/gpu/cublas_cudnn.cc``)."""
 _MOST = 2**62
 _POINTER = 8
 _DEEPEST = 64
@@ -68,10 +91,38 @@ class Made:
         """Whether what is written lies there."""
         return _in_main(self.shape, index)
 
-    def faster(self) -> int:
-        """How many operations a device does in the time of one with inputs of 16 bits."""
-        widths = [_bits().get(kind_of(operand.shape), 0) for operand in self.operands]
+    def faster(self, operands: int | None = None) -> int:
+        """How many operations a device does in the time of one with inputs of 16 bits.
+
+        Only the first ``operands`` count, or all.
+        """
+        inputs = self.operands[:operands]
+        widths = [_bits().get(kind_of(operand.shape), 0) for operand in inputs]
         return {8: 2, 4: 4}.get(max(widths, default=0), 1)
+
+    def group_sizes(self) -> list[int]:
+        """The sizes of the groups of devices that work together, as far as the program lists them.
+
+        Four ways to write them have been in use (``HloInstructionProto``).
+        """
+        proto = self.proto
+        listed = proto.collective_device_list
+        counts = listed.iota_replica_group_list, proto.iota_collective_device_list
+        groups = [*proto.replica_groups, *listed.replica_groups]
+        sizes = [len(group.replica_ids) for group in groups]
+        sizes += [one.num_devices_per_group for one in counts if one.num_devices_per_group]
+        mesh = proto.mesh_axes_replica_group_list
+        if mesh.axes:
+            axes = mesh.mesh.axes
+            sizes.append(
+                math.prod(
+                    axis.sub_axis_info.size
+                    if axis.HasField("sub_axis_info")
+                    else axes[axis.mesh_axis_index].size
+                    for axis in mesh.axes
+                )
+            )
+        return sizes
 
 
 @dataclass
@@ -141,15 +192,6 @@ class Program:
             entry = module.computations[-1].id
         return cls(computations, roots, entry, is_gpu, unknown)
 
-    def all(self) -> Iterator[Made]:
-        """Every instruction."""
-        for listed in self.computations.values():
-            yield from listed
-
-    def calls_matrix_product(self) -> bool:
-        """Whether a matrix product of a library is called."""
-        return any(made.proto.custom_call_target in MATRIX_PRODUCTS for made in self.all())
-
     def in_order(self) -> list[int]:
         """The computations, each after those that it calls, as far as no call leads back."""
         if self._order:
@@ -176,13 +218,23 @@ class Program:
             if made.opcode == "parameter"
         }
 
+    def copied_part(self, fusion: Made) -> Made | None:
+        """The gather or scatter of a custom fusion, which is then taken for that alone."""
+        if fusion.proto.fusion_kind != "kCustom" or not fusion.calls:
+            return None
+        parts = self.computations.get(fusion.calls[0], ())
+        return next((part for part in parts if part.opcode in ("gather", "scatter")), None)
+
     def is_elementwise(self, made: Made) -> bool:
         """Whether each element of the result comes from one element of every operand."""
         if made.opcode == "fusion":
             parts = self.computations.get(made.calls[0], []) if made.calls else []
-            plain = ("parameter", "constant")
-            return all(part.opcode in ELEMENTWISE or part.opcode in plain for part in parts)
-        return made.opcode in ELEMENTWISE
+            return all(part.opcode in ("parameter", "constant") or _plain(part) for part in parts)
+        return _plain(made)
+
+
+def _plain(made: Made) -> bool:
+    return is_elementwise(made.proto, [operand.shape for operand in made.operands])
 
 
 @cache
@@ -196,7 +248,7 @@ def _kinds() -> dict[int, str]:
 @cache
 def _bits() -> dict[str, int]:
     """Bits of an element by the name of its type."""
-    found = {"pred": 8, "bf16": 16}
+    found = {"pred": 1, "bf16": 16}
     for name in _kinds().values():
         digits = name[1:].split("e")[0]
         if name[0] in "sufc" and digits.isdigit():
@@ -207,6 +259,11 @@ def _bits() -> dict[str, int]:
 def kind_of(shape: ShapeProto) -> str:
     """The element type in lower case, such as ``f32``, or ``tuple``, ``token``, ``opaque_type``."""
     return _kinds().get(shape.element_type, "")
+
+
+def single(number: float) -> float:
+    """A number as XLA keeps it: in 32 bits."""
+    return float(np.float32(number))
 
 
 def elements(shape: ShapeProto) -> int:
