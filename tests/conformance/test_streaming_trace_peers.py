@@ -14,7 +14,12 @@ from tests.conformance.oracle import OWN_SAMPLES
 from tests.conformance.peer import Refused
 from tests.conformance.seeds import SEEDS
 from tests.conformance.step_spaces import gpu_space, tpu_space
-from tests.conformance.viewer_spaces import crowded_space, gpu_viewer_space, viewer_space
+from tests.conformance.viewer_spaces import (
+    crowded_space,
+    gpu_viewer_space,
+    grouped_space,
+    viewer_space,
+)
 
 TOOL = "trace_viewer@"
 HOSTS = sorted((OWN_SAMPLES[0] / "tf2_multihost").rglob("*.xplane.pb"))
@@ -49,6 +54,9 @@ def of_json(content):
                 known = flows.setdefault(own["pid"] // 1000, {})
                 own[key] = known.setdefault(own[key], len(known))
         own = {k: float(v) if k in {"ts", "dur"} else v for k, v in own.items() if v != {}}
+        if "sf" in own:
+            # XProf numbers stack frames in the order of a hash map.
+            own["sf"] = answer["stackFrames"][str(own["sf"])]["name"]
         serial = own.pop("z", 0)
         own.get("args", {}).pop("uid", None)
         # What is eager is left out.
@@ -196,6 +204,7 @@ def written(folder, name, space):
 MAKERS = {
     "viewer": viewer_space,
     "gpu_viewer": gpu_viewer_space,
+    "grouped": grouped_space,
     "gpu": lambda seed: gpu_space(seed, gpus=1 + seed % 2),
     "tpu": lambda seed: tpu_space(seed, cores=1 + seed % 3, sparse_cores=seed % 2),
 }

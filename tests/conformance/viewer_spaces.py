@@ -11,7 +11,7 @@ import random
 from peakline.schema import XSpace
 from reference.xspace_builder import LineBuilder, Ref, SpaceBuilder, Uint
 
-__all__ = ["crowded_space", "gpu_viewer_space", "viewer_space"]
+__all__ = ["crowded_space", "gpu_viewer_space", "grouped_space", "viewer_space"]
 
 NAMES = (
     "work", "train", "MemoryAllocation", "ParallelMapProduce", "FunctionRun",
@@ -39,6 +39,21 @@ def viewer_space(seed: int) -> XSpace:
                 if rng.random() < 0.5:
                     metadata.display_name = rng.choice(["shown", "short:MatMul"])
     return builder.space
+
+
+def grouped_space(seed: int) -> XSpace:
+    """A host and GPUs that were grouped when they were written; some planes have no event."""
+    rng = random.Random(seed)
+    space = gpu_viewer_space(seed)
+    space.planes.add(name="/device:GPU:7")
+    for plane in space.planes:
+        number = max(plane.stat_metadata, default=0) + 1
+        plane.stat_metadata[number].id = number
+        plane.stat_metadata[number].name = "group_id"
+        for event in (event for line in plane.lines for event in line.events):
+            if rng.random() < 0.5:
+                event.stats.add(metadata_id=number, int64_value=rng.randrange(3))
+    return space
 
 
 def _thread(rng: random.Random, line: LineBuilder, *, counts: bool) -> None:

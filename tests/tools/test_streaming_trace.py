@@ -219,7 +219,7 @@ class TestThreads:
         return builder
 
     def names(self, trace):
-        return [e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "thread_name"]
+        return [e["args"]["name"] for e in trace["traceEvents"] if e.get("name") == "thread_name"]
 
     def test_lines_are_derived_for_a_stream(self, tmp_path):
         trace = answer(tmp_path, self.gpu())
@@ -230,6 +230,28 @@ class TestThreads:
             (1, "gemm", 0.005), (1, "gemm", 0.005), (4, "jit_f(7)", 0.012),
             (5, "while.1", 0.012), (5, "dot.2", 0.012),
         ]  # fmt: skip
+
+    @each_row("tool", ["trace_viewer", "trace_viewer@"])
+    @each_row("compatible", ["", "xprof"])
+    def test_a_file_that_was_grouped_is_shown_as_it_is(self, tool, compatible, tmp_path):
+        """Streams keep their numbers, and no line, step or flow is made for those it has."""
+        builder = SpaceBuilder()
+        plane = builder.plane("/device:GPU:0")
+        stream = plane.line("Stream #134(Compute)")
+        stream.message.id = 134
+        stats = {"kernel_details": "regs:8", "tf_op": "a/b:B", "correlation_id": 5, "group_id": 2}
+        stream.event("gemm", 0, 5000, stats).event("copy", 7000, 2000, {"correlation_id": 6})
+        steps = plane.line("Steps")
+        steps.message.id = 0xDEADBEEF - 2**32
+        steps.event("2", 0, 9000, {"group_id": 2})
+        with opened(tmp_path, builder) as profile:
+            trace = json.loads(profile.tool(tool, compatible=compatible).content)
+        shown = [e for e in trace["traceEvents"] if e.get("ph") == "X"]
+        assert sorted((e["tid"], e["name"]) for e in shown) == [
+            (134, "copy"), (134, "gemm"), (0xDEADBEEF, "2"),
+        ]  # fmt: skip
+        assert sorted(self.names(trace)) == ["Steps", "Stream #134(Compute)"]
+        assert not any("bind_id" in e or "flow" in e.get("args", {}) for e in shown)
 
     def test_either_kind_of_lines_can_be_left_out(self, tmp_path):
         plain = answer(tmp_path, self.gpu(), derived_timeline="false")

@@ -79,13 +79,16 @@ class Derived:
 def derived_lines(profile: Profile) -> Derived:
     """The derived lines of the profile's devices, made once; none but for XSpaces of a GPU or TPU.
 
+    None either where the file was grouped when it was written (``IsXSpaceGrouped`` in
+    ``xla/tsl/profiler/utils/xplane_utils.cc``): such a file has those lines already.
+
     Raises InputError when the profile cannot be read.
     """
     return profile.keep("viewer_derived", lambda: _derive(profile))
 
 
 def _derive(profile: Profile) -> Derived:
-    if "event_types" not in profile.tables:
+    if "event_types" not in profile.tables or profile.is_grouped():
         return Derived()
     names = [name or "" for name in profile.columns("planes").names("name").to_list()]
     gpus = [plane for plane, name in enumerate(names) if name.startswith(_GPU)]

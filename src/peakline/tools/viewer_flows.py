@@ -110,7 +110,7 @@ def _read(profile: Profile) -> Flows:
         (unsigned & np.uint64(3)).astype(np.uint8),
     )  # fmt: skip
     lines, kind = profile.columns("lines"), profile.columns("planes").names("kind").to_list()
-    is_from_file = _is_grouped(stats, events, lines, kind)
+    is_from_file = bool(profile.is_grouped())
     if not is_from_file:
         is_device = np.array([text == DEVICE for text in kind], np.bool_)
         contexts = _contexts(stats, events, lines, [name or "" for name in planes])
@@ -222,21 +222,6 @@ def _later_wins(parts: list[_Context]) -> _Context:
     last[:-1] = event[1:] != event[:-1]
     kept = order[last]
     return event[last], number[kept], category[kept]
-
-
-def _is_grouped(stats: _Stats, events: Columns, lines: Columns, kind: list[str | None]) -> bool:
-    """Whether the file was grouped when it was written: every plane's events know groups."""
-    plane_of = lines.array("plane_id")
-    event, _ = stats.of("group_id")
-    if not event.size:
-        return False
-    used = np.unique(plane_of[np.unique(events.array("line_id"))])
-    known = np.unique(plane_of[np.unique(events.array("line_id")[event])])
-    return (
-        not set(used.tolist())
-        - set(known.tolist())
-        - {plane for plane, text in enumerate(kind) if text == "other"}
-    )
 
 
 class _Numbering:
