@@ -42,11 +42,17 @@ def viewer_space(seed: int) -> XSpace:
 
 
 def grouped_space(seed: int) -> XSpace:
-    """A host and GPUs that were grouped when they were written; some planes have no event."""
+    """A host and GPUs that were grouped when they were written, in some cases all but one.
+
+    Some planes have no event.
+    """
     rng = random.Random(seed)
     space = gpu_viewer_space(seed)
     space.planes.add(name="/device:GPU:7")
-    for plane in space.planes:
+    missed = rng.randrange(2 * len(space.planes))
+    for place, plane in enumerate(space.planes):
+        if place == missed:
+            continue
         number = max(plane.stat_metadata, default=0) + 1
         plane.stat_metadata[number].id = number
         plane.stat_metadata[number].name = "group_id"

@@ -149,7 +149,12 @@ def _steps(profile: Profile, events: DeviceEvents) -> list[DerivedLine]:
     paths = Paths(path, np.arange(distinct.size + 1), np.arange(distinct.size), texts)
     every = np.arange(events.rows.size)
     line, _ = _line(events, every, paths, _STEPS_LINE, "Steps", None, is_gpu=True)
-    told: Callable[[int], Told] = lambda at: [("step_name", texts[int(line.code[at])][0])]  # noqa: E731
+
+    def told(at: int) -> Told:
+        """Steps that the file gives, and that grouping did not find, have no name."""
+        name = named.get(int(distinct[line.code[at]]))
+        return [("step_name", name)] if name else []
+
     return [replace(line, told=told)] if line.start.size else []
 
 
