@@ -18,8 +18,8 @@ from peakline.analysis.timing.hlo_cost import cost_program, costs_of
 from peakline.schema import HloProto
 from tests.conformance.hlo_texts import TEXTS
 from tests.conformance.peer import PROGRAMS, peers_python
-from tests.conformance.stats_tables import different
-from tests.reference.xspace_builder import SpaceBuilder
+from tests.conformance.stats_tables import different, ours, rows
+from tests.reference.xspace_builder import SpaceBuilder, Uint
 
 pytestmark = pytest.mark.conformance
 
@@ -146,6 +146,36 @@ def test_each_instruction_of_a_written_program(live_xprof, written, tmp_path):
         path, {name: proto.SerializeToString() for name, proto in written.items()}
     )
     assert compare(rows_of(live_xprof.ask("hlo_stats", path)), by_id) == events
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "stats", "number"),
+    [
+        ("m(7)", 1, {}, 7),
+        ("m", 9, {}, 9),
+        ("m(7)x", 9, {}, 9),
+        ("m(7)", 1, {"program_id": 8}, 8),
+        ("m", 1, {"program_id": Uint(2**63 + 1)}, Uint(2**63 + 1)),
+        ("m(18446744073709551615)", 1, {}, -1),
+    ],
+)
+@pytest.mark.parametrize("stat", ["Hlo Proto", "HLO Proto"])
+def test_a_program_is_found_by_its_number(
+    live_xprof, written, tmp_path, name, key, stats, number, stat
+):
+    space = SpaceBuilder()
+    metadata = space.plane("/host:metadata")
+    kind = metadata.message.event_metadata[key]
+    kind.id, kind.name = key, name
+    metadata.add_stats(kind, {stat: written["called_dot"].SerializeToString(), **stats})
+    told = {"hlo_op": "c", "hlo_module": "m", "program_id": number, "kernel_details": "regs:1"}
+    space.plane("/device:GPU:0").line("Stream #1(Compute)").event("k", 0, US, told)
+    path = tmp_path / "gpu.xplane.pb"
+    path.write_bytes(space.space.SerializeToString())
+    assert [row[3] for row in rows(ours(path, "framework_op_stats", compatible="xprof")[0])][
+        :1
+    ] == ["c"]
+    assert different(live_xprof, "framework_op_stats", [path]) == {}
 
 
 def _damages():

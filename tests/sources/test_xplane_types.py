@@ -68,6 +68,29 @@ def test_bytes_of_planes_and_programs(profile):
     assert profile.hlo_modules() == [("jit_f(1)", HLO), ("jit_g(2)", HLO)]
 
 
+@each_row(
+    ("name", "key", "stats", "shown"),
+    [
+        ("jit_f(7)", 1, {}, "jit_f(7)"),
+        ("jit_f", 9, {}, "jit_f(9)"),
+        ("jit_f", -1, {}, "jit_f(18446744073709551615)"),
+        ("jit_f(7)", 1, {"program_id": 8}, "jit_f(8)"),
+        ("jit_f(7)x", 9, {}, "jit_f(7)x(9)"),
+    ],
+)
+def test_a_program_has_a_number(tmp_path, name, key, stats, shown):
+    for stat in ("Hlo Proto", "HLO Proto"):
+        builder = SpaceBuilder()
+        plane = builder.plane("/host:metadata")
+        kind = plane.message.event_metadata[key]
+        kind.id, kind.name = key, name
+        plane.add_stats(kind, {stat: HLO, **stats})
+        path = tmp_path / "one.xplane.pb"
+        path.write_bytes(builder.space.SerializeToString())
+        with peakline.open(path) as opened:
+            assert opened.hlo_modules() == [(shown, HLO)]
+
+
 def test_numbers_are_numbers(profile):
     found = profile.typed_stats({"correlation_id", "share", "hlo_op", "odd", "nothing"})
     none = {"integer": None, "real": None, "text": None}

@@ -253,6 +253,14 @@ class TestThreads:
         assert sorted(self.names(trace)) == ["Steps", "Stream #134(Compute)"]
         assert not any("bind_id" in e or "flow" in e.get("args", {}) for e in shown)
 
+    def test_a_program_can_have_any_number(self, tmp_path):
+        builder = SpaceBuilder()
+        stats = {"kernel_details": "regs:8", "hlo_module": "jit_f", "program_id": Uint(2**64 - 1),
+                 "hlo_op": "dot.2"}  # fmt: skip
+        builder.plane("/device:GPU:0").line("Stream #3(Compute)").event("gemm", 0, 5000, stats)
+        shown = events(answer(tmp_path, builder), "name")
+        assert ("jit_f(18446744073709551615)",) in shown
+
     def test_either_kind_of_lines_can_be_left_out(self, tmp_path):
         plain = answer(tmp_path, self.gpu(), derived_timeline="false")
         assert self.names(plain) == ["Stream #3(Compute)"]

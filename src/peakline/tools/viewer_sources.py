@@ -287,26 +287,27 @@ def gpu_paths(profile: Profile, events: DeviceEvents, rows: _Array) -> GpuPaths:
     is_kernel = np.array([bool(text) for text in [*details.values, ""]], np.bool_)[details.codes]
     is_kernel |= events.has("cuda_graph_exec_id")[rows]
     module, op, tf = (events.text(n).take(rows) for n in ("hlo_module", "hlo_op", "tf_op"))
-    program = np.where(events.has("program_id")[rows], events.number("program_id")[rows], -1)
-    keys = np.stack([module.codes, op.codes, tf.codes, program.astype(np.int64)])
+    has_program = events.has("program_id")[rows]
+    program = np.where(has_program, events.number("program_id")[rows], 0).astype(np.int64)
+    keys = np.stack([module.codes, op.codes, tf.codes, program, has_program])
     keys[:, ~is_kernel] = -2
     distinct, place = np.unique(keys, axis=1, return_inverse=True)
     symbols = _Symbols(profile)
     made: list[list[list[tuple[str, str | None]]]] = [[] for _ in range(5)]
-    for m, o, t, p in distinct.T.tolist():
+    for m, o, t, p, has in distinct.T.tolist():
         own: list[list[tuple[str, str | None]]] = [[] for _ in range(5)]
         if m != -2:
             text = module.values[m] if m >= 0 else ""
             own = _of_kernel(
                 text, op.values[o] if o >= 0 else None, tf.values[t] if t >= 0 else "",
-                None if p < 0 else p, symbols,
+                p % 2**64 if has else None, symbols,
             )  # fmt: skip
         for line, path in zip(made, own, strict=True):
             line.append(path)
 
     def paths(lines: list[list[tuple[str, str | None]]]) -> Paths:
-        has = np.array([bool(path) for path in lines] or [False], np.bool_)
-        return Paths.of(np.where(has[place], place, -1), lines)
+        leads = np.array([bool(path) for path in lines] or [False], np.bool_)
+        return Paths.of(np.where(leads[place], place, -1), lines)
 
     modules, hlo, scopes, ops, source = map(paths, made)
     return GpuPaths(scopes, ops, source, modules, hlo)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
@@ -17,8 +18,10 @@ from peakline.wire import Decoded, Interner, Plan, Spans, Union, decode
 __all__ = ["HloModule", "TypeTables"]
 
 _METADATA_PLANE = "/host:metadata"
-_HLO_STATS = ("Hlo Proto", "hlo_proto")
-_BYTES = 6
+_HLO_STATS = ("Hlo Proto", "HLO Proto", "hlo_proto")
+_PROGRAM_ID = "program_id"
+_UINT64, _INT64, _BYTES = 3, 4, 6
+_NUMBERED = re.compile(r"(.*)\((\d{1,20})\)", re.DOTALL)
 HloModule = tuple[str, bytes]
 """The name of a compiled program, with its number in parentheses, and its HloProto."""
 
@@ -99,23 +102,38 @@ class TypeTables:
     def hlo_modules(self) -> list[HloModule]:
         """The compiled programs that the file holds (stat ``Hlo Proto`` of ``/host:metadata``),
         by the number of their metadata.
+
+        A program's number is its stat ``program_id``, else that in its name, else that of its
+        metadata (``hlo_proto_map.cc`` and ``xplane_hlo_fixer.cc`` in openxla/xprof).
         """
         stats = self._decoded["planes.event_metadata.value.stats"]
-        value = stats.union("value")
+        value, ids = stats.union("value"), stats.array("metadata_id")
         entry = self._decoded["planes.event_metadata.value"].parent
         plane = self._decoded["planes.event_metadata"].parent
         names = self._decoded["planes.event_metadata.value"].spans("name")
-        rows = np.flatnonzero(value.case == _BYTES)
+        is_number = (value.case == _INT64) | (value.case == _UINT64)
+        rows = np.flatnonzero(is_number | (value.case == _BYTES))
         owners = entry[stats.parent[rows]]
         keys = self._decoded["planes.event_metadata"].array("key")[owners]
         found: dict[str, bytes] = {}
+        told: dict[int, int] = {}
+        programs: list[tuple[int, int, int]] = []
         for at in np.lexsort((keys, plane[owners])).tolist():
-            row = int(rows[at])
+            row, owner = int(rows[at]), int(stats.parent[rows[at]])
             outline = self._outline.planes[int(plane[int(owners[at])])]
-            stat = outline.stat_names.get(int(stats.array("metadata_id")[row]), "")
-            if outline.name == _METADATA_PLANE and stat in _HLO_STATS:
-                name = names.take(stats.parent[row : row + 1]).texts(self._file.buffer)[0]
-                found[name] = self._bytes(value, row)
+            if outline.name != _METADATA_PLANE:
+                continue
+            stat = outline.stat_names.get(int(ids[row]), "")
+            if stat == _PROGRAM_ID and is_number[row]:
+                told[owner] = int(value.bits[row])
+            elif stat in _HLO_STATS and not is_number[row]:
+                programs.append((row, owner, int(keys[at])))
+        for row, owner, key in programs:
+            name = names.take(np.array([owner])).texts(self._file.buffer)[0]
+            numbered = _NUMBERED.fullmatch(name)
+            number = told.get(owner, int(numbered[2]) if numbered else key) % 2**64
+            own = numbered[1] if numbered else name
+            found[f"{own}({number})"] = self._bytes(value, row)
         return list(found.items())
 
     def _entries(self) -> npt.NDArray[np.int64]:
