@@ -34,7 +34,13 @@ def by_peakline(profile: peakline.Profile) -> dict[str, Any]:
         "copies": sorted(rows("select busy_ps, copy_ps from device_time")),
         "kernels": {name: tuple(rest) for name, *rest in rows(_KERNELS)},
         "ops": {name: tuple(rest) for name, *rest in rows(_OPS)},
-        "steps": sorted(rows("select name, start_ps, end_ps from steps")),
+        # The plain reader does not count marks without a number.
+        "steps": sorted(
+            rows(
+                "select case found_by when 'annotation' then regexp_replace(name, ' [0-9]+$', '') "
+                "else name end, start_ps, end_ps from steps"
+            )
+        ),
     }
 
 

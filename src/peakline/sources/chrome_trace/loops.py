@@ -27,12 +27,13 @@ def annotated(trace: Trace) -> npt.NDArray[np.int64]:
     """The rows of the annotations that a program made once a turn of its loop.
 
     Those of one thread that lie in no other one, whose name comes twice or more and is neither the
-    framework's nor that of a part of a turn; of several threads the one with the longest time.
+    framework's nor that of a part of a turn; of several threads of a process the one with the
+    longest time.
     """
     events, found = trace.events, trace.found
     code = found.categories.code_of(_ANNOTATION)
     rows = np.flatnonzero((events.category == code) & events.timed & (events.duration > 0))
-    best, most = np.zeros(0, np.int64), 0
+    best: dict[int, tuple[int, _Array]] = {}
     values = found.names.values
     for line in np.unique(events.line[rows]).tolist():
         own = rows[events.line[rows] == line]
@@ -47,10 +48,10 @@ def annotated(trace: Trace) -> npt.NDArray[np.int64]:
             and not is_part(values[name])
         ]
         own = own[np.isin(events.name[own], fit)]
-        length = int(events.duration[own].sum())
-        if length > most:
-            best, most = own, length
-    return best
+        length, plane = int(events.duration[own].sum()), int(trace.planes.plane_of_line[line])
+        if length > best.get(plane, (0, own))[0]:
+            best[plane] = length, own
+    return np.concatenate([np.zeros(0, np.int64), *(own for _, own in best.values())])
 
 
 def _outermost(rows: _Array, start: _Array, duration: _Array) -> _Array:

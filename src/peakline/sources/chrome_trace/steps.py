@@ -105,18 +105,29 @@ def find_steps(trace: Trace) -> Steps:
         code = int(events.name[row])
         name = found.names.values[code] if code >= 0 else ""
         names.append(f"{name} {labels[row]}".strip() if row in labels else name)
+    plane = trace.planes.plane_of_line[events.line[rows]]
     if found_by == "annotation":
-        names = counted(names)
+        names = _counted_by_process(names, plane)
     return Steps(
         names,
         events.start[rows],
         events.start[rows] + events.duration[rows],
-        trace.planes.plane_of_line[events.line[rows]],
+        plane,
         np.arange(rows.size, dtype=np.int64),
         np.zeros(0, np.int64),
         cut_off(trace, rows),
         [found_by] * rows.size,
     )
+
+
+def _counted_by_process(names: list[str], plane: _Array) -> list[str]:
+    """The names with their number among their like of the same process."""
+    found = list(names)
+    for number in np.unique(plane).tolist():
+        own = np.flatnonzero(plane == number).tolist()
+        for place, text in zip(own, counted(names[k] for k in own), strict=True):
+            found[place] = text
+    return found
 
 
 def _marked(trace: Trace, rows: _Array) -> Steps:
