@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def annotated(trace: Trace) -> npt.NDArray[np.int64]:
 
     Those of one thread that lie in no other one, whose name comes twice or more and is neither the
     framework's nor that of a part of a turn; of several threads of a process the one with the
-    longest time.
+    longest time. What several threads do is no loop of one, but requests that they serve.
     """
     events, found = trace.events, trace.found
     code = found.categories.code_of(_ANNOTATION)
@@ -48,7 +49,11 @@ def annotated(trace: Trace) -> npt.NDArray[np.int64]:
             and not is_part(values[name])
         ]
         own = own[np.isin(events.name[own], fit)]
-        length, plane = int(events.duration[own].sum()), int(trace.planes.plane_of_line[line])
+        plane = int(trace.planes.plane_of_line[line])
+        elsewhere = trace.planes.plane_of_line[events.line[rows]] == plane
+        elsewhere &= events.line[rows] != line
+        own = own[~np.isin(events.name[own], events.name[rows[elsewhere]])]
+        length = int(events.duration[own].sum())
         if length > best.get(plane, (0, own))[0]:
             best[plane] = length, own
     return np.concatenate([np.zeros(0, np.int64), *(own for _, own in best.values())])
@@ -66,9 +71,9 @@ def _outermost(rows: _Array, start: _Array, duration: _Array) -> _Array:
 def cut_off(trace: Trace, rows: _Array) -> npt.NDArray[np.bool_]:
     """Which of the steps ``rows``, in order of time, the record does not hold whole.
 
-    One that begins and never ends; and the last of its thread and name if what it ran is a part
-    of what every one before it ran, from the first operator on: a loop was left in the middle of
-    it, or ended before the profiler's schedule did.
+    One that begins and never ends; and the last of its thread and name if what it ran is only the
+    begin of what every one before it ran, or lacks an operator that each of two or more before it
+    has: a loop was left in the middle of it, or ended before the profiler's schedule did.
     """
     events = trace.events
     found: npt.NDArray[np.bool_] = trace.is_open[rows]
@@ -93,11 +98,13 @@ def cut_off(trace: Trace, rows: _Array) -> npt.NDArray[np.bool_]:
         ops = np.flatnonzero(is_op & (events.line == line))
         ops = _outermost(ops, events.start, events.duration)
         row = int(rows[place])
-        ran = _ran(trace, ops, row)
-        found[place] |= all(
-            before.size > ran.size and np.array_equal(before[: ran.size], ran)
-            for before in (_ran(trace, ops, other) for other in own)
+        before, ran = [_ran(trace, ops, other) for other in own], _ran(trace, ops, row)
+        begins_so = all(
+            one.size > ran.size and np.array_equal(one[: ran.size], ran) for one in before
         )
+        usual = reduce(np.intersect1d, before)
+        lacks = len(before) > 1 and np.setdiff1d(usual, ran).size > 0
+        found[place] |= begins_so or lacks
     return found
 
 
