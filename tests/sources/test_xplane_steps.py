@@ -130,3 +130,72 @@ def test_a_file_that_says_groups_itself_has_the_runs_of_functions_as_steps(opene
     host.event("FunctionRun", 60, 5, {"group_id": 3})
     profile = opened(builder)
     assert steps(profile) == [("0", 0, 5, "function"), ("3", 60, 65, "function")]
+
+
+def test_runs_of_one_program_on_all_cores_are_one_step(opened):
+    """A core may run programs that the others do not: then they stay in step."""
+    builder = SpaceBuilder()
+    builder.host()
+    for core, programs in enumerate([("jit_init(7)", "jit_f(9)", "jit_f(9)"), ("jit_f(9)",) * 2]):
+        line = builder.plane(f"/device:TPU:{core}").line("XLA Modules", 0)
+        first = 3 - len(programs)
+        for number, program in enumerate(programs, first):
+            line.event(program, 100 * number + core, 50)
+    profile = opened(builder)
+    assert steps(profile) == [
+        ("jit_init 0", 0, 50, "function"),
+        ("jit_f 0", 100, 150, "function"),
+        ("jit_f 1", 200, 250, "function"),
+    ]
+    assert of_events(profile) == [0, 1, 2, 1, 2]
+    grouped = profile.with_runtime_steps()
+    assert of_events(grouped) == [0, 1, 2, 0, 1]
+
+
+def test_the_step_lines_of_cores_are_in_lock_step(opened):
+    builder = SpaceBuilder()
+    builder.host()
+    for core in range(2):
+        line = builder.plane(f"/device:TPU:{core}").line("Steps", 0)
+        for number in range(2):
+            line.event(str(17 + number), 100 * number + core, 50)
+    profile = opened(builder)
+    assert [(name, how) for name, _, _, how in steps(profile)] == [("0", "device"), ("1", "device")]
+    assert of_events(profile) == [0, 1, 0, 1]
+    assert profile.with_runtime_steps() is profile
+
+
+def test_annotations_without_a_number_are_steps_where_nothing_else_is(opened):
+    """What lies around JAX's calls, in frames of Python at most, once a turn of the loop."""
+    builder = SpaceBuilder()
+    line = builder.host().line("python", 0)
+    line.event("$loop.py:3 main", 0, 500)
+    for turn in range(3):
+        at = 100 * turn + 10
+        line.event("train_step", at, 80)
+        line.event("forward", at + 5, 20)
+        line.event("PjitFunction(f)", at + 10, 10, {"correlation_id": turn + 1})
+    line.event("save checkpoint", 400, 20)
+    line.event("PjitFunction(g)", 405, 10)
+    gpu = builder.plane("/device:GPU:0").line("Stream #1", 0)
+    for turn in range(3):
+        gpu.event("kernel", 100 * turn + 95, 20, {"correlation_id": turn + 1})
+    profile = opened(builder)
+    assert steps(profile) == [
+        (f"train_step {turn}", 100 * turn + 10, 100 * turn + 90, "annotation") for turn in range(3)
+    ]
+    assert of_events(profile) == [None, *[0] * 3, *[1] * 3, *[2] * 3, None, None, 0, 1, 2]
+    assert profile.with_runtime_steps().columns("steps").rows == 0
+
+
+def test_inferred_steps_are_called_by_their_function(opened):
+    builder = SpaceBuilder()
+    line = builder.host().line("t", 0)
+    for number, function in enumerate(("train", "evaluate", "train")):
+        at = 100 * number
+        line.event(f"EagerLocalExecute: __inference_{function}_4{number}", at, 50)
+        line.event("FunctionRun", at + 10, 5, {"_r": 1, "id": number})
+    profile = opened(builder)
+    assert [name for name, *_ in steps(profile)] == ["train 0", "evaluate 0", "train 1"]
+    grouped = profile.with_runtime_steps()
+    assert [name for name, *_ in steps(grouped)] == ["0", "1", "2"]

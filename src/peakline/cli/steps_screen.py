@@ -85,7 +85,7 @@ def step_facts_part(answer: TimeAnswer) -> list[RenderableType]:
     if answer.by_name:
         parts += ["", fitted(*_by_name(answer), right=_BY_NAME[1:])]
         return parts
-    if times.count == 1:
+    if times.min_ps == times.max_ps:
         told = [("step time", time_text(times.median_ps))]
     else:
         told = [

@@ -109,8 +109,15 @@ def slow_windows(profile: Profile) -> dict[str | None, dict[int, tuple[int, int]
             wanted.append((start, end, number))
         wanted.sort()
         windows, before = {}, None
+        takes_rest = device is not None or any(
+            mark and mark["name"] == "FunctionRun" for mark in marks.values()
+        )
         for start, end, number in wanted:
-            begin = min(max(start, earliest), end) if before is None else max(start, before)
+            begin = start
+            if before is None:
+                begin = min(max(start, earliest), end)
+            elif takes_rest and max(start, before) < end:
+                begin = max(start, before)
             before = max(end, begin, before or begin)
             windows[number] = (begin, max(end, begin))
         found[device.name if device else None] = windows

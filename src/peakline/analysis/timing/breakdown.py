@@ -225,9 +225,10 @@ def _parts(layers: list[tuple[str, Intervals]], windows: Windows, rest: str) -> 
 
 
 def _gaps(windows: Windows) -> _Array:
-    """How long before each window the one before it ended, 0 for the first."""
+    """How long before each window the last one before it ended, 0 for the first."""
     gaps = np.zeros(windows.step.size, np.int64)
-    gaps[1:] = windows.begin[1:] - windows.end[:-1]
+    reach = np.maximum.accumulate(windows.end)[:-1]
+    gaps[1:] = np.maximum(windows.begin[1:] - reach, 0)
     return gaps
 
 

@@ -1,6 +1,7 @@
 """From when to when every step lasts: the marker, and the device work it started.
 
-The rule is told in docs/steps.md. A window is half-open, windows of one device never overlap.
+The rule is in docs/steps.md. A window is half-open; windows of one device overlap only where marks
+of several threads do, or where one step's work ends after another's has.
 """
 
 from __future__ import annotations
@@ -119,8 +120,12 @@ def _windows(profile: Profile) -> tuple[Windows, ...]:
     devices = devices_of(profile)
     work = _Work(trace, activity, place, markers.start.size)
     if not devices:
-        end = np.maximum(markers.end, work.host_ends(_implicit(trace, markers)))
-        return (_in_order(None, np.arange(end.size), markers.start, end, _NEVER),)
+        implicit = _implicit(trace, markers)
+        end = np.maximum(markers.end, work.host_ends(implicit))
+        every = np.arange(end.size)
+        return (
+            _in_order(None, every, markers.start, end, _NEVER, takes_rest=bool(implicit.any())),
+        )
     hosted = ~markers.on_device
     events = work.events(devices, grouped=True)
     end = np.maximum(markers.end, work.last(events))
@@ -136,16 +141,28 @@ def _windows(profile: Profile) -> tuple[Windows, ...]:
 
 
 def _in_order(
-    device: Device | None, step: _Array, begin: _Array, end: _Array, earliest: int
+    device: Device | None,
+    step: _Array,
+    begin: _Array,
+    end: _Array,
+    earliest: int,
+    *,
+    takes_rest: bool = True,
 ) -> Windows:
-    """Windows one after the other; what a step's window lacks, the one before it has."""
+    """Windows one after the other.
+
+    With ``takes_rest`` a window begins where the one before it ends, if something of it is left
+    then; a step of no time there is none.
+    """
     order = np.lexsort((end, begin))
     step, begin, end = step[order], begin[order], end[order]
     if begin.size:
         end[0] = max(int(end[0]), int(begin[0]))
         begin[0] = min(max(int(begin[0]), earliest), int(end[0]))
-    reach = np.maximum.accumulate(end)
-    begin[1:] = np.maximum(begin[1:], reach[:-1])
+    if takes_rest and begin.size:
+        reach = np.maximum.accumulate(end)[:-1]
+        later = np.maximum(begin[1:], reach)
+        begin[1:] = np.where(later < end[1:], later, begin[1:])
     return Windows(device, step.astype(np.int64), begin, np.maximum(end, begin))
 
 

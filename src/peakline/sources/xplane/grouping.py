@@ -13,6 +13,8 @@ events; every other event has the group of the nearest node around it.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -43,6 +45,8 @@ from peakline.sources.xplane.store import Found
 from peakline.sources.xplane.tpu import TpuPlane
 
 _INT64 = 4
+_FINGERPRINT = re.compile(r"\(\d+\)$")
+"""What the name of a module ends with on a TPU."""
 
 __all__ = ["GroupedPlane", "Grouping", "PrunedTooMuch", "Step", "group", "needs_grouping"]
 
@@ -323,12 +327,11 @@ class _Forest:
         """
         level, is_root = self._levels()
         numbered = self._numbered(is_root)
-        if upstream is None and (self.loop_roots.size or numbered.size):
-            upstream = self._grouping(
-                given, *self._assign(level, is_root, is_loop=self.loop_roots.size > 0)
-            )
+        shows_programs = any(p.tpu is not None and not p.tpu.shows_steps for p in self.planes)
+        if upstream is None and (self.loop_roots.size or numbered.size or shows_programs):
+            upstream = self._grouping(given, *self._assign(level, is_root, as_upstream=True))
         level[numbered], is_root[numbered] = 1, True
-        found, steps = self._assign(level, is_root, is_loop=False)
+        found, steps = self._assign(level, is_root, as_upstream=False)
         if len({step.found_by for step in steps} - {"device"}) > 1:
             if upstream is None:
                 upstream = self._grouping(given, found, steps)
@@ -344,12 +347,13 @@ class _Forest:
         return Grouping(groups, shared, steps, _as_memory_reads(self.attrs, groups), assigned=True)
 
     def _assign(
-        self, level: _Array, is_root: _Array, *, is_loop: bool
+        self, level: _Array, is_root: _Array, *, as_upstream: bool
     ) -> tuple[_Array, list[Step]]:
         """Open the groups; returns them per node (-1: none), and the steps."""
         total = self.nodes + self.contexts
         down, up = self._adjacencies(total)
         groups = np.full(total, -1, np.int32)
+        is_loop = as_upstream and self.loop_roots.size > 0
         roots = self.loop_roots if is_loop else self._ordinary_roots(level, is_root)
 
         own_parent = self.own_parent & is_root
@@ -366,7 +370,10 @@ class _Forest:
 
         opened = run(roots, 0, loop=is_loop)
         steps = self._steps(opened, 0, up)
-        steps += self._lock_step(len(steps), run, up)
+        if as_upstream:
+            steps += self._lock_step(len(steps), run, up)
+        else:
+            steps += self._by_program(groups, len(steps), run, up)
         return groups[: self.nodes], steps
 
     @staticmethod
@@ -443,15 +450,50 @@ class _Forest:
         self, first: int, run: Callable[..., _Array], up: tuple[_Array, _Array]
     ) -> list[Step]:
         """Without a host root for any TensorCore, the k-th step of every core is one group."""
-        cores = [p for p in self.planes if p.tpu is not None and p.tpu.is_tensor_core]
-        every = [p.first_node + np.arange(p.nodes, dtype=np.int32) for p in cores]
-        nodes = np.concatenate([np.zeros(0, np.int32), *every])
-        if not nodes.size or run(nodes, first, check=True).size < nodes.size:
-            return []
+        every = self._lone_cores(first, run)
         steps: dict[int, Step] = {}
-        for mine in every:
+        for _, mine in every:
             steps.update((step.step_id, step) for step in self._steps(run(mine, first), first, up))
         return list(steps.values())
+
+    def _by_program(
+        self, groups: _Array, first: int, run: Callable[..., _Array], up: tuple[_Array, _Array]
+    ) -> list[Step]:
+        """Where nothing marks the steps of the TensorCores, the k-th run of a program on every
+        core is one group: a core may run programs that others do not. ``groups`` is renumbered.
+        """
+        found: dict[tuple[str, int], Step] = {}
+        number: list[tuple[str, int]] = []
+        for plane, mine in self._lone_cores(first, run):
+            if plane.tpu is None or plane.tpu.shows_steps:
+                return self._lock_step(first, run, up)
+            count: Counter[str] = Counter()
+            opened = run(mine, first + len(number))
+            for root, step in zip(
+                opened.tolist(), self._steps(opened, first + len(number), up), strict=True
+            ):
+                program = _FINGERPRINT.sub("", plane.tpu.step(root - plane.first_node)[0])
+                key = program, count[program]
+                count[program] += 1
+                number.append(key)
+                if key not in found or _begin(step) < _begin(found[key]):
+                    found[key] = replace(step, name=f"{program} {key[1]}".lstrip())
+        place = {key: k for k, key in enumerate(sorted(found, key=lambda key: _begin(found[key])))}
+        new = np.array([first + place[key] for key in number], np.int32)
+        mine = groups >= first
+        groups[mine] = new[groups[mine] - first]
+        return [replace(found[key], step_id=first + k) for key, k in place.items()]
+
+    def _lone_cores(
+        self, first: int, run: Callable[..., _Array]
+    ) -> list[tuple[GroupedPlane, _Array]]:
+        """The TensorCores with their steps, if no host root reached any of these."""
+        cores = [p for p in self.planes if p.tpu is not None and p.tpu.is_tensor_core]
+        every = [(p, p.first_node + np.arange(p.nodes, dtype=np.int32)) for p in cores]
+        nodes = np.concatenate([np.zeros(0, np.int32), *(mine for _, mine in every)])
+        if not nodes.size or run(nodes, first, check=True).size < nodes.size:
+            return []
+        return every
 
     def _steps(self, roots: _Array, first: int, up: tuple[_Array, _Array]) -> list[Step]:
         """The steps that ``roots`` opened, numbered from ``first``."""
@@ -534,6 +576,10 @@ class _Forest:
 
     def _plane_of(self, node: int) -> GroupedPlane:
         return next(p for p in self.planes if p.first_node <= node < p.first_node + p.nodes)
+
+
+def _begin(step: Step) -> int:
+    return step.line_ps + step.offset_ps
 
 
 def _adjacency(tail: _Array, head: _Array, first: _Array, nodes: int) -> tuple[_Array, _Array]:

@@ -88,6 +88,11 @@ class TpuPlane:
         return self.guide >= 0 and tensor_core(self.plane.name) is not None
 
     @property
+    def shows_steps(self) -> bool:
+        """Whether it has a line of steps, and not just one of modules, or none."""
+        return self.guide >= 0 and self.lines[self.guide].header.name in TPU_STEP_LINES
+
+    @property
     def steps(self) -> int:
         """How many nodes the plane adds: one per event of its grouping line."""
         return int(self.lines[self.guide].begin.size) if self.guide >= 0 else 0
