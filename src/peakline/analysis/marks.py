@@ -40,6 +40,7 @@ RUNS = 1.5
 """Nameless steps give way to a period that is this many times as long."""
 
 _COUNTED = 10**6
+_INFERRED = ", inferred from runs of functions"
 _NAME = 28
 """Characters of a step's name that a title shows; sessions' handles can be hundreds long."""
 
@@ -176,7 +177,7 @@ def _from_steps(history: History, own: npt.NDArray[np.intp], steps: Columns) -> 
         tuple(steps.array("step_id")[order].tolist()),
         tuple(name or "" for name in names),
         "steps",
-        f"the profile's {steps.rows} steps",
+        f"the profile's {steps.rows} steps" + (_INFERRED if _is_inferred(steps) else ""),
     )
 
 

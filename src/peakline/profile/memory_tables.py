@@ -76,7 +76,7 @@ DEFINITIONS = (
         allocation_bytes int64 what was handed out
         address uint64 address of the buffer
         tf_op_name string the op, empty when not given
-        step_id int64 group of the event as the runtime groups it (see steps.md), -1 when it has none
+        step_id int64 group of the event as the runtime groups it (steps.md), -1 when it has none
         region_type string region, empty when not given
         data_type string element type, empty when not given
         tensor_shape string shape, empty when not given

@@ -53,6 +53,8 @@ class TimeState:
     findings: tuple[Finding, ...]
     has_device: bool
     nothing: str = ""
+    is_inferred: bool = False
+    """Whether nothing marked the steps: they are runs of functions."""
 
     @property
     def is_empty(self) -> bool:
@@ -180,6 +182,7 @@ def time_state(profile: Profile) -> TimeState:
         answer.findings,
         facts.has_device or answer.devices.rows > 0,
         answer.nothing,
+        facts.is_inferred,
     )
 
 
@@ -218,6 +221,8 @@ def _notes(before: TimeState, after: TimeState, chance: float | None) -> Iterabl
     for name, state in sides:
         if not state.steps and (before.steps or after.steps):
             yield f"nothing in the {name} profile tells what a step is"
+        if state.is_inferred:
+            yield f"the steps of the {name} profile are inferred: nothing is marked"
     if not (before.steps and after.steps):
         yield "ops are compared over the whole profiles, which may be of different lengths"
     elif before.times != after.times:

@@ -17,6 +17,9 @@ __all__ = ["annotated", "cut_off"]
 _Array = npt.NDArray[Any]
 _ANNOTATION = "user_annotation"
 _OPERATORS = ("cpu_op", "Operator")
+_NUMBER = re.compile(r"[#\d]+$")
+_FEWEST = 2
+"""Of so many steps of a name the last can be compared with others."""
 _FRAMEWORK = re.compile(
     r"[^#]*#|(?:nccl|gloo|mpi|ucc|c10d|aten|torch|autograd|ProcessGroup|PyTorch|FSDP|inductor|triton"
     r"|DistributedDataParallel|Torch-Compiled|CompiledFunction|\[pl\])(?![a-z_])"
@@ -79,32 +82,27 @@ def cut_off(trace: Trace, rows: _Array) -> npt.NDArray[np.bool_]:
     found: npt.NDArray[np.bool_] = trace.is_open[rows]
     values = trace.found.names.values
     codes = [trace.found.categories.code_of(name) for name in _OPERATORS]
-    is_op = np.isin(events.category, codes) & events.timed
-    names = [
-        re.sub(r"[#\d]+$", "", values[n]) if n >= 0 else "" for n in events.name[rows].tolist()
-    ]
-    last = {
-        (int(events.line[row]), name): place
-        for place, (row, name) in enumerate(zip(rows.tolist(), names, strict=True))
-    }
-    for (line, name), place in last.items():
-        own = [
-            row
-            for row, other in zip(rows[:place].tolist(), names, strict=False)
-            if events.line[row] == line and other == name
-        ]
-        if not own:
+    # Before PyTorch 1.11 its own marks (``ProfilerStep#5``) have the category of operators.
+    is_mark = np.array([*("#" in value for value in values), False], np.bool_)
+    is_op = np.isin(events.category, codes) & events.timed & ~is_mark[events.name]
+    like: dict[tuple[int, str], list[int]] = {}
+    for place, row in enumerate(rows.tolist()):
+        name = int(events.name[row])
+        stem = _NUMBER.sub("", values[name]) if name >= 0 else ""
+        like.setdefault((int(events.line[row]), stem), []).append(place)
+    ops: dict[int, _Array] = {}
+    for (line, _), places in like.items():
+        if len(places) < _FEWEST:
             continue
-        ops = np.flatnonzero(is_op & (events.line == line))
-        ops = _outermost(ops, events.start, events.duration)
-        row = int(rows[place])
-        before, ran = [_ran(trace, ops, other) for other in own], _ran(trace, ops, row)
+        if line not in ops:
+            own = np.flatnonzero(is_op & (events.line == line))
+            ops[line] = _outermost(own, events.start, events.duration)
+        *before, ran = [_ran(trace, ops[line], int(rows[place])) for place in places]
         begins_so = all(
             one.size > ran.size and np.array_equal(one[: ran.size], ran) for one in before
         )
-        usual = reduce(np.intersect1d, before)
-        lacks = len(before) > 1 and np.setdiff1d(usual, ran).size > 0
-        found[place] |= begins_so or lacks
+        lacks = len(before) > 1 and np.setdiff1d(reduce(np.intersect1d, before), ran).size > 0
+        found[places[-1]] |= begins_so or lacks
     return found
 
 
