@@ -58,7 +58,7 @@ def wrong_groups(space, expected, groups):
 def steps_of_events(space, path):
     """The step of every event that has one, by key, as the table ``events`` gives them."""
     with peakline.open(str(path)) as profile:
-        events = profile.columns("events")
+        events = profile.with_runtime_steps().columns("events")
     lines = [len(line.events) for plane in space.planes for line in plane.lines]
     expected_lines = [number for number, count in enumerate(lines) for _ in range(count)]
     assert events.array("line_id").tolist() == expected_lines

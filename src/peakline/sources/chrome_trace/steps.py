@@ -141,9 +141,9 @@ def _marked(trace: Trace, rows: _Array) -> Steps:
     plane = trace.planes.plane_of_line[events.line[rows]]
     end = start + events.duration[rows]
     values = found.categories.values
-    told = [read_step_category(values[code]) or (None, False) for code in events.category[rows]]
-    cut_off = np.array([is_cut_off for _, is_cut_off in told], np.bool_)
-    return Steps(names, start, end, plane, ids, rows, cut_off, [how for how, _ in told])
+    said = [read_step_category(values[code]) or (None, False) for code in events.category[rows]]
+    cut_off = np.array([is_cut_off for _, is_cut_off in said], np.bool_)
+    return Steps(names, start, end, plane, ids, rows, cut_off, [how for how, _ in said])
 
 
 def _groups(trace: Trace) -> npt.NDArray[np.int64]:
