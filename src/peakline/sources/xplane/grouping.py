@@ -154,10 +154,13 @@ def group(
     """Group the nodes of all planes (see `needs_grouping`)."""
     attrs = Attributes.join([(plane.first_node, plane.attrs) for plane in planes])
     given = _given(attrs, nodes)
-    read = Grouping(narrow(given), ungrouped(nodes), memory_group=_as_memory_reads(attrs, given))
-    if not rewritten:
-        return read
-    return _Forest(file, planes, nodes, attrs).group(given, None if assign else read)
+    read: Grouping | None = None
+    if not (rewritten and assign):
+        memory = _as_memory_reads(attrs, given)
+        read = Grouping(narrow(given), ungrouped(nodes), memory_group=memory)
+        if not rewritten:
+            return read
+    return _Forest(file, planes, nodes, attrs).group(given, read)
 
 
 def _given(attrs: Attributes, nodes: int) -> _Array:
