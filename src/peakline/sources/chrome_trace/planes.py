@@ -178,17 +178,20 @@ class Planes:
         return f"{name} ({labels[-1]})" if labels and labels[-1] else name
 
     def _device_name(self, plane: _Plane) -> str:
-        """What the metadata calls a device, unless it is another by its number."""
+        """What the metadata calls a device, unless its events say that it is another."""
         lines = self._lines
+        is_said = plane.device in self._devices_of_pid.get(plane.pid, set())
+
+        def fits(name: str) -> bool:
+            number = _NUMBER_AT_END.search(name)
+            is_other = is_said and number is not None and number[1] != plane.device
+            return _DEVICE.search(name) is not None and not is_other
+
         names = lines.process_names.get(plane.pid, [])
         for name in reversed(names):
-            if _DEVICE.search(name) and _is_of(name, plane.device):
+            if fits(name):
                 return name
-        labels = [
-            label
-            for label in lines.process_labels.get(plane.pid, [])
-            if _DEVICE.search(label) and _is_of(label, plane.device)
-        ]
+        labels = [label for label in lines.process_labels.get(plane.pid, []) if fits(label)]
         word = f"{lines.device_words.get(plane.pid, 'GPU')} {plane.device}".rstrip()
         label = labels[-1] if labels else word
         return f"{names[-1]} ({label})" if names and names[-1] else label
@@ -237,12 +240,6 @@ class Planes:
                 names = [n for n in names if is_device == bool(_DEVICE.match(n))] or names
             found.append(names[-1] if names and names[-1] else fallback)
         return found
-
-
-def _is_of(name: str, device: str | None) -> bool:
-    """Whether a device that is called so may have that number."""
-    found = _NUMBER_AT_END.search(name)
-    return found is None or device is None or found[1] == device
 
 
 def _numbers(texts: list[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
