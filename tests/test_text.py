@@ -1,12 +1,17 @@
 """Sizes and times as people read and write them, and foreign text."""
 
+from fractions import Fraction
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from peakline.errors import UsageError
 from peakline.text import (
     one_line,
     parse_duration,
     parse_size,
+    shares_text,
     size_text,
     time_text,
     valid_text,
@@ -32,10 +37,44 @@ def test_a_size_is_told_in_the_unit_that_fits(size, text):
 
 @each_row(
     ("time", "text"),
-    [(0, "0.000 ms"), (32_773_136_000, "32.773 ms"), (1_204_000_000_000, "1.204 s")],
+    [
+        (0, "0 ns"),
+        (1, "0.001 ns"),
+        (15_500, "15.5 ns"),
+        (-120_000, "-120 ns"),
+        (999_999, "999.999 ns"),
+        (1_000_000, "0.001 ms"),
+        (32_773_136_000, "32.773 ms"),
+        (1_204_000_000_000, "1.204 s"),
+    ],
 )
-def test_a_time_is_told_in_milliseconds_or_seconds(time, text):
+def test_a_time_is_told_in_nanoseconds_milliseconds_or_seconds(time, text):
     assert time_text(time) == text
+
+
+@each_row(
+    ("parts", "decimals", "shares"),
+    [
+        ([1, 1, 1], 1, ["33.4%", "33.3%", "33.3%"]),
+        ([1, 1, 1], 0, ["34%", "33%", "33%"]),
+        ([2, 1, 3, 0], 1, ["33.3%", "16.7%", "50.0%", "0.0%"]),
+        ([7], 1, ["100.0%"]),
+        ([105, -5], 0, ["105%", "-5%"]),
+        ([0, 0], 1, ["0.0%", "0.0%"]),
+        ([], 1, []),
+    ],
+)
+def test_shares_of_a_whole_add_up_as_printed(parts, decimals, shares):
+    assert shares_text(parts, decimals) == shares
+
+
+@given(st.lists(st.integers(0, 10**18), min_size=1, max_size=40), st.integers(0, 2))
+def test_no_share_is_a_unit_away_from_what_it_is(parts, decimals):
+    whole = max(sum(parts), 1)
+    told = [Fraction(text.rstrip("%")) for text in shares_text(parts, decimals)]
+    assert sum(told) == (100 if sum(parts) else 0)
+    for part, share in zip(parts, told, strict=True):
+        assert abs(share - Fraction(100 * part, whole)) < Fraction(1, 10**decimals)
 
 
 def test_foreign_text_cannot_steer_a_terminal():

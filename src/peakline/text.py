@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from peakline.errors import UsageError
 
@@ -11,6 +12,7 @@ __all__ = [
     "parse_duration",
     "parse_size",
     "parse_time",
+    "shares_text",
     "size_text",
     "time_text",
     "valid_text",
@@ -72,8 +74,29 @@ def size_text(size: float) -> str:
     return f"{value:.1f} {unit}"
 
 
+def shares_text(parts: Sequence[int], decimals: int = 1) -> list[str]:
+    """What share of their sum each of ``parts`` is, in percent: ``62.5%``.
+
+    They add up to 100 as printed: each is rounded down, and those that lose most by that are
+    rounded up instead (the largest remainder method). All are 0 where the sum is not positive.
+    """
+    whole, units = sum(parts), 100 * 10**decimals
+    if whole <= 0:
+        return [f"{0:.{decimals}%}"] * len(parts)
+    found = [part * units // whole for part in parts]
+    order = sorted(range(len(parts)), key=lambda k: -(parts[k] * units % whole))
+    for k in order[: units - sum(found)]:
+        found[k] += 1
+    return [f"{share / 10**decimals:.{decimals}f}%" for share in found]
+
+
 def time_text(picoseconds: int) -> str:
-    """A time in milliseconds, from one second on in seconds: ``32.773 ms``, ``1.204 s``."""
+    """A time in milliseconds: ``32.773 ms``; from one second on in seconds: ``1.204 s``.
+
+    Below a microsecond in nanoseconds, exactly: ``15.5 ns``, ``0 ns``.
+    """
+    if abs(picoseconds) < 10**6:
+        return f"{picoseconds / 10**3:.3f}".rstrip("0").rstrip(".") + " ns"
     if abs(picoseconds) < 10**12:
         return f"{picoseconds / 10**9:.3f} ms"
     return f"{picoseconds / 10**12:.3f} s"

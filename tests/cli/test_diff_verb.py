@@ -42,8 +42,8 @@ def test_the_screen(peakline, two):
     assert (
         run.out
         == f"""\
-before  {before} (fake, host worker-0, 0.000 ms)
-after   {after} (fake, host worker-0, 0.000 ms)
+before  {before} (fake, host worker-0, 1.234 ns)
+after   {after} (fake, host worker-0, 1.234 ns)
 
 cpu (only after)
   peak  64 B

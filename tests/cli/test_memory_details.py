@@ -258,7 +258,7 @@ def test_what_was_live_at_a_time(peakline, opened):
     assert (
         run.out
         == f"""\
-{path} (fake, host worker-0, 0.000 ms)
+{path} (fake, host worker-0, 1.234 ns)
 
 gpu
   in use at 2.500 ms  4.0 MiB (4,194,304 bytes) in 2 buffers

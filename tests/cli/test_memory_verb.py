@@ -25,7 +25,7 @@ def test_the_screen(peakline, opened):
     assert (
         run.out
         == f"""\
-{path} (fake, host worker-0, 0.000 ms)
+{path} (fake, host worker-0, 1.234 ns)
 
 gpu
   peak             8.0 MiB (8,389,120 bytes) at 6.000 ms

@@ -45,7 +45,7 @@ def test_the_screen(peakline, path):
     assert (
         run.out
         == f"""\
-{path} (fake, host worker-0, 0.000 ms)
+{path} (fake, host worker-0, 1.234 ns)
 
 device: 2 ops, 80.000 ms of own time, summed over devices and their streams
    OWN TIME  SHARE      TOTAL  RUNS     MEDIAN        P95        MAX  TYPE    OP
@@ -81,7 +81,7 @@ def test_kernels(peakline, path):
     assert (
         out
         == f"""\
-{path} (fake, host worker-0, 0.000 ms)
+{path} (fake, host worker-0, 1.234 ns)
 
 1 kernel, 8.000 ms, summed over devices and their streams
      TOTAL   SHARE  RUNS    MEDIAN       P95       MAX  OCCUPANCY  TENSOR CORES  GRID     \

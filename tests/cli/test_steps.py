@@ -37,7 +37,7 @@ def test_the_screen(peakline, path):
     assert (run.code, run.err) == (0, "")
     assert run.out == (
         f"""\
-{path} (fake, host worker-0, 0.000 ms)
+{path} (fake, host worker-0, 1.234 ns)
 
 2 steps on 1 device, train 0 to train 1
   step time      110.000 ms (median)
@@ -55,7 +55,7 @@ def test_the_screen(peakline, path):
 
   the steps
   STEP             AT        TIME  DEVICE COMPUTE  COPIES TO THE DEVICE
-  train 0    0.000 ms  100.000 ms       60.000 ms             40.000 ms
+  train 0        0 ns  100.000 ms       60.000 ms             40.000 ms
   train 1  110.000 ms  120.000 ms       80.000 ms             40.000 ms
 
 warning: 36% of the step time goes to copies, most of it to copies to the device
@@ -148,7 +148,7 @@ def test_devices_that_count_apart_are_shown_apart(monkeypatch, peakline, tmp_pat
     assert "  /device:TPU:0      3  100.000 ms   87.000 ms   61.000 ms  100.000 ms\n" in out
     assert "  /device:TPU:1      2  100.000 ms  100.000 ms  100.000 ms  100.000 ms\n" in out
     shown = [line.split()[:4] for line in out.splitlines() if line.startswith(("  0  ", "  1  "))]
-    assert [row[2] for row in shown[:4]] == ["0.000", "100.000", "100.000", "200.000"]
+    assert [row[2] for row in shown[:4]] == ["0", "100.000", "100.000", "200.000"]
     told = json.loads(peakline("steps", path, "--json").out)
     assert told["times"]["count"] == 5
     assert sum(part["per_step_ps"] for part in told["parts"]) == told["times"]["mean_ps"]
@@ -163,7 +163,7 @@ def test_devices_that_run_side_by_side_have_common_steps(monkeypatch, peakline, 
     ]
     out = peakline("steps", made(monkeypatch, tmp_path, step_breakdown=rows)).out
     assert "\n3 steps on 2 devices, train 0 to train 2\n  step time    90.500 ms (median)\n" in out
-    assert "  train 0  /device:GPU:1    0.000 ms  91.000 ms" in out
+    assert "  train 0  /device:GPU:1        0 ns  91.000 ms" in out
 
 
 def test_a_single_step_has_no_median(monkeypatch, peakline, tmp_path):

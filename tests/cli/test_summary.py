@@ -45,7 +45,7 @@ def test_the_screen(peakline, both):
     run = peakline("summary", both)
     assert (run.code, run.err) == (0, "")
     lines = run.out.splitlines()
-    assert lines[0] == "fake.pb (fake, host worker-0, 0.000 ms)"
+    assert lines[0] == "fake.pb (fake, host worker-0, 1.234 ns)"
     assert [line.split() for line in lines[2:7]] == [
         "memory gpu peak 96.0 MiB at 5.000 ms, 96% of the capacity; 94% of it dense/MatMul".split(),
         "time 4 steps 100.000 ms (median), 100.000 ms to 100.000 ms".split(),
@@ -116,10 +116,10 @@ def test_of_many_devices_and_allocators_the_first_are_told(monkeypatch, peakline
     )  # fmt: skip
     lines = peakline("summary", path).out.splitlines()
     assert [line.split() for line in lines[2:13]] == [
-        "memory gpu0 peak 9.0 MiB at 0.000 ms; 100% of it w".split(),
-        "gpu1 peak 8.0 MiB at 0.000 ms; 100% of it w".split(),
-        "gpu2 peak 7.0 MiB at 0.000 ms; 100% of it w".split(),
-        "gpu3 peak 6.0 MiB at 0.000 ms; 100% of it w".split(),
+        "memory gpu0 peak 9.0 MiB at 0 ns; 100% of it w".split(),
+        "gpu1 peak 8.0 MiB at 0.001 ns; 100% of it w".split(),
+        "gpu2 peak 7.0 MiB at 0.002 ns; 100% of it w".split(),
+        "gpu3 peak 6.0 MiB at 0.003 ns; 100% of it w".split(),
         "and 1 more allocator".split(),
         "time devices /device:GPU:0 busy 90% of 10.000 ms".split(),
         "/device:GPU:1 busy 80% of 10.000 ms".split(),
@@ -132,7 +132,7 @@ def test_of_many_devices_and_allocators_the_first_are_told(monkeypatch, peakline
 
 def test_a_peak_of_nothing_has_no_largest_buffer(monkeypatch, peakline, tmp_path):
     path = opens(monkeypatch, tmp_path, allocator_events=events([alloc(1, 0, allocator="g")]))
-    assert "\nmemory  g  peak 0 B at 0.000 ms\n" in peakline("summary", path).out
+    assert "\nmemory  g  peak 0 B at 0 ns\n" in peakline("summary", path).out
 
 
 def test_a_healthy_profile(monkeypatch, peakline, tmp_path):

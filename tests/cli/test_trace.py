@@ -29,7 +29,7 @@ def test_a_stretch_line_by_line(peakline, traced):
     run = peakline("trace", path, "--from", "0ms", "--to", "8ms")
     assert (run.code, run.err) == (0, "")
     assert run.out.splitlines() == [
-        f"{path} (fake, host worker-0, 0.000 ms)",
+        f"{path} (fake, host worker-0, 1.234 ns)",
         "0.0000 to 8.0000 ms (8.000 ms): 3 events",
         "",
         "/host:CPU line 0: 3 events, busy 50.0%",

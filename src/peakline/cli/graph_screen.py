@@ -8,7 +8,7 @@ from rich.text import Text
 
 from peakline.analysis.graph.rules import RULES
 from peakline.cli.screen import indented, plain_table, show
-from peakline.text import one_line
+from peakline.text import one_line, shares_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -104,8 +104,10 @@ def _counted(title: str, counts: dict[str, int]) -> list[RenderableType]:
     if not counts:
         return []
     total = sum(counts.values())
+    shown = list(counts.items())[:_ROWS]
+    shares = shares_text([*dict(shown).values(), total - sum(dict(shown).values())])
     rows = [
-        (f"{count:,}", f"{count / total:.1%}", name) for name, count in list(counts.items())[:_ROWS]
+        (f"{count:,}", share, name) for (name, count), share in zip(shown, shares, strict=False)
     ]
     table = plain_table(("COUNT", "SHARE", "NAME"), rows, right=("COUNT", "SHARE"))
     parts: list[RenderableType] = ["", _title(title), indented(table)]

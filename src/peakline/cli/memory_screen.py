@@ -19,7 +19,7 @@ from peakline.cli.memory_parts import (
     step_words,
 )
 from peakline.cli.screen import indented, plain_table, show
-from peakline.text import one_line, size_text, time_text
+from peakline.text import one_line, shares_text, size_text, time_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -150,7 +150,7 @@ def live_part(peak: AllocatorPeak, labels: dict[int, str], title: str) -> list[R
     if len(rows) > 1 and len(regions) == 1 and regions != {""}:
         title += f" (region {one_line(regions.pop())})"
         rows = [replace(row, what=(row.what[0], "", *row.what[2:])) for row in rows]
-    parts: list[RenderableType] = ["", indented(Text(title)), indented(_live(peak, rows[:_ROWS]))]
+    parts: list[RenderableType] = ["", indented(Text(title)), indented(_live(rows))]
     hidden = rows[_ROWS:]
     if hidden:
         size = size_text(sum(row.bytes for row in hidden))
@@ -260,14 +260,18 @@ def _merged(buffers: tuple[PeakBuffer, ...], labels: dict[int, str]) -> list[_Ro
     return sorted(rows, key=lambda row: -row.bytes)
 
 
-def _live(peak: AllocatorPeak, rows: list[_Row]) -> Table:
-    def cells(row: _Row) -> tuple[str, ...]:
-        share = row.bytes / peak.peak_bytes if peak.peak_bytes else 0
-        count = f"{row.count:,}" if row.count else ""
-        return (size_text(row.bytes), f"{share:.1%}", count, *row.what, row.step)
+def _live(rows: list[_Row]) -> Table:
+    """The first rows; their shares add up with that of the others."""
 
-    told = [cells(row) for row in rows]
+    def cells(row: _Row, share: str) -> tuple[str, ...]:
+        count = f"{row.count:,}" if row.count else ""
+        return (size_text(row.bytes), share, count, *row.what, row.step)
+
+    shown = rows[:_ROWS]
+    rest = sum(row.bytes for row in rows[_ROWS:])
+    shares = shares_text([*(row.bytes for row in shown), rest])
+    told = [cells(row, share) for row, share in zip(shown, shares, strict=False)]
     # A column that says nothing in any row is left out.
     said = [n for n in range(len(_COLUMNS)) if any(row[n] for row in told)]
-    shown = [[row[n] for n in said] for row in told]
-    return plain_table([_COLUMNS[n] for n in said], shown, right=("SIZE", "SHARE", "COUNT"))
+    table = [[row[n] for n in said] for row in told]
+    return plain_table([_COLUMNS[n] for n in said], table, right=("SIZE", "SHARE", "COUNT"))

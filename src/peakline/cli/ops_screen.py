@@ -13,7 +13,7 @@ from rich.text import Text
 from peakline.cli.memory_parts import counted
 from peakline.cli.memory_screen import heading
 from peakline.cli.screen import indented, plain_table, show
-from peakline.text import one_line, time_text
+from peakline.text import one_line, shares_text, time_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -57,16 +57,17 @@ def print_ops(profile: Profile, table: Columns | None, top: int | None) -> None:
 def _side(side: str, table: Columns, most: int) -> list[RenderableType]:
     whole = int(table.array("self_ps").sum())
     title = f"{side}: {counted(table.rows, 'op')}, {_time(whole)} of own time, {_SUMMED[side]}"
+    shares = _shares(table, "self_ps", most)
     rows = [
         {
             "OWN TIME": _time(row["self_ps"]),
-            "SHARE": f"{row['self_ps'] / max(whole, 1):.1%}",
+            "SHARE": share,
             "TOTAL": _time(row["total_ps"]),
             **_spread(row),
             "TYPE": _cut(row["op_type"] or "", _NAME),
             "OP": row["op"],
         }
-        for row in _first(table, most)
+        for row, share in zip(_first(table, most), shares, strict=True)
     ]
     return [
         Text(title, style="bold"),
@@ -83,10 +84,11 @@ def print_kernels(profile: Profile, table: Columns | None, top: int | None) -> N
         show(parts)
         return
     whole, most = int(table.array("total_ps").sum()), top or _ROWS
+    shares = _shares(table, "total_ps", most)
     rows = [
         {
             "TOTAL": _time(row["total_ps"]),
-            "SHARE": f"{row['total_ps'] / max(whole, 1):.1%}",
+            "SHARE": share,
             **_spread(row),
             "OCCUPANCY": f"{row['occupancy_percent']:.0f}%" if row["occupancy_percent"] else "",
             "TENSOR CORES": _tensor_cores(row["uses_tensor_cores"], row["could_use_tensor_cores"]),
@@ -95,13 +97,20 @@ def print_kernels(profile: Profile, table: Columns | None, top: int | None) -> N
             "OP": row["op"] or "",
             "KERNEL": row["kernel"],
         }
-        for row in _first(table, most)
+        for row, share in zip(_first(table, most), shares, strict=True)
     ]
     columns = (*_KERNELS, "TENSOR CORES", "GRID", "BLOCK", "OP", "KERNEL")
     title = f"{counted(table.rows, 'kernel')}, {_time(whole)}, {_SUMMED['device']}"
     parts += ["", Text(title, style="bold")]
     parts.append(_table(columns, rows, right=_KERNELS, leave=_LEFT_OUT | {"TENSOR CORES", "OP"}))
     show(parts + _rest(table, most, "kernel"))
+
+
+def _shares(table: Columns, column: str, most: int) -> list[str]:
+    """What share of all each of the first rows has; with that of the rest they add up."""
+    sizes = table.array(column)
+    shown = sizes[:most].tolist()
+    return shares_text([*shown, int(sizes.sum()) - sum(shown)])[: len(shown)]
 
 
 def _spread(row: dict[str, Any]) -> dict[str, str]:
@@ -139,9 +148,7 @@ def _is_terminal() -> bool:
 
 def _time(picoseconds: int) -> str:
     """In milliseconds, or in the unit in which a short time has digits."""
-    if abs(picoseconds) < 10**6:
-        return f"{picoseconds / 10**3:.0f} ns"
-    if abs(picoseconds) < 10**8:
+    if 10**6 <= abs(picoseconds) < 10**8:
         return f"{picoseconds / 10**6:.3f} us"
     return time_text(picoseconds)
 

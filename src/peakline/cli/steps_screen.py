@@ -13,7 +13,7 @@ from peakline.analysis.timing.step_facts import PARTS
 from peakline.cli.memory_parts import counted
 from peakline.cli.screen import indented, plain_table, show
 from peakline.cli.time_parts import cut_middle, fits, fitted, profile_line
-from peakline.text import one_line, time_text
+from peakline.text import one_line, shares_text, time_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -130,10 +130,12 @@ def _cut_off(facts: StepFacts) -> str:
 
 
 def _parts(answer: TimeAnswer) -> RenderableType:
+    parts = answer.parts()
+    told = shares_text([answer.steps.total(name) for name, _, _, _ in parts])
     rows = [
-        (words, time_text(each), f"{share:.1%}", _bar(share))
-        for _, words, each, share in answer.parts()
-        if f"{share:.1%}" != "0.0%"
+        (words, time_text(each), text, _bar(share))
+        for (_, words, each, share), text in zip(parts, told, strict=True)
+        if text != "0.0%"
     ]
     head = "MEAN" if answer.steps.main.rows > 1 else "TIME"
     return plain_table(("", head, "SHARE", ""), rows, right=(head, "SHARE"))

@@ -14,7 +14,7 @@ from peakline.cli.memory_parts import counted, step_words
 from peakline.cli.memory_screen import labels_of
 from peakline.cli.screen import indented, plain_table, show
 from peakline.cli.time_parts import cut_middle, profile_line
-from peakline.text import one_line, size_text, time_text
+from peakline.text import one_line, shares_text, size_text, time_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -102,11 +102,14 @@ def _time(profile: Profile, answer: TimeAnswer) -> list[tuple[str, str, str]]:
         span = f", {time_text(times.min_ps)} to {time_text(times.max_ps)}"
         inferred = ", inferred" if facts.is_inferred else ""
         of = f" of {answer.by_name[0][0]}" if answer.by_name else ""
-        told = f"{time_text(times.median_ps)}{f' (median{of}){span}' if times.count > 1 else ''}"
-        rows.append((f"{counted(facts.number_of_steps, 'step')}{inferred}", told))
-        parts = [part for part in answer.parts()[:_PARTS] if part[3] >= _LEAST]
-        shares = [f"{share:.0%} {words}" for _, words, _, share in parts]
-        rows.append(("where it goes", ", ".join(shares)))
+        median = f"{time_text(times.median_ps)}{f' (median{of}){span}' if times.count > 1 else ''}"
+        rows.append((f"{counted(facts.number_of_steps, 'step')}{inferred}", median))
+        parts = answer.parts()
+        shares = shares_text([facts.main.total(name) for name, _, _, _ in parts], 0)
+        told = [f"{text} {part[1]}" for part, text in zip(parts, shares, strict=True)]
+        rows.append(
+            ("where it goes", ", ".join(one for one in told[:_PARTS] if not one.startswith("0%")))
+        )
     devices = answer.devices.to_pylist()
     for place, row in enumerate(devices[:_DEVICES]):
         span = row["end_ps"] - row["start_ps"]

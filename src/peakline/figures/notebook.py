@@ -112,7 +112,8 @@ def _allocators(peaks: list[AllocatorPeak], asked: dict[str, Asked], *, moment: 
 
 
 def _at_peak(peak: AllocatorPeak, *, moment: bool, named: bool) -> str:
-    from peakline.figures.text import form_text, share_text, size_text
+    from peakline.figures.text import form_text, size_text
+    from peakline.text import shares_text
 
     merged: dict[tuple[str, str], tuple[int, int]] = {}
     for buffer in peak.peak_buffers:
@@ -123,20 +124,21 @@ def _at_peak(peak: AllocatorPeak, *, moment: bool, named: bool) -> str:
     rows = sorted(merged.items(), key=lambda item: (-item[1][0], item[0]))
     if not rows:
         return ""
+    rest = sum(size for _, (size, _) in rows[_ROWS:])
+    shares = shares_text([*(size for _, (size, _) in rows[:_ROWS]), rest])
     told = [
         [
             size_text(size),
-            share_text(size, peak.peak_bytes) if peak.peak_bytes else "",
+            share if peak.peak_bytes else "",
             f"{count:,}" if count else "",
             _shown(op, 120),
             _shown(form, 80),
         ]
-        for (op, form), (size, count) in rows[:_ROWS]
+        for ((op, form), (size, count)), share in zip(rows[:_ROWS], shares, strict=False)
     ]
     title = "Held by" if moment else "Live at the peak"
     if named:
         title += f" of {_shown(peak.allocator or '(unnamed allocator)', 80)}"
-    rest = sum(size for _, (size, _) in rows[_ROWS:])
     more = f"and {len(rows) - _ROWS:,} more, {size_text(rest)}" if rows[_ROWS:] else ""
     table = _table(["Size", "Share", "Count", title, ""], told, right=(0, 1, 2))
     return table + (_line(more, _QUIET) if more else "")

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from peakline.errors import NotFoundError
 from peakline.figures.look import COLOURS, QUIET, TINTS, axis, figure
-from peakline.figures.text import duration_text, fit, plain, share_text, time_unit
+from peakline.figures.text import duration_text, fit, plain, time_unit
+from peakline.text import shares_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -89,10 +90,9 @@ def _draw(times: StepTimes, rows: npt.NDArray[Any], device: str | None) -> Figur
     ]
     wall = times.wall[rows]
     most = sorted(range(len(PARTS)), key=lambda place: -int(whole[place]))[:3]
+    shares = shares_text(whole.tolist())
     told = ", ".join(
-        f"{PART_LOOKS[PARTS[place]][0]} {share_text(int(whole[place]), int(wall.sum()))}"
-        for place in most
-        if whole[place]
+        f"{PART_LOOKS[PARTS[place]][0]} {shares[place]}" for place in most if whole[place]
     )
     usual = duration_text(round(float(np.median(wall))))
     every = -(-firsts.size // _TICKS)

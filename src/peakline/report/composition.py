@@ -11,6 +11,7 @@ from peakline.report.context import Part
 from peakline.report.html import Child, Markup, code, join, tag
 from peakline.report.tables import Column, Table
 from peakline.report.words import count, form, percent, share_bar, size
+from peakline.text import shares_text
 
 if TYPE_CHECKING:
     from peakline.analysis.peak import AllocatorPeak, PeakBuffer
@@ -151,24 +152,25 @@ def _ops(part: Part, rows: list[_Row]) -> Markup:
     if has_steps:
         columns.append(Column("Made in step"))
     told: list[list[Child]] = []
-    for row in rows[:_ROWS]:
+    hidden = rows[_ROWS:]
+    rest = sum(row.bytes for row in hidden)
+    *shares, left = shares_text([*(row.bytes for row in rows[:_ROWS]), rest])
+    for row, share in zip(rows[:_ROWS], shares, strict=True):
         cells: list[Child] = [
             code(row.what[0] or "(no op)"),
             size(row.bytes),
-            share_bar(row.bytes, peak.peak_bytes),
+            share_bar(row.bytes, peak.peak_bytes, share),
             f"{row.count:,}" if row.count else "",
             *(form(row.what[k]) for k in labels),
         ]
         if has_steps:
             cells.append(_steps(part, row.steps))
         told.append(cells)
-    hidden = rows[_ROWS:]
     blank: list[Child] = [""] * (len(columns) - 4)
     if hidden:
-        rest = sum(row.bytes for row in hidden)
         buffers = sum(row.count for row in hidden)
-        share = share_bar(rest, peak.peak_bytes)
-        told.append([f"{len(hidden):,} more rows", size(rest), share, f"{buffers:,}", *blank])
+        bar = share_bar(rest, peak.peak_bytes, left)
+        told.append([f"{len(hidden):,} more rows", size(rest), bar, f"{buffers:,}", *blank])
     total = sum(row.count for row in rows)
     whole = share_bar(peak.peak_bytes, peak.peak_bytes)
     foot = ["All of it", size(peak.peak_bytes), whole, f"{total:,}", *blank]

@@ -187,11 +187,16 @@ def form(*words: str) -> Markup:
     return tag("span", told, class_="whole" if len(told) <= _SHORT else None)
 
 
-def share_bar(part: int, whole: int) -> Markup:
-    """A share as a number with a bar behind it, which says nothing the number does not."""
+def share_bar(part: int, whole: int, told: str = "") -> Markup:
+    """A share as a number with a bar behind it, which says nothing the number does not.
+
+    ``told`` is the number where it is rounded so that it adds up with others (`shares_text`).
+    """
     share = part / whole if whole else 0.0
+    if told == f"{0:.1%}" and part > 0:
+        told = f"<{_LEAST_SHARE:.1%}"
     width = min(max(share, 0.0), 1.0)
-    return tag("span", percent(share), class_="share", style=f"--share:{width:.4f}")
+    return tag("span", told or percent(share), class_="share", style=f"--share:{width:.4f}")
 
 
 def value_of(name: str, value: object, steps: Steps) -> Child:

@@ -49,6 +49,24 @@ export function percent(value) {
 }
 
 /**
+ * What share of their sum each of `parts` is. As printed they add up to 100: each is rounded down,
+ * and those that lose most by that are rounded up instead, as the command line does.
+ * @param {readonly number[]} parts none below zero
+ * @returns {string[]}
+ */
+export function shares(parts) {
+  const whole = parts.reduce((sum, part) => sum + part, 0);
+  if (!(whole > 0)) return parts.map(() => percent(0));
+  const exact = parts.map((part) => (1000 * part) / whole);
+  const found = exact.map(Math.floor);
+  const order = [...parts.keys()].sort((one, other) =>
+    (exact[other] ?? 0) % 1 - (exact[one] ?? 0) % 1);
+  const left = 1000 - found.reduce((sum, part) => sum + part, 0);
+  for (const place of order.slice(0, left)) found[place] = (found[place] ?? 0) + 1;
+  return found.map((part, place) => (part || !parts[place] ? percent(part / 1000) : "<0.1%"));
+}
+
+/**
  * A date of the service (ISO 8601) in the reader's own time zone.
  * @param {string} iso
  */

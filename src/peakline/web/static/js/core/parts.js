@@ -1,7 +1,7 @@
 /** The parts of a step's time: their names and looks, and a bar that shows shares of them. */
 
 import { h } from "./dom.js";
-import { percent, time } from "./format.js";
+import { shares, time } from "./format.js";
 
 /**
  * `color` is one of the stylesheet's; parts that share one differ by `pattern`: what a color says
@@ -46,19 +46,21 @@ export function partOf(name) {
  */
 export function partsBar(parts, label, lookOf = partOf) {
   const whole = parts.reduce((sum, { ps }) => sum + ps, 0);
-  const ordered = parts.filter(({ ps }) => ps > 0)
-    .map(({ part, ps }) => ({ look: lookOf(part), ps, share: whole ? ps / whole : 0 }));
-  const told = ordered.map(({ look, share }) => `${look.text} ${percent(share)}`).join(", ");
+  const some = parts.filter(({ ps }) => ps > 0);
+  const texts = shares(some.map(({ ps }) => ps));
+  const ordered = some.map(({ part, ps }, place) =>
+    ({ look: lookOf(part), ps, share: ps / whole, text: texts[place] }));
+  const told = ordered.map(({ look, text }) => `${look.text} ${text}`).join(", ");
   const bar = h("div", { class: "parts-bar", role: "img", "aria-label": `${label}: ${told}` },
-    ...ordered.map(({ look, ps, share }) => h("div", {
+    ...ordered.map(({ look, ps, share, text }) => h("div", {
       class: `part ${patternClass(look.pattern)}`,
-      title: `${look.text}: ${time(ps)}, ${percent(share)}`,
+      title: `${look.text}: ${time(ps)}, ${text}`,
       style: { flexGrow: String(share), backgroundColor: `var(--${look.color})` },
-    }, share >= 0.08 && h("span", {}, percent(share)))));
-  const legend = h("ul", { class: "parts-legend" }, ...ordered.map(({ look, ps, share }) =>
+    }, share >= 0.08 && h("span", {}, text))));
+  const legend = h("ul", { class: "parts-legend" }, ...ordered.map(({ look, ps, text }) =>
     h("li", {}, swatch(look), h("span", { class: "grow" }, look.text),
       h("span", { class: "number" }, time(ps)),
-      h("span", { class: "number quiet" }, share < 0.0005 ? "<0.1%" : percent(share)))));
+      h("span", { class: "number quiet" }, text))));
   return h("div", { class: "stack" }, bar, legend);
 }
 

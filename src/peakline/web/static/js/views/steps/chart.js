@@ -1,7 +1,7 @@
 /** The chart of steps: a bar each, stacked by what its time went to, on a canvas. */
 
 import { h } from "../../core/dom.js";
-import { percent, time } from "../../core/format.js";
+import { shares, time } from "../../core/format.js";
 import { attachGestures, moveByKey } from "../../core/gestures.js";
 import { timeMarks } from "../../core/axis.js";
 import { PARTS } from "../../core/parts.js";
@@ -318,9 +318,11 @@ export class StepChart {
       return;
     }
     const box = this.canvas.getBoundingClientRect();
+    const parts = PARTS.filter(({ name }) => row[`${name}_ps`] > 0);
+    const told = shares(parts.map(({ name }) => row[`${name}_ps`]));
     showTip(box.left + x, box.top + y, [`${row.name || `step ${row.step_id}`}: ${time(row.wall_ps)}`,
-      ...PARTS.filter(({ name }) => row[`${name}_ps`] > 0).map(({ name, text }) =>
-        `${text} ${time(row[`${name}_ps`])} (${percent(row[`${name}_ps`] / row.wall_ps)})`),
+      ...parts.map(({ name, text }, place) =>
+        `${text} ${time(row[`${name}_ps`])} (${told[place]})`),
       ...(this.#slow.has(row.step_id) ? ["much longer than the median"] : [])]);
   }
 
