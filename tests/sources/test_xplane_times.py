@@ -212,6 +212,23 @@ def test_steps_of_a_tpu_since_1970(written):
         ]
 
 
+@pytest.mark.parametrize("tables", [[], ["events"], ["allocator_events"]])
+def test_the_duration_is_that_of_the_content(written, tables):
+    builder = SpaceBuilder()
+    times = {"profile_start_time": 0, "profile_stop_time": 3}
+    builder.plane("Task Environment", times)
+    builder.host().line("t", 2).event("e", 0, 1500)
+    with peakline.open(written(builder)) as profile:
+        # The only line is where the clock begins.
+        assert profile.duration_ps == 3000
+    builder.plane("/device:GPU:0").line("s", 5).event("long", 100, 7000).event("late", 5000, 1)
+    with peakline.open(written(builder)) as profile:
+        for table in tables:
+            profile.columns(table)
+        # As in a file of several captures, of which the header knows one.
+        assert profile.duration_ps == 3000 + 7100
+
+
 def test_a_profiler_that_ran_for_ever(written):
     builder = SpaceBuilder()
     builder.host().line("t", 0).event("e", 1, 1)

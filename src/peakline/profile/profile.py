@@ -125,10 +125,8 @@ class Profile(ReaderFacts):
 
     @property
     def duration_ps(self) -> int:
-        """Picoseconds for which the profiler ran, where the file tells when it was started and
-        stopped; else from the profile's start to the end of its last event.
-
-        Events can end later than a profiler was stopped: `Trace.span` tells when the last does.
+        """Picoseconds from the profile's start to the end of its last event, and as many as the
+        profiler ran, where the file tells when it was started and stopped.
         """
         with holding(self._lock):
             if self._duration_ps is None:

@@ -80,8 +80,8 @@ class Reader(Protocol):
         """
 
     def duration_ps(self) -> int:
-        """How long the profiler ran, where the file tells; else from the profile's start to the
-        end of its last event, 0 when nothing has a time.
+        """From the profile's start to the end of its last event, and as long as the profiler ran
+        where the file tells that; 0 when nothing has a time.
         """
 
     def close(self) -> None:

@@ -139,15 +139,6 @@ class EventTables:
         """
         return [(first, stats.named(wanted)) for first, stats in self._stats]
 
-    def last_end_ps(self) -> int:
-        """End of the last event, in ps after the profile's start; 0 when there is none."""
-        last = 0
-        for _, line in self._lines:
-            has_time = ... if line.case is None else line.case == OFFSET
-            ends = line.begin[has_time] + line.length[has_time]
-            last = max(last, int(ends.max(initial=0)))
-        return last
-
     def _line_ids(self) -> _Array:
         numbers = [plane.first_line + line.number for plane, line in self._lines]
         counts = [line.begin.size for _, line in self._lines]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from peakline.kernels import line_layout as layout
 from peakline.kernels.line_decode import decode
 from peakline.sources.files import SourceFile
 from peakline.sources.xplane.names import EventKind
+from peakline.sources.xplane.times import FARTHEST_PS, LONGEST_PS, OFFSET, nearest_line
 from peakline.wire import Buffer, Damage, Plan, Spans, WireTable, stream, threads
 
 __all__ = ["LineFacts", "LinePart", "LineReader", "Lookup"]
@@ -42,6 +43,7 @@ _HEADER_BYTES = 512
 _GAP_BYTES = 16
 """Lines that follow each other are this close: a tag and a length stand between them."""
 _MEMORY = (EventKind.ALLOCATION, EventKind.DEALLOCATION)
+_NO_END = -FARTHEST_PS
 _NOTHING = np.zeros(0, np.uint8)
 _T = TypeVar("_T")
 
@@ -54,17 +56,25 @@ Stats = tuple[_Array, ...]
 
 @dataclass(frozen=True)
 class LineFacts:
-    """What a line says about itself."""
+    """What a line says about itself; ``end_ps`` is when its last event ends, in ps after the
+    line's time (`_NO_END` without any, and where the events have not been read).
+    """
 
     native_id: int
     name: str
     display_name: str
     timestamp_ns: int
+    end_ps: int = _NO_END
 
     @property
     def shown(self) -> str:
         """The name to display."""
         return self.display_name or self.name
+
+    def last_end_ps(self, zero_ps: int) -> int:
+        """When its last event ends, in ps after the profile's start; 0 without any."""
+        end = nearest_line(self.timestamp_ns * 1000 - zero_ps) + self.end_ps
+        return min(max(end, 0), FARTHEST_PS + LONGEST_PS)
 
 
 class Lookup:
@@ -173,6 +183,8 @@ class LineReader:
         self.damage = Damage()
         self.facts: list[LineFacts] = []
         self._found = np.zeros(layout.F_WIDTH, np.int64)
+        self._end = _NO_END
+        """When the last event of the line ends, as far as it has been read."""
         begin = lines.start.astype(np.int64)
         self._spans = list(zip(begin.tolist(), (begin + lines.length).tolist(), strict=True))
         self._reach = _reach(self._spans)
@@ -220,6 +232,7 @@ class LineReader:
     def _parts(self) -> Iterator[LinePart]:
         for line, (begin, _) in enumerate(self._spans):
             self._found[:] = 0
+            self._end = _NO_END
             position, code = begin, layout.OPEN
             while code not in {layout.DONE, layout.ODD}:
                 room = self._rooms[0]
@@ -288,6 +301,7 @@ class LineReader:
         if self._kinds.table is None:
             kinds = self._kinds.of(ids)
             memory = _memory_in(kinds)
+        self._end = max(self._end, _last_end(case, bits, duration))
         return LinePart(
             line, begins, ids, kinds, case, bits, duration,
             tuple(column[:stats] for column in room.stats),
@@ -297,7 +311,7 @@ class LineReader:
     def _line_facts(self) -> LineFacts:
         """What the line has said about itself so far."""
         native_id, time, *texts = self._found.tolist()
-        return LineFacts(native_id, self._text(*texts[:2]), self._text(*texts[2:]), time)
+        return LineFacts(native_id, self._text(*texts[:2]), self._text(*texts[2:]), time, self._end)
 
     def _text(self, start: int, length: int) -> str:
         if not length:
@@ -326,7 +340,7 @@ class LineReader:
                 span = events.spans("@span")
                 last = int(span.start[-1]) + int(span.length[-1])
             self._file.release(part.position)
-        self.facts.append(_facts_of(part.tables[""], buffer, before))
+        self.facts.append(replace(_facts_of(part.tables[""], buffer, before), end_ps=self._end))
 
     def _walked_part(
         self, line: int, events: WireTable, stats: WireTable | None, buffer: Buffer,
@@ -344,8 +358,10 @@ class LineReader:
         kinds = self._kinds.of(ids)
         columns = begins, ids, data.bits, events.array("duration_ps")
         begins, ids, bits, duration = (column.astype(np.int64) for column in columns)
+        case = data.case.astype(np.uint8)
+        self._end = max(self._end, _last_end(case, bits, duration))
         return LinePart(
-            line, begins, ids, kinds, data.case.astype(np.uint8), bits, duration,
+            line, begins, ids, kinds, case, bits, duration,
             self._walked_stats(stats), _memory_in(kinds), buffer, 0, position,
         )  # fmt: skip
 
@@ -402,6 +418,12 @@ def _facts_of(table: WireTable, buffer: Buffer, before: LineFacts) -> LineFacts:
         texts["display_name"] if says["display_name"] else before.display_name,
         numbers["timestamp_ns"] if says["timestamp_ns"] else before.timestamp_ns,
     )
+
+
+def _last_end(case: _Array, offset: _Array, duration: _Array) -> int:
+    """When the last of some events ends, in ps after their line's time."""
+    ends = np.clip(offset, _NO_END, FARTHEST_PS) + np.clip(duration, 0, LONGEST_PS)
+    return int(ends.max(initial=_NO_END, where=case == OFFSET))
 
 
 def _memory_in(kinds: _Array) -> int:

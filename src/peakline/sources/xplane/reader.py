@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from functools import cached_property
@@ -27,7 +28,7 @@ from peakline.sources.xplane.grouping import (
     group,
     needs_grouping,
 )
-from peakline.sources.xplane.line_reader import LineFacts
+from peakline.sources.xplane.line_reader import LineFacts, LineReader
 from peakline.sources.xplane.lines import PlanePass, read_line_facts
 from peakline.sources.xplane.memory import MemoryRecords
 from peakline.sources.xplane.names import EVENT_KINDS, KEPT_STATS, EventKind
@@ -153,11 +154,16 @@ class XPlaneReader:
         self._file.close()
 
     def duration_ps(self) -> int:
-        """Between the profiler's start and stop where the file tells, else until the last event."""
-        times = self._profile_times()
-        if times is not None:
-            return min((times[1] - times[0]) * 1000, FARTHEST_PS)
-        return self._event_tables.last_end_ps()
+        """Until the last event ends, and as long as the profiler ran where the file tells."""
+        start, stop = self._profile_times() or (0, 0)
+        ends = [min((stop - start) * 1000, FARTHEST_PS)]
+        for plane in self._outline.planes:
+            if plane.index not in self._line_facts:
+                reader = LineReader(self._file, plane.lines)
+                deque(reader.parts(), maxlen=0)
+                self._line_facts[plane.index] = reader.facts
+            ends += [line.last_end_ps(self.zero_ps) for line in self._line_facts[plane.index]]
+        return max(ends)
 
     def read(
         self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
