@@ -7,7 +7,14 @@ import cython
 if not cython.compiled:
     from peakline.kernels.bits import signed64
 
-__all__ = ["adjacency", "enclosing_step", "match_keys", "overlapping_group", "spread"]
+__all__ = [
+    "adjacency",
+    "enclosing_step",
+    "last_before",
+    "match_keys",
+    "overlapping_group",
+    "spread",
+]
 
 
 def adjacency(
@@ -179,6 +186,56 @@ def match_keys(
         for k in range(consumers.shape[0]):
             of_consumer[k] = slots[_slot_of(consumers[k], slots, keys)]
     return count
+
+
+def last_before(
+    order: cython.const[cython.longlong][::1],
+    key: cython.const[cython.longlong][::1],
+    node: cython.const[cython.int][::1],
+    thread: cython.const[cython.int][::1],
+    begin: cython.const[cython.longlong][::1],
+    end: cython.const[cython.longlong][::1],
+    cause: cython.longlong[::1],
+) -> None:
+    """For each consumer the producer of its key that began last before it.
+
+    Rows are producers, then consumers; ``order`` sorts them by key, then time, producers first.
+    ``thread``, ``begin`` and ``end`` are those of what a producer is part of: where that shares
+    time with an earlier one of another thread, nothing says whose the consumer is. ``cause``
+    (given as -1, one per consumer) is the producer, -2 where that is open; no node is its own.
+    """
+    producers: cython.longlong = thread.shape[0]
+    k: cython.longlong
+    row: cython.longlong
+    last: cython.longlong = -1
+    before: cython.longlong = -1
+    found: cython.longlong
+    first: cython.longlong = -1
+    second: cython.longlong = -1
+    other: cython.longlong
+    with cython.nogil:
+        for k in range(order.shape[0]):
+            row = order[k]
+            if k == 0 or key[row] != key[order[k - 1]]:
+                last, before, first, second = -1, -1, -1, -1
+            if row < producers:
+                last, before = row, last
+                # Of two threads the producers that last longest: one of them is another's.
+                if first < 0 or thread[row] == thread[first]:
+                    if first < 0 or end[row] > end[first]:
+                        first = row
+                elif end[row] > end[first]:
+                    first, second = row, first
+                elif second < 0 or end[row] > end[second]:
+                    second = row
+                continue
+            found = last
+            if found >= 0 and node[found] == node[row]:
+                found = before
+            if found < 0:
+                continue
+            other = second if thread[first] == thread[found] else first
+            cause[row - producers] = found if other < 0 or end[other] <= begin[found] else -2
 
 
 def enclosing_step(

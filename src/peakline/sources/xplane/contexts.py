@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.kernels.event_forest import match_keys
+from peakline.sources.xplane.names import EventKind
+from peakline.sources.xplane.repeated import Several
 
 __all__ = ["ContextEdges", "Ends", "connect"]
 
@@ -58,14 +60,23 @@ class ContextEdges:
     head: _Array
     own_parent: _Array
     """Nodes that both produce and consume one context."""
+    several: Several
+    """Producers of contexts that have several though one is usual."""
+    consumers: Several
+    """Who consumes those."""
 
 
-def connect(producers: Ends, consumers: Ends, first: int, *, pruned: bool) -> ContextEdges | None:
-    """Join producers with consumers of the same key.
+def connect(
+    producers: Ends, consumers: Ends, kind: _Array, *, pruned: bool, once: bool = False
+) -> ContextEdges | None:
+    """Join producers with consumers of the same key; ``kind`` is that of every node.
 
     A producer's node is -2 - n where it is not the node n itself but lies in it. With ``pruned``
     some consumers were left out, so that a crowd cannot be told: None when there may be one.
+    ``once`` leaves out what has several producers though one is usual: all but batches, which
+    take up what many requests put into them.
     """
+    first = kind.size
     around = producers.node < 0
     producer_node = np.where(around, -2 - producers.node, producers.node)
     count, of_producer, of_consumer = _match_keys(producers.key, consumers.key)
@@ -76,7 +87,16 @@ def connect(producers: Ends, consumers: Ends, first: int, *, pruned: bool) -> Co
     crowd = (made >= _CROWD) & (taken >= (1 if pruned else _CROWD))
     if pruned and crowd.any():
         return None
+    repeated = made > 1
+    if not pruned:
+        repeated &= taken > 0
+    if repeated.any():
+        repeated[of_consumer[kind[consumer_node] == EventKind.PROCESS_BATCH]] = False
+    several = _of_keys(producer_node, of_producer, repeated)
+    taking = _of_keys(consumer_node, of_consumer, repeated)
     alive = (taken > 0) & ~crowd
+    if once:
+        alive &= ~repeated
     number = np.cumsum(alive, dtype=np.int32) - np.int32(1)
     keep = alive[of_producer]
     producer_node, of_producer, around = (
@@ -93,7 +113,18 @@ def connect(producers: Ends, consumers: Ends, first: int, *, pruned: bool) -> Co
         np.concatenate([producer_node, of_consumer + np.int32(first)]),
         np.concatenate([of_producer + np.int32(first), consumer_node]),
         both,
+        several,
+        taking,
     )
+
+
+def _of_keys(nodes: _Array, of: _Array, wanted: _Array) -> Several:
+    """The ends of the wanted contexts, by context."""
+    if not wanted.any():
+        return Several(nodes[:0], of[:0])
+    rows = np.flatnonzero(wanted[of])
+    rows = rows[np.argsort(of[rows], kind="stable")]
+    return Several(nodes[rows], of[rows])
 
 
 def _match_keys(producers: _Array, consumers: _Array) -> tuple[int, _Array, _Array]:

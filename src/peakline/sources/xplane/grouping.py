@@ -2,10 +2,11 @@
 
 `Grouping.runtime` is what upstream's profiler decides (``group_events.cc`` and
 ``preprocess_xplane.cc`` in ``xla/tsl/profiler/utils`` of openxla/xla); ours goes by the same
-connections, with three differences. What a program marked wins: an event with a step number is a
+connections, with these differences. What a program marked wins: an event with a step number is a
 step also without the mark of a root (``_r``), and where there is a marked step, runs of functions
 that nobody marked are none. An iteration of a loop within a model is no step. And a capture with
-loop ops is grouped like any other.
+loop ops is grouped like any other. Where ids repeat, ours goes by time as well
+(`peakline.sources.xplane.repeated`).
 
 Only nodes take part: events with a context, a root mark or another stat that matters, and memory
 events; every other event has the group of the nearest node around it.
@@ -40,6 +41,7 @@ from peakline.sources.xplane.names import (
     Role,
 )
 from peakline.sources.xplane.outline import PlaneOutline
+from peakline.sources.xplane.repeated import NodeTimes, Several, by_time
 from peakline.sources.xplane.sorting import wrap
 from peakline.sources.xplane.store import Found
 from peakline.sources.xplane.tpu import TpuPlane
@@ -48,7 +50,15 @@ _INT64 = 4
 _FINGERPRINT = re.compile(r"\(\d+\)$")
 """What the name of a module ends with on a TPU."""
 
-__all__ = ["GroupedPlane", "Grouping", "PrunedTooMuch", "Step", "group", "needs_grouping"]
+__all__ = [
+    "GroupedPlane",
+    "Grouping",
+    "PrunedTooMuch",
+    "RepeatedIds",
+    "Step",
+    "group",
+    "needs_grouping",
+]
 
 _Array = npt.NDArray[Any]
 
@@ -86,16 +96,20 @@ class GroupedPlane:
     found: Found | None = None
     tpu: TpuPlane | None = None
     pruned: bool = False
+    times: tuple[_Array, _Array, _Array] | None = None
+    """Begin, length and thread of every node, where they were read."""
 
     @classmethod
     def of_pass(cls, plane: PlaneOutline, first_node: int, found: PlanePass) -> GroupedPlane:
         """A plane whose every event takes part."""
         got = found.found
+        line = got.get("time_line") + np.int32(plane.first_line)
+        times = got.get("time_begin"), got.get("time_length"), line
         return cls(
             plane, first_node, found.nodes, Attributes.of(got), got.get("node_kind"),
             _inside(Ends(got.get("producer_node"), got.get("producer_key"))),
             Ends(got.get("consumer_node"), got.get("consumer_key")),
-            found.headers, got, pruned=found.pruned,
+            found.headers, got, pruned=found.pruned, times=times if found.timed else None,
         )  # fmt: skip
 
     @classmethod
@@ -103,7 +117,7 @@ class GroupedPlane:
         """A TPU's plane, whose steps take part for everything on it."""
         return cls(
             plane, first_node, tpu.steps, tpu.attrs, tpu.kinds, tpu.producers, tpu.consumers,
-            [line.header for line in tpu.lines], tpu=tpu,
+            [line.header for line in tpu.lines], tpu=tpu, times=tpu.times(),
         )  # fmt: skip
 
     def holds(self, nodes: _Array) -> _Array:
@@ -127,6 +141,8 @@ class Grouping:
     several ``group_id`` stats, and grouping replaces the first."""
     assigned: bool = False
     """Whether groups were assigned, rather than read from the file."""
+    repeated: int = 0
+    """How many ids are produced in several steps, so that they were joined by time."""
     other: Grouping | None = None
     """What upstream makes of the same nodes, where that differs."""
 
@@ -178,6 +194,10 @@ class PrunedTooMuch(Exception):
     """What was left out may matter: read the planes again without pruning."""
 
 
+class RepeatedIds(Exception):
+    """Ids are produced in several steps: read all planes again, with the times of the nodes."""
+
+
 def _inside(ends: Ends) -> Ends:
     """Without the ends that lie in no node."""
     keep = ends.node != -1
@@ -221,14 +241,24 @@ class _Forest:
         self.root_begin, self.root_length = of_roots("begin"), of_roots("length")
         self.root_metadata, self.root_line = of_roots("metadata"), of_roots("line")
         self.excluded = self._tf_data_ids()
+        self.times: NodeTimes | None = None
+        """Joins are made by these where ids repeat."""
+        self.step: _Array | None = None
+        """The group of every node (-1: none), where a first round left joins open."""
+        self._connect()
+        check_deadline()
+        self.loop_roots = self._connect_loops()
+
+    def _connect(self) -> None:
         self.tails: list[_Array] = []
         self.heads: list[_Array] = []
+        self.several: list[Several] = []
+        self.left_open = 0
+        """How many could not be joined by time."""
+        self._edges_of: tuple[tuple[_Array, _Array], tuple[_Array, _Array]] | None = None
         for connect_some in (self._connect_by_stats, self._connect_contexts):
             check_deadline()
             connect_some()
-        check_deadline()
-        self.loop_roots = self._connect_loops()
-        self._edges_of: tuple[tuple[_Array, _Array], tuple[_Array, _Array]] | None = None
 
     def _tf_data_ids(self) -> _Array:
         ids = self.attrs.first(Role.ID)
@@ -277,25 +307,44 @@ class _Forest:
     def _join(
         self, parents: _Array, parent_key: list[_Array], children: _Array, child_key: list[_Array]
     ) -> None:
-        """Connect nodes with equal keys; of several parents the last one counts."""
+        """Connect nodes with equal keys; of several parents the last one counts, or by time."""
         if not (parents.size and children.size):
             return
         keys, wanted = mix(*parent_key), mix(*child_key)
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
+        if self.times is not None:
+            _, number = np.unique(np.concatenate([keys, wanted]), return_inverse=True)
+            makes = Several(parents[order], number[: keys.size])
+            self._join_by_time(makes, Several(children, number[keys.size :]), self.times)
+            return
+        if (keys[1:] == keys[:-1]).any():
+            self.several.append(Several(parents[order], keys))
         at = np.searchsorted(keys, wanted, side="right") - 1
         found = (at >= 0) & (keys[np.maximum(at, 0)] == wanted)
         self._edges(parents[order[at[found]]], children[found])
+
+    def _join_by_time(self, parents: Several, children: Several, times: NodeTimes) -> None:
+        edges, left_open = by_time(parents, children, times, self.step)
+        self._edges(*edges)
+        self.left_open += left_open
 
     def _connect_contexts(self) -> None:
         producers = [plane.producers.shifted(plane.first_node) for plane in self.planes]
         consumers = [plane.consumers.shifted(plane.first_node) for plane in self.planes]
         pruned = any(plane.pruned for plane in self.planes)
-        edges = connect(Ends.join(producers), Ends.join(consumers), self.nodes, pruned=pruned)
+        edges = connect(
+            Ends.join(producers), Ends.join(consumers), self.kind,
+            pruned=pruned, once=self.times is not None,
+        )  # fmt: skip
         if edges is None:
             raise PrunedTooMuch
         self.contexts = edges.count
         self._edges(edges.tail, edges.head)
+        if self.times is not None:
+            self._join_by_time(edges.several, edges.consumers, self.times)
+        elif edges.several.node.size:
+            self.several.append(edges.several)
         self.own_parent = np.zeros(self.nodes, np.bool_)
         self.own_parent[edges.own_parent] = True
 
@@ -330,16 +379,41 @@ class _Forest:
         """
         level, is_root = self._levels()
         numbered = self._numbered(is_root)
+        repeated = 0
         shows_programs = any(p.tpu is not None and not p.tpu.shows_steps for p in self.planes)
         if upstream is None and (self.loop_roots.size or numbered.size or shows_programs):
             upstream = self._grouping(given, *self._assign(level, is_root, as_upstream=True))
         level[numbered], is_root[numbered] = 1, True
         found, steps = self._assign(level, is_root, as_upstream=False)
+        if any(keys.crossing(found) for keys in self.several):
+            if upstream is None:
+                upstream = self._grouping(given, found, steps)
+            several = self.several
+            self._connect_by_time()
+            found, steps = self._assign(level, is_root, as_upstream=False)
+            if self.left_open:
+                # Parents of one step leave nothing open.
+                self.step = found
+                self._connect()
+                found, steps = self._assign(level, is_root, as_upstream=False)
+            repeated = sum(keys.crossing(found) for keys in several)
         if len({step.found_by for step in steps} - {"device"}) > 1:
             if upstream is None:
                 upstream = self._grouping(given, found, steps)
             found, steps = self._only_marked(found, steps)
-        return replace(self._grouping(given, found, steps), other=upstream)
+        return replace(self._grouping(given, found, steps), other=upstream, repeated=repeated)
+
+    def _connect_by_time(self) -> None:
+        """Make the edges anew, by time. Raises RepeatedIds where the times were not read.
+
+        Rounds of a loop have none then: that one has many executors is no repetition.
+        """
+        times = [plane.times for plane in self.planes]
+        known = [time for time in times if time is not None]
+        if len(known) < len(times):
+            raise RepeatedIds
+        self.times = NodeTimes.of(known, self.parent)
+        self._connect()
 
     def _grouping(self, given: _Array, found: _Array, steps: list[Step]) -> Grouping:
         nothing = ungrouped(self.nodes)

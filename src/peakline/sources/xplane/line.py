@@ -110,6 +110,8 @@ class OpenLine:
             free("mem_offset")[:records] = part.begin[mem_event[:records]]
             if texts:
                 self._intern(events, free("mem_codes")[:, :records], spans[:, :texts])
+        if owner.timed:
+            self._keep_times(part)
         for group, more in (
             ("node", nodes), ("root", roots), ("producer", producers), ("consumer", consumers),
             ("attr", attrs), ("mem", records),
@@ -124,6 +126,17 @@ class OpenLine:
             self.waiting.append(part.copy())
         else:
             self._nest_part(part)
+
+    def _keep_times(self, part: _Part) -> None:
+        """Keep when each node is."""
+        found = self.owner.found
+        events = np.flatnonzero(part.node >= 0)
+        found.reserve("time", events.size, self.owner.read)
+        with np.errstate(over="ignore"):
+            found.free("time_begin")[: events.size] = part.begin[events] + self.base
+        found.free("time_length")[: events.size] = part.length[events]
+        found.free("time_line")[: events.size] = self.number
+        found.used["time"] += events.size
 
     def _keep_stats(self, events: LinePart, rows: _Array) -> None:
         """Keep those stats of the events that somebody may ask for with them."""

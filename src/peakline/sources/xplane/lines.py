@@ -75,8 +75,8 @@ class PlanePass:
     """Read every line of one plane once; `found` and `strings` hold what there was.
 
     ``prune`` leaves out what cannot pass a group on (`pruned` tells whether there was any);
-    ``own_ends`` keeps every producer of a context as a node. ``keep`` keeps the events themselves,
-    and those of their stats that are among `KEPT_STATS`.
+    ``own_ends`` keeps every producer of a context as a node, and ``timed`` when every node is.
+    ``keep`` keeps the events themselves, and those of their stats that are among `KEPT_STATS`.
     """
 
     def __init__(
@@ -88,12 +88,13 @@ class PlanePass:
         rewrite: bool,
         prune: bool = False,
         own_ends: bool = False,
+        timed: bool = False,
         keep: bool = False,
     ) -> None:
         self.file, self.plane = file, plane
         self.want_memory, self.rewrite = want_memory, rewrite
         self.prune, self.own_ends, self.pruned = prune, own_ends, False
-        self.keep = keep
+        self.keep, self.timed = keep, timed
         self.headers = read_line_facts(file, plane, whole=False)
         self.ref_ids = np.array(sorted(plane.stat_names), np.int64)
         self.ref_table = _table_of(self.ref_ids)

@@ -24,6 +24,7 @@ from peakline.sources.xplane.grouping import (
     GroupedPlane,
     Grouping,
     PrunedTooMuch,
+    RepeatedIds,
     Step,
     group,
     needs_grouping,
@@ -108,6 +109,9 @@ class XPlaneReader:
         times = self._profile_times()
         if times is not None and (times[1] - times[0]) * 1000 > FARTHEST_PS:
             self._far.note(Far({(_OUTLINE, "profiler"): 1}))
+        self._repeats = False
+        """Whether ids repeat, so that grouping takes the times of all nodes."""
+        self._repeated_ids = 0
         self._told: set[int | str] = set()
         self._expected: AbstractSet[str] = frozenset()
         self._nameless: set[str] = set()
@@ -297,7 +301,29 @@ class XPlaneReader:
     def _group(
         self, *, everything: bool, prune: bool, events: list[PlaneEvents] | None = None
     ) -> Grouping:
-        """Read the planes and group their nodes.
+        """`_group_once`, and again by time where ids repeat."""
+        grouping: Grouping | None = None
+        if not self._repeats:
+            try:
+                grouping = self._group_once(everything=everything, prune=prune, events=events)
+            except RepeatedIds:
+                self._repeats = True
+                if events is not None:
+                    events.clear()
+        if grouping is None:
+            grouping = self._group_once(everything=True, prune=False, timed=True, events=events)
+        self._repeated_ids = grouping.repeated or self._repeated_ids
+        return grouping
+
+    def _group_once(
+        self,
+        *,
+        everything: bool,
+        prune: bool,
+        timed: bool = False,
+        events: list[PlaneEvents] | None = None,
+    ) -> Grouping:
+        """Read the planes and group their nodes; with their times where ``timed``.
 
         ``events`` gets the events of every plane; the memory records are then left, unless they
         are expected too, for those who ask for them, who seldom are the same.
@@ -320,7 +346,8 @@ class XPlaneReader:
             else:
                 found = PlanePass(
                     self._file, plane, want_memory=is_host and with_memory,
-                    rewrite=rewrite, prune=prune, keep=events is not None,
+                    rewrite=rewrite, prune=prune, own_ends=timed, timed=timed,
+                    keep=events is not None,
                 )  # fmt: skip
                 self._damage.setdefault(plane.index, found.damage)
                 kept, stats = found.kept_lines(), found.kept_stats()
@@ -491,6 +518,14 @@ class XPlaneReader:
                     f"{plane.name}: the names of its events stood behind the cut, so none is known",
                 )
         self._far.tell(warnings)
+        if self._repeated_ids and "repeated" not in self._told:
+            self._told.add("repeated")
+            warnings.add(
+                "repeated_ids",
+                "ids that several steps produce (a merged or repeated file): work belongs to the "
+                "event with its id that began last before it, and to no step where that is open",
+                self._repeated_ids,
+            )
         if "profiler" not in self._told:
             self._told.add("profiler")
             for kind, texts in (

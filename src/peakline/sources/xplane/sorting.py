@@ -53,6 +53,9 @@ def renumber(found: Found, first_used: dict[str, int], node: _Array, order: _Arr
     new[placed - first] = np.arange(first, first + placed.size, dtype=np.int32)
     kinds = found.arrays["node_kind"][first : found.used["node"]]
     kinds[:] = kinds[placed - first]
+    rows = slice(first_used["time"], found.used["time"])
+    if rows.start < rows.stop:
+        _reorder(found, "time", rows, placed - first)
     for group in ("root", "consumer", "attr"):
         rows = slice(first_used[group], found.used[group])
         nodes = found.arrays[f"{group}_node"]

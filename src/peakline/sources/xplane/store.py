@@ -36,6 +36,11 @@ _GROUPS: dict[str, tuple[tuple[str, str, int], ...]] = {
         ("stat_length", "int32", 0),
     ),
     "node": (("node_kind", "uint8", 0), ("node_parent", "int32", 0)),
+    "time": (
+        ("time_begin", "int64", 0),
+        ("time_length", "int64", 0),
+        ("time_line", "int32", 0),
+    ),
     "root": (
         ("root_node", "int32", 0),
         ("root_begin", "int64", 0),
@@ -69,7 +74,8 @@ _GROUPS: dict[str, tuple[tuple[str, str, int], ...]] = {
 @dataclass
 class Found:
     """Nodes, roots, ends of contexts, attributes and memory records of one plane; and, where they
-    are kept, its events with some of their stats.
+    are kept, its events with some of their stats, and when its nodes are (begins on the file's
+    clock, in ps).
 
     ``event_place`` is the place of an event's metadata among the plane's (see `places_of`), in 16
     bits where those are few enough; ``types`` is how many there are.

@@ -105,6 +105,14 @@ class TpuPlane:
         name = self.plane.event_names[int(self.plane.event_ids[place])] if place >= 0 else ""
         return name, begin, end - begin, line.header
 
+    def times(self) -> tuple[_Array, _Array, _Array]:
+        """Begin, length and thread of the steps."""
+        if self.guide < 0:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32)
+        line = self.lines[self.guide]
+        thread = np.full(line.begin.size, self.plane.first_line + self.guide, np.int32)
+        return line.begin.view(np.int64), (line.end - line.begin).view(np.int64), thread
+
     def event_groups(self, step_groups: _Array, *, assigned: bool) -> list[_Array]:
         """The group of every event, per line (`NO_GROUP`: none), given those of the steps.
 
