@@ -9,7 +9,8 @@
 - Chrome traces without either: arrows (flow events) that lead from a host thread to a device.
 - StepStats: a kernel is named after its node, and belongs to the last run of that node before it.
 
-Of several that fit, the cause is the one that began last before the work did, else the first one.
+Of several that fit, the cause is the one that began last before the work did, else the first one;
+of several processes that count for themselves (merged files), that of the device's own process.
 Sources: ``tsl/profiler/lib/context_types.h`` (contexts) and the Trace Event Format (arrows).
 """
 
@@ -22,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.analysis.timing.trace import DEVICE, HOST, Trace, nesting_of, trace_of
+from peakline.profile.joins import REPEATED, by_process, causes
 from peakline.profile.typed import typed_stats
 
 if TYPE_CHECKING:
@@ -53,11 +55,17 @@ class Links:
     target: npt.NDArray[np.int64]
     source: str
     unlinked: int
+    repeated: int = 0
+    """How many numbers several processes count, each for its own."""
 
     @property
     def size(self) -> int:
         """The number of pairs."""
         return self.target.size
+
+    def __bool__(self) -> bool:
+        """Whether there are numbers to go by, if only ones that leave it open."""
+        return self.size > 0 or self.repeated > 0
 
 
 def _none(source: str = "", unlinked: int = 0) -> Links:
@@ -69,7 +77,10 @@ def links_of(profile: Profile) -> Links:
 
     Empty where the profile has no links. Raises InputError when it cannot be read.
     """
-    return profile.keep("launch_links", lambda: _links(profile, trace_of(profile)))
+    links = profile.keep("launch_links", lambda: _links(profile, trace_of(profile)))
+    if links.repeated and all(warning.kind != "repeated_ids" for warning in profile.warnings):
+        profile.warn("repeated_ids", REPEATED, links.repeated, once=True)
+    return links
 
 
 def contexts_of(profile: Profile) -> Links:
@@ -93,7 +104,7 @@ def links_within(profile: Profile, begin: int, end: int) -> tuple[Links, Links]:
     wanted = frozenset((*_CORRELATION, *_RUN, *_PRODUCED, *_CONSUMED))
     stats = _by_name_of(trace, typed_stats(profile.stats_of(trace.rows(events)), wanted))
     launches = _launched(trace, stats)
-    if not launches.size:
+    if not launches:
         on_device, on_host = _on(trace, DEVICE), _on(trace, HOST)
         launches = _by_flow(profile, trace, on_host, on_device)
     return launches, _handed(trace, stats)
@@ -106,19 +117,19 @@ def _links(profile: Profile, trace: Trace) -> Links:
     if trace.source == "op_runs":
         return _by_name(profile, trace, on_device, on_host)
     found = _launched(trace, _by_name_of(trace, profile.typed_stats(frozenset(_CORRELATION))))
-    if not found.size:
+    if not found:
         others = frozenset((*_RUN, *_PRODUCED, *_CONSUMED))
         found = _launched(trace, _by_name_of(trace, profile.typed_stats(others)))
-    return found if found.size else _by_flow(profile, trace, on_host, on_device)
+    return found or _by_flow(profile, trace, on_host, on_device)
 
 
 def _launched(trace: Trace, stats: Stats) -> Links:
     """By the numbers that both ends carry, of the first kind that there is."""
     on_device, on_host = _on(trace, DEVICE), _on(trace, HOST)
     found = _pair("correlation", stats, _CORRELATION, _CORRELATION, trace, on_host, on_device)
-    if not found.size:
+    if not found:
         found = _pair("context", stats, _PRODUCED, _CONSUMED, trace, on_host, on_device)
-    return found if found.size else _by_run(stats, trace, on_host, on_device)
+    return found or _by_run(stats, trace, on_host, on_device)
 
 
 def _contexts(profile: Profile, trace: Trace) -> Links:
@@ -211,7 +222,14 @@ def _joined(source: str, trace: Trace, causing: Ends, caused: Ends) -> Links:
         return _none()
     number = _numbered([np.concatenate(pair) for pair in zip(causing[1], caused[1], strict=True)])
     split = causing[0].size
-    found = causes(number[:split], trace.start[causing[0]], number[split:], trace.start[caused[0]])
+    start, at = trace.start[causing[0]], trace.start[caused[0]]
+    key, of_key, repeated = number[:split], number[split:], 0
+    # A name is no number: it is the same everywhere.
+    if source != "name":
+        plane = np.array([line.plane for line in trace.lines], np.int64)
+        planes = plane[trace.lines_of(causing[0])], plane[trace.lines_of(caused[0])]
+        key, of_key, repeated = by_process(key, start, planes[0], of_key, at, planes[1])
+    found = causes(key, start, of_key, at)
     known = found >= 0
     target = caused[0][known]
     cause = causing[0][found[known]]
@@ -219,7 +237,7 @@ def _joined(source: str, trace: Trace, causing: Ends, caused: Ends) -> Links:
     cause, target = cause[different], target[different]
     order = np.argsort(target, kind="stable")
     lonely = int(known.size - np.count_nonzero(known))
-    return Links(cause[order], target[order], source if target.size else "", lonely)
+    return Links(cause[order], target[order], source if target.size else "", lonely, repeated)
 
 
 def _numbered(columns: list[_Array]) -> _Array:
@@ -229,31 +247,6 @@ def _numbered(columns: list[_Array]) -> _Array:
         distinct, code = np.unique(column, return_inverse=True)
         number = np.unique(number * np.int64(distinct.size) + code, return_inverse=True)[1]
     return number
-
-
-def causes(key: _Array, start: _Array, of_key: _Array, at: _Array) -> npt.NDArray[np.int64]:
-    """For each ``(of_key, at)`` the index of the cause with that key: the last one that began by
-    then, else the first one; -1 where there is none.
-    """
-    count = key.size
-    keys, times = np.concatenate([key, of_key]), np.concatenate([start, at])
-    is_target = np.arange(keys.size) >= count
-    order = np.lexsort((is_target, times, keys))
-    ordered = keys[order]
-    new_key = np.append(True, ordered[1:] != ordered[:-1]) if order.size else np.zeros(0, bool)
-    first_of_key = np.maximum.accumulate(np.where(new_key, np.arange(order.size), 0))
-    is_cause = ~is_target[order]
-    places = np.arange(order.size)
-    last = np.maximum.accumulate(np.where(is_cause, places, -1))
-    # The next cause from each place on, for work that began before all of them.
-    following = np.minimum.accumulate(np.where(is_cause, places, order.size)[::-1])[::-1]
-    before = last >= first_of_key
-    at_most = np.minimum(following, max(order.size - 1, 0))
-    after = (following < order.size) & (ordered[at_most] == ordered)
-    chosen = np.where(before, last, np.where(after, at_most, -1))
-    found = np.full(keys.size, -1, np.int64)
-    found[order] = np.where(chosen >= 0, order[np.maximum(chosen, 0)], -1)
-    return found[count:]
 
 
 def _by_run(stats: Stats, trace: Trace, on_host: _Array, on_device: _Array) -> Links:

@@ -15,6 +15,7 @@ import numpy as np
 
 from peakline.errors import DamagedError, InputError
 from peakline.profile.columns import Column, Columns, Names
+from peakline.profile.joins import REPEATED
 from peakline.profile.reader import Warnings
 from peakline.sources.chrome_trace import memory
 from peakline.sources.chrome_trace.collect import collect
@@ -148,6 +149,7 @@ class ChromeTraceReader:
             "complete events (X) whose duration is missing or no length of time, taken as 0",
             found.bad_durations,
         )
+        losses.add("repeated_ids", REPEATED, trace.repeated_flows)
         losses.add(
             "unmatched_begins",
             "events that begin and never end; they last until the end of their line",

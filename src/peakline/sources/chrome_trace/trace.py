@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.kernels.trace_events import number_arrows, pair
+from peakline.profile.joins import by_process
 from peakline.sources.chrome_trace.collect import MEMORY_NUMBERS, NO_TIME, Collected
 from peakline.sources.chrome_trace.phases import IS_END
 from peakline.sources.chrome_trace.planes import Planes
@@ -68,6 +69,8 @@ class Trace:
     """Which events begin and never end."""
     unmatched_begins: int
     unmatched_ends: int
+    repeated_flows: int
+    """How many ids of arrows several processes use."""
 
     def end_ps(self) -> int:
         """End of the last event, instant, arrow or counter value."""
@@ -114,8 +117,9 @@ def finish(found: Collected) -> Trace:
             begins = ~ends[rows]
             rows, numbers = row_of[rows[begins]], numbers[begins]
         numbered.append((rows, numbers))
-    flows = _flows(found, zero)
+    flows = _timed(found.flows, ("key", "name", "phase", "line", "time", "binds"), zero)
     flows["line"] = _lines_of_arrows(planes, flows, columns)
+    repeated = _number_flows(flows, planes.plane_of_line)
     counters = _timed(found.counters, ("pid", "name", "series", "time", "value"), zero)
     counters["plane"] = planes.planes_of(counters.pop("pid"))
     memory = _timed(
@@ -137,6 +141,7 @@ def finish(found: Collected) -> Trace:
         is_open,
         int(open_begins.size),
         lost_ends,
+        repeated,
     )
 
 
@@ -197,9 +202,10 @@ def _close(columns: dict[str, _Array], begins: _Array, lines: int) -> None:
     columns["duration"][begins] = last[columns["line"][begins]] - columns["start"][begins]
 
 
-def _flows(found: Collected, zero: int) -> dict[str, _Array]:
-    columns = _timed(found.flows, ("key", "name", "phase", "line", "time", "binds"), zero)
+def _number_flows(columns: dict[str, _Array], plane_of_line: _Array) -> int:
+    """Number the arrows, ``flow`` for ``key``; returns how many ids several processes use."""
     key, phase = columns.pop("key"), columns["phase"]
+    key, repeated = _by_process(key, columns, plane_of_line)
     # At equal times the arrow begins, then passes on, then ends.
     rank = np.searchsorted(np.array([ord("f"), ord("s"), ord("t")]), phase)
     rank = np.array([2, 0, 1])[rank]
@@ -211,7 +217,27 @@ def _flows(found: Collected, zero: int) -> dict[str, _Array]:
     number = np.empty(first.size, np.int64)
     number[np.argsort(first)] = np.arange(first.size)
     columns["flow"] = number[place]
-    return columns
+    return repeated
+
+
+def _by_process(
+    key: _Array, columns: dict[str, _Array], plane_of_line: _Array
+) -> tuple[_Array, int]:
+    """Keys that differ between processes which use the same ids, and how many ids those are."""
+    begins = columns["phase"] == ord("s")
+    plane, time = plane_of_line[columns["line"]], columns["time"]
+    of_begin, of_other, repeated = by_process(
+        key[begins].view(np.int64), time[begins], plane[begins],
+        key[~begins].view(np.int64), time[~begins], plane[~begins],
+    )  # fmt: skip
+    if not repeated:
+        return key, 0
+    apart = np.empty(key.size, np.int64)
+    apart[begins], apart[~begins] = of_begin, of_other
+    # What belongs to no process is an arrow for itself.
+    is_open = apart < 0
+    apart[is_open] = apart.max(initial=0) + 1 + np.arange(np.count_nonzero(is_open))
+    return apart.view(np.uint64), repeated
 
 
 def _lines_of_arrows(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.profile.columns import Columns, Names
+from peakline.profile.joins import causes
 from peakline.sources.annotations import counted, is_part
 from peakline.sources.xplane.names import IMPLICIT_ROOTS, TPU_STEP_LINES
 
@@ -156,19 +157,18 @@ def steps_by_time(
     steps: Columns, events: Columns, lines: Columns, planes: Columns, correlation: Columns
 ) -> npt.NDArray[np.int32]:
     """For every event the row of its step, -1 for none: that in which an event of a host begins,
-    and for work of a device that of the event with the same ``correlation`` (typed stats).
+    and for work of a device that of the event with the same ``correlation`` (typed stats), of
+    several that which began last before it.
     """
     at = step_at(steps, events.array("start_ps"))
     on_host = _on(planes, lines, "host")[events.array("line_id")]
     found = np.where(on_host & events.is_valid("start_ps"), at, np.int32(-1))
     event, number = correlation.array("event_id"), correlation.array("integer")
     launches, works = on_host[event], ~on_host[event]
-    order = np.argsort(number[launches], kind="stable")
-    known, owner = number[launches][order], event[launches][order]
-    if known.size:
-        place = np.minimum(np.searchsorted(known, number[works]), known.size - 1)
-        same = known[place] == number[works]
-        found[event[works][same]] = found[owner[place[same]]]
+    start = events.array("start_ps")[event]
+    cause = causes(number[launches], start[launches], number[works], start[works])
+    known = cause >= 0
+    found[event[works][known]] = found[event[launches][cause[known]]]
     return found
 
 
