@@ -97,7 +97,7 @@ def test_where_two_processes_fit_alike_work_belongs_to_none(tmp_path, arrows):
 
 
 @pytest.mark.parametrize("arrows", [False, True])
-def test_parts_of_one_process_are_told_apart_by_time(tmp_path, arrows):
+def test_parts_of_one_process_are_separate_in_time(tmp_path, arrows):
     trace = _merged([10, 20], [], wait=4, arrows=arrows)
     late = [
         {**event, "ts": event["ts"] + 1000, "name": event["name"].replace("0.", "late ")}

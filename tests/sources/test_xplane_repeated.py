@@ -179,3 +179,14 @@ def test_events_out_of_order_are_joined_by_their_times(opened):
         main.event("ThreadpoolListener::StopRegion", at + 40, 0, {"_ct": 1, "_c": 9})
         work(worker, at + 20)
     assert of_events(opened(builder)) == [1] * 4 + [0] * 4 + [1, 1, 0, 0]
+
+
+def test_a_kernel_of_annotated_steps_belongs_to_the_launch_before_it(opened):
+    builder = SpaceBuilder()
+    host, device = builder.host().line("main"), builder.plane("/device:GPU:0").line("Stream #1")
+    for at in (0, 100, 200):
+        host.event("train_step", at, 90)
+        host.event("PjitFunction(step)", at + 2, 20)
+        host.event("cuLaunchKernel", at + 5, 2, {"correlation_id": 4})
+        device.event("gemm", at + 60, 10, {"correlation_id": 4})
+    assert of_events(opened(builder)) == [0, 0, 0, 1, 1, 1, 2, 2, 2, 0, 1, 2]
