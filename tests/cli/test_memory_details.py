@@ -292,7 +292,7 @@ def test_a_time_beyond_the_profile_is_a_usage_error(peakline, opened):
         assert (run.code, run.out) == (2, "")
         assert run.err == (
             "peakline: --at 4.100 ms is not within the profile, "
-            "which goes from 0.000 ms to 4.000 ms\n"
+            "which goes from 0 ns to 4.000 ms\n"
         )
 
 

@@ -131,7 +131,7 @@ def _cut_off(facts: StepFacts) -> str:
 
 def _parts(answer: TimeAnswer) -> RenderableType:
     parts = answer.parts()
-    told = shares_text([answer.steps.total(name) for name, _, _, _ in parts])
+    told = shares_text([answer.steps.main.total(name) for name, _, _, _ in parts])
     rows = [
         (words, time_text(each), text, _bar(share))
         for (_, words, each, share), text in zip(parts, told, strict=True)
