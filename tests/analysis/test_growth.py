@@ -176,6 +176,38 @@ def test_new_buffers_for_old_ones_are_no_growth():
     assert findings(rows, steps) == []
 
 
+@each_row(("count", "sure"), [(3, "75%"), (4, "88%")])
+def test_a_few_marked_steps_tell_a_leak_and_how_sure_it_is(count, sure):
+    rows, steps = training(count, lambda _: [keep(8 * KIB)])
+    (finding,) = findings(rows, steps)
+    assert (finding.kind, finding.severity) == ("leak", "warning")
+    assert finding.title == (
+        "(unnamed allocator): 8.0 KiB more stay in memory with every step since step 0 (train 0): "
+        f"hidden float [4, 4]; in {count} steps, none released (confidence {sure})"
+    )
+
+
+@each_row(
+    "kept",
+    [
+        lambda step: [keep(8 * KIB)] if step else [],  # not by the first
+        lambda step: [keep(8 * KIB + 64 * step, shape="")],  # of other sizes
+        lambda step: [keep(8 * KIB)] * (step + 1),  # not as many
+        lambda step: [keep(8 * KIB)] if step < 2 else [],  # a cache that is full
+        lambda _: [keep(512)],  # a number
+    ],
+)
+def test_a_few_marked_steps_that_differ_tell_no_leak(kept):
+    for count in (2, 3, 4):
+        assert findings(*training(count, kept)) == []
+
+
+def test_gradients_that_add_up_over_marked_steps_are_no_leak():
+    made = [keep(8 * KIB, f"grad{n}", f"[{n}]") for n in range(3)]
+    rows, steps = training(4, lambda step: [] if step else made)
+    assert findings(rows, steps) == []
+
+
 def test_growth_that_no_signature_explains_is_unattributed():
     rows, used = [], 0
     for step in range(16):

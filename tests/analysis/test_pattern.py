@@ -57,6 +57,19 @@ def test_four_rises_are_too_few():
     assert of(0, 0, 1, 2, 3, 4, 5).kind == LEAK
 
 
+def test_as_much_more_after_each_of_a_few_marked_steps_is_a_leak():
+    def marked(*values):
+        return classify(np.array(values, np.int64), is_marked=True)
+
+    found = marked(4, 8, 12)
+    assert (found.kind, found.since, found.until, found.rises) == (LEAK, 0, 2, 3)
+    assert (found.bytes_per_step, found.bytes, found.confidence) == (4.0, 12, 0.75)
+    assert marked(20, 24, 28, 32).confidence == 0.875
+    assert of(4, 8, 12).kind != LEAK
+    for series in ((4, 8), (4, 4, 4), (0, 4, 8), (4, 8, 8), (4, 8, 13), (4, 8, 12, 8), (12, 8, 4)):
+        assert marked(*series).kind != LEAK
+
+
 def test_a_cache_fills_with_pauses_and_stops():
     entries = [1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 7, 8, *[8] * 12]
     found = of(*(10 * count for count in entries))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from peakline.analysis.op_use import OpUse
     from peakline.analysis.peak import AllocatorPeak
     from peakline.analysis.signatures import History
+    from peakline.analysis.single_pass import PassFacts
     from peakline.profile import Profile
     from peakline.profile.columns import Columns
 
@@ -108,6 +109,7 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
             allocator=allocator,
             step=step,
             ops=_op_use(profile),
+            facts=lambda: _pass_facts(profile),
         )
         limits = limits_of(profile)
         peaks = tuple(
@@ -128,6 +130,13 @@ def _op_use(profile: Profile) -> OpUse | None:
 
     edges = profile.columns("edges") if "edges" in profile.tables else None
     return read_op_use(profile.columns("op_runs"), edges if edges and edges.rows else None)
+
+
+def _pass_facts(profile: Profile) -> PassFacts:
+    """What the file says of passes over layers."""
+    from peakline.analysis.single_pass import read_pass_facts
+
+    return read_pass_facts(profile)
 
 
 def _failures(profile: Profile) -> tuple[Finding, ...]:

@@ -253,7 +253,7 @@ def _growth(
     if lost > _UNTRACKED * (peak.allocations + peak.deallocations):
         return (), f"{lost} records have no id and no address, so frees cannot be followed"
     steps = len(growth.marks)
-    if steps < _MIN_STEPS:
+    if steps < _MIN_STEPS and not is_leaking:
         return (), f"there are {steps} steps; {_MIN_STEPS} are needed to tell growth"
     leaks = growth.leaks
     if not is_leaking:

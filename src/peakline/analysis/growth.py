@@ -8,6 +8,7 @@ whose shapes change from step to step is looked at as a whole as well.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,9 +16,10 @@ import numpy.typing as npt
 
 from peakline.analysis.crossings import find_crossing
 from peakline.analysis.marks import Marks
-from peakline.analysis.pattern import LEAK, STEADY, Pattern, classify
+from peakline.analysis.pattern import LEAK, SINGLE, STEADY, Pattern, classify
 from peakline.analysis.peak import UNATTRIBUTED
 from peakline.analysis.signatures import History, Signature
+from peakline.analysis.single_pass import PassFacts, SinglePass, find_single_pass
 from peakline.deadline import checked
 
 __all__ = ["AllocatorGrowth", "GroupGrowth", "find_growth"]
@@ -56,6 +58,7 @@ class AllocatorGrowth:
     them ask for together in a step (0 without one), ``steps_left`` how many more steps fit into the
     capacity above the peak at that rate (None without a leak or a known capacity). ``steps`` is how
     many steps there are; ``marks`` are every ``stride``-th of them, one per entry of the series.
+    ``one_pass`` is the pass over layers that keeps the `SINGLE` groups, None without any.
     """
 
     allocator: str
@@ -69,6 +72,7 @@ class AllocatorGrowth:
     capacity_bytes: int | None
     bytes_per_step: float
     steps_left: int | None
+    one_pass: SinglePass | None = None
 
     @property
     def leaks(self) -> tuple[GroupGrowth, ...]:
@@ -76,17 +80,24 @@ class AllocatorGrowth:
         return tuple(group for group in self.groups if group.pattern.kind == LEAK)
 
 
-def find_growth(history: History, allocator: int, found: Marks | None) -> AllocatorGrowth | None:
+def find_growth(
+    history: History,
+    allocator: int,
+    found: Marks | None,
+    facts: Callable[[], PassFacts] | None = None,
+) -> AllocatorGrowth | None:
     """The growth of ``history.lifetimes.allocators[allocator]`` over the steps ``found``.
 
-    None with fewer than two steps.
+    ``facts`` gives what the file says of passes over layers, for who finds a repetition that
+    leaves memory. None with fewer than two steps.
     """
     if found is None or len(found) < 2:
         return None
     stride = -(-len(found) // _MARKS)
     marks = found.every(stride)
     places, series, held = _matrix(history, allocator, marks)
-    groups = _groups(history, places, series, held, stride)
+    is_marked = marks.found_by == "steps" and stride == 1
+    groups = _groups(history, places, series, held, stride, is_marked=is_marked)
     used = history.used
     rows = history.rows_of(allocator)
     before = rows[np.maximum(np.searchsorted(rows, marks.rows) - 1, 0)]
@@ -94,6 +105,10 @@ def find_growth(history: History, allocator: int, found: Marks | None) -> Alloca
     peak = int(used[rows].max())
     groups = _with_the_rest(groups, history.lifetimes.allocators[allocator], total, stride)
     leaks = [group for group in groups if group.pattern.kind == LEAK]
+    one_pass = _one_pass(history, allocator, marks, leaks, facts)
+    if one_pass:
+        groups = [_of_one_pass(group) if group in leaks else group for group in groups]
+        leaks = []
     rate = sum(group.pattern.bytes_per_step for group in leaks)
     capacity = history.capacities[allocator]
     left = None
@@ -113,7 +128,31 @@ def find_growth(history: History, allocator: int, found: Marks | None) -> Alloca
         capacity_bytes=capacity,
         bytes_per_step=rate,
         steps_left=left,
+        one_pass=one_pass,
     )
+
+
+def _one_pass(
+    history: History,
+    allocator: int,
+    marks: Marks,
+    leaks: list[GroupGrowth],
+    facts: Callable[[], PassFacts] | None,
+) -> SinglePass | None:
+    if not leaks:
+        return None
+    signatures = history.signatures
+    wanted = {group.signature.op for group in leaks}
+    ops = [number for number, op in enumerate(signatures.ops) if op in wanted]
+    chosen = np.isin(signatures.op, ops) & (signatures.allocator == allocator)
+    sizes = [size for group in leaks if (size := group.signature.bytes) is not None]
+    if len(sizes) == len(leaks):
+        chosen &= np.isin(signatures.size, sizes)
+    return find_single_pass(history, allocator, marks, np.flatnonzero(chosen), facts)
+
+
+def _of_one_pass(group: GroupGrowth) -> GroupGrowth:
+    return replace(group, pattern=replace(group.pattern, kind=SINGLE))
 
 
 def _matrix(
@@ -145,11 +184,17 @@ def _groups(
     series: npt.NDArray[np.int64],
     held: npt.NDArray[np.int64],
     stride: int,
+    *,
+    is_marked: bool,
 ) -> list[GroupGrowth]:
     signatures = history.signatures
     groups = [
         GroupGrowth(
-            signatures[number], 1, series[k], int(held[k]), _per_step(classify(series[k]), stride)
+            signatures[number],
+            1,
+            series[k],
+            int(held[k]),
+            _per_step(classify(series[k], is_marked=is_marked), stride),
         )
         for k, number in enumerate(checked(places.tolist(), 16))
     ]

@@ -15,9 +15,19 @@ import numpy.typing as npt
 from peakline.analysis.findings import Finding
 from peakline.analysis.growth import AllocatorGrowth, GroupGrowth
 from peakline.analysis.lifetimes import DEALLOCATION, UNTRACKED_DEALLOCATION
-from peakline.analysis.pattern import CACHE, LEAK, SAWTOOTH, STEADY, STEP_UP, WARM_UP
+from peakline.analysis.pattern import (
+    CACHE,
+    LEAK,
+    MIN_RISES,
+    SAWTOOTH,
+    SINGLE,
+    STEADY,
+    STEP_UP,
+    WARM_UP,
+)
 from peakline.analysis.replaced import without_replaced
 from peakline.analysis.signatures import History
+from peakline.analysis.single_pass import FOR_BACKWARD
 from peakline.analysis.trend import median_slope
 from peakline.text import size_text
 
@@ -76,6 +86,7 @@ def growth_findings(history: History, growth: AllocatorGrowth) -> list[Finding]:
     ]
     found = [
         _leak(growth, groups),
+        _one_pass(growth, groups),
         _cache(growth, groups),
         _step_up(history, number, growth, groups),
         *(_sawtooth(growth, teeth) for teeth in _toothed(growth, groups)),
@@ -150,11 +161,15 @@ def _leak(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> Finding | N
         "steps_left": growth.steps_left,
     }
     room = room_text(growth)
+    few = ""
+    if growth.steps < MIN_RISES:
+        sure = f"confidence {worst.pattern.confidence:.0%}"
+        few = f"; in {growth.steps} steps, none released ({sure})"
     return Finding(
         "leak",
         "warning",
         f"{_named(growth)}: {_rate(growth, worth, rate)} since "
-        f"{growth.marks.title(worst.pattern.since)}: {_titles(worth)}"
+        f"{growth.marks.title(worst.pattern.since)}: {_titles(worth)}{few}"
         f"{room and f'; {room}'}",
         evidence,
         _RETRACED.format(unit=unit)
@@ -162,6 +177,42 @@ def _leak(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> Finding | N
         else f"Something keeps what each {unit} makes: look for a list, a dictionary, a history or "
         "a captured variable that holds these tensors, and keep numbers or copies of what is "
         "needed.",
+        tuple(_row(growth, group) for group in worth),
+    )
+
+
+def _one_pass(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> Finding | None:
+    """What one pass over layers holds, or repetitions of which none shows a release: no leak."""
+    one_pass = growth.one_pass
+    found = [group for group in groups if group.pattern.kind == SINGLE]
+    if one_pass is None or not found or one_pass.bytes < RISEN * growth.peak_bytes:
+        return None
+    found.sort(key=lambda group: -group.pattern.bytes_per_step)
+    worst, worth = found[0], _worth(found)
+    is_backward, count = one_pass.kept_for == FOR_BACKWARD, one_pass.layers
+    each = size_text(one_pass.bytes / count)
+    what = (
+        f"kept for the backward pass, {count} layers, {each} each"
+        if is_backward
+        else f"{count} repetitions hold {each} each, and none shows a release"
+    )
+    return Finding(
+        "one_pass",
+        "info",
+        f"{_named(growth)}: {what}: {_titles(worth)}",
+        {
+            **_common(growth, worst),
+            "kept_for": one_pass.kept_for,
+            "layers": count,
+            "layer_bytes": round(one_pass.bytes / count),
+            "live_bytes": one_pass.bytes,
+            "peak_bytes": growth.peak_bytes,
+        },
+        "This is no leak: the backward pass needs it, and frees it. Recompute some of it there "
+        "(torch.utils.checkpoint), or make the batch smaller, to hold less."
+        if is_backward
+        else "These may be layers of one pass, or steps of a loop that keeps what it makes: mark "
+        "the steps, or record more of them, to tell which.",
         tuple(_row(growth, group) for group in worth),
     )
 

@@ -5,6 +5,7 @@ The records are matched, measured and named once; every analysis reads the same 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,7 @@ from peakline.analysis.peak import AllocatorPeak, find_peaks
 from peakline.analysis.plausible import without_implausible
 from peakline.analysis.savings import Saving, find_savings
 from peakline.analysis.signatures import History, read_history
+from peakline.analysis.single_pass import PassFacts
 from peakline.deadline import check_deadline
 from peakline.errors import NotFoundError
 from peakline.profile.columns import Columns
@@ -73,14 +75,16 @@ def explain_memory(
     allocator: str | None = None,
     step: str | None = None,
     ops: OpUse | None = None,
+    facts: Callable[[], PassFacts] | None = None,
 ) -> MemoryAnswer:
     """Explain the peaks of ``allocator_events`` (in time order), and what stands out about them.
 
     ``allocator`` keeps one allocator. ``step``, a step's id or name, asks for the largest
     memory in use while that step ran instead of in the whole profile; growth, fragmentation and
     churn stay those of the whole profile. ``ops`` is what executions of ops tell, where the file
-    has any (`peakline.analysis.op_use.read_op_use`). Raises NotFoundError for an unknown allocator
-    or step.
+    has any (`peakline.analysis.op_use.read_op_use`); ``facts`` gives what it says of passes over
+    layers (`peakline.analysis.single_pass.read_pass_facts`). Raises NotFoundError for an unknown
+    allocator or step.
     """
     number = None if step is None else find_step(step, steps)
     if events.rows == 0:
@@ -94,7 +98,7 @@ def explain_memory(
     findings += deferred_findings(events, peaks, eligible, lifetimes)
     check_deadline()
     history = read_history(events, lifetimes)
-    details = _details(history, steps, peaks, ops, eligible)
+    details = _details(history, steps, peaks, ops, eligible, facts)
     for detail in details:
         findings += detail.findings
     notices = [notice for peak in peaks for notice in _notices(peak)]
@@ -115,6 +119,7 @@ def _details(
     peaks: tuple[AllocatorPeak, ...],
     ops: OpUse | None,
     eligible: npt.NDArray[np.bool_] | None,
+    facts: Callable[[], PassFacts] | None,
 ) -> tuple[MemoryDetails, ...]:
     names = history.lifetimes.allocators
     marks: list[Marks | None] = [None] * len(names)
@@ -127,7 +132,7 @@ def _details(
         check_deadline()
         fragmentation = find_fragmentation(history, number)
         check_deadline()
-        growth = find_growth(history, number, marks[number])
+        growth = find_growth(history, number, marks[number], facts)
         grown = [] if growth is None else growth_findings(history, growth)
         check_deadline()
         savings = find_savings(

@@ -16,7 +16,17 @@ import numpy.typing as npt
 
 from peakline.analysis.trend import concordance, median_slope
 
-__all__ = ["CACHE", "LEAK", "SAWTOOTH", "STEADY", "STEP_UP", "WARM_UP", "Pattern", "classify"]
+__all__ = [
+    "CACHE",
+    "LEAK",
+    "SAWTOOTH",
+    "SINGLE",
+    "STEADY",
+    "STEP_UP",
+    "WARM_UP",
+    "Pattern",
+    "classify",
+]
 
 STEADY = "steady"
 """Comes and goes, or stays: no growth."""
@@ -28,6 +38,9 @@ CACHE = "cache"
 """Rises many times, and has stopped or nearly so."""
 LEAK = "leak"
 """Rises to the end."""
+SINGLE = "one_pass"
+"""Rises to the end of one pass over a model's layers, or of few repetitions that show no release:
+what looks like a leak by its bytes alone (`peakline.analysis.single_pass`)."""
 SAWTOOTH = "sawtooth"
 """Rises for several steps, is released, and rises again."""
 
@@ -36,7 +49,10 @@ WARM_UP_STEPS = 2
 workspaces are made in the first step, and what the first step left is replaced in the second."""
 
 MIN_RISES = 5
-"""Fewer rises are too few to say that growth goes on."""
+"""Fewer rises are too few to say that growth goes on, ..."""
+MIN_MARKED = 3
+"""... but of steps that the program marks so many are enough where there are no more than four, and
+each leaves as much more: PyTorch's usual schedule records 3 to 5."""
 
 SETTLED = 3.0
 """Growth has stopped when this many times its longest pause has passed without a rise."""
@@ -111,11 +127,19 @@ class _Tooth:
     rises: int
 
 
-def classify(series: npt.NDArray[np.int64]) -> Pattern:
-    """The pattern of ``series``: bytes at the end of every step, in order."""
+def classify(series: npt.NDArray[np.int64], *, is_marked: bool = False) -> Pattern:
+    """The pattern of ``series``: bytes at the end of every step, in order.
+
+    ``is_marked`` says that these are buffers alike, and the steps those that the program marks.
+    """
     count = int(series.size)
     if count < 2:
         return Pattern(STEADY)
+    if is_marked and MIN_MARKED <= count < MIN_RISES:
+        more = int(series[1] - series[0])
+        if series[0] >= more > 0 and (np.diff(series) == more).all():
+            trust = 1 - 2.0 ** (1 - count)
+            return Pattern(LEAK, 0, count - 1, float(more), more * count, count, trust)
     floor = np.minimum.accumulate(series[::-1])[::-1]
     grown = int(floor[-1] - floor[0])
     teeth, last_low = _teeth(series.tolist())

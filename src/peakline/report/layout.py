@@ -27,6 +27,7 @@ _BUFFERS = 15
 _ROWS = 10
 _PATTERNS = {
     "leak": "grows to the end",
+    "one_pass": "grows to the end of one pass",
     "cache": "grew, and has stopped",
     "step_up": "rose once",
     "sawtooth": "gathers and is released",
@@ -94,7 +95,7 @@ def growth(part: Part) -> Markup | None:
         f"of the last {size_words(int(total[-1]))}. Steps are {clip(marks.detail)}."
     )
     grown = [one for one in found.groups if one.pattern.kind not in {STEADY, WARM_UP}]
-    told = part.has_finding & {"leak", "cache", "step_up", "sawtooth"}
+    told = part.has_finding & {"leak", "one_pass", "cache", "step_up", "sawtooth"}
     if not told:
         small = ""
         if grown:

@@ -38,6 +38,7 @@ _MARKS = {
 _KINDS = {
     "out_of_memory": "memory ran out",
     "leak": "memory grows with every step",
+    "one_pass": "memory is held for the backward pass",
     "cache": "memory grew as a cache filled",
     "step_up": "memory rose once and stayed",
     "sawtooth": "memory gathers over steps before it is released",

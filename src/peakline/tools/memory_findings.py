@@ -28,6 +28,7 @@ Kind = Literal[
     "huge_temporary",
     "leak",
     "near_capacity",
+    "one_pass",
     "out_of_memory",
     "sawtooth",
     "step_up",

@@ -12,7 +12,7 @@ import { FILTERS } from "./state.js";
  * @property {string} [find] the op whose allocations have no time in the evidence
  */
 
-const GROWTH = ["leak", "cache", "step_up"];
+const GROWTH = ["leak", "one_pass", "cache", "step_up"];
 
 /**
  * @param {Finding} finding
