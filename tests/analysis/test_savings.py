@@ -364,3 +364,37 @@ def test_what_would_be_left_equals_the_slow_answer(rows, starts, data):
             starts=starts,
         )
         assert peaks[place] == slow
+
+
+@each_row(
+    ("op", "programs", "kind"),
+    [
+        ("jit_step", {"jit_step"}, "program"),
+        ("", {"jit_step"}, "program"),
+        ("jit_step", (), "temporary"),
+        ("", (), "temporary"),
+        ("cluster_0_1/xla_run", (), "program"),
+        ("MatMul", {"jit_step"}, "temporary"),
+    ],
+)
+def test_a_compiled_program_is_not_computed_in_pieces(op, programs, kind):
+    body = [alloc(1, 300, op=op), alloc(2, 300, op=op), free(1), free(2)]
+    (best,) = savings(step(0, body), steps_at(0, 99), programs=programs)
+    assert (best.kind, best.peak_after) == (kind, 1)
+    assert best.title == f"2 x {op or '(no op)'} of 300 B"
+    assert ("in pieces" in best.suggestion) == (kind == "temporary")
+    assert ("buffer assignment" in best.suggestion) == (kind == "program")
+
+
+def test_no_saving_is_more_than_what_lies_under_the_peak():
+    # The newest is the largest, so that dropping the older ones saves less than two thirds.
+    sizes = {"first": 100, "second": 100, "third": 1000}
+    rows = [
+        alloc(n, size, op="copy", shape="[?]", time_ps=100 * n)
+        for n, size in enumerate(sizes.values())
+    ]
+    rows += [alloc(9, 1, op="x", time_ps=250), free(9, time_ps=260)]
+    found = of(savings(rows, steps_at(0, 100, 200, 300)), "older_copy")
+    assert [(one.title, one.bytes, one.peak_after) for one in found] == [
+        ("3 x copy [?]", 200, 1001)
+    ]

@@ -110,6 +110,7 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
             step=step,
             ops=_op_use(profile),
             facts=lambda: _pass_facts(profile),
+            programs=frozenset(name.partition("(")[0] for name, _ in profile.hlo_modules()),
         )
         limits = limits_of(profile)
         peaks = tuple(

@@ -79,11 +79,12 @@ def temporary_findings(savings: Sequence[Saving]) -> list[Finding]:
     """The temporary that makes the peak, for the allocator whose savings these are."""
     for saving in savings:
         before = saving.bytes + saving.peak_after
-        if saving.kind != "temporary" or saving.bytes < max(HUGE * before, HUGE_BYTES):
+        is_huge = saving.bytes >= max(HUGE * before, HUGE_BYTES)
+        if saving.kind not in {"temporary", "program"} or not is_huge:
             continue
         # The op that made the first and largest of them is the one to change.
         row = saving.rows[0]
-        are = "are" if len(saving.rows) > 1 else "is"
+        are = "are" if sum(int(str(row["count"])) for row in saving.rows) > 1 else "is"
         return [
             Finding(
                 "huge_temporary",

@@ -5,7 +5,7 @@ The records are matched, measured and named once; every analysis reads the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,6 +76,7 @@ def explain_memory(
     step: str | None = None,
     ops: OpUse | None = None,
     facts: Callable[[], PassFacts] | None = None,
+    programs: Collection[str] = (),
 ) -> MemoryAnswer:
     """Explain the peaks of ``allocator_events`` (in time order), and what stands out about them.
 
@@ -83,8 +84,8 @@ def explain_memory(
     memory in use while that step ran instead of in the whole profile; growth, fragmentation and
     churn stay those of the whole profile. ``ops`` is what executions of ops tell, where the file
     has any (`peakline.analysis.op_use.read_op_use`); ``facts`` gives what it says of passes over
-    layers (`peakline.analysis.single_pass.read_pass_facts`). Raises NotFoundError for an unknown
-    allocator or step.
+    layers (`peakline.analysis.single_pass.read_pass_facts`); ``programs`` are the names of the
+    compiled programs in it. Raises NotFoundError for an unknown allocator or step.
     """
     number = None if step is None else find_step(step, steps)
     if events.rows == 0:
@@ -98,7 +99,7 @@ def explain_memory(
     findings += deferred_findings(events, peaks, eligible, lifetimes)
     check_deadline()
     history = read_history(events, lifetimes)
-    details = _details(history, steps, peaks, ops, eligible, facts)
+    details = _details(history, steps, peaks, ops, eligible, facts, programs)
     for detail in details:
         findings += detail.findings
     notices = [notice for peak in peaks for notice in _notices(peak)]
@@ -120,6 +121,7 @@ def _details(
     ops: OpUse | None,
     eligible: npt.NDArray[np.bool_] | None,
     facts: Callable[[], PassFacts] | None,
+    programs: Collection[str],
 ) -> tuple[MemoryDetails, ...]:
     names = history.lifetimes.allocators
     marks: list[Marks | None] = [None] * len(names)
@@ -143,6 +145,7 @@ def _details(
             ops=ops,
             eligible=eligible,
             told=signatures_told(history, number, grown),
+            programs=programs,
         )
         found.append(
             MemoryDetails(

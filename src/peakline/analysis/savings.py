@@ -7,7 +7,7 @@ almost as full bounds it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from peakline.analysis.savings_candidates import (
 )
 from peakline.analysis.signatures import History
 from peakline.deadline import check_deadline, checked
-from peakline.kernels.memory_layout import FROM_BEFORE, OF_THE_STEP
+from peakline.kernels.memory_layout import ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
 from peakline.kernels.savings import peaks_without
 from peakline.text import size_text
 
@@ -40,6 +40,11 @@ _SUGGESTIONS = {
     "temporary": (
         "Compute it in pieces, or in a form that needs no such intermediate (a fused op, a matrix "
         "product in place of broadcasting)."
+    ),
+    "program": (
+        "It belongs to a compiled XLA program as a whole, which no record takes apart: look at the "
+        "program's own buffer assignment (XLA_FLAGS=--xla_dump_to=DIR). Donate what is not needed "
+        "after the call (donate_argnums), recompute (jax.checkpoint), or make the batch smaller."
     ),
     "recompute": (
         "Made early in the step and kept across the peak: recompute it where it is needed "
@@ -67,11 +72,12 @@ _SUGGESTIONS = {
 class Saving:
     """One way to lower an allocator's peak. Sizes are bytes.
 
-    ``kind`` is ``temporary`` (short-lived buffers that make the peak), ``recompute`` or
-    ``offload`` (buffers held across it), ``older_copy`` (several of one producer and size at
-    once), ``smaller_batch`` (half of a shared leading dimension) or ``fragmentation`` (memory
-    touched only because of where buffers lay: it lowers what the allocator takes, not the
-    peak in use). ``bytes`` is how much, ``peak_after`` the peak that would be left. ``rows`` are
+    ``kind`` is ``temporary`` (short-lived buffers that make the peak), ``program`` (those of a
+    compiled program as a whole), ``recompute`` or ``offload`` (buffers held across it),
+    ``older_copy`` (several of one producer and size at once), ``smaller_batch`` (half of a shared
+    leading dimension) or ``fragmentation`` (memory touched only because of where buffers lay: it
+    lowers what the allocator takes, not the peak in use). ``bytes`` is how much, at most what the
+    buffers under the peak hold, ``peak_after`` the peak that would be left. ``rows`` are
     the buffers at the peak behind it, by signature. ``cost_ps`` is what making them again takes,
     None where the profile does not time ops.
     """
@@ -95,13 +101,15 @@ def find_savings(
     ops: OpUse | None = None,
     eligible: npt.NDArray[np.bool_] | None = None,
     told: npt.NDArray[np.bool_] | None = None,
+    programs: Collection[str] = (),
 ) -> tuple[Saving, ...]:
     """What would lower the peak of ``history.lifetimes.allocators[allocator]``, most bytes first.
 
     ``eligible`` marks the records that can be the peak (default: all). ``ops`` tells how long ops
     take and when what they made was read; without it a buffer counts as unused from its beginning
     to its end. ``told`` marks the signatures that have a finding of growth, which says what to do
-    about them: they are no saving (`peakline.analysis.growth_findings.signatures_told`). Nothing
+    about them: they are no saving (`peakline.analysis.growth_findings.signatures_told`).
+    ``programs`` are the names of the compiled programs that the file holds. Nothing
     that saves less than 5 % of the peak is told, nor ``fragmentation`` that is not harmful.
     """
     counted = history.measured if eligible is None else history.measured & eligible
@@ -109,7 +117,7 @@ def find_savings(
     if found is None or not found.rows.size:
         return ()
     uses = ops or OpUse()
-    candidates = find_candidates(history, found, marks, uses)
+    candidates = find_candidates(history, found, marks, uses, programs)
     savings = _work_out(history, allocator, found, candidates, counted, uses)
     if fragmentation is not None and fragmentation.pins is not None and fragmentation.is_harmful:
         size = fragmentation.recoverable_bytes
@@ -167,18 +175,23 @@ def _work_out(
     savings = []
     for candidate, after in zip(checked(candidates, 4), peaks.tolist(), strict=True):
         mine = _buffers(history, found, candidate)
-        cost = None
+        # Records that do not agree with each other save no more than what lies under the peak.
+        saved = min(found.peak - after, _most(found, candidate, mine))
+        count, cost = int(mine.sum()), None
+        title = candidate.title
+        if count > 1 and not candidate.has_count:
+            title = f"{count} x {title}"
         if candidate.kind == "recompute":
             op = history.signatures[candidate.codes[0]].op
             one = ops.costs.get(op)
-            cost = None if one is None else one * int(mine.sum())
+            cost = None if one is None else one * count
         savings.append(
             Saving(
                 candidate.kind,
                 lifetimes.allocators[allocator],
-                found.peak - after,
-                after,
-                candidate.title,
+                saved,
+                found.peak - saved,
+                title,
                 _rows(history, found, mine),
                 _SUGGESTIONS[candidate.kind],
                 cost,
@@ -196,6 +209,16 @@ def _buffers(history: History, found: AtPeak, candidate: Candidate) -> npt.NDArr
     elif candidate.which == FROM_BEFORE:
         mine &= ~is_new
     return mine
+
+
+def _most(found: AtPeak, candidate: Candidate, mine: npt.NDArray[np.bool_]) -> int:
+    """What the buffers ``mine`` at the peak could free at the most."""
+    sizes = found.bytes[mine]
+    whole = int(sizes.sum())
+    if candidate.which == ALL_BUT_ONE:
+        # The newest stays.
+        return whole - int(sizes[found.rows[mine].argmax()]) if sizes.size else 0
+    return -(-whole * candidate.numerator // candidate.denominator)
 
 
 def _rows(

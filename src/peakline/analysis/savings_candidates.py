@@ -6,6 +6,7 @@ the peak would be without them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,7 +84,8 @@ class Candidate:
     """Buffers that might shrink by ``numerator / denominator`` of their bytes.
 
     ``codes`` are their signatures; ``which`` of their buffers are meant is `ALL`, `ALL_BUT_ONE`,
-    those `OF_THE_STEP` that runs or those `FROM_BEFORE` it.
+    those `OF_THE_STEP` that runs or those `FROM_BEFORE` it. ``has_count`` says that the title is of
+    all of them, not of one.
     """
 
     kind: str
@@ -92,16 +94,24 @@ class Candidate:
     numerator: int = 1
     denominator: int = 1
     which: int = ALL
+    has_count: bool = False
 
 
 def find_candidates(
-    history: History, found: AtPeak, marks: Marks | None, ops: OpUse
+    history: History,
+    found: AtPeak,
+    marks: Marks | None,
+    ops: OpUse,
+    programs: Collection[str] = (),
 ) -> list[Candidate]:
-    """Everything that might lower the peak. What has a finding of growth is none."""
+    """Everything that might lower the peak. What has a finding of growth is none.
+
+    ``programs`` are the names of the compiled programs that the file holds.
+    """
     candidates = _batch(history, found)
     if found.has_ends:
         # Where nothing is ever freed, the file tells of one moment, and of no time before or after.
-        candidates += _temporaries(history, found, marks)
+        candidates += _temporaries(history, found, marks, programs)
         candidates += _held(history, found, marks, ops)
         candidates += _older(history, found, marks)
     return candidates
@@ -165,7 +175,9 @@ def _records_per_step(history: History, found: AtPeak, marks: Marks | None) -> i
     return max(int(np.median(np.diff(bounds))), 1)
 
 
-def _temporaries(history: History, found: AtPeak, marks: Marks | None) -> list[Candidate]:
+def _temporaries(
+    history: History, found: AtPeak, marks: Marks | None, programs: Collection[str]
+) -> list[Candidate]:
     """Short-lived buffers at the peak: each signature, and all that share type and shape."""
     records = _records_per_step(history, found, marks)
     brief = found.age + found.left <= max(SHORT * records, min(SHORT_RECORDS, 0.5 * records))
@@ -173,7 +185,11 @@ def _temporaries(history: History, found: AtPeak, marks: Marks | None) -> list[C
     # A signature of which some buffer lives on is no temporary.
     brief &= ~np.isin(found.codes, found.codes[~brief])
     candidates = [
-        Candidate("temporary", (code,), history.signatures[code].title)
+        Candidate(
+            "program" if _is_of_program(history.signatures[code].op, programs) else "temporary",
+            (code,),
+            history.signatures[code].title,
+        )
         for code in _largest(found, brief)
     ]
     signatures = history.signatures
@@ -191,8 +207,22 @@ def _temporaries(history: History, found: AtPeak, marks: Marks | None) -> list[C
             together = codes[form_of.ravel() == place]
             one = signatures[int(together[0])]
             title = f"{together.size} ops' {one.data_type} {one.shape}"
-            candidates.append(Candidate("temporary", tuple(together.tolist()), title))
+            buffers = int(np.isin(found.codes, together).sum())
+            if buffers > together.size:
+                title += f", {buffers} buffers"
+            candidates.append(
+                Candidate("temporary", tuple(together.tolist()), title, has_count=True)
+            )
     return candidates
+
+
+def _is_of_program(op: str, programs: Collection[str]) -> bool:
+    """Whether the buffer of ``op`` is one of a compiled program as a whole.
+
+    XLA's runtimes ask for such buffers under the program's name or none, TensorFlow's under that of
+    the op that runs a cluster (tensorflow/compiler/jit/xla_launch_util.cc).
+    """
+    return op in programs or (not op and bool(programs)) or op.endswith("/xla_run")
 
 
 def _held(history: History, found: AtPeak, marks: Marks | None, ops: OpUse) -> list[Candidate]:
@@ -287,7 +317,9 @@ def _older(history: History, found: AtPeak, marks: Marks | None) -> list[Candida
             continue
         if np.unique(found.step[mine]).size > 1:
             title = f"{int(mine.sum())} x {history.signatures[code].title}"
-            candidates.append(Candidate("older_copy", (code,), title, which=ALL_BUT_ONE))
+            candidates.append(
+                Candidate("older_copy", (code,), title, which=ALL_BUT_ONE, has_count=True)
+            )
     return candidates[:_EACH]
 
 
@@ -311,7 +343,9 @@ def _batch(history: History, found: AtPeak) -> list[Candidate]:
             continue
         if np.unique(signatures.op[codes[mine]]).size >= SHARED_OPS:
             title = f"half of the leading dimension {sizes[place]}"
-            return [Candidate("smaller_batch", tuple(codes[mine].tolist()), title, 1, 2)]
+            return [
+                Candidate("smaller_batch", tuple(codes[mine].tolist()), title, 1, 2, has_count=True)
+            ]
     return []
 
 

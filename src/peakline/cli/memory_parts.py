@@ -68,6 +68,7 @@ _TELLING = 10
 
 _HOW = {
     "temporary": "compute it in pieces, or fused",
+    "program": "see the program's buffers",
     "recompute": "recompute it after the peak",
     "offload": "move it to the host meanwhile",
     "older_copy": "drop the older ones first",

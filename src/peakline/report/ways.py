@@ -17,6 +17,7 @@ __all__ = ["ways"]
 _MOST = 6
 _KINDS = {
     "temporary": "Smaller temporary",
+    "program": "A compiled program's own",
     "recompute": "Recompute",
     "offload": "Offload or shard",
     "older_copy": "Drop older copies",
