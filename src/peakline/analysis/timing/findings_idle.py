@@ -24,28 +24,36 @@ __all__ = ["idle_devices"]
 MOSTLY = 0.5
 """Of the idle time compilation is named as the reason where it runs in more than half of it."""
 
+WORKS = 0.01
+"""A device that is busy for less than this share of the busiest one's time does none of the job's
+work: that it waits is a note, said where no other device does."""
+
 
 def idle_devices(profile: Profile) -> list[Finding]:
     """Devices that stood idle because the host had launched nothing, the idlest told of.
 
-    The share is that of the device's time from its first to its last event; compilation and other
-    waits within it are told apart. Without links from launches to work there is no such finding.
+    Those that do the job's work come first. The share is that of the device's time from its first
+    to its last event; compilation and other waits within it are told apart. Without links from
+    launches to work there is no such finding.
     Raises InputError when the profile cannot be read.
     """
     sets = {found.device.name: either(*found.sets.values()) for found in device_sets_of(profile)}
     rows: list[dict[str, object]] = []
     shares: list[float] = []
+    busy: list[int] = []
     for launches in launch_summary(profile).devices:
         begin, end = sets.get(launches.device, (np.zeros(0), np.zeros(0)))
         span = int(end[-1] - begin[0]) if begin.size else 0
         if not span:
             continue
         shares.append(min((launches.starved_ps + launches.latency_ps) / span, 1.0))
+        busy.append(int((end - begin).sum()))
         compiles = int(covered(_compilation(profile), end[:-1], begin[1:]).sum())
         rows.append(
             {
                 "device": launches.device,
                 "span_ps": span,
+                "busy_ps": busy[-1],
                 "idle_ps": launches.idle_ps,
                 "not_launched_ps": launches.starved_ps,
                 "being_launched_ps": launches.latency_ps,
@@ -55,13 +63,18 @@ def idle_devices(profile: Profile) -> list[Finding]:
                 "longest_idle_ps": int((begin[1:] - end[:-1]).max(initial=0)),
             }
         )
-    order = sorted(range(len(rows)), key=lambda place: -shares[place])
-    if not order or shares[order[0]] < LEAST:
+    works = [one >= WORKS * max(busy) for one in busy]
+    order = sorted(range(len(rows)), key=lambda place: (not works[place], -shares[place]))
+    # Of each kind the idlest stands first.
+    first = next((place for place in order if shares[place] >= LEAST), None)
+    if first is None:
         return []
-    return [_finding([rows[place] for place in order], shares[order[0]])]
+    order.remove(first)
+    found = [rows[place] for place in (first, *order)]
+    return [_finding(found, shares[first], works=works[first], most_ps=max(busy))]
 
 
-def _finding(rows: list[dict[str, object]], share: float) -> Finding:
+def _finding(rows: list[dict[str, object]], share: float, *, works: bool, most_ps: int) -> Finding:
     first = rows[0]
     whole = int(str(first["not_launched_ps"])) + int(str(first["being_launched_ps"]))
     compiles, idle = int(str(first["compile_ps"])), int(str(first["idle_ps"]))
@@ -75,19 +88,23 @@ def _finding(rows: list[dict[str, object]], share: float) -> Finding:
         "program (tf.function, jax.jit, torch.compile), and prepare the next batch on another "
         "thread. Mark the steps to see what of this every step pays."
     )
+    note = ""
+    if not works:
+        part = int(str(first["busy_ps"])) / most_ps
+        note = f" (it does {part:.1%} of the work of the busiest device)"
     return Finding(
         "host_bound",
-        severity_of(share, MUCH_HOST),
+        severity_of(share, MUCH_HOST) if works else "info",
         f"{first['device']} waits for {share:.0%} of {time_text(int(str(first['span_ps'])))} while "
-        f"the host {why}",
+        f"the host {why}{note}",
         {
             "device": first["device"],
             "devices": len(rows),
             "idle_ps": idle,
             "compile_ps": compiles,
             "share": share,
-            "gain_ps": whole,
-            "gain_share": share,
+            "gain_ps": whole if works else 0,
+            "gain_share": share if works else 0.0,
         },
         advice,
         tuple(rows),
