@@ -291,8 +291,7 @@ def test_a_time_beyond_the_profile_is_a_usage_error(peakline, opened):
         run = peakline("memory", path, "--at", "4.1ms", *words)
         assert (run.code, run.out) == (2, "")
         assert run.err == (
-            "peakline: --at 4.100 ms is not within the profile, "
-            "which goes from 0 ns to 4.000 ms\n"
+            "peakline: --at 4.100 ms is not within the profile, which goes from 0 ns to 4.000 ms\n"
         )
 
 

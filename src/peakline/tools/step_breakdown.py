@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TOOL", "StepBreakdownParameters"]
 
-_NO_STEPS = "no_steps"
-
 
 class StepBreakdownParameters(Parameters):
     """The parameters; text is accepted for every value."""
@@ -41,22 +39,24 @@ class _Part:
     """What one host gives."""
 
     times: StepTimes
+    variation: list[dict[str, Any]]
     clock: HostClock
 
 
 def _times(profile: Profile) -> StepTimes:
+    from peakline.analysis.timing.answer import NO_STEPS, NOTHING
     from peakline.analysis.timing.breakdown import step_times
 
     times = step_times(profile)
     if not times.rows:
-        profile.warn(_NO_STEPS, "no steps in this profile", once=True)
+        profile.warn(NO_STEPS, NOTHING, once=True)
     return times
 
 
 def _partial(profile: Profile, _parameters: StepBreakdownParameters) -> _Part:
     from peakline.analysis.timing.clocks import clock_of
 
-    return _Part(_times(profile), clock_of(profile))
+    return _Part(_times(profile), _variation(profile), clock_of(profile))
 
 
 def _combine(
@@ -74,7 +74,7 @@ def _combine(
         columns["host"] += [host] * part.times.rows
         for name, values in own.items():
             columns.setdefault(name, []).extend(values)
-        variation += [{"host": host} | told for told in _variation(part.times)]
+        variation += [{"host": host} | told for told in part.variation]
         straggler = _device_straggler(part.times)
         devices += [] if straggler is None else [{"host": host} | straggler]
         if part.times.rows:
@@ -101,7 +101,7 @@ def _run(profile: Profile, _parameters: StepBreakdownParameters, output_format: 
     return _json(
         {
             "steps": _objects(columns),
-            "variation": _variation(times),
+            "variation": _variation(profile),
             "straggler": _device_straggler(times),
         }
     )
@@ -127,10 +127,11 @@ def _columns(times: StepTimes, offset_ps: int) -> dict[str, list[Any]]:
     }
 
 
-def _variation(times: StepTimes) -> list[dict[str, Any]]:
+def _variation(profile: Profile) -> list[dict[str, Any]]:
+    from peakline.analysis.timing.step_facts import step_facts_of
     from peakline.analysis.timing.variation import variation_of
 
-    return [asdict(found) for found in variation_of(times)]
+    return [asdict(found) for found in variation_of(step_facts_of(profile))]
 
 
 def _device_straggler(times: StepTimes) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from tests.each_row import each_row
 
 import peakline
 from peakline.analysis.timing.breakdown import step_times
+from peakline.analysis.timing.step_facts import step_facts_of
 from peakline.analysis.timing.variation import (
     MemberSteps,
     device_straggler,
@@ -38,38 +39,43 @@ def of_lengths(lengths):
 
 class TestVariation:
     def test_figures_of_steps(self):
-        (found,) = variation_of(step_times(of_lengths([100, 101, 99, 100, 100])))
+        (found,) = variation_of(step_facts_of(of_lengths([100, 101, 99, 100, 100])))
         assert (found.device, found.steps, found.median_ps, found.p95_ps) == (None, 5, 100, 101)
         assert (found.mean_ps, found.min_ps, found.max_ps, found.slow) == (100, 99, 101, ())
         assert found.coefficient == pytest.approx(np.std([100, 101, 99, 100, 100]) / 100)
 
     def test_of_twenty_steps_nineteen_took_no_longer(self):
-        (found,) = variation_of(step_times(of_lengths([*range(81, 101)])))
+        (found,) = variation_of(step_facts_of(of_lengths([*range(81, 101)])))
         assert found.p95_ps == 99
 
     def test_a_slow_step_and_the_part_that_made_it_slow(self):
-        (found,) = variation_of(step_times(of_lengths([100, 101, 150, 99, 400, 100, 100])))
+        lengths = [100, 101, 150, 99, 400, 100, 100]
+        (found,) = variation_of(step_facts_of(of_lengths(lengths)))
         assert [(one.name, one.wall_ps, one.beyond_ps) for one in found.slow] == [
-            ("train 4", 400, 300), ("train 2", 150, 50)
-        ]  # fmt: skip
-        assert {(one.part, one.part_beyond_ps) for one in found.slow} == {
-            ("input_wait", 300), ("input_wait", 50)
-        }  # fmt: skip
+            ("train 4", 400, 300)
+        ]
+        assert {(one.part, one.part_beyond_ps) for one in found.slow} == {("input_wait", 300)}
 
-    def test_what_always_varies_has_no_slow_steps(self):
-        (found,) = variation_of(step_times(of_lengths([60, 140, 70, 130, 80, 120, 100, 150])))
+    def test_slow_is_twice_the_median_or_more(self):
+        (found,) = variation_of(step_facts_of(of_lengths([100, 100, 200, 100, 199])))
+        assert [(one.name, one.wall_ps, one.beyond_ps) for one in found.slow] == [
+            ("train 2", 200, 100)
+        ]
+
+    def test_few_steps_have_no_slow_one(self):
+        (found,) = variation_of(step_facts_of(of_lengths([100, 100, 400, 100])))
         assert found.slow == ()
 
     def test_no_steps(self):
         profile = profile_of({HOST_PLANE: {"python": [("work", 0, 10)]}})
-        assert variation_of(step_times(profile)) == ()
+        assert variation_of(step_facts_of(profile)) == ()
 
     @each_row("name", ["slow_step", "slow_step_healthy"])
     def test_the_program_with_slow_steps(self, name):
         wanted = [step for fault in json.loads(TRUTH.read_text())[name]["faults"]
                   for step in fault["steps"]]  # fmt: skip
         with peakline.open(PROGRAMS / f"{name}.xplane.pb.gz") as profile:
-            (found,) = variation_of(step_times(profile))
+            (found,) = variation_of(step_facts_of(profile))
         assert sorted(one.step_id for one in found.slow) == wanted
 
 

@@ -94,10 +94,7 @@ class TimeAnswer:
     def as_json(self) -> dict[str, object]:
         """What ``peakline steps --json`` prints besides the profile and its warnings."""
         facts = self.steps
-        rows, ids = facts.slow_rows(), facts.part("step_id")
-        every = np.arange(facts.rows)
-        is_slow = np.isin(every, rows) if facts.is_apart else np.isin(ids, ids[rows])
-        slow = dict(zip(_keys(facts.table), is_slow.tolist(), strict=True))
+        slow = dict(zip(_keys(facts.table), facts.is_slow.tolist(), strict=True))
         every_row = [*facts.table.to_pylist(), *facts.cut_off.to_pylist()]
         every_row.sort(key=lambda row: row["start_ps"])
         short = self.in_short()

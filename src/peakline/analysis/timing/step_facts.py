@@ -186,6 +186,11 @@ class StepFacts:
         """The rows of a device, in order of time."""
         return np.flatnonzero(self.device == device)
 
+    def rows_of(self, device: int, population: str) -> _Array:
+        """The rows of a device that are of one of `populations`, in order of time."""
+        code, names = self._population
+        return np.flatnonzero((self.device == device) & (code == names.index(population)))
+
     def slowest_lane(self) -> tuple[_Array, _Array]:
         """Per step, in order of time, its longest window over devices: rows, and their times.
 
@@ -208,6 +213,15 @@ class StepFacts:
         rows, wall = self.slowest_lane()
         found: _Array = rows[wall >= SLOW * np.maximum(self.usual_ps(rows), 1)]
         return found
+
+    @cached_property
+    def is_slow(self) -> npt.NDArray[np.bool_]:
+        """Which rows are of the steps of `slow_rows`, on all devices unless they count apart."""
+        slow = self.slow_rows()
+        if self.is_apart:
+            return np.isin(np.arange(self.rows), slow)
+        ids = self.part("step_id")
+        return np.isin(ids, ids[slow])
 
     def usual_ps(self, rows: _Array) -> npt.NDArray[np.float64]:
         """For each of the ``rows`` of `slowest_lane` the median of its population; infinite where

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.timing.breakdown import PARTS, StepTimes
-from peakline.analysis.timing.step_facts import population_of
+from peakline.analysis.timing.breakdown import StepTimes
+from peakline.analysis.timing.step_facts import PARTS, StepFacts
 
 __all__ = [
     "BEHIND",
@@ -27,12 +27,6 @@ __all__ = [
 
 _Array = npt.NDArray[Any]
 
-SLOW = 0.2
-"""A step is slow if it takes this much of the median longer than the median, ..."""
-DEVIATIONS = 4.0
-"""... and so many standard deviations, as the median absolute deviation estimates them."""
-_NORMAL = 1.4826
-"""Standard deviations per median absolute deviation of what is spread normally."""
 BEHIND = 0.02
 """Others wait for a straggler for at least this share of the steps' time, ..."""
 OFTEN = 0.5
@@ -45,7 +39,8 @@ FEWEST = 2
 class SlowStep:
     """A step that took ``beyond_ps`` longer than the median, ``part_beyond_ps`` of it in ``part``.
 
-    ``part`` is the one of `PARTS` that is furthest above its own median.
+    ``part`` is the one that is furthest above its own median: a column of ``step_breakdown``
+    without ``_ps``.
     """
 
     step_id: int
@@ -110,31 +105,28 @@ class Straggler:
     often: float
 
 
-def variation_of(times: StepTimes) -> tuple[StepVariation, ...]:
+def variation_of(facts: StepFacts) -> tuple[StepVariation, ...]:
     """The variation of the whole steps of each device, or of the host, by what they are called.
 
     Steps of different names (train, eval) are compared with their own like only; of each device
-    those with most time come first.
+    those with most time come first. Which are slow says `StepFacts.is_slow`.
     """
     found = []
-    for device in sorted(set(times.device.tolist())):
-        rows = times.rows_of(device)
-        rows = rows[~times.is_cut_off[rows]]
-        like: dict[str, list[int]] = {}
-        for row in rows.tolist():
-            like.setdefault(population_of(times.name[row] or ""), []).append(row)
+    for device, label in enumerate(facts.devices or (None,)):
         own = [
-            _variation(times, device, name, np.array(some, np.int64)) for name, some in like.items()
+            _variation(facts, label, name, rows)
+            for name in facts.populations
+            if (rows := facts.rows_of(device, name)).size
         ]
         found += sorted(own, key=lambda one: -one.mean_ps * one.steps)
     return tuple(found)
 
 
-def _variation(times: StepTimes, device: int, name: str, rows: _Array) -> StepVariation:
-    wall = times.wall[rows]
+def _variation(facts: StepFacts, device: str | None, name: str, rows: _Array) -> StepVariation:
+    wall = facts.part("wall_ps")[rows]
     mean = float(wall.mean())
     return StepVariation(
-        device=times.devices[device] if device >= 0 else None,
+        device=device,
         name=name,
         steps=rows.size,
         mean_ps=mean,
@@ -143,28 +135,31 @@ def _variation(times: StepTimes, device: int, name: str, rows: _Array) -> StepVa
         min_ps=int(wall.min()),
         max_ps=int(wall.max()),
         coefficient=float(wall.std()) / mean if mean else 0.0,
-        slow=_slow(times, rows),
+        slow=_slow(facts, rows),
     )
 
 
-def _slow(times: StepTimes, rows: _Array) -> tuple[SlowStep, ...]:
+def _slow(facts: StepFacts, rows: _Array) -> tuple[SlowStep, ...]:
     """Slow steps, the slowest first."""
-    wall = times.wall[rows]
-    usual = float(np.median(wall))
-    spread = _NORMAL * float(np.median(np.abs(wall - usual)))
-    slow = np.flatnonzero(wall - usual > max(SLOW * usual, DEVIATIONS * spread))
-    beyond = times.parts[rows] - np.median(times.parts[rows], axis=0)
-    order = slow[np.argsort(-wall[slow], kind="stable")]
+    slow = rows[facts.is_slow[rows]]
+    if not slow.size:
+        return ()
+    wall = facts.part("wall_ps")
+    usual = float(np.median(wall[rows]))
+    parts = list(PARTS)
+    beyond = np.stack(
+        [facts.part(part)[slow] - np.median(facts.part(part)[rows]) for part in parts], axis=1
+    )
     return tuple(
         SlowStep(
-            int(times.step_id[rows[k]]),
-            times.name[int(rows[k])] or "",
-            int(wall[k]),
-            round(wall[k] - usual),
-            PARTS[int(beyond[k].argmax())],
+            int(facts.part("step_id")[slow[k]]),
+            facts.table.names("name")[int(slow[k])] or "",
+            int(wall[slow[k]]),
+            round(wall[slow[k]] - usual),
+            parts[int(beyond[k].argmax())].removesuffix("_ps"),
             round(float(beyond[k].max())),
         )
-        for k in order.tolist()
+        for k in np.argsort(-wall[slow], kind="stable").tolist()
     )
 
 
