@@ -56,7 +56,7 @@ def wrong_groups(space, expected, groups):
 
 
 def steps_of_events(space, path):
-    """The step of every event that has one, by key, as the table ``events`` gives them."""
+    """The group of every event that has one, by key, as the runtime's profiler makes them."""
     with peakline.open(str(path)) as profile:
         events = profile.with_runtime_steps().columns("events")
     lines = [len(line.events) for plane in space.planes for line in plane.lines]

@@ -118,8 +118,10 @@ def test_a_file_that_says_groups_itself_has_the_steps_of_its_step_line(opened):
     gpu.line("Steps", 0).event("12", 10, 40, {"group_id": 0})
     profile = opened(builder)
     assert steps(profile) == [("12", 10, 50, "device")]
-    assert of_events(profile) == [0, 3, 0, 0]
-    assert profile.with_runtime_steps().columns("steps").rows == 0
+    assert of_events(profile) == [0, None, 0, 0]
+    grouped = profile.with_runtime_steps()
+    assert grouped.columns("steps").rows == 0
+    assert of_events(grouped) == [0, 3, 0, 0]
 
 
 def test_a_file_that_says_groups_itself_has_the_runs_of_functions_as_steps(opened):
@@ -199,3 +201,17 @@ def test_inferred_steps_are_called_by_their_function(opened):
     assert [name for name, *_ in steps(profile)] == ["train 0", "evaluate 0", "train 1"]
     grouped = profile.with_runtime_steps()
     assert [name for name, *_ in steps(grouped)] == ["0", "1", "2"]
+
+
+def test_a_group_that_only_stands_in_the_file_is_no_step(opened):
+    """One plane knows no groups, so that all are found again, and what is not reached stays."""
+    builder = SpaceBuilder()
+    host = builder.host().line("t", 0)
+    host.event("train", 0, 50, {"_r": 1, "step_num": 7})
+    builder.plane("/device:GPU:0").line("Stream #1", 0).event("kernel", 60, 5, {"group_id": 4})
+    profile = opened(builder)
+    assert steps(profile) == [("train 7", 0, 50, "mark")]
+    assert of_events(profile) == [0, None]
+    grouped = profile.with_runtime_steps()
+    assert steps(grouped) == steps(profile)
+    assert of_events(grouped) == [0, 4]

@@ -212,7 +212,7 @@ def test_groups_that_stand_in_the_file_are_of_any_size(opened, large):
     line.event("MemoryAllocation", 4, 0, MEMORY | {"group_id": large})
     line.event("MemoryAllocation", 5, 0, MEMORY)
     profile = opened(builder)
-    events = profile.columns("events", frozenset(("step_id",)))
+    events = profile.with_runtime_steps().columns("events", frozenset(("step_id",)))
     known = events.is_valid("step_id")
     assert known.tolist() == [False, True, True, True, False]
     assert events.array("step_id")[known].tolist() == [-1, large, large]

@@ -39,7 +39,7 @@ from peakline.sources.xplane.times import (
 from peakline.sources.xplane.tpu import TpuPlane, overlap_groups, timed
 from peakline.wire import Damage
 
-__all__ = ["EventTables", "PlaneEvents", "read_module_runs"]
+__all__ = ["NO_STEP", "EventTables", "PlaneEvents", "read_module_runs"]
 
 _Array = npt.NDArray[Any]
 NO_STEP = -1
@@ -120,10 +120,13 @@ class EventTables:
             valid["type_id"] = types >= 0
         return Columns(data, {name: mask for name, mask in valid.items() if not mask.all()})
 
-    def set_steps(self, step: npt.NDArray[np.int32]) -> None:
-        """Give every event another step, -1 for none; what the runtime groups stays."""
-        self._other = self._step_id, self._has_step
-        self._step_id, self._has_step = step, None
+    def set_steps(self, step: _Array, has_step: npt.NDArray[np.bool_] | None = None) -> None:
+        """Give every event another step, `NO_STEP` for none; what the runtime groups stays.
+
+        ``has_step`` says which have one where `NO_STEP` may be one.
+        """
+        self._other = self._other_steps
+        self._step_id, self._has_step = step, has_step
 
     def runtime_steps(self) -> tuple[_Array, npt.NDArray[np.bool_]]:
         """The group of every event as upstream's profiler decides it, and which have one."""

@@ -19,7 +19,7 @@ from peakline.profile.tables import empty_columns
 from peakline.sources.files import SourceFile
 from peakline.sources.xplane.event_bytes import EventBytes
 from peakline.sources.xplane.event_stats import read_stats, read_typed_stats, typed_columns
-from peakline.sources.xplane.events import EventTables, PlaneEvents, read_module_runs
+from peakline.sources.xplane.events import NO_STEP, EventTables, PlaneEvents, read_module_runs
 from peakline.sources.xplane.grouping import (
     GroupedPlane,
     Grouping,
@@ -100,6 +100,7 @@ class XPlaneReader:
         """The steps, as grouping some of the planes gave them, or all; and what upstream's
         profiler makes of them, where that differs."""
         self._annotated: Columns | None = None
+        self._recorded: Columns = empty_columns("steps")
         """The steps of a program that marked none with a number, once events have been read."""
         self._line_facts: dict[int, list[LineFacts]] = {}
         """What is known of a plane's lines since somebody has read them whole."""
@@ -389,10 +390,8 @@ class XPlaneReader:
             # They may be in no order now: whoever asks next reads them again.
             self._memory = None
             raise
-        if self.is_grouped():
-            # Groups that stand in the file and that nothing shows as a step are none.
-            known = self._steps().array("step_id")
-            is_step = np.isin(table.array("step_id"), known) & table.is_valid("step_id")
+        if self._holds_groups:
+            is_step = _are_steps(table, self._steps())
             return Columns(table.data, {**table.valid, "step_id": is_step})
         if self._unmarked.annotations and not self._both_steps()[0]:
             steps = self._steps()
@@ -405,9 +404,10 @@ class XPlaneReader:
         return self._noting(self._placed(found, far), damage)
 
     def _steps(self) -> Columns:
-        planes, unmarked = planes_table(self._outline.planes), self._unmarked
+        unmarked = self._unmarked
         if self.is_grouped():
-            return recorded_steps(self._events(COLUMNS), self._lines(), planes)
+            self._event_tables  # noqa: B018 (found while they are read)
+            return self._recorded
         found = self._both_steps()[0]
         if not found and unmarked.annotations:
             self._event_tables  # noqa: B018 (found while they are read)
@@ -434,7 +434,7 @@ class XPlaneReader:
             return empty_columns("steps")
         own, other = self._both_steps()
         renamed = self._unmarked.functions and own and own[0].found_by == "function"
-        if other is None and not renamed and self._annotated is None:
+        if not (self._holds_groups or renamed) and other is None and self._annotated is None:
             return None
         return self._placed(*steps_table(own if other is None else other, self.zero_ps))
 
@@ -453,10 +453,28 @@ class XPlaneReader:
         self._note_steps(grouping, everything=True)
         tables = EventTables(self._outline, events, grouping, self.zero_ps)
         del events
-        if not grouping.steps and not self.is_grouped() and self._unmarked.annotations:
+        if self.is_grouped():
+            planes = planes_table(self._outline.planes)
+            self._recorded = recorded_steps(tables.events(COLUMNS), self._lines(), planes)
+            self._only_steps(tables, self._recorded)
+        elif not grouping.steps and self._unmarked.annotations:
             self._annotate(tables)
+        elif self._holds_groups:
+            self._only_steps(tables, steps_table(grouping.steps, self.zero_ps)[0])
         _after_grouping(grouping)
         return tables
+
+    @cached_property
+    def _holds_groups(self) -> bool:
+        """Whether groups may stand in the file."""
+        return any("group_id" in plane.stat_name_set for plane in self._outline.planes)
+
+    @staticmethod
+    def _only_steps(tables: EventTables, steps: Columns) -> None:
+        """Groups that stand in the file and that nothing shows as a step are none."""
+        events = tables.events(frozenset(("step_id",)))
+        is_step = _are_steps(events, steps)
+        tables.set_steps(np.where(is_step, events.array("step_id"), NO_STEP), is_step)
 
     def _annotate(self, tables: EventTables) -> None:
         """Make what the program annotated once a turn of its loop the steps of the events."""
@@ -534,6 +552,12 @@ class XPlaneReader:
             ):
                 for text in texts:
                     warnings.add(kind, " ".join(text.split()))
+
+
+def _are_steps(table: Columns, steps: Columns) -> npt.NDArray[np.bool_]:
+    """Which rows have a step that ``steps`` has."""
+    found: npt.NDArray[np.bool_] = np.isin(table.array("step_id"), steps.array("step_id"))
+    return found & table.is_valid("step_id")
 
 
 def _after_grouping(grouping: Grouping) -> None:
