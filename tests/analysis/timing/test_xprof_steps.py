@@ -117,6 +117,20 @@ def test_asynchronous_steps_never_overlap(opened):
     assert [step.window for step in steps] == [(0, 6 * US), (6 * US, 11 * US)]
 
 
+def test_a_step_that_the_record_does_not_hold_whole_is_left_out(root):
+    with peakline.open(root / "tests/data/programs/steps/torch_break.pt.trace.json.gz") as profile:
+        assert [
+            step["name"] for step in profile.columns("steps").to_pylist() if step["is_cut_off"]
+        ] == ["ProfilerStep#6"]
+        found = [
+            [core.name for step in xprof_steps(profile, compatible=compatible).steps
+             for core in step.cores.values()]
+            for compatible in (False, True)
+        ]  # fmt: skip
+    assert found[0] == [f"ProfilerStep#{number}" for number in range(2, 6)]
+    assert len(found[1]) == 5
+
+
 @each_row(("compatible", "computes", "lasts"), [(True, 5 * US, 5 * US), (False, 9 * US, 18 * US)])
 def test_work_that_nothing_launched_counts_for_us_alone(opened, compatible, computes, lasts):
     def fill(builder):

@@ -110,9 +110,21 @@ def _host_steps(profile: Profile, compatible: bool) -> HostSteps:
         steps, details = tpu_steps(profile, devices, events)
         return HostSteps(hardware, device_type, steps, details)
     steps, precision = _generic_steps(events, bool(devices), compatible)
+    if not compatible:
+        steps = _whole(profile, steps)
     return HostSteps(
         hardware, device_type, steps, {GENERIC_CORE: CoreDetails(profile.host)}, precision
     )
+
+
+def _whole(profile: Profile, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps that the record holds whole; all, where it holds none so."""
+    if "steps" not in profile.tables:
+        return steps
+    table = profile.columns("steps")
+    is_cut = table.array("is_cut_off") & table.is_valid("is_cut_off")
+    cut_off = set(table.array("step_id")[is_cut].tolist())
+    return tuple(step for step in steps if step.number not in cut_off) or steps
 
 
 def _generic_steps(
