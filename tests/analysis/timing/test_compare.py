@@ -36,6 +36,18 @@ def test_the_same_profile_twice():
     assert (found.parts, found.ops, found.notes) == ((), (), ())
 
 
+def test_steps_of_all_names_count_and_those_with_most_time_are_compared():
+    lengths = {"train 0": 100, "eval 0": 30, "train 1": 120, "eval 1": 40, "eval 2": 50}
+    at, marks = 0, []
+    for name, length in lengths.items():
+        marks.append((name, at, at + length))
+        at += length
+    events = [(*mark, number) for number, mark in enumerate(marks)]
+    state = time_state(profile_of({HOST_PLANE: {"main": events}}, marks))
+    assert (state.steps, state.times.count, state.times.mean_ps) == (5, 2, 110)
+    assert state.walls.tolist() == [100, 120]
+
+
 def test_parts_make_the_difference_of_the_mean_step():
     before = loop(("a:MatMul", 60), steps=2)
     after = loop(("a:MatMul", 70), steps=3, length=150)

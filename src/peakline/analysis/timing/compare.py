@@ -37,11 +37,12 @@ _NAMES = ("op", "stage", "device", "host")
 class TimeState:
     """What is compared of one profile. Times are picoseconds.
 
-    ``steps`` counts the steps (0: nothing tells them), ``times`` is None without any. ``walls`` has
-    the time of each step, on the device that took longest. ``between_ps`` is the median of what
-    lies between steps. ``parts`` are the columns of ``step_breakdown`` as means over its rows, in
-    its order; they add up to the mean step. ``ops`` is the own time of every op. ``nothing`` says
-    why there are no steps.
+    ``steps`` counts the steps (0: nothing tells them), ``times`` is None without any. Where they
+    have several names, times, parts and what lies between are of those that take most time.
+    ``walls`` has the time of each of these, on the device that took longest. ``between_ps`` is the
+    median of what lies between them. ``parts`` are the columns of ``step_breakdown`` as means over
+    its rows, in its order; they add up to the mean step. ``ops`` is the own time of every op.
+    ``nothing`` says why there are no steps.
     """
 
     steps: int
@@ -165,14 +166,12 @@ def time_state(profile: Profile) -> TimeState:
     from peakline.analysis.timing.answer import answer_time
 
     answer = answer_time(profile)
-    facts = answer.steps.main
-    steps = facts.number_of_steps
+    every, facts = answer.steps, answer.steps.main
     gaps = facts.part("gap_before_ps")[facts.number > 0]
-    every = answer.steps
     begin = int(every.part("start_ps").min()) if every.rows else 0
     end = int(every.part("end_ps").max()) if every.rows else 0
     return TimeState(
-        steps,
+        every.number_of_steps,
         answer.times,
         facts.slowest_lane()[1],
         round(float(np.median(gaps))) if gaps.size else 0,
@@ -228,8 +227,8 @@ def _notes(before: TimeState, after: TimeState, chance: float | None) -> Iterabl
     elif before.times != after.times:
         if chance is None:
             yield (
-                f"{_steps(before.steps)} before, {after.steps:,} after: fewer than {FEWEST_STEPS} "
-                "do not tell whether steps differ by chance"
+                f"{_steps(before.walls.size)} before, {after.walls.size:,} after: fewer than "
+                f"{FEWEST_STEPS} do not tell whether steps differ by chance"
             )
         elif chance >= _CHANCE:
             yield (
