@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from peakline.api import Profile
     from peakline.profile.columns import Columns
 
-__all__ = ["ops"]
+__all__ = ["ops", "ops_document"]
 
 
 _COLUMN = {
@@ -68,29 +68,36 @@ def ops(
     """List the ops that take most time, of the devices and of the host."""
     from peakline.cli.hosts import tell_hosts
 
-    name = "kernels" if kernels else "op_stats"
-
     def tell(profile: Profile) -> dict[str, object] | None:
-        table = _sorted(profile, name, sort)
         if json:
-            rows = table.to_pylist() if table is not None else []
-            return {
-                "profile": profile_document(profile),
-                "kernels" if kernels else "ops": rows if top is None else rows[:top],
-                "warnings": warnings_document(profile.warnings),
-            }
+            return ops_document(profile, kernels=kernels, sort=sort, top=top)
         from peakline.cli.ops_screen import print_kernels, print_ops
 
+        table = _sorted(profile, sort, kernels=kernels)
         (print_kernels if kernels else print_ops)(profile, table, top)
         return None
 
     tell_hosts(path, session, host, tell, strict=strict, max_unpacked=max_unpacked, json=json)
 
 
-def _sorted(profile: Profile, name: str, sort: str) -> Columns | None:
+def ops_document(
+    profile: Profile, *, kernels: bool = False, sort: str = "self", top: int | None = None
+) -> dict[str, object]:
+    """What ``peakline ops --json`` prints for ``profile``."""
+    table = _sorted(profile, sort, kernels=kernels)
+    rows = table.to_pylist() if table is not None else []
+    return {
+        "profile": profile_document(profile),
+        "kernels" if kernels else "ops": rows if top is None else rows[:top],
+        "warnings": warnings_document(profile.warnings),
+    }
+
+
+def _sorted(profile: Profile, sort: str, *, kernels: bool) -> Columns | None:
     """The table, the largest first and among equals by name; None without one row."""
     import numpy as np
 
+    name = "kernels" if kernels else "op_stats"
     if name not in profile.tables or not profile.has_rows(name):
         return None
     table = profile.columns(name)

@@ -16,10 +16,9 @@ from peakline.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from peakline.analysis.timing.answer import TimeAnswer
     from peakline.api import Profile
 
-__all__ = ["steps"]
+__all__ = ["steps", "steps_document"]
 
 
 @click.command()
@@ -43,12 +42,11 @@ def steps(
     from peakline.cli.hosts import StragglerHosts, tell_hosts
 
     def tell(profile: Profile) -> dict[str, object] | None:
-        answer = answer_time(profile)
         if json:
-            return _document(profile, answer)
+            return steps_document(profile)
         from peakline.cli.steps_screen import print_steps
 
-        print_steps(profile, answer)
+        print_steps(profile, answer_time(profile))
         return None
 
     tell_hosts(
@@ -57,11 +55,14 @@ def steps(
     )  # fmt: skip
 
 
-def _document(profile: Profile, answer: TimeAnswer) -> dict[str, object]:
+def steps_document(profile: Profile) -> dict[str, object]:
+    """What ``peakline steps --json`` prints for ``profile``."""
     from peakline.analysis.profile_facts import profile_document, warnings_document
+    from peakline.analysis.timing.answer import answer_time
 
+    answer = answer_time(profile).as_json()
     return {
         "profile": profile_document(profile),
-        **answer.as_json(),
+        **answer,
         "warnings": warnings_document(profile.warnings),
     }
