@@ -73,7 +73,7 @@ def test_the_json(peakline, path):
     assert (run.code, run.err) == (0, "")
     told = json.loads(run.out)
     assert list(told) == [
-        "profile", "times", "times_by_device", "parts", "devices", "times_by_name", "found_by",
+        "profile", "times", "times_by_name", "found_by", "parts", "devices", "times_by_device",
         "steps", "findings", "warnings",
     ]  # fmt: skip
     assert told["profile"] == {

@@ -78,7 +78,9 @@ def test_the_json(peakline, both):
             "untracked_allocations": 0,
         }
     ]
-    assert list(told["time"]) == ["steps", "times", "parts", "devices", "top_ops"]
+    assert list(told["time"]) == [
+        "steps", "times", "times_by_name", "found_by", "parts", "devices", "top_ops",
+    ]  # fmt: skip
     assert told["time"]["steps"] == 4
     assert told["time"]["top_ops"][0] == {
         "side": "host",

@@ -62,6 +62,57 @@ def test_statistics_and_rows_are_those_of_the_service(page, server):
     screenshot(page, "steps_slow_step")
 
 
+def test_steps_of_several_names_have_figures_of_their_own(page, server):
+    told = breakdown(server, "tf_train_eval")
+    open_view(page, server, "/session/tf_train_eval/steps")
+    shown = facts(page.locator("dl.facts").first)
+    assert shown == {"Steps": "12", "Slow": "1 step"}
+    rows = rows_of(page, "Steps by name")
+    assert [row["Name"] for row in rows] == ["train", "eval"]
+    for row, variation in zip(rows, told["variation"], strict=True):
+        assert int(row["Steps"]) == variation["steps"]
+        assert number_of(row["Median"]) == almost(variation["median_ps"])
+        assert int(row["Slow"]) == len(variation["slow"])
+    label = canvas_of(page).get_attribute("aria-label")
+    assert "train: median 373 µs, eval: median 511.7 µs" in label
+    tells(detail(page), "The mean step of train")
+    names = detail(page).locator(".parts-legend .grow").all_inner_texts()
+    numbers = detail(page).locator(".parts-legend .number").all_inner_texts()[::2]
+    mean = told["variation"][0]["mean_ps"]
+    assert sum(map(number_of, numbers)) == almost(mean)
+    assert len(names) == len(numbers)
+    click_step(page, 0, 12)
+    tells(detail(page), "longer than the median of train")
+    screenshot(page, "steps_train_eval")
+
+
+def test_a_step_that_is_cut_off_is_marked_and_left_out(page, server):
+    told = breakdown(server, "torch_break")
+    (variation,) = told["variation"]
+    assert [step["is_cut_off"] for step in told["steps"]] == [False] * 4 + [True]
+    open_view(page, server, "/session/torch_break/steps")
+    shown = page.locator("dl.facts").first
+    assert facts(shown)["Steps"] == "4"
+    assert facts(shown)["Cut off, and left out"] == "1 step"
+    assert fact(shown, "Median") == almost(variation["median_ps"])
+    names = [row["Step"] for row in rows_of(page, "Steps")]
+    assert [name.endswith("cut off") for name in names] == [False] * 4 + [True]
+    click_step(page, 4, 5)
+    tells(detail(page), "The record ends in the middle of it")
+    screenshot(page, "steps_torch_break")
+
+
+def test_inferred_steps_are_called_so(page, server):
+    open_view(page, server, "/session/tf_functions/steps")
+    found = page.get_by_text("Inferred: nothing is marked, each run of a function counts as one.")
+    eventually(found.count, 1)
+    screenshot(page, "steps_tf_functions")
+    open_view(page, server, "/session/tf_functions/summary")
+    eventually(found.count, 1)
+    tells(page.locator("dl.facts").first, "inferred")
+    screenshot(page, "summary_tf_functions")
+
+
 def test_the_mean_step_is_the_mean_of_all(page, server):
     steps = breakdown(server, "input_bound")["steps"]
     open_view(page, server, "/session/input_bound/steps")

@@ -81,9 +81,13 @@ class TimeAnswer:
         return told
 
     def in_short(self) -> dict[str, object]:
-        """``times``, ``parts`` and ``devices`` of `as_json`, small however many steps there are."""
+        """``times``, ``times_by_name``, ``found_by``, ``parts`` and ``devices`` of `as_json`, small
+        however many steps there are.
+        """
         return {
             "times": None if self.times is None else vars(self.times),
+            "times_by_name": [{"name": name} | vars(times) for name, times in self.by_name],
+            "found_by": self.steps.found_by,
             "parts": [
                 {"part": name.removesuffix("_ps"), "per_step_ps": each, "share": share}
                 for name, _, each, share in self.parts()
@@ -99,14 +103,10 @@ class TimeAnswer:
         every_row.sort(key=lambda row: row["start_ps"])
         short = self.in_short()
         return {
-            "times": short["times"],
+            **short,
             "times_by_device": [
                 {"device": device} | vars(times) for device, times in self.by_device
             ],
-            "parts": short["parts"],
-            "devices": short["devices"],
-            "times_by_name": [{"name": name} | vars(times) for name, times in self.by_name],
-            "found_by": facts.found_by,
             "steps": [
                 {**row, "is_slow": slow.get((row["step_id"], row["device"]), False)}
                 for row in every_row

@@ -16,15 +16,21 @@ const STEP = 1000;
 const LABEL_PX = 90, LETTER_PX = 8;
 /** Hatching shows on bars that are at least so wide. */
 const PATTERN_PX = 3;
+/** What the record does not hold whole is drawn so pale. */
+const CUT_OFF = 0.4;
+/** So many names of steps have a line of their median. */
+const MEDIANS = 4;
 
 /** @typedef {import("./facts.js").Step} Step */
+/** @typedef {{name: string, median_ps: number}} Median of the steps of one name */
 
 export class StepChart {
   /** @type {Step[]} */
   #rows = [];
   /** @type {Set<number>} */
   #slow = new Set();
-  #median = 0;
+  /** @type {Median[]} */
+  #medians = [];
   #chosen = -1;
   #drawn = 0;
   /** @type {(() => void)[]} */
@@ -53,12 +59,12 @@ export class StepChart {
   /**
    * @param {Step[]} rows in order of time
    * @param {Set<number>} slow ids of those that are much longer than others
-   * @param {number} median ps
+   * @param {Median[]} medians those with most time first
    */
-  setRows(rows, slow, median) {
+  setRows(rows, slow, medians) {
     this.#rows = rows;
     this.#slow = slow;
-    this.#median = median;
+    this.#medians = medians.slice(0, MEDIANS);
     this.#detach();
     this.viewport = new Viewport(0, Math.max(rows.length, 1) * STEP);
     this.viewport.onChange(() => {
@@ -67,8 +73,8 @@ export class StepChart {
     });
     this.#detach = this.#attach();
     const longest = rows.reduce((most, row) => Math.max(most, row.wall_ps), 0);
-    this.canvas.setAttribute("aria-label", `Times of ${rows.length} steps, median ${time(median)}, `
-      + `longest ${time(longest)}. Left and right choose a step; the table below has the numbers.`);
+    this.canvas.setAttribute("aria-label", `Times of ${rows.length} steps, `
+      + `${this.#medians.map((one) => this.#medianText(one)).join(", ")}, longest ${time(longest)}. Left and right choose a step; the table below has the numbers.`);
     this.draw();
   }
 
@@ -179,7 +185,7 @@ export class StepChart {
     const { first, last, longest } = this.#columns();
     const places = longest
       ? longest.filter((place) => place >= 0) : range(first, last);
-    const top = Math.max(1, this.#median,
+    const top = Math.max(1, ...this.#medians.map(({ median_ps }) => median_ps),
       ...places.map((place) => wall(this.#rows[place]))) * 1.06;
     this.#paintAxis(paint, colors, top);
     const each = longest ? 1 : width / (this.viewport.span / STEP);
@@ -204,7 +210,7 @@ export class StepChart {
     }
     paint.restore();
     this.#paintNames(paint, colors, range(first, last));
-    this.#paintMedian(paint, colors, top);
+    this.#paintMedians(paint, colors, top);
   }
 
   /**
@@ -220,6 +226,7 @@ export class StepChart {
     if (!row) return;
     const scale = (HEIGHT - TOP - BOTTOM) / top;
     let y = HEIGHT - BOTTOM;
+    paint.globalAlpha = row.is_cut_off ? CUT_OFF : 1;
     for (const part of PARTS) {
       const tall = row[`${part.name}_ps`] * scale;
       if (!(tall > 0)) continue;
@@ -231,6 +238,7 @@ export class StepChart {
         paint.fillRect(x, y, wide, tall);
       }
     }
+    paint.globalAlpha = 1;
     if (this.#slow.has(row.step_id)) {
       const middle = x + wide / 2, half = Math.min(Math.max(wide / 2, 1), 4);
       paint.fillStyle = colors["bad"] ?? "";
@@ -286,25 +294,39 @@ export class StepChart {
    * @param {Record<string, string>} colors
    * @param {number} top
    */
-  #paintMedian(paint, colors, top) {
+  #paintMedians(paint, colors, top) {
     if (this.#rows.length < 2) return;
-    const y = HEIGHT - BOTTOM - (this.#median / top) * (HEIGHT - TOP - BOTTOM);
-    paint.strokeStyle = colors["text"] ?? "";
-    paint.lineWidth = 1;
-    paint.setLineDash([5, 4]);
-    paint.beginPath();
-    paint.moveTo(LEFT, y);
-    paint.lineTo(LEFT + this.#width(), y);
-    paint.stroke();
-    paint.setLineDash([]);
-    const text = `median ${time(this.#median)}`;
+    paint.font = "12px system-ui, sans-serif";
     paint.textAlign = "right";
     paint.textBaseline = "bottom";
-    const wide = paint.measureText(text).width, x = LEFT + this.#width() - 4;
-    paint.fillStyle = colors["panel"] ?? "";
-    paint.fillRect(x - wide - 3, y - 16, wide + 6, 14);
-    paint.fillStyle = colors["text"] ?? "";
-    paint.fillText(text, x, y - 2);
+    let x = LEFT + this.#width() - 4, before = Infinity;
+    const inOrder = [...this.#medians].sort((one, other) => one.median_ps - other.median_ps);
+    for (const one of inOrder) {
+      const y = HEIGHT - BOTTOM - (one.median_ps / top) * (HEIGHT - TOP - BOTTOM);
+      paint.strokeStyle = colors["text"] ?? "";
+      paint.lineWidth = 1;
+      paint.setLineDash([5, 4]);
+      paint.beginPath();
+      paint.moveTo(LEFT, y);
+      paint.lineTo(LEFT + this.#width(), y);
+      paint.stroke();
+      paint.setLineDash([]);
+      const text = this.#medianText(one), wide = paint.measureText(text).width;
+      // Words of lines that are close stand side by side.
+      if (before - y > 16) x = LEFT + this.#width() - 4;
+      before = y;
+      paint.fillStyle = colors["panel"] ?? "";
+      paint.fillRect(x - wide - 3, y - 16, wide + 6, 14);
+      paint.fillStyle = colors["text"] ?? "";
+      paint.fillText(text, x, y - 2);
+      x -= wide + 12;
+    }
+  }
+
+  /** @param {Median} median */
+  #medianText({ name, median_ps }) {
+    const of = this.#medians.length > 1 ? `${cut(name || "no name", 24)}: ` : "";
+    return `${of}median ${time(median_ps)}`;
   }
 
   /**
@@ -323,7 +345,8 @@ export class StepChart {
     showTip(box.left + x, box.top + y, [`${row.name || `step ${row.step_id}`}: ${time(row.wall_ps)}`,
       ...parts.map(({ name, text }, place) =>
         `${text} ${time(row[`${name}_ps`])} (${told[place]})`),
-      ...(this.#slow.has(row.step_id) ? ["much longer than the median"] : [])]);
+      ...(this.#slow.has(row.step_id) ? ["twice the median or more"] : []),
+      ...(row.is_cut_off ? ["cut off by the end of the record"] : [])]);
   }
 
   /** @param {KeyboardEvent} event */

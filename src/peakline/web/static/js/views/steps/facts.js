@@ -9,11 +9,14 @@
  * @property {number} end_ps
  * @property {number} wall_ps
  * @property {number} gap_before_ps
+ * @property {boolean} is_cut_off whether the record does not hold it whole
+ * @property {string | null} found_by `mark`, `annotation`, `device` or `function`
  */
 /**
- * @typedef {object} Variation
+ * @typedef {object} Variation of the whole steps of a device that have one name
  * @property {string} [host]
  * @property {string | null} device
+ * @property {string} name what they are called without their numbers
  * @property {number} steps
  * @property {number} mean_ps
  * @property {number} median_ps
@@ -25,6 +28,26 @@
  */
 /** @typedef {import("../../core/straggler.js").Straggler} Straggler */
 /** @typedef {{steps: Step[], variation: Variation[], straggler: Straggler | null, device_stragglers?: Straggler[]}} Breakdown */
+
+/** What is said of steps that no mark with a number says. @type {Record<string, string>} */
+export const HOW_FOUND = {
+  function: "Inferred: nothing is marked, each run of a function counts as one.",
+  annotation: "By annotations without a number, once a turn of the loop.",
+  device: "By the device's own line of steps.",
+};
+
+/** What to do where nothing is marked. */
+export const HOW_TO_MARK = "Put each step in jax.profiler.StepTraceAnnotation or "
+  + "tf.profiler.experimental.Trace(name, step_num=i, _r=1), or call step() of "
+  + "torch.profiler.profile(schedule=...), which marks nothing without a schedule";
+
+/**
+ * What a step is called without its number, as the service compares steps: `train` of `train 170`.
+ * @param {string} name
+ */
+export function nameOf(name) {
+  return name.replace(/(?:[ #;:_-]*[0-9]+)+$/, "");
+}
 
 export class Facts {
   /** @type {Map<string, Promise<any>>} */

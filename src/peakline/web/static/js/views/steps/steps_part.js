@@ -9,6 +9,7 @@ import { empty, failed, loading, notices } from "../../core/states.js";
 import { stragglerText } from "../../core/straggler.js";
 import { DataTable } from "../../core/table.js";
 import { StepChart } from "./chart.js";
+import { HOW_FOUND, HOW_TO_MARK, nameOf } from "./facts.js";
 import { hostsPart, variationTable } from "./variation.js";
 
 /** @typedef {import("./facts.js").Step} Step */
@@ -87,6 +88,7 @@ class Shown {
       this.#choose(-1, false);
     });
     this.facts = h("dl", { class: "facts" });
+    this.byName = h("div", { class: "stack" });
     this.detail = h("section", { class: "panel", "aria-live": "polite" });
     this.beside = h("div", { class: "stack" });
     this.element = h("div", { class: "stack" },
@@ -94,8 +96,8 @@ class Shown {
         this.devices.length > 1 && h("div", { class: "row-of" },
           h("label", { for: "device" }, "Device"), this.picker,
           h("span", {}, stragglerText(breakdown.straggler, this.devices.length, "device"))),
-        this.facts, this.chart.element, legend(breakdown.steps,
-          breakdown.variation.some((one) => one.slow.length > 0))),
+        this.facts, howFound(breakdown.steps), this.byName, this.chart.element,
+        legend(breakdown.steps, breakdown.variation.some((one) => one.slow.length > 0))),
       h("div", { class: "steps-parts" },
         h("div", { class: "stack" }, this.table.element,
           this.devices.length > 1 && variationTable("Devices", breakdown.variation, "device",
@@ -139,15 +141,21 @@ class Shown {
     this.picker.value = this.#device;
     this.#rows = this.breakdown.steps.filter((step) => (step.device ?? "") === this.#device)
       .sort((one, other) => one.start_ps - other.start_ps);
-    const variation = this.#variation();
-    this.chart.setRows(this.#rows, new Set(variation?.slow.map((step) => step.step_id)),
-      variation?.median_ps ?? 0);
+    const variations = this.#variations();
+    this.chart.setRows(this.#rows, new Set(this.#slow().map((step) => step.step_id)), variations);
     this.table.setRows(this.#rows);
-    fill(this.facts, ...(variation ? statistics(variation) : []));
+    fill(this.facts, ...statistics(variations, this.#rows));
+    fill(this.byName, ...(variations.length > 1
+      ? [variationTable("Steps by name", variations, "name")] : []));
   }
 
-  #variation() {
-    return this.breakdown.variation.find((one) => (one.device ?? "") === this.#device);
+  /** Of the steps of each name, those with most time first. */
+  #variations() {
+    return this.breakdown.variation.filter((one) => (one.device ?? "") === this.#device);
+  }
+
+  #slow() {
+    return this.#variations().flatMap((one) => one.slow);
   }
 
   /**
@@ -171,7 +179,8 @@ class Shown {
 
   /** @param {Step} step */
   #stepDetail(step) {
-    const slow = this.#variation()?.slow.find((one) => one.step_id === step.step_id);
+    const slow = this.#slow().find((one) => one.step_id === step.step_id);
+    const like = this.#variations().length > 1 ? ` of ${nameOf(step.name)}` : "";
     const air = Math.round(step.wall_ps * 0.05);
     const params = { from: step.start_ps - air, to: step.end_ps + air };
     return [
@@ -179,8 +188,10 @@ class Shown {
       h("p", {}, `${time(step.wall_ps)}, from ${time(step.start_ps, 6)} to ${time(step.end_ps, 6)}`,
         step.gap_before_ps > 0 && `; ${time(step.gap_before_ps)} after the step before`),
       slow && h("p", {}, h("span", { class: "badge warning" }, "slow"),
-        ` ${time(slow.beyond_ps)} longer than the median, ${time(slow.part_beyond_ps)} of it `
+        ` ${time(slow.beyond_ps)} longer than the median${like}, ${time(slow.part_beyond_ps)} of it `
         + `${partOf(slow.part).text}.`),
+      step.is_cut_off && h("p", {}, h("span", { class: "badge" }, "cut off"),
+        " The record ends in the middle of it: it counts in no median and no mean."),
       partsBar(partsOf([step]), step.name || "The step"),
       h("p", { class: "row-of" },
         h("a", { href: this.context.link("timeline", { ...params, step: step.step_id }) },
@@ -190,9 +201,13 @@ class Shown {
   }
 
   #meanDetail() {
+    const [most, other] = this.#variations();
+    const rows = whole(this.#rows).filter((row) => nameOf(row.name) === most?.name);
+    const title = other ? `The mean step of ${most?.name || "those without a name"}`
+      : "The mean step";
     return [
-      h("h2", {}, "The mean step"),
-      partsBar(partsOf(this.#rows), "The mean step"),
+      h("h2", {}, title),
+      partsBar(partsOf(rows), title),
       h("p", { class: "quiet" }, "Choose a step in the chart or in the table to see it alone."),
     ];
   }
@@ -223,19 +238,42 @@ async function addFindings(facts, place, signal) {
 /** @param {string} ops where the ops are */
 function noSteps(ops) {
   return empty("No steps are marked in this profile",
-    "Put each step in jax.profiler.StepTraceAnnotation or tf.profiler.experimental.Trace(..., "
-    + "_r=1), or call step() of torch.profiler, and record again. Meanwhile: ",
+    `${HOW_TO_MARK}, and record again. Meanwhile: `,
     h("a", { href: ops }, "the ops"), ".");
 }
 
-/** @param {Variation} variation */
-function statistics({ steps, median_ps, p95_ps, min_ps, max_ps, mean_ps, coefficient, slow }) {
+/**
+ * @param {Variation[]} variations
+ * @param {Step[]} rows those of the same device
+ */
+function statistics(variations, rows) {
+  const steps = variations.reduce((sum, one) => sum + one.steps, 0);
+  const slow = variations.reduce((sum, one) => sum + one.slow.length, 0);
+  const [one] = variations.length === 1 ? variations : [];
+  const left = rows.length - steps;
   return [
-    ["Steps", count(steps)], ["Median", time(median_ps)], ["95th percentile", time(p95_ps)],
-    ["Shortest", time(min_ps)], ["Longest", time(max_ps)],
-    ["Mean", `${time(mean_ps)} ± ${percent(coefficient)}`],
-    ["Slow", slow.length ? counted(slow.length, "step") : "none"],
+    ["Steps", count(steps)],
+    ...(one ? [["Median", time(one.median_ps)], ["95th percentile", time(one.p95_ps)],
+      ["Shortest", time(one.min_ps)], ["Longest", time(one.max_ps)],
+      ["Mean", `${time(one.mean_ps)} ± ${percent(one.coefficient)}`]] : []),
+    ["Slow", slow ? counted(slow, "step") : "none"],
+    ...(left ? [["Cut off, and left out", counted(left, "step")]] : []),
   ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)));
+}
+
+/**
+ * Those that the record holds whole; all, where it holds none so.
+ * @param {Step[]} rows
+ */
+function whole(rows) {
+  const found = rows.filter((row) => !row.is_cut_off);
+  return found.length ? found : rows;
+}
+
+/** @param {Step[]} steps */
+function howFound(steps) {
+  const how = HOW_FOUND[steps[0]?.found_by ?? ""];
+  return how && h("p", { class: "quiet" }, how);
 }
 
 /**
@@ -246,7 +284,8 @@ function legend(steps, hasSlow) {
   return h("ul", { class: "chart-legend", "aria-label": "What the colors mean" },
     ...present(steps).map((part) => h("li", {}, swatch(part), part.text)),
     hasSlow && h("li", {}, h("span", { class: "slow-mark", "aria-hidden": "true" }, "▼"),
-      "much longer than the median"));
+      "twice the median or more"),
+    steps.some((step) => step.is_cut_off) && h("li", {}, "pale: cut off by the end of the record"));
 }
 
 /**
@@ -279,7 +318,8 @@ function value(step, part) {
 function columns(steps) {
   return [
     { key: "name", title: "Step", width: "minmax(9rem, 1fr)",
-      cell: (row) => row.name || `step ${row.step_id}` },
+      cell: (row) => (row.is_cut_off ? h("span", {}, row.name || `step ${row.step_id}`,
+        h("span", { class: "badge after" }, "cut off")) : row.name || `step ${row.step_id}`) },
     { key: "wall_ps", title: "Time", kind: "time", width: "6.5rem" },
     ...present(steps).map(({ name, text }) => /** @type {const} */ ({
       key: `${name}_ps`, title: HEADS[name] ?? text, kind: "time", help: text,

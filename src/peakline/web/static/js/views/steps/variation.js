@@ -1,4 +1,4 @@
-/** How much steps differ: a row per device, or per host of the session. */
+/** How much steps differ: a row per name of steps, of each device or host of the session. */
 
 import { fill, h } from "../../core/dom.js";
 import { count } from "../../core/format.js";
@@ -11,16 +11,21 @@ import { DataTable } from "../../core/table.js";
 /**
  * @param {string} label
  * @param {Variation[]} rows
- * @param {"device" | "host"} key what a row is about
- * @param {(row: any) => string} link to it
+ * @param {"name" | "device" | "host"} key what a row is about
+ * @param {(row: any) => string} link to it; of a name there is none
  */
-export function variationTable(label, rows, key, link) {
+export function variationTable(label, rows, key, link = () => "") {
   const isHost = key === "host";
+  const names = new Set(rows.map((row) => row.name));
   const table = new DataTable({
     label,
     columns: [
-      { key, title: isHost ? "Host" : "Device", cell: (row) =>
-        h("a", { href: link(row) }, row[key] || "(host)") },
+      ...(key === "name" ? [] : [/** @type {const} */ ({
+        key, title: isHost ? "Host" : "Device", cell: (/** @type {any} */ row) =>
+          h("a", { href: link(row) }, row[key] || "(host)") })]),
+      ...(key === "name" || names.size > 1 ? [/** @type {const} */ ({
+        key: "name", title: "Name",
+        cell: (/** @type {any} */ row) => row.name || "(no name)" })] : []),
       ...(isHost && rows.some((row) => row.device !== null)
         ? [/** @type {const} */ ({ key: "device", title: "Device" })] : []),
       { key: "steps", title: "Steps", kind: "count", width: "5.5rem" },
@@ -30,7 +35,7 @@ export function variationTable(label, rows, key, link) {
       { key: "coefficient", title: "Varies by", kind: "percent", width: "6.5rem",
         help: "standard deviation by the mean" },
       { key: "slow", title: "Slow", kind: "count", width: "5rem", unsorted: true,
-        help: "steps much longer than the median", cell: (row) => count(row.slow.length) },
+        help: "steps of twice the median or more", cell: (row) => count(row.slow.length) },
     ],
   });
   table.setRows(rows);

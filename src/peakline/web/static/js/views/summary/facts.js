@@ -3,6 +3,7 @@
 import { h } from "../../core/dom.js";
 import { bytes, counted, percent, time } from "../../core/format.js";
 import { partsBar } from "../../core/parts.js";
+import { HOW_FOUND, HOW_TO_MARK } from "../steps/facts.js";
 
 /** @typedef {import("./index.js").Summary} Summary */
 /** @typedef {import("../../shell/context.js").Context} Context */
@@ -18,9 +19,13 @@ export function factsPanel({ profile, memory, time: told }) {
     profile.host && fact("Host", profile.host),
     (profile.duration_ps > 0 || memory) && fact("Recorded",
       profile.duration_ps ? time(profile.duration_ps) : "one moment"),
-    times && fact("Steps", counted(told.steps, "step")),
-    times && fact("Median step", time(times.median_ps),
-      times.count > 1 ? `${time(times.min_ps)} to ${time(times.max_ps)}` : ""),
+    times && fact("Steps", counted(told.steps, "step"),
+      told.found_by === "function" ? "inferred" : ""),
+    ...(times && told.times_by_name.length
+      ? told.times_by_name.slice(0, SHOWN).map((one) => fact(`Median ${one.name}`,
+        time(one.median_ps), `${time(one.min_ps)} to ${time(one.max_ps)}`))
+      : [times && fact("Median step", time(times.median_ps),
+        times.count > 1 ? `${time(times.min_ps)} to ${time(times.max_ps)}` : "")]),
     told && told.devices.length > 0 && fact("Devices busy", span(told.devices.map(busyShare)),
       counted(told.devices.length, "device")),
     peak > 0 && fact("Largest peak", bytes(peak),
@@ -40,17 +45,20 @@ export function stepPanel(context, { time: told }) {
   if (!told.times) {
     return missing("Where a step's time goes",
       "No steps are marked in this profile, so what a step takes is not judged.",
-      "Put each step in jax.profiler.StepTraceAnnotation or tf.profiler.experimental.Trace(..., "
-      + "_r=1), or call step() of torch.profiler.");
+      `${HOW_TO_MARK}.`);
   }
   const { times } = told;
+  const [most] = told.times_by_name;
+  const steps = most ? `${counted(most.count, "step")} of ${most.name}`
+    : counted(told.steps, "step");
   return h("section", { class: "panel" },
-    h("h2", {}, "Where a step's time goes"),
+    h("h2", {}, `Where a step's time goes${most ? ` (${most.name})` : ""}`),
     partsBar(told.parts.map(({ part, per_step_ps: ps }) => ({ part, ps })), "A mean step"),
     h("p", { class: "quiet" }, times.count < 2 ? `One step of ${time(times.mean_ps)}. `
-      : `Mean ${time(times.mean_ps)} of ${counted(told.steps, "step")}`
-        + (times.count > told.steps ? ` on ${counted(told.devices.length, "device")}` : "")
+      : `Mean ${time(times.mean_ps)} of ${steps}`
+        + (!most && times.count > told.steps ? ` on ${counted(told.devices.length, "device")}` : "")
         + `, 95th percentile ${time(times.p95_ps)}. `,
+    `${HOW_FOUND[told.found_by ?? ""] ?? ""} `,
     h("a", { href: context.link("steps") }, "All steps")));
 }
 

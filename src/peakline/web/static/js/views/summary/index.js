@@ -28,6 +28,8 @@ import { hostsPanel } from "./hosts.js";
  * @typedef {object} Times
  * @property {number} steps how many there are, whatever the number of devices
  * @property {{count: number, mean_ps: number, min_ps: number, median_ps: number, p95_ps: number, max_ps: number} | null} times
+ * @property {{name: string, count: number, median_ps: number, min_ps: number, max_ps: number}[]} times_by_name of steps of several names, those with most time first; `times` and `parts` are of the first
+ * @property {string | null} found_by how the steps were found
  * @property {{part: string, per_step_ps: number, share: number}[]} parts
  * @property {Record<string, any>[]} devices rows of `device_time`
  * @property {{side: string, op: string, op_type: string | null, self_ps: number, share: number, is_input: boolean}[]} top_ops

@@ -17,7 +17,7 @@ const MARKS = 80;
 /** @typedef {import("./bands.js").Shared} Shared */
 /**
  * A step on a device; times in ps.
- * @typedef {{place: number, row: number, step_id: number, name: string, device: string | null, start_ps: number, end_ps: number, wall_ps: number}} Step
+ * @typedef {{place: number, row: number, step_id: number, name: string, device: string | null, start_ps: number, end_ps: number, wall_ps: number, is_cut_off: boolean}} Step
  */
 
 export class Steps {
@@ -49,7 +49,7 @@ export class Steps {
     this.table = new DataTable({
       label: "Steps", sort: "start_ps", height: "100%", nothing: "no steps",
       columns: [
-        { key: "name", title: "Step" }, { key: "device", title: "Device", width: "12rem" },
+        { key: "name", title: "Step", cell: nameOf }, { key: "device", title: "Device", width: "12rem" },
         { key: "start_ps", title: "Begins", kind: "time" },
         { key: "wall_ps", title: "Takes", kind: "time", help: "from its begin to its end" },
       ],
@@ -210,13 +210,18 @@ export class Steps {
       hideTip();
       return;
     }
-    showTip(...this.band.place(x, y), [`Step ${step.name}`, ...(step.device ? [step.device] : []),
+    showTip(...this.band.place(x, y), [`Step ${nameOf(step)}`, ...(step.device ? [step.device] : []),
       time(step.wall_ps, 5), `begins at ${time(step.start_ps, 7)}`, "A click follows it."]);
   }
 
   destroy() {
     this.band.destroy();
   }
+}
+
+/** @param {{name: string, is_cut_off: boolean}} step */
+function nameOf({ name, is_cut_off }) {
+  return is_cut_off ? `${name} (cut off)` : name;
 }
 
 /**
