@@ -99,6 +99,22 @@ def test_nameless_runs_give_way_to_a_period_of_several_of_them():
     assert find_marks(history(rows), 0, steps).found_by == "steps"
 
 
+def test_inferred_steps_are_called_so():
+    made = history([alloc(n, 1) for n in range(10)])
+    runs = [
+        {
+            "step_id": n,
+            "name": f"f {n}",
+            "start_ps": 3 * n,
+            "end_ps": 3 * n + 3,
+            "found_by": "function",
+        }
+        for n in range(3)
+    ]
+    marks = find_marks(made, 0, check_columns("steps", columns_of("steps", runs)))
+    assert marks.detail == "the profile's 3 steps, inferred from runs of functions"
+
+
 def test_numbers_drawn_at_random_are_no_names():
     made = history([alloc(n, 1) for n in range(10)])
     runs = [

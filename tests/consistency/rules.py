@@ -295,7 +295,9 @@ def growth(said: Said) -> None:
         ids = [row["step"] for row in one["steps"]]
         assert set(ids) <= set(whole)
         assert one["stride"] > 1 or len(ids) == len(whole)
-        assert one["steps_detail"] == f"the profile's {len(whole)} steps"
+        is_inferred = said.of_steps["found_by"] == "function"
+        how = ", inferred from runs of functions" if is_inferred else ""
+        assert one["steps_detail"] == f"the profile's {len(whole)} steps{how}"
         for row in one["steps"]:
             assert row["name"] == (whole[row["step"]] or row["name"])
 

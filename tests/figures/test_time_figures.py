@@ -10,6 +10,7 @@ import pytest
 from tests.analysis.timing.traces import GPU, HOST_PLANE, profile_of
 from tests.each_row import each_row
 from tests.figures.profiles import texts
+from tests.shared import shared
 
 import peakline
 from peakline import figures
@@ -49,6 +50,27 @@ def test_the_parts_of_a_step_are_stacked_to_its_time():
     }  # fmt: skip
     assert figure.layout.yaxis.title.text == "Time (ms)"
     assert "median step" in figure.layout.meta["description"]
+
+
+@each_row(
+    "name, medians, last",
+    [
+        (
+            "tf_train_eval.xplane.pb.gz",
+            "373.023 µs in the median train, 511.699 µs in the median eval",
+            "eval 8",
+        ),
+        (
+            "torch_break.pt.trace.json.gz",
+            "688.031 µs in the median step",
+            "ProfilerStep#6 (cut off)",
+        ),
+    ],
+)
+def test_medians_are_of_the_whole_steps_of_each_name(name, medians, last):
+    figure = figures.step_breakdown(shared(f"programs/steps/{name}"))
+    assert f"the host: {medians};" in figure.layout.title.subtitle.text
+    assert figure.data[0].text[-1] == last
 
 
 def test_many_steps_are_means_of_several():

@@ -40,7 +40,6 @@ RUNS = 1.5
 """Nameless steps give way to a period that is this many times as long."""
 
 _COUNTED = 10**6
-_INFERRED = ", inferred from runs of functions"
 _NAME = 28
 """Characters of a step's name that a title shows; sessions' handles can be hundreds long."""
 
@@ -171,13 +170,14 @@ def _from_steps(history: History, own: npt.NDArray[np.intp], steps: Columns) -> 
     # A damaged file may end its last step before it starts.
     rows = np.maximum.accumulate(rows)
     names = steps.names("name").take(order).to_list()
+    how = ", inferred from runs of functions" if steps.names("found_by")[0] == "function" else ""
     return Marks(
         rows.astype(np.int64),
         int(np.searchsorted(times, begins[0], "left")),
         tuple(steps.array("step_id")[order].tolist()),
         tuple(name or "" for name in names),
         "steps",
-        f"the profile's {steps.rows} steps" + (_INFERRED if _is_inferred(steps) else ""),
+        f"the profile's {steps.rows} steps{how}",
     )
 
 

@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from peakline.analysis.timing.breakdown import StepTimes
+    from peakline.analysis.timing.variation import StepVariation
     from peakline.profile import Profile
 
 __all__ = ["PART_LOOKS", "step_breakdown"]
 
 _BARS = 128
 _TICKS = 12
+_NAMES = 3
+"""So many names of steps have their median in the subtitle."""
 PART_LOOKS = {
     "compute": ("device compute", COLOURS[2]),
     "communication": ("communication", COLOURS[3]),
@@ -43,12 +46,14 @@ def step_breakdown(profile: Profile, *, device: str | None = None) -> Figure | N
 
     A bar stands for one step, or for the mean of several in a row where there are more than 128.
     The device is the one whose steps took longest in all, where none is named; without a device
-    the steps are those of the host.
+    the steps are those of the host. Medians are of each name of steps, without those cut off.
 
     None where the profile has no steps. Raises NotFoundError for a device that is not there,
     InputError when the profile cannot be read.
     """
     from peakline.analysis.timing.breakdown import step_times
+    from peakline.analysis.timing.step_facts import step_facts_of
+    from peakline.analysis.timing.variation import variation_of
 
     times = step_times(profile)
     if device is not None and device not in times.devices:
@@ -61,17 +66,35 @@ def step_breakdown(profile: Profile, *, device: str | None = None) -> Figure | N
     else:
         found = sorted(set(times.device.tolist()))
         number = max(found, key=lambda k: (int(times.wall[times.rows_of(k)].sum()), -k))
-    return _draw(times, times.rows_of(number), times.devices[number] if number >= 0 else None)
+    own = times.devices[number] if number >= 0 else None
+    by_name = [one for one in variation_of(step_facts_of(profile)) if one.device == own]
+    return _draw(times, times.rows_of(number), own, _medians(by_name))
 
 
-def _draw(times: StepTimes, rows: npt.NDArray[Any], device: str | None) -> Figure:
+def _medians(by_name: list[StepVariation]) -> str:
+    """The median of the steps of each name."""
+    if len(by_name) == 1:
+        return f"{duration_text(round(by_name[0].median_ps))} in the median step"
+    told = (
+        f"{duration_text(round(one.median_ps))} in the median {fit(one.name or 'step', 24)}"
+        for one in by_name[:_NAMES]
+    )
+    return ", ".join(told)
+
+
+def _label(times: StepTimes, row: int) -> str:
+    cut_off = " (cut off)" if times.is_cut_off[row] else ""
+    return plain(fit(times.name[row] or "", 24) + cut_off)
+
+
+def _draw(times: StepTimes, rows: npt.NDArray[Any], device: str | None, medians: str) -> Figure:
     from peakline.analysis.timing.breakdown import PARTS
 
     together = -(-rows.size // _BARS)
     firsts = np.arange(0, rows.size, together)
     counts = np.diff(np.append(firsts, rows.size))
     parts = np.add.reduceat(times.parts[rows], firsts, axis=0) / counts[:, None]
-    labels = [plain(fit(times.name[int(rows[k])] or "", 24)) for k in firsts.tolist()]
+    labels = [_label(times, int(rows[k])) for k in firsts.tolist()]
     size, unit = time_unit(float(parts.sum(axis=1).max()))
     whole = times.parts[rows].sum(axis=0)
     traces = [
@@ -94,17 +117,15 @@ def _draw(times: StepTimes, rows: npt.NDArray[Any], device: str | None) -> Figur
     told = ", ".join(
         f"{PART_LOOKS[PARTS[place]][0]} {shares[place]}" for place in most if whole[place]
     )
-    usual = duration_text(round(float(np.median(wall))))
     every = -(-firsts.size // _TICKS)
     of = f"the mean of up to {together} steps" if together > 1 else "a step"
     where = device or "the host"
     return figure(
         traces,
         title="What the time of a step went to",
-        subtitle=plain(f"{where}: {usual} in the median step; {told}", 400),
+        subtitle=plain(f"{where}: {medians}; {told}", 400),
         description=(
-            f"Stacked bars of the time of {rows.size} steps of {where}, {usual} in the median "
-            f"step: {told}."
+            f"Stacked bars of the time of {rows.size} steps of {where}, {medians}: {told}."
         ),
         barmode="stack",
         bargap=0.15,
