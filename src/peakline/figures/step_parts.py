@@ -111,7 +111,6 @@ def _draw(times: StepTimes, rows: npt.NDArray[Any], device: str | None, medians:
         for place, part in enumerate(PARTS)
         if whole[place]
     ]
-    wall = times.wall[rows]
     most = sorted(range(len(PARTS)), key=lambda place: -int(whole[place]))[:3]
     shares = shares_text(whole.tolist())
     told = ", ".join(

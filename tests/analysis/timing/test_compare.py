@@ -48,6 +48,17 @@ def test_steps_of_all_names_count_and_those_with_most_time_are_compared():
     assert state.walls.tolist() == [100, 120]
 
 
+def test_steps_of_other_names_are_compared_with_a_note():
+    def of(name, length):
+        marks = [(f"{name} {n}", 100 * n, 100 * n + length) for n in range(5)]
+        events = [(*mark, number) for number, mark in enumerate(marks)]
+        return time_state(profile_of({HOST_PLANE: {"main": events}}, marks))
+
+    note = "the steps of most time are compared: train before, eval after"
+    assert note in compare_time(of("train", 50), of("eval", 80)).notes
+    assert note not in compare_time(of("train", 50), of("train", 80)).notes
+
+
 def test_parts_make_the_difference_of_the_mean_step():
     before = loop(("a:MatMul", 60), steps=2)
     after = loop(("a:MatMul", 70), steps=3, length=150)

@@ -42,7 +42,7 @@ class TimeState:
     ``walls`` has the time of each of these, on the device that took longest. ``between_ps`` is the
     median of what lies between them. ``parts`` are the columns of ``step_breakdown`` as means over
     its rows, in its order; they add up to the mean step. ``ops`` is the own time of every op.
-    ``nothing`` says why there are no steps.
+    ``nothing`` says why there are no steps, ``name`` what those that are compared are called.
     """
 
     steps: int
@@ -56,6 +56,7 @@ class TimeState:
     nothing: str = ""
     is_inferred: bool = False
     """Whether nothing marked the steps: they are runs of functions."""
+    name: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -182,6 +183,7 @@ def time_state(profile: Profile) -> TimeState:
         facts.has_device or answer.devices.rows > 0,
         answer.nothing,
         facts.is_inferred,
+        every.populations[0] if every.rows else "",
     )
 
 
@@ -225,6 +227,8 @@ def _notes(before: TimeState, after: TimeState, chance: float | None) -> Iterabl
     if not (before.steps and after.steps):
         yield "ops are compared over the whole profiles, which may be of different lengths"
     elif before.times != after.times:
+        if before.name != after.name:
+            yield f"the steps of most time are compared: {before.name} before, {after.name} after"
         if chance is None:
             yield (
                 f"{_steps(before.walls.size)} before, {after.walls.size:,} after: fewer than "
