@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from peakline.analysis.recording_advice import to_record_memory
+
 if TYPE_CHECKING:
     from peakline.analysis.findings import Finding
     from peakline.analysis.memory import MemoryDetails
@@ -36,7 +38,8 @@ class MemoryAnswer:
 
     ``details`` are the analyses behind the findings, one per entry of ``allocators``; ``history``
     is what they all read, the records matched, measured and named. Both are empty where the
-    profile holds no records. ``nothing`` is one line for a profile without anything about memory.
+    profile holds no records. ``nothing`` is one line for a profile without anything about memory,
+    ``to_record`` how to record it, empty where that is not known.
     """
 
     allocators: tuple[AllocatorPeak, ...]
@@ -46,6 +49,7 @@ class MemoryAnswer:
     details: tuple[MemoryDetails, ...] = ()
     history: History | None = None
     nothing: str = ""
+    to_record: str = ""
 
 
 def answer_memory(
@@ -77,8 +81,9 @@ def _told(profile: Profile, answer: MemoryAnswer, step: str | None = None) -> Me
     if not (answer.allocators or answer.findings):
         where = "this profile" if answer.step is None else f"step {step}"
         nothing = f"no memory events in {where}"
+        how = to_record_memory(profile) if answer.step is None else ""
         profile.warn(NOTHING, nothing, once=True)
-        return replace(answer, nothing=nothing)
+        return replace(answer, nothing=nothing, to_record=how)
     told = {warning.kind for warning in profile.warnings}
     for notice in answer.notices:
         # A log's reader has told of its untracked records, and their bytes, already.

@@ -97,7 +97,8 @@ def show_memory(
             document["at"] = at_json(at_ps, _memory_at(answer, at_ps, allocator))
         print_json(document)
     elif answer.nothing:
-        print(one_line(f"{profile.path}: {answer.nothing}"))
+        how = answer.to_record and f"; {answer.to_record}"
+        print(one_line(f"{profile.path}: {answer.nothing}{how}"))
     elif at_ps is not None:
         from peakline.cli.memory_at import print_memory_at
 

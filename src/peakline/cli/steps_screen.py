@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.text import Text
 
-from peakline.analysis.timing.answer import NO_TIME
 from peakline.analysis.timing.step_facts import PARTS
 from peakline.cli.memory_parts import counted
 from peakline.cli.screen import indented, plain_table, show
@@ -39,12 +38,12 @@ def print_steps(profile: Profile, answer: TimeAnswer) -> None:
     """Print the time of the steps, its parts, the devices, the steps, and the findings."""
     parts: list[RenderableType] = [profile_line(profile, moment=not profile.duration_ps)]
     if answer.times is None:
-        how = "" if answer.nothing == NO_TIME else f": mark them with {_HOW_TO_MARK}"
-        parts += ["", Text(one_line(f"{answer.nothing}{how}"))]
+        parts += ["", Text(one_line(": ".join((answer.nothing, *answer.to_record))))]
     else:
         parts += ["", *step_facts_part(answer)]
         of = f" in {answer.by_name[0][0]}" if answer.by_name else ""
         parts += ["", indented(Text(one_line(f"where it goes{of}"))), indented(_parts(answer))]
+        parts += [indented(Text(line)) for line in answer.to_record]
         parts += _by_device(answer)
     parts += devices_part(answer)
     if answer.times is not None:
@@ -52,12 +51,6 @@ def print_steps(profile: Profile, answer: TimeAnswer) -> None:
     for finding in answer.findings:
         parts += ["", *finding_part(finding)]
     show(parts)
-
-
-_HOW_TO_MARK = (
-    "jax.profiler.StepTraceAnnotation, tf.profiler.experimental.Trace(name, step_num=i, _r=1), or "
-    "torch.profiler.profile(schedule=...) and its step(), which marks nothing without a schedule"
-)
 
 
 def step_facts_part(answer: TimeAnswer) -> list[RenderableType]:

@@ -129,6 +129,8 @@ def _time(profile: Profile, answer: TimeAnswer) -> list[tuple[str, str, str]]:
         rows.append((head, f"{_cut(str(op['op']))}{share}{beside}"))
     if rows and times is None:
         rows.append(("steps", "none are marked"))
+    if rows:
+        rows += [("to record", line) for line in answer.to_record]
     return [("time" if not place else "", *row) for place, row in enumerate(rows)]
 
 

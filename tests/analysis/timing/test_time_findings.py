@@ -226,6 +226,7 @@ def test_no_steps():
         "found_by": None,
         "parts": [],
         "devices": [],
+        "to_record": [],
         "steps": [],
         "findings": [],
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.analysis.recording_advice import to_explain_time, to_mark_steps
 from peakline.analysis.timing.step_facts import PARTS, StepFacts, step_facts_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ NO_STEPS = "no_steps"
 NOTHING = "nothing in this profile tells what a step is"
 NO_TIME = "no time in this file"
 """What is said of a profile that tells of no events at all: a heap, a graph, a memory log."""
+
+
+UNEXPLAINED = 0.1
+"""Where no event explains this share of the steps' time, it is said what would."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,8 @@ class TimeAnswer:
     table ``device_time``, without rows where the profile tells of no device. ``findings`` stand in
     order of severity, then of what would be gained. ``nothing`` is one line for a profile without
     steps, `NO_TIME` for one in which nothing ran. ``by_device`` are the times of each of several
-    devices.
+    devices. ``to_record`` are lines that say how to record what is missing: steps, or what explains
+    time in which no event runs.
     """
 
     steps: StepFacts
@@ -62,6 +68,7 @@ class TimeAnswer:
     nothing: str = ""
     by_device: tuple[tuple[str, StepTimes], ...] = ()
     by_name: tuple[tuple[str, StepTimes], ...] = ()
+    to_record: tuple[str, ...] = ()
 
     def parts(self) -> list[tuple[str, str, int, float]]:
         """What the steps' time went to, most first: column, words, ps per step, share.
@@ -81,8 +88,8 @@ class TimeAnswer:
         return told
 
     def in_short(self) -> dict[str, object]:
-        """``times``, ``times_by_name``, ``found_by``, ``parts`` and ``devices`` of `as_json`, small
-        however many steps there are.
+        """``times``, ``times_by_name``, ``found_by``, ``parts``, ``devices`` and ``to_record`` of
+        `as_json`: small with many steps.
         """
         return {
             "times": None if self.times is None else vars(self.times),
@@ -93,6 +100,7 @@ class TimeAnswer:
                 for name, _, each, share in self.parts()
             ],
             "devices": self.devices.to_pylist(),
+            "to_record": list(self.to_record),
         }
 
     def as_json(self) -> dict[str, object]:
@@ -146,7 +154,10 @@ def _answer(profile: Profile) -> TimeAnswer:
     if not facts.rows:
         told = ("device_time", "events", "op_runs")
         ran = any(name in profile.tables and profile.has_rows(name) for name in told)
-        return TimeAnswer(facts, None, devices, ordered, NOTHING if ran else NO_TIME)
+        if not ran:
+            return TimeAnswer(facts, None, devices, ordered, NO_TIME)
+        marks = (to_mark_steps(profile),)
+        return TimeAnswer(facts, None, devices, ordered, NOTHING, to_record=marks)
     main = facts.main
     wall = main.part("wall_ps")
     lanes = enumerate(facts.devices if len(facts.devices) > 1 else ())
@@ -157,7 +168,12 @@ def _answer(profile: Profile) -> TimeAnswer:
     )
     several = facts.populations if len(facts.populations) > 1 else ()
     by_name = tuple((name, _times(facts.only(name).part("wall_ps"))) for name in several)
-    return TimeAnswer(facts, _times(wall), devices, ordered, by_device=by_device, by_name=by_name)
+    is_unexplained = main.share("unknown_ps", "idle_ps") >= UNEXPLAINED
+    how = (to_explain_time(profile),) if is_unexplained else ()
+    return TimeAnswer(
+        facts, _times(wall), devices, ordered,
+        by_device=by_device, by_name=by_name, to_record=how,
+    )  # fmt: skip
 
 
 def _without_steps(profile: Profile) -> list[Finding]:

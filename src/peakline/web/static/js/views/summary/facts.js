@@ -3,7 +3,7 @@
 import { h } from "../../core/dom.js";
 import { bytes, counted, percent, time } from "../../core/format.js";
 import { partsBar } from "../../core/parts.js";
-import { HOW_FOUND, HOW_TO_MARK } from "../steps/facts.js";
+import { HOW_FOUND } from "../steps/facts.js";
 
 /** @typedef {import("./index.js").Summary} Summary */
 /** @typedef {import("../../shell/context.js").Context} Context */
@@ -45,7 +45,7 @@ export function stepPanel(context, { time: told }) {
   if (!told.times) {
     return missing("Where a step's time goes",
       "No steps are marked in this profile, so what a step takes is not judged.",
-      `${HOW_TO_MARK}.`);
+      told.to_record.map(sentence).join(" "));
   }
   const { times } = told;
   const [most] = told.times_by_name;
@@ -59,7 +59,8 @@ export function stepPanel(context, { time: told }) {
         + (!most && times.count > told.steps ? ` on ${counted(told.devices.length, "device")}` : "")
         + `, 95th percentile ${time(times.p95_ps)}. `,
     `${HOW_FOUND[told.found_by ?? ""] ?? ""} `,
-    h("a", { href: context.link("steps") }, "All steps")));
+    h("a", { href: context.link("steps") }, "All steps")),
+    ...told.to_record.map((line) => h("p", { class: "quiet" }, sentence(line))));
 }
 
 /** @param {Summary} summary */
@@ -141,6 +142,11 @@ function gauge(name, share, value, note) {
 /** @param {Record<string, any>} row of `device_time` */
 function busyShare(row) {
   return row["busy_ps"] / Math.max(row["end_ps"] - row["start_ps"], 1);
+}
+
+/** @param {string} line */
+function sentence(line) {
+  return `${line.charAt(0).toUpperCase()}${line.slice(1)}.`;
 }
 
 /** @param {number[]} shares */

@@ -32,6 +32,7 @@ import { hostsPanel } from "./hosts.js";
  * @property {string | null} found_by how the steps were found
  * @property {{part: string, per_step_ps: number, share: number}[]} parts
  * @property {Record<string, any>[]} devices rows of `device_time`
+ * @property {string[]} to_record how to record what is missing
  * @property {{side: string, op: string, op_type: string | null, self_ps: number, share: number, is_input: boolean}[]} top_ops
  */
 
