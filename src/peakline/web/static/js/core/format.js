@@ -2,7 +2,7 @@
 
 const SIZES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 /** @type {readonly (readonly [number, string])[]} */
-const TIMES = [[1e12, "s"], [1e9, "ms"], [1e6, "µs"], [1e3, "ns"]];
+const TIMES = [[1e12, "s"], [1e9, "ms"], [1e6, "µs"]];
 
 /**
  * A number of bytes: `1.5 GiB`.
@@ -28,7 +28,7 @@ export function time(value, digits = 4) {
   for (const [unit, name] of TIMES) {
     if (Math.abs(value) >= unit) return `${significant(value / unit, digits)} ${name}`;
   }
-  return `${significant(value, digits)} ps`;
+  return `${significant(value / 1e3, digits)} ns`;
 }
 
 /**
