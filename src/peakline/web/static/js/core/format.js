@@ -51,7 +51,7 @@ export function percent(value) {
 /**
  * What share of their sum each of `parts` is. As printed they add up to 100: each is rounded down,
  * and those that lose most by that are rounded up instead, as the command line does.
- * @param {readonly number[]} parts none below zero
+ * @param {readonly number[]} parts
  * @returns {string[]}
  */
 export function shares(parts) {
@@ -59,8 +59,8 @@ export function shares(parts) {
   if (!(whole > 0)) return parts.map(() => percent(0));
   const exact = parts.map((part) => (1000 * part) / whole);
   const found = exact.map(Math.floor);
-  const order = [...parts.keys()].sort((one, other) =>
-    (exact[other] ?? 0) % 1 - (exact[one] ?? 0) % 1);
+  const lost = exact.map((part, place) => part - (found[place] ?? 0));
+  const order = [...parts.keys()].sort((one, other) => (lost[other] ?? 0) - (lost[one] ?? 0));
   const left = 1000 - found.reduce((sum, part) => sum + part, 0);
   for (const place of order.slice(0, left)) found[place] = (found[place] ?? 0) + 1;
   return found.map((part, place) => (part || !parts[place] ? percent(part / 1000) : "<0.1%"));

@@ -2,7 +2,7 @@
 
 import { isAbort } from "../../core/api.js";
 import { announce, fill, h } from "../../core/dom.js";
-import { bytes, count, counted } from "../../core/format.js";
+import { bytes, count, counted, shares } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { makeBuffer } from "./buffer.js";
@@ -182,10 +182,11 @@ export class Live {
       });
       fill(this.place, this.#table.element);
     }
-    this.#table.setRows(this.#rows);
+    const isAll = this.#rows.length >= data.rows_total;
+    this.#table.setRows(isAll && data.rows_bytes === data.bytes_in_use
+      ? withShares(this.#rows) : this.#rows);
     if (!isMore) this.#table.element.scrollTop = 0;
     const what = state.group === "buffer" ? "row" : GROUPS[state.group].toLowerCase();
-    const isAll = this.#rows.length >= data.rows_total;
     this.total.textContent = `${isAll ? "" : `${count(this.#rows.length)} of `}`
       + `${counted(data.rows_total, what)}, ${bytes(data.rows_bytes)} together`
       + (isAll ? "" : ", the first by this order");
@@ -230,6 +231,15 @@ export class Live {
       this.change({ q: this.search.value.trim() });
     }, SEARCH_MS);
   }
+}
+
+/**
+ * Rows that are all of a whole, with shares that add up as printed.
+ * @param {any[]} rows
+ */
+function withShares(rows) {
+  const texts = shares(rows.map(({ bytes: size }) => size));
+  return rows.map((row, place) => ({ ...row, told: texts[place] }));
 }
 
 /** @param {number | null} id */

@@ -1,7 +1,7 @@
 /** The columns of the table of what is live. */
 
 import { h } from "../../core/dom.js";
-import { time } from "../../core/format.js";
+import { percent, time } from "../../core/format.js";
 import { GROUPS } from "./state.js";
 
 /** @typedef {import("../../core/table.js").Column} Column */
@@ -29,7 +29,8 @@ export function columnsOf(group, rows, model) {
     return [
       { key: "key", title: GROUPS[group], cell: ({ key }) => named(key) },
       { key: "bytes", title: "Bytes", kind: "bytes" },
-      { key: "share", title: "Share", kind: "percent", help: "of all that is in use" },
+      { key: "share", title: "Share", kind: "percent", help: "of all that is in use",
+        cell: (row) => row.told ?? percent(row.share) },
       { key: "count", title: "Buffers", kind: "count" },
     ];
   }
