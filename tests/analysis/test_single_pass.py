@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pickle
 
 import numpy as np
 from tests.analysis.histories import history
@@ -202,3 +203,55 @@ def test_a_trace_of_one_forward_pass_has_no_leak(tmp_path):
 def test_a_leak_in_an_unmarked_loop_stays_found(tmp_path):
     path = tmp_path / "trace.json.gz"
     assert ("leak", "warning") in kineto(path, 24, loses=True, backward=True)
+
+
+# Memory snapshots of PyTorch.
+
+MODULE = "/v/site-packages/torch/nn/modules/module.py"
+
+
+def snapshot(path, turns, *, loses):
+    """A history of ``turns`` calls of one line within a module's forward pass: an activation, and
+    what softmax needs for a moment. With ``loses`` it frees the activation, and keeps a copy that
+    the training loop makes.
+    """
+    caller = [("forward", "model.py", 12), ("_call_impl", MODULE, 9), ("main", "train.py", 3)]
+    trace, live = [], {}
+
+    def record(action, address, size, *frames):
+        where = [{"name": name, "filename": file, "line": line} for name, file, line in frames]
+        trace.append(
+            {"action": action, "addr": address, "size": size, "stream": 0,
+             "time_us": len(trace), "frames": where}
+        )  # fmt: skip
+
+    def freed(address, size):
+        record("free_requested", address, size)
+        record("free_completed", address, size)
+
+    for turn in range(turns):
+        first = (turn + 1) << 24
+        record("alloc", first, 1 << 20, ("linear", "functional.py", 1), *caller)
+        record("alloc", first + (1 << 20), 1 << 18, ("softmax", "functional.py", 2), *caller)
+        freed(first + (1 << 20), 1 << 18)
+        if loses:
+            record("alloc", first + (2 << 20), 1 << 18, ("copy", "train.py", 8))
+            freed(first, 1 << 20)
+        live[first + (2 << 20) * loses] = 1 << (18 if loses else 20)
+    blocks = {
+        address: {"size": size, "requested_size": size, "state": "active_allocated", "frames": []}
+        for address, size in live.items()
+    }
+    segments = [
+        {"device": 0, "address": address, "total_size": block["size"], "stream": 0,
+         "segment_type": "large", "blocks": [block]}
+        for address, block in blocks.items()
+    ]  # fmt: skip
+    path.write_bytes(pickle.dumps({"segments": segments, "device_traces": [trace]}))
+    with peakline.open(path) as profile:
+        return [(one.kind, one.severity) for one in profile.memory().findings]
+
+
+@each_row(("loses", "kind"), [(False, ("one_pass", "info")), (True, ("leak", "warning"))])
+def test_a_snapshot_of_one_forward_pass_has_no_leak(tmp_path, loses, kind):
+    assert snapshot(tmp_path / "snapshot.pickle", 24, loses=loses) == [kind]
