@@ -69,7 +69,7 @@ EVERY = (np.array([0]), np.array([10**6]))
 """Everything is made by ops that autograd records."""
 
 
-def test_layers_of_one_pass_over_distinct_modules_are_kept_for_the_backward_pass():
+def test_layers_of_one_pass_over_distinct_modules_are_held_for_the_backward_pass():
     rows = repeated(32, SIZES, stack=lambda turn: turn)
     stacks = stacks_of(*(module(f"Linear_{n}") for n in range(32)))
     assert said(rows, stacks) == [

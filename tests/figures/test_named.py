@@ -130,7 +130,7 @@ def test_what_cannot_be_drawn(asked, error, message):
         figure_json(profile_of([alloc(1, 5), free(1)]), asked)
 
 
-def test_an_answer_kept_for_the_next_figure_tells_its_warnings_again():
+def test_an_answer_held_for_the_next_figure_tells_its_warnings_again():
     profile = profile_of([alloc(1, 5), alloc(1, 7), free(9), free(1)])
     told = []
     for name in ("peak_icicle", "memory_over_time"):

@@ -189,7 +189,7 @@ def _one_pass(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> Finding
         return None
     found.sort(key=lambda group: -group.pattern.bytes_per_step)
     worst, worth = found[0], _worth(found)
-    is_backward, count = one_pass.kept_for == FOR_BACKWARD, one_pass.layers
+    is_backward, count = one_pass.held_for == FOR_BACKWARD, one_pass.layers
     each = size_text(one_pass.bytes / count)
     what = (
         f"kept for the backward pass, {count} layers, {each} each"
@@ -202,7 +202,7 @@ def _one_pass(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> Finding
         f"{_named(growth)}: {what}: {_titles(worth)}",
         {
             **_common(growth, worst),
-            "kept_for": one_pass.kept_for,
+            "held_for": one_pass.held_for,
             "layers": count,
             "layer_bytes": round(one_pass.bytes / count),
             "live_bytes": one_pass.bytes,

@@ -1,7 +1,7 @@
 """Whether what repeats is one pass over a model's layers, which keeps their activations.
 
 Where nothing marks steps, the period of the allocations may be a step of a loop or a layer of one
-forward pass. What a forward pass makes is kept until the backward pass (PyTorch's autograd saves
+forward pass. What a forward pass makes stays until the backward pass (PyTorch's autograd saves
 the tensors that an op's derivative needs): that is no leak, however many layers there are. A file
 may say which of the two it is: by the modules that ran, by autograd's own numbers, or by the call
 stacks of the allocations.
@@ -78,7 +78,7 @@ class SinglePass:
     and the bytes asked for that all of them hold.
     """
 
-    kept_for: str
+    held_for: str
     layers: int
     bytes: int
 
@@ -125,22 +125,22 @@ def find_single_pass(
     made = made[(made >= marks.start) & (history.signatures.codes[made] >= 0)]
     live = made[(end[made] < 0) | (end[made] >= last)]
     rows = live[np.isin(history.signatures.codes[live], codes)]
-    kept_for = _kept_for(history, marks, made, rows, facts)
-    if not kept_for:
+    held_for = _held_for(history, marks, made, rows, facts)
+    if not held_for:
         return None
     # A turn begins at each mark, the last one too, and before the first.
     layers = len(marks) + bool((rows >= last).any())
-    return SinglePass(kept_for, layers, int(history.requested[rows].sum()))
+    return SinglePass(held_for, layers, int(history.requested[rows].sum()))
 
 
-def _kept_for(
+def _held_for(
     history: History,
     marks: Marks,
     made: npt.NDArray[np.intp],
     rows: npt.NDArray[np.intp],
     facts: Callable[[], PassFacts] | None,
 ) -> str:
-    """What ``rows``, of all that was ``made`` since the first turn began, are kept for."""
+    """What ``rows``, of all that was ``made`` since the first turn began, are held for."""
     whole = int(history.allocated[made].sum())
     share = int(history.allocated[rows].sum()) / whole if whole else 0.0
     known = None if facts is None else facts()

@@ -126,7 +126,7 @@ class Profile(ReaderFacts):
     @property
     def duration_ps(self) -> int:
         """Picoseconds from the profile's start to the end of its last event, and as many as the
-        profiler ran, where the file tells when it was started and stopped.
+        profiler ran, where the file says when it was started and stopped.
         """
         with holding(self._lock):
             if self._duration_ps is None:

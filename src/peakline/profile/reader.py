@@ -81,7 +81,7 @@ class Reader(Protocol):
 
     def duration_ps(self) -> int:
         """From the profile's start to the end of its last event, and as long as the profiler ran
-        where the file tells that; 0 when nothing has a time.
+        where the file says so; 0 when nothing has a time.
         """
 
     def close(self) -> None:

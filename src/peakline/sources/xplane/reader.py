@@ -159,7 +159,7 @@ class XPlaneReader:
         self._file.close()
 
     def duration_ps(self) -> int:
-        """Until the last event ends, and as long as the profiler ran where the file tells."""
+        """Until the last event ends, and as long as the profiler ran, where the file says so."""
         start, stop = self._profile_times() or (0, 0)
         ends = [min((stop - start) * 1000, FARTHEST_PS)]
         for plane in self._outline.planes:
