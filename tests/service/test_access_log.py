@@ -85,6 +85,20 @@ def test_libraries_complain_in_the_same_log_until_it_is_closed(log, path):
     assert logging.getLogger().level == level
 
 
+def test_a_library_with_a_level_of_its_own_does_not_chatter(log, path):
+    chatty = logging.getLogger("tests.chatty")
+    level = chatty.level
+    log.listen()
+    try:
+        chatty.setLevel(logging.INFO)
+        chatty.info("chatter")
+        chatty.error("trouble")
+    finally:
+        chatty.setLevel(level)
+        log.close()
+    assert [line["message"] for line in _lines(path)] == ["trouble"]
+
+
 def test_lines_of_many_threads_stay_whole(log, path):
     threads = [
         threading.Thread(target=lambda: [log.write(_record(tool="y" * 150)) for _ in range(200)])

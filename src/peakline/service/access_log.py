@@ -118,8 +118,11 @@ class AccessLog:
         """Take what libraries complain about as lines of this log; with ``debug`` all they say."""
         root = logging.getLogger()
         self._listening = (_Libraries(self), root.level)
+        least = logging.INFO if self._debug else logging.ERROR
+        # A library that sets a level of its own is not held by the root's.
+        self._listening[0].setLevel(least)
         root.addHandler(self._listening[0])
-        root.setLevel(logging.INFO if self._debug else logging.ERROR)
+        root.setLevel(least)
 
     def close(self) -> None:
         """Close the file; later lines are dropped."""
