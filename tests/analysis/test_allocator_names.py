@@ -29,7 +29,7 @@ PLANES = ("/device:TPU:0", "/device:TPU:1", "/host:CPU", "/device:TPU:1 SparseCo
     [
         (("0", "1", "2"), PLANES, {"0": "/device:TPU:0", "1": "/device:TPU:1"}),
         (("0", "1"), ("/device:TPU:0", "/device:GPU:0", "/device:GPU:1"), {"1": "/device:GPU:1"}),
-        (("GPU_0_bfc", "cpu"), PLANES, {}),
+        (("GPU_0_bfc", "cpu"), ("/device:GPU:0", "/device:TPU:0"), {}),
         (("0",), None, {}),
     ],
 )
@@ -45,6 +45,7 @@ def test_both_names_are_taken():
         assert peak.allocator == "1"
     assert recorded_name(opened, "TPU:7") == "TPU:7"
     assert recorded_name(opened, None) is None
+    assert recorded_name(profile(("GPU_0_bfc",), PLANES), "TPU:0") == "TPU:0"
 
 
 def test_a_title_begins_with_the_name_that_is_shown():

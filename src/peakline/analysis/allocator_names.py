@@ -15,23 +15,19 @@ _DEVICE = re.compile(r"/device:\w+:(\d+)")
 
 
 def shown_names(profile: Profile) -> dict[str, str]:
-    """``/device:TPU:0`` for the allocator ``0``: of those whose name is the index of one device.
+    """``/device:TPU:0`` for an allocator ``0``: by the number of each device that is the only one.
 
     TPU runtimes name an allocator by the device's index on the host (the stat ``index_on_host``),
-    as XProf does; the planes say which device that is. Empty for allocators with real names, and
-    where several devices have the index.
+    as XProf does; the planes say which device that is. The records of memory are not read for it:
+    who shows an answer may have given them up.
     """
     if "planes" not in profile.tables or "allocator_events" not in profile.tables:
-        return {}
-    named = set(profile.columns("allocator_events", {"allocator"}).names("allocator").values)
-    numbers = {name for name in named if name.isdecimal()}
-    if not numbers:
         return {}
     devices: dict[str, list[str]] = {}
     for plane in profile.columns("planes", {"name"}).names("name").to_list():
         if match := _DEVICE.fullmatch(plane or ""):
             devices.setdefault(match[1], []).append(match[0])
-    return {name: devices[name][0] for name in numbers if len(devices.get(name, ())) == 1}
+    return {number: names[0] for number, names in devices.items() if len(names) == 1}
 
 
 def recorded_name(profile: Profile, allocator: str | None) -> str | None:
@@ -43,7 +39,8 @@ def recorded_name(profile: Profile, allocator: str | None) -> str | None:
         return None
     for recorded, shown in shown_names(profile).items():
         if allocator in (shown, shown.removeprefix("/device:")):
-            return recorded
+            table = profile.columns("allocator_events", {"allocator"})
+            return recorded if recorded in table.names("allocator").values else allocator
     return allocator
 
 
