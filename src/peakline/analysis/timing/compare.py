@@ -37,7 +37,7 @@ _NAMES = ("op", "stage", "device", "host")
 class TimeState:
     """What is compared of one profile. Times are picoseconds.
 
-    ``steps`` counts the steps (0: nothing tells them), ``times`` is None without any. Where they
+    ``steps`` counts the steps (0: there are none), ``times`` is None without any. Where they
     have several names, times, parts and what lies between are of those that take most time.
     ``walls`` has the time of each of these, on the device that took longest. ``between_ps`` is the
     median of what lies between them. ``parts`` are the columns of ``step_breakdown`` as means over
