@@ -54,7 +54,7 @@ def main() -> int:
         size = sum(file.stat().st_size for file in folder.iterdir())
         for name in EXECUTORS:
             command = [
-                sys.executable, "-m", "peakline.cli.main", "tool", wanted.tool, str(folder),
+                sys.executable, "-m", "peakline.__main__", "tool", wanted.tool, str(folder),
                 "--executor", name,
             ]  # fmt: skip
             # The first run, which brings modules into the page cache, does not count.

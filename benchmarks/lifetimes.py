@@ -15,9 +15,9 @@ import time
 
 import numpy as np
 
-from peakline.analysis.lifetimes import ALLOCATION, match_lifetimes
-from peakline.profile import Columns, Names
-from peakline.profile.columns import Column
+from peakline.memory.lifetimes import ALLOCATION, match_lifetimes
+from peakline.tables import Columns, Names
+from peakline.tables.columns import Column
 
 ACTIVITIES = 10_000_000
 _LIVE = 4096

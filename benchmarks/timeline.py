@@ -25,9 +25,9 @@ import numpy as np
 from servers import free_port, server
 
 import peakline
-from peakline.analysis.timing.timeline import build_timeline, draw_tile
-from peakline.analysis.timing.timeline.search import search
-from peakline.analysis.timing.trace import nesting_of, trace_of
+from peakline.timing.timeline import build_timeline, draw_tile
+from peakline.timing.timeline.search import search
+from peakline.trace.events import nesting_of, trace_of
 
 WIDTHS = (500, 1000, 2000, 4000)
 HTTP_WIDTH = 2000

@@ -5,7 +5,7 @@ Usage::
     python scripts/generate_docs.py           # write tables.md, tools.md, cli.md, sql.md
     python scripts/generate_docs.py --check   # write nothing; exit 1 if any is stale
 
-The sources are ``peakline.profile.tables.TABLES``, the tool registry and the command line's own
+The sources are ``peakline.tables.tables.TABLES``, the tool registry and the command line's own
 help; of ``sql.md`` only the answers are written. The pages are read from the installed package and
 written into this checkout.
 """
@@ -21,8 +21,8 @@ from pathlib import Path
 import click
 from worked_queries import sql_page
 
-from peakline.cli.commands import app
-from peakline.profile.tables import TABLES
+from peakline.cli.main import app
+from peakline.tables.tables import TABLES
 from peakline.tools import find_tool, tool_names
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from peakline.cli.main import main
+from peakline.__main__ import main
 
 __all__ = ["sql_page", "worked_queries"]
 

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from peakline.cli.commands import app
-from peakline.profile.tables import TABLES
+from peakline.cli.main import app
+from peakline.tables.tables import TABLES
 from peakline.tools import find_tool, tool_names
 from tests.each_row import each_row
 

@@ -6,12 +6,12 @@ import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from peakline import profile as _profile
+from peakline import tables as _profile
 
 if TYPE_CHECKING:
-    from peakline.analysis.answer import MemoryAnswer
-    from peakline.analysis.timing.answer import TimeAnswer
     from peakline.engine import Answer, Engine, Executor
+    from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.findings.time_answer import TimeAnswer
     from peakline.repository import Session as _Session
     from peakline.tools import ToolResult
 
@@ -43,7 +43,7 @@ class Profile(_profile.Profile):
         ``allocator`` keeps one allocator; ``step``, an id or a name, asks for the largest use while
         that step ran. Raises NotFoundError for an unknown allocator or step.
         """
-        from peakline.analysis.answer import answer_memory
+        from peakline.findings.memory_answer import answer_memory
 
         return answer_memory(self, allocator=allocator, step=step)
 
@@ -52,7 +52,7 @@ class Profile(_profile.Profile):
 
         Raises InputError when the profile cannot be read.
         """
-        from peakline.analysis.timing.answer import answer_time
+        from peakline.findings.time_answer import answer_time
 
         return answer_time(self)
 
@@ -61,7 +61,7 @@ class Profile(_profile.Profile):
 
         Self-contained HTML without a script; never raises.
         """
-        from peakline.figures.notebook import profile_html
+        from peakline.render.notebook import profile_html
 
         return profile_html(self)
 
@@ -81,9 +81,9 @@ def open(  # noqa: A001 (used as peakline.open, like gzip.open)
     expand to ``max_unpacked_bytes`` (default: 200 times its size, at least 1 GiB). Raises
     NotFoundError when nothing is there, InputError when it cannot be read.
     """
-    from peakline.analysis.derived import DERIVED
+    from peakline.formats import open_reader
     from peakline.repository import resolve
-    from peakline.sources import open_reader
+    from peakline.tables.derived import DERIVED
 
     file = resolve(os.fspath(path), session=session, host=host)
     reader = open_reader(file, max_unpacked_bytes=max_unpacked_bytes)
@@ -178,9 +178,9 @@ class Session:
 
         Raises NotFoundError for an unknown host, UsageError where there are several, InputError.
         """
-        from peakline.analysis.derived import DERIVED
         from peakline.engine import only_host
-        from peakline.sources import open_reader
+        from peakline.formats import open_reader
+        from peakline.tables.derived import DERIVED
 
         file = only_host(self._session, host or "", "open")
         reader = open_reader(file.path, storage_options=file.storage_options)

@@ -6,7 +6,7 @@ from google.protobuf import text_format
 
 import peakline
 from peakline import schema
-from peakline.analysis.graph.check import check_graphs
+from peakline.graph.check import check_graphs
 
 __all__ = ["broken", "graph_bytes", "node", "opened"]
 

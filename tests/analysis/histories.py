@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.analysis.records import events
 from tests.profile.fake import columns_of
 
-from peakline.analysis.signatures import read_history
-from peakline.profile.tables import check_columns
+from peakline.memory.signatures import read_history
+from peakline.tables.tables import check_columns
 
 __all__ = ["history", "records", "steps_at"]
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from tests.profile.fake import columns_of
 
-from peakline.profile.tables import check_columns
+from peakline.tables.tables import check_columns
 
 
 def events(rows):

@@ -6,9 +6,9 @@ import pytest
 from tests.analysis.records import alloc, events
 from tests.profile.fake import FakeReader, columns_of
 
-from peakline.analysis.allocator_names import recorded_name, shown_names, shown_title
-from peakline.analysis.findings import Finding
 from peakline.api import Profile
+from peakline.findings.memory_peak import Finding
+from peakline.memory.allocator_names import recorded_name, shown_names, shown_title
 
 
 def profile(allocators, planes):

@@ -4,9 +4,9 @@ from hypothesis import strategies as st
 from tests.analysis.histories import history, records, steps_at
 from tests.analysis.records import alloc, free
 
-from peakline.analysis.churn import SHORT, find_churn
-from peakline.analysis.layout_findings import churn_findings
-from peakline.analysis.marks import find_marks
+from peakline.findings.memory_layout import churn_findings
+from peakline.memory.churn import SHORT, find_churn
+from peakline.memory.marks import find_marks
 from reference.memory_history import churn
 
 

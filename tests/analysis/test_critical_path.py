@@ -6,9 +6,9 @@ import pytest
 from tests.profile.fake import FakeReader, columns_of
 
 import peakline
-from peakline.analysis.graph.critical_path import critical_path, step_runs
 from peakline.errors import NotFoundError
-from peakline.profile import Profile
+from peakline.graph.critical_path import critical_path, step_runs
+from peakline.tables import Profile
 
 CPU, OTHER = "/job:a/device:CPU:0", "/job:b/device:CPU:0"
 

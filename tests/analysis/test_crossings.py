@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.histories import history, records
 
-from peakline.analysis.crossings import find_crossing, marks_passed
+from peakline.memory.crossings import find_crossing, marks_passed
 from reference.memory_history import buffers, lives_at
 
 marks = st.lists(st.integers(0, 45), max_size=6).map(sorted)

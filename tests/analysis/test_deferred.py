@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.records import alloc, events, free
 
-from peakline.analysis.memory import explain_memory
-from peakline.profile.tables import empty_columns
+from peakline.findings.memory_details import explain_memory
+from peakline.tables.tables import empty_columns
 
 
 def found(rows, **options):

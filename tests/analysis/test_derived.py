@@ -5,10 +5,12 @@ from __future__ import annotations
 from tests.analysis.records import alloc, events, free
 from tests.profile.fake import FakeReader, columns_of
 
-from peakline.analysis.derived import DERIVED, buffers_of, events_of
-from peakline.analysis.peak import find_peaks
-from peakline.analysis.snapshots import snapshots_of
-from peakline.profile import Profile
+from peakline.memory.allocator_events import events_of
+from peakline.memory.buffers import buffers_of
+from peakline.memory.memory_snapshots import snapshots_of
+from peakline.memory.peak import find_peaks
+from peakline.tables import Profile
+from peakline.tables.derived import DERIVED
 
 
 def pick(columns, *names):
@@ -127,6 +129,6 @@ class TestProfiles:
 
 
 def _checked(columns):
-    from peakline.profile.tables import check_columns
+    from peakline.tables.tables import check_columns
 
     return check_columns("allocator_events", columns)

@@ -10,12 +10,12 @@ from tests.analysis.records import alloc, events, free, reference
 from tests.each_row import each_row
 
 import peakline
-from peakline.analysis.diff import compare
-from peakline.analysis.diff_state import SPECIAL, state_of
-from peakline.analysis.memory import explain_memory
-from peakline.analysis.signatures import normal_shape
+from peakline.diff.memory import compare
+from peakline.diff.state import SPECIAL, state_of
 from peakline.errors import NotFoundError
-from peakline.profile.tables import empty_columns
+from peakline.findings.memory_details import explain_memory
+from peakline.memory.signatures import normal_shape
+from peakline.tables.tables import empty_columns
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 

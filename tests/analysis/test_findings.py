@@ -1,8 +1,8 @@
 from tests.analysis.records import alloc, events
 from tests.each_row import each_row
 
-from peakline.analysis.findings import Finding, peak_findings
-from peakline.analysis.peak import find_peaks
+from peakline.findings.memory_peak import Finding, peak_findings
+from peakline.memory.peak import find_peaks
 
 
 def findings(*rows):

@@ -6,8 +6,8 @@ from tests.analysis.histories import history, records
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 
-from peakline.analysis.fragmentation import find_fragmentation
-from peakline.analysis.layout_findings import fragmentation_findings
+from peakline.findings.memory_layout import fragmentation_findings
+from peakline.memory.fragmentation import find_fragmentation
 from reference.memory_history import buffers, fragmentation
 
 KIB = 1024

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.analysis.graphs import broken, node, opened
 from tests.each_row import each_row
 
-from peakline.analysis.graph.check import check_graphs
-from peakline.analysis.graph.rules import RULES
+from peakline.graph.check import check_graphs
+from peakline.graph.rules import RULES
 
 A = node("a")
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.profile.fake import columns_of
 
-from peakline.analysis.graph.index import GraphIndex
-from peakline.analysis.graph.rules_cycles import check_cycles
+from peakline.graph.index import GraphIndex
+from peakline.graph.rules_cycles import check_cycles
 
 OPS = ("Op", "Op", "Op", "Merge", "NextIteration")
 GRAPHS = st.integers(1, 7).flatmap(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.each_row import each_row
 
-from peakline.analysis.graph.rules_devices import device_problem
+from peakline.graph.rules_devices import device_problem
 
 GOOD = [
     "", "/", "/cpu:0", "/CPU:0", "/gpu:*", "/cpu", "cpu:0", "gpu:0", "/tpu:1", "/custom:0",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.analysis.graphs import node, opened
 from tests.profile.fake import FakeReader, columns_of
 
-from peakline.analysis.graph.summary import LargestGraph, summarize_graphs
-from peakline.profile import Profile
+from peakline.graph.summary import LargestGraph, summarize_graphs
+from peakline.tables import Profile
 
 TEXT = (
     node("a", "Const", more='device:"/cpu:0"')

@@ -6,10 +6,10 @@ from tests.analysis.histories import history, records, steps_at
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 
-from peakline.analysis.growth import find_growth
-from peakline.analysis.growth_findings import growth_findings, signatures_told
-from peakline.analysis.marks import find_marks
-from peakline.profile.tables import empty_columns
+from peakline.findings.memory_growth import growth_findings, signatures_told
+from peakline.memory.growth import find_growth
+from peakline.memory.marks import find_marks
+from peakline.tables.tables import empty_columns
 from reference.memory_history import buffers, in_use, live_bytes
 
 KIB = 1024

@@ -2,7 +2,7 @@ import numpy as np
 from tests.analysis.records import alloc, events, free
 from tests.each_row import each_row
 
-from peakline.analysis.lifetimes import (
+from peakline.memory.lifetimes import (
     ALLOCATION,
     DEALLOCATION,
     OTHER,

@@ -12,11 +12,11 @@ from tests.analysis.records import alloc, free
 from tests.analysis.test_diff import answer, program
 from tests.each_row import each_row
 
-from peakline.analysis.diff import compare
-from peakline.analysis.diff_state import AllocatorState, Kind, MemoryState, groups_of, state_of
-from peakline.analysis.limits import Limits, check_limits
-from peakline.analysis.limits_file import is_baseline, read_baseline, write_baseline
-from peakline.analysis.summary import code, summary_markdown
+from peakline.check.file import is_baseline, read_baseline, write_baseline
+from peakline.check.limits import Limits, check_limits
+from peakline.check.markdown import code, summary_markdown
+from peakline.diff.memory import compare
+from peakline.diff.state import AllocatorState, Kind, MemoryState, groups_of, state_of
 from peakline.errors import InputError, NotFoundError
 
 ALLOCATOR = "bfc_cpu_allocator_for_gpu"

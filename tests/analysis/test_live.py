@@ -8,9 +8,9 @@ from tests.analysis.histories import history, records
 from tests.analysis.records import alloc, events, free
 from tests.analysis.timing.timelines import profile_of
 
-from peakline.analysis.live import memory_records
-from peakline.analysis.moments import memory_at
-from peakline.analysis.peak import BEFORE_PROFILE, find_peaks
+from peakline.memory.live import memory_records
+from peakline.memory.moments import memory_at
+from peakline.memory.peak import BEFORE_PROFILE, find_peaks
 
 
 def records_of(rows):

@@ -4,8 +4,8 @@ from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 from tests.profile.fake import columns_of
 
-from peakline.analysis.marks import find_marks
-from peakline.profile.tables import check_columns, empty_columns
+from peakline.memory.marks import find_marks
+from peakline.tables.tables import check_columns, empty_columns
 
 NONE = empty_columns("steps")
 

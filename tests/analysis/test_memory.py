@@ -3,10 +3,10 @@ from tests.analysis.records import alloc, events, free
 from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
-from peakline.analysis.answer import Notice, answer_memory
-from peakline.analysis.memory import explain_memory
 from peakline.errors import NotFoundError
-from peakline.profile import Profile
+from peakline.findings.memory_answer import Notice, answer_memory
+from peakline.findings.memory_details import explain_memory
+from peakline.tables import Profile
 
 STEPS = columns_of(
     "steps",

@@ -10,17 +10,17 @@ from tests.analysis.records import alloc, events, free
 from tests.each_row import each_row
 
 import peakline
-from peakline.analysis.churn import find_churn
-from peakline.analysis.findings import Finding
-from peakline.analysis.fragmentation import find_fragmentation
-from peakline.analysis.growth import find_growth
-from peakline.analysis.marks import find_marks
-from peakline.analysis.memory import explain_memory
-from peakline.analysis.op_use import read_op_use
-from peakline.analysis.savings import find_savings
 from peakline.deadline import Deadline, within
 from peakline.errors import DeadlineError
-from peakline.profile.tables import empty_columns
+from peakline.findings.memory_details import explain_memory
+from peakline.findings.memory_peak import Finding
+from peakline.memory.churn import find_churn
+from peakline.memory.fragmentation import find_fragmentation
+from peakline.memory.growth import find_growth
+from peakline.memory.marks import find_marks
+from peakline.memory.op_use import read_op_use
+from peakline.memory.savings import find_savings
+from peakline.tables.tables import empty_columns
 from peakline.text import size_text
 
 

@@ -4,10 +4,10 @@ from hypothesis import strategies as st
 from tests.analysis.histories import history, records
 from tests.analysis.records import alloc, free
 
-from peakline.analysis import moments
-from peakline.analysis.moments import find_high_moments, memory_at
-from peakline.analysis.peak import find_peaks
 from peakline.errors import NotFoundError
+from peakline.memory import moments
+from peakline.memory.moments import find_high_moments, memory_at
+from peakline.memory.peak import find_peaks
 from reference.memory_history import buffers, in_use, lives_at
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from tests.each_row import each_row
 
-from peakline.analysis.oom import oom_findings
-from peakline.profile.columns import Columns, Names
-from peakline.profile.tables import check_columns, empty_columns
+from peakline.memory.oom import oom_findings
+from peakline.tables.columns import Columns, Names
+from peakline.tables.tables import check_columns, empty_columns
 
 MIB = 1 << 20
 NUMBERS = (

@@ -6,9 +6,9 @@ import pytest
 from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
-from peakline.analysis.op_stats import MEASURES, read_op_stats
 from peakline.errors import NotFoundError
-from peakline.profile import Profile
+from peakline.tables import Profile
+from peakline.tfprof import MEASURES, read_op_stats
 
 CPU = "/job:w/replica:0/task:0/device:CPU:0"
 GPU = "/job:w/replica:0/task:0/device:GPU:0"

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
-from peakline.analysis.op_stats.forest import Forest
-from peakline.analysis.op_stats.graph import read_graph
-from peakline.analysis.op_stats.model import read_op_stats
-from peakline.analysis.op_stats.patterns import check_patterns, matches_any, times_matched
-from peakline.analysis.op_stats.shapes import parse_shape, parse_shapes
-from peakline.analysis.op_stats.units import format_memory, format_number, format_time
 from peakline.errors import UsageError
-from peakline.profile import Names, Profile
-from peakline.sources import open_reader
+from peakline.formats import open_reader
+from peakline.tables import Names, Profile
+from peakline.tfprof.forest import Forest
+from peakline.tfprof.graph import read_graph
+from peakline.tfprof.model import read_op_stats
+from peakline.tfprof.patterns import check_patterns, matches_any, times_matched
+from peakline.tfprof.shapes import parse_shape, parse_shapes
+from peakline.tfprof.units import format_memory, format_number, format_time
 
 # Patterns.
 

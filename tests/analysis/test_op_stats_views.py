@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
-from peakline.analysis.op_stats import (
+from peakline.tables import Profile
+from peakline.tfprof import (
     MEASURES,
     Options,
     advise,
@@ -15,7 +16,6 @@ from peakline.analysis.op_stats import (
     read_op_stats,
     scope_view,
 )
-from peakline.profile import Profile
 
 CPU = "/job:w/replica:0/task:0/device:CPU:0"
 

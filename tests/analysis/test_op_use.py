@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.profile.fake import columns_of
 
-from peakline.analysis.op_use import read_op_use
-from peakline.profile.tables import check_columns
+from peakline.memory.op_use import read_op_use
+from peakline.tables.tables import check_columns
 
 
 def runs(*rows):

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.each_row import each_row
 
-from peakline.analysis import trend
-from peakline.analysis.pattern import (
+from peakline.memory import trend
+from peakline.memory.pattern import (
     CACHE,
     LEAK,
     SAWTOOTH,

@@ -7,9 +7,9 @@ import re2
 from tests.each_row import each_row
 from tests.hanging import no_hang
 
-from peakline.analysis.patterns import Pattern
 from peakline.deadline import Deadline, within
 from peakline.errors import DeadlineError, UsageError
+from peakline.patterns import Pattern
 
 
 @each_row(

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.records import alloc, events, free, reference
 
-from peakline.analysis.peak import PeakBuffer, find_peaks
 from peakline.errors import NotFoundError
-from peakline.profile.columns import Columns, Names
+from peakline.memory.peak import PeakBuffer, find_peaks
+from peakline.tables.columns import Columns, Names
 
 
 def only(rows, **options):

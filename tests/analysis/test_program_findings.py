@@ -9,8 +9,8 @@ import pytest
 from tests.each_row import each_row
 
 import peakline
-from peakline.analysis.memory import explain_memory
-from peakline.profile.tables import empty_columns
+from peakline.findings.memory_details import explain_memory
+from peakline.tables.tables import empty_columns
 
 TESTS = Path(__file__).resolve().parents[1]
 TRUTH = json.loads((TESTS / "programs" / "truth.json").read_text())

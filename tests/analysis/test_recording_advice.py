@@ -3,8 +3,8 @@
 from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
-from peakline.analysis.recording_advice import to_explain_time, to_mark_steps, to_record_memory
-from peakline.profile.profile import Profile
+from peakline.findings.recording_advice import to_explain_time, to_mark_steps, to_record_memory
+from peakline.tables.profile import Profile
 
 STEP = "torch/profiler/profiler.py(1236): step"
 

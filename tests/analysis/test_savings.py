@@ -5,15 +5,15 @@ from tests.analysis.histories import history, records, steps_at
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 
-from peakline.analysis.fragmentation import find_fragmentation
-from peakline.analysis.growth import find_growth
-from peakline.analysis.growth_findings import growth_findings, signatures_told
-from peakline.analysis.layout_findings import temporary_findings
-from peakline.analysis.marks import find_marks
-from peakline.analysis.op_use import OpUse
-from peakline.analysis.savings import find_savings
+from peakline.findings.memory_growth import growth_findings, signatures_told
+from peakline.findings.memory_layout import temporary_findings
 from peakline.kernels.memory_layout import ALL, ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
 from peakline.kernels.savings import peaks_without
+from peakline.memory.fragmentation import find_fragmentation
+from peakline.memory.growth import find_growth
+from peakline.memory.marks import find_marks
+from peakline.memory.op_use import OpUse
+from peakline.memory.savings import find_savings
 from reference.memory_history import buffers, peak_without
 
 MIB = 1 << 20

@@ -4,15 +4,15 @@ from tests.analysis.histories import history, records
 from tests.analysis.records import alloc, events, free
 from tests.each_row import each_row
 
-from peakline.analysis.key_numbers import number_keys
-from peakline.analysis.signatures import (
+from peakline.memory.key_numbers import number_keys
+from peakline.memory.signatures import (
     dimensions,
     normal_shape,
     read_history,
     scope_of,
     split_by,
 )
-from peakline.profile.columns import Columns, Names
+from peakline.tables.columns import Columns, Names
 from reference.memory_history import buffers, in_use, requested_of, size_of
 
 

@@ -11,11 +11,11 @@ from tests.each_row import each_row
 from tests.profile.fake import columns_of
 
 import peakline
-from peakline.analysis.growth import find_growth
-from peakline.analysis.growth_findings import growth_findings
-from peakline.analysis.marks import find_marks
-from peakline.analysis.single_pass import PassFacts
-from peakline.profile.tables import check_columns, empty_columns
+from peakline.findings.memory_growth import growth_findings
+from peakline.memory.growth import find_growth
+from peakline.memory.marks import find_marks
+from peakline.memory.single_pass import PassFacts
+from peakline.tables.tables import check_columns, empty_columns
 
 KIB = 1024
 NAME, OPS = "(unnamed allocator)", "op1 [16384] and 1 more"

@@ -18,7 +18,7 @@ from tests.capture.peers import answer_of, peer, profile_of, sample_profile
 from tests.each_row import each_row
 from tests.waiting import HANG_S
 
-from peakline.cli.main import main
+from peakline.__main__ import main
 from peakline.repository import Repository
 
 OTHER = "tf2_multihost/plugins/profile/2026_11_20_17_33_46/localhost_56665.xplane.pb"
@@ -244,7 +244,7 @@ def test_an_interrupted_capture_ends_with_the_word_about_it(tmp_path):
     with peer(hang) as worker:
         words = ["capture", worker.address, "--logdir", str(tmp_path), "--duration", "60s"]
         with subprocess.Popen(
-            [sys.executable, "-m", "peakline.cli.main", *words],
+            [sys.executable, "-m", "peakline.__main__", *words],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=inner,
             env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
         ) as process:  # fmt: skip

@@ -27,7 +27,7 @@ def request_for(address, **changes):
 
 
 def command(address, logdir, *more):
-    return [sys.executable, "-m", "peakline.cli.main", "capture", address, "--logdir", str(logdir),
+    return [sys.executable, "-m", "peakline.__main__", "capture", address, "--logdir", str(logdir),
             "--session-id", ID, "--host-name", "w", "--duration", "1ms", *more]  # fmt: skip
 
 
@@ -117,7 +117,7 @@ def test_our_own_death_leaves_nothing_and_the_id_free(tmp_path):
 HALF_WRITTEN = """
 import sys, threading
 from peakline.capture import host
-from peakline.cli.main import main
+from peakline.__main__ import main
 
 class Half:
     def __init__(self, stream):

@@ -8,7 +8,7 @@ import pytest
 from tests.analysis.records import events
 from tests.profile.fake import FakeReader, columns_of
 
-from peakline.cli.main import main
+from peakline.__main__ import main
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def opened(monkeypatch, tmp_path):
         if steps is not None:
             tables["steps"] = columns_of("steps", steps)
         reader = FakeReader(tables, losses=losses)
-        monkeypatch.setattr("peakline.sources.open_reader", lambda _path, **_: reader)
+        monkeypatch.setattr("peakline.formats.open_reader", lambda _path, **_: reader)
         path = tmp_path / "fake.pb"
         path.write_bytes(b"x")
         reader.path = str(path)

@@ -12,7 +12,7 @@ MS = 10**9
 def made(monkeypatch, tmp_path, **tables):
     """A path that opens as a profile with these tables, each a list of rows."""
     reader = FakeReader({name: columns_of(name, rows) for name, rows in tables.items()})
-    monkeypatch.setattr("peakline.sources.open_reader", lambda _path, **_: reader)
+    monkeypatch.setattr("peakline.formats.open_reader", lambda _path, **_: reader)
     path = tmp_path / "fake.pb"
     path.write_bytes(b"x")
     reader.path = str(path)

@@ -79,7 +79,7 @@ def evil(monkeypatch, tmp_path):
         path.write_bytes(b"x")
         readers[str(path)] = made._reader
         made._reader.path = str(path)
-    monkeypatch.setattr("peakline.sources.open_reader", lambda path, **_: readers[path])
+    monkeypatch.setattr("peakline.formats.open_reader", lambda path, **_: readers[path])
     return tuple(readers)
 
 

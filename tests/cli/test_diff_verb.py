@@ -16,7 +16,7 @@ def two(monkeypatch, tmp_path):
             path.write_bytes(b"x")
             readers[str(path)] = FakeReader({"allocator_events": events(rows)})
             readers[str(path)].path = str(path)
-        monkeypatch.setattr("peakline.sources.open_reader", lambda path, **_: readers[path])
+        monkeypatch.setattr("peakline.formats.open_reader", lambda path, **_: readers[path])
         return tuple(readers)
 
     return make

@@ -14,8 +14,8 @@ from tests.export.written import DATA, written_file
 from tests.waiting import HANG_S
 
 import peakline as library
+from peakline.__main__ import main
 from peakline.cli.export import export
-from peakline.cli.main import main
 from peakline.errors import InputError
 from peakline.export import parquet, target_names
 
@@ -157,7 +157,7 @@ class TestAFolderIsWhole:
     def test_the_process_is_asked_to_end(self, session, tmp_path):
         program = (
             "import os, signal, sys\n"
-            "from peakline.cli.main import main\n"
+            "from peakline.__main__ import main\n"
             "from peakline.export import parquet\n"
             "real = parquet._write\n"
             "def write(stream, name, columns):\n"

@@ -189,7 +189,7 @@ def test_names_that_the_terminal_cannot_show_do_not_end_the_program(sessions):
 
 
 LOADED = (
-    "import sys; from peakline.cli.main import main; heavy, *words = sys.argv[1:];"
+    "import sys; from peakline.__main__ import main; heavy, *words = sys.argv[1:];"
     "code = main(words); loaded = sorted(set(heavy.split()) & set(sys.modules));"
     "print(code, *loaded, file=sys.stderr)"
 )
@@ -243,7 +243,7 @@ def test_start_up_loads_only_what_the_question_needs(sessions, tmp_path, words):
 def test_numpy_starts_no_threads_of_its_own(sessions):
     """The processor's time that they cost at every start is for nothing."""
     program = (
-        "import sys, os; from peakline.cli.main import main; main(sys.argv[1:]);"
+        "import sys, os; from peakline.__main__ import main; main(sys.argv[1:]);"
         "print(os.environ['OPENBLAS_NUM_THREADS'], 'numpy' in sys.modules, file=sys.stderr)"
     )
     words = ["memory", str(sessions / "tf2_cnn"), "--json"]

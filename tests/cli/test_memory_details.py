@@ -14,12 +14,12 @@ from tests.each_row import each_row
 from tests.engine.ending import DATA
 
 import peakline
-from peakline.analysis.findings import Finding
-from peakline.analysis.growth import find_growth
-from peakline.analysis.marks import find_marks
-from peakline.cli.memory_parts import _steps_near, evidence_part
-from peakline.cli.screen import show
 from peakline.errors import UsageError
+from peakline.findings.memory_peak import Finding
+from peakline.memory.growth import find_growth
+from peakline.memory.marks import find_marks
+from peakline.render.terminal.memory_parts import _steps_near, evidence_part
+from peakline.render.terminal.screen import show
 from peakline.text import parse_time
 
 PROGRAMS = DATA / "programs"

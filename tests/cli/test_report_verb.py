@@ -28,7 +28,7 @@ def test_the_report_is_written_once_and_replaced_only_when_told(peakline, opened
 
 
 def test_a_dash_is_standard_output(opened, capfdbinary):
-    from peakline.cli.main import main
+    from peakline.__main__ import main
 
     assert main(["report", str(opened([alloc(1, 100)])), "-o", "-"]) == 0
     out, err = capfdbinary.readouterr()

@@ -7,7 +7,7 @@ import socket
 
 from tests.each_row import each_row
 
-from peakline.cli.commands import app
+from peakline.cli.main import app
 
 
 @each_row(

@@ -11,9 +11,9 @@ from tests.each_row import each_row
 from tests.engine.ending import DATA, session_of
 from tests.tools.test_step_breakdown import S2026, job
 
-from peakline.analysis.timing.variation import Straggler
-from peakline.cli import time_parts
-from peakline.cli.hosts import StragglerHosts
+from peakline.cli.options import StragglerHosts
+from peakline.render.terminal import time_parts
+from peakline.timing.variation import Straggler
 
 GPU = "/device:GPU:0"
 TWO = [
@@ -179,7 +179,7 @@ def test_a_file_without_time_gives_no_advice_about_steps(peakline):
 
 @each_row("width", [80, 120])
 def test_a_terminal_is_kept_to(monkeypatch, peakline, width):
-    monkeypatch.setattr("peakline.cli.time_parts.screen_width", lambda: width)
+    monkeypatch.setattr("peakline.render.terminal.time_parts.screen_width", lambda: width)
     out = peakline("steps", DATA / "programs/time/input_bound.xplane.pb.gz").out
     tables = [line for line in out.splitlines() if not line.startswith("  Run Map")]
     assert max(len(line) for line in tables) <= width

@@ -12,7 +12,7 @@ from tests.each_row import each_row
 from tests.engine.ending import DATA
 from tests.profile.fake import FakeReader, columns_of
 
-from peakline.analysis.timing import findings_host
+from peakline.findings import time_host as findings_host
 
 MIB = 2**20
 ROWS = [
@@ -25,7 +25,7 @@ STEPS = [step(n, 100 * n, host_compute=60, input_wait=40) for n in range(4)]
 
 def opens(monkeypatch, tmp_path, **tables):
     reader = FakeReader(tables)
-    monkeypatch.setattr("peakline.sources.open_reader", lambda _path, **_: reader)
+    monkeypatch.setattr("peakline.formats.open_reader", lambda _path, **_: reader)
     path = tmp_path / "fake.pb"
     path.write_bytes(b"x")
     return path

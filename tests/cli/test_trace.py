@@ -4,7 +4,7 @@ import pytest
 from tests.analysis.timing.timelines import profile_of
 from tests.each_row import each_row
 
-from peakline.cli.trace_screen import span_text
+from peakline.render.terminal.trace import span_text
 
 EVENTS = [("step", 10**9, 4 * 10**9), ("op\n", 2 * 10**9, 10**9), ("k", 10**9, 5000)]
 
@@ -15,7 +15,7 @@ def traced(monkeypatch, tmp_path):
 
     def make(*lines):
         reader = profile_of(*lines)._reader
-        monkeypatch.setattr("peakline.sources.open_reader", lambda _path, **_: reader)
+        monkeypatch.setattr("peakline.formats.open_reader", lambda _path, **_: reader)
         path = tmp_path / "fake.pb"
         path.write_bytes(b"x")
         reader.path = str(path)

@@ -26,14 +26,14 @@ import pytest
 from tests.each_row import each_row
 from tests.waiting import HANG_S, until
 
-from peakline.cli.commands import app
-from peakline.cli.main import main
+from peakline.__main__ import main
+from peakline.cli.main import app
 from peakline.deadline import check_deadline
 from peakline.service import warm_up
 from peakline.service.run import Server
 from peakline.service.settings import Settings
 
-CODE = "import sys; from peakline.cli.main import main; sys.exit(main())"
+CODE = "import sys; from peakline.__main__ import main; sys.exit(main())"
 LEAK = "programs/leak_list.xplane.pb.gz"
 MULTIHOST = "sessions/tf2_multihost/plugins/profile/2026_11_20_17_33_46"
 
@@ -307,7 +307,7 @@ def test_nothing_stays_of_what_is_ended_before_it_serves(tmp_path, number, code)
 
 STUCK = """
 import sys, threading
-from peakline.cli.main import main
+from peakline.__main__ import main
 from peakline.service.run import Server
 Server.stop = lambda *_: threading.Event().wait()
 sys.exit(main())

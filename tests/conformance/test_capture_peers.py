@@ -109,7 +109,7 @@ def request_for(*addresses, session_id="s", duration_ms=300, **changes):
 
 def peakline_command(*words, **changes):
     return subprocess.run(
-        [sys.executable, "-m", "peakline.cli.main", *map(str, words)],
+        [sys.executable, "-m", "peakline.__main__", *map(str, words)],
         check=False, capture_output=True, text=True, timeout=HANG_S, **changes,
     )  # fmt: skip
 
@@ -179,7 +179,7 @@ def test_the_command_line_ends_with_the_memory_answer(jax_job, tensorflow_job, t
 def test_a_second_capture_meets_a_profiler_that_records(tensorflow_job, repository):
     """Another process records: it is tried again, until that one has ended."""
     other = subprocess.Popen(
-        [sys.executable, "-m", "peakline.cli.main", "capture", tensorflow_job, "--logdir",
+        [sys.executable, "-m", "peakline.__main__", "capture", tensorflow_job, "--logdir",
          repository.logdir, "--session-id", "other", "--duration", f"{LONG_MS}ms",
          "--attempts", str(ATTEMPTS)],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -230,7 +230,7 @@ def test_cancelling_frees_the_profiler(kind, request, repository):
 
 
 def test_ctrl_c_and_kill_leave_nothing_half(jax_job, repository):
-    words = [sys.executable, "-m", "peakline.cli.main", "capture", jax_job, "--logdir",
+    words = [sys.executable, "-m", "peakline.__main__", "capture", jax_job, "--logdir",
              repository.logdir, "--session-id", "s", "--attempts", str(ATTEMPTS),
              "--duration"]  # fmt: skip
     for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):

@@ -12,7 +12,7 @@ import re
 import pytest
 
 import peakline
-from peakline.analysis.graph.check import check_graphs
+from peakline.graph.check import check_graphs
 from peakline.schema import message
 from tests.conformance.graph_mutations import CASES, DEVICES, GraphDef, mutated, parse
 from tests.conformance.seeds import SEEDS

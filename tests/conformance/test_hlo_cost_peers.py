@@ -13,8 +13,8 @@ import subprocess
 import pytest
 
 import peakline
-from peakline.analysis.timing.hlo import modules_of, read_module
-from peakline.analysis.timing.hlo_cost import cost_program, costs_of
+from peakline.hlo.cost import cost_program, costs_of
+from peakline.hlo.modules import modules_of, read_module
 from peakline.schema import HloProto
 from tests.conformance.hlo_texts import TEXTS
 from tests.conformance.peer import PROGRAMS, peers_python

@@ -11,7 +11,7 @@ import json
 import pytest
 
 import peakline
-from peakline.tools.registry import find_tool
+from peakline.toolbox.registry import find_tool
 from reference.random_xspace import random_xspace
 from tests.conformance.oracle import OWN_SAMPLES
 from tests.conformance.seeds import SEEDS

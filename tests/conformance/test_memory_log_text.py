@@ -12,9 +12,9 @@ import re
 from google.protobuf import text_format
 
 from peakline import schema
+from peakline.formats.recognise import MESSAGES, recognise
+from peakline.formats.translate import OLD_NAMES
 from peakline.schema import MemoryLog, MemoryLogRecord
-from peakline.sources.recognise import MESSAGES, recognise
-from peakline.sources.translate import OLD_NAMES
 from peakline.wire import text_to_wire
 from peakline.wire.log_lines import MemoryLogScanner
 from tests.conformance.oracle import DATA, more_samples

@@ -16,8 +16,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from peakline.analysis.priorities import priorities
-from peakline.analysis.timing.step_facts import population_of
+from peakline.findings.ranking import priorities
+from peakline.timing.step_facts import population_of
 
 if TYPE_CHECKING:
     from tests.consistency.said import Said

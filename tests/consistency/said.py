@@ -10,12 +10,12 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from peakline.analysis.comparison import compare_profiles, profile_state
-from peakline.analysis.diff_state import state_of
-from peakline.analysis.limits_file import write_baseline
+from peakline.check.file import write_baseline
 from peakline.cli.memory import memory_document
 from peakline.cli.ops import ops_document
 from peakline.cli.steps import steps_document
+from peakline.diff.comparison import compare_profiles, profile_state
+from peakline.diff.state import state_of
 from peakline.tools import available_tools
 
 if TYPE_CHECKING:

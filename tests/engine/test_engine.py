@@ -25,9 +25,9 @@ from peakline.errors import (
     NotFoundError,
     UsageError,
 )
+from peakline.formats import files
+from peakline.formats.xplane import line_reader
 from peakline.kernels.line_layout import ODD
-from peakline.sources import files
-from peakline.sources.xplane import line_reader
 from peakline.tools import run_tool
 
 SESSIONS = DATA / "sessions"
@@ -344,7 +344,7 @@ class TestThreads:
             assert stats.bytes <= cache_bytes
 
     def test_each_table_is_decoded_once(self, two, monkeypatch):
-        from peakline.sources.xplane.reader import XPlaneReader
+        from peakline.formats.xplane.reader import XPlaneReader
 
         read, reads, lock = XPlaneReader.read, [], threading.Lock()
 

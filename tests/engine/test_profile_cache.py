@@ -15,7 +15,7 @@ from tests.waiting import HANG_S, EndedDeadline, until
 from peakline.deadline import within
 from peakline.engine import ProfileCache
 from peakline.errors import DeadlineError, NotFoundError, UnknownFormatError, UsageError
-from peakline.profile import Profile
+from peakline.tables import Profile
 
 MULTIHOST = DATA / "sessions/tf2_multihost/plugins/profile/2026_11_20_17_33_46"
 ONE = MULTIHOST / "localhost_47507.xplane.pb"

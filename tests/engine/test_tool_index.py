@@ -15,9 +15,9 @@ from tests.tool_lists import ALLOCATOR_TOOLS, EVENT_TOOLS, MEMORY_TOOLS, XSPACE_
 from peakline.deadline import within
 from peakline.engine import Engine, tool_index
 from peakline.errors import DeadlineError, NotFoundError
+from peakline.formats.xplane.presence import may_have_gpus
+from peakline.formats.xplane.reader import XPlaneReader
 from peakline.repository import Repository
-from peakline.sources.xplane.presence import may_have_gpus
-from peakline.sources.xplane.reader import XPlaneReader
 
 SESSIONS = DATA / "sessions"
 MULTIHOST = SESSIONS / "tf2_multihost/plugins/profile/2026_11_20_17_33_46"

@@ -14,7 +14,7 @@ import peakline
 from peakline.errors import UsageError
 from peakline.export import Options, export
 from peakline.export import parquet as module
-from peakline.profile.tables import TABLES
+from peakline.tables.tables import TABLES
 
 
 def files_of(profile, **options):

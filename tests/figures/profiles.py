@@ -7,7 +7,7 @@ from tests.profile.fake import FakeReader, columns_of
 
 from peakline.api import Profile
 from peakline.figures.asked import ask
-from peakline.profile.tables import check_columns
+from peakline.tables.tables import check_columns
 
 __all__ = ["asked_of", "profile_of", "texts"]
 

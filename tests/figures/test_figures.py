@@ -293,7 +293,7 @@ def test_a_strict_profile_is_strict_about_figures():
 def test_importing_the_figures_loads_no_plotly_and_no_analysis():
     code = (
         "import sys, peakline.figures as f; print(sorted(set(sys.modules) & "
-        "{'plotly', 'numpy', 'peakline.analysis'})); f.peak_icicle; "
+        "{'plotly', 'numpy', 'peakline.memory'})); f.peak_icicle; "
         "print('plotly' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

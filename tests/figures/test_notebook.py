@@ -19,7 +19,7 @@ from peakline.errors import DamagedError
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch):
     """How long a cell waits at most is a matter of the machine's pace, but for one test."""
-    monkeypatch.setattr("peakline.figures.notebook._SECONDS", HANG_S)
+    monkeypatch.setattr("peakline.render.notebook._SECONDS", HANG_S)
 
 
 VOID = {"path", "ellipse"}
@@ -166,7 +166,7 @@ def test_no_error_leaves_it(monkeypatch, error, told):
 
 
 def test_it_does_not_wait_for_ever(monkeypatch):
-    monkeypatch.setattr("peakline.figures.notebook._SECONDS", 0)
+    monkeypatch.setattr("peakline.render.notebook._SECONDS", 0)
     profile = profile_of([alloc(1, 5)])
     text = read(profile._repr_html_())
     assert "Its memory takes longer than 0 seconds to look at" in text

@@ -35,8 +35,8 @@ def _answer(path: Path) -> str:
     from tests.sources.format_checks import content
 
     import peakline
-    from peakline.analysis.graph.check import check_graphs
     from peakline.errors import PeaklineError
+    from peakline.graph.check import check_graphs
     from peakline.tools import available_tools
 
     digest = hashlib.sha256()

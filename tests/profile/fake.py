@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from peakline.profile import TABLES, Columns, Names, Warnings
+from peakline.tables import TABLES, Columns, Names, Warnings
 
 __all__ = ["FakeReader", "columns_of"]
 

@@ -12,7 +12,7 @@ from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
 from peakline.errors import CheckFailed, StrictError, UsageError
-from peakline.profile import Columns, Names, Profile
+from peakline.tables import Columns, Names, Profile
 
 STEPS = columns_of(
     "steps",

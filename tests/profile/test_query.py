@@ -8,8 +8,8 @@ from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
 from peakline.errors import CheckFailed
-from peakline.profile import Profile
-from peakline.profile.query import arrow_with_nulls, needs_of
+from peakline.tables import Profile
+from peakline.tables.query import arrow_with_nulls, needs_of
 
 STEPS = columns_of(
     "steps",

@@ -9,8 +9,8 @@ from tests.engine.ending import DATA
 from tests.profile.fake import FakeReader, columns_of
 
 import peakline
-from peakline.profile import Columns, Derivation, Names, Profile
-from peakline.profile.retained import retained_bytes
+from peakline.tables import Columns, Derivation, Names, Profile
+from peakline.tables.retained import retained_bytes
 
 STEP = {"step_id": 0, "name": "train 1", "start_ps": 10, "end_ps": 20}
 

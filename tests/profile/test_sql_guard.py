@@ -11,8 +11,8 @@ from tests.waiting import EndedDeadline
 
 from peakline.deadline import check_deadline, within
 from peakline.errors import CheckFailed, DeadlineError
-from peakline.profile import Profile, sql_memory
-from peakline.profile.sql_memory import resident_bytes
+from peakline.tables import Profile, sql_memory
+from peakline.tables.sql_memory import resident_bytes
 
 LIMIT = 64 << 20
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import peakline
-from peakline.profile.profile import Profile
+from peakline.tables.profile import Profile
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent / "data" / "programs"

@@ -10,8 +10,8 @@ from tests.profile.fake import FakeReader, columns_of
 from tests.report.document import report_of
 
 import peakline
-from peakline.analysis.derived import DERIVED
 from peakline.api import Profile
+from peakline.tables.derived import DERIVED
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@ from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 
 from peakline.cli.memory import memory_document
-from peakline.report import page as page_module
-from peakline.report.drawing import Drawings
+from peakline.render.html import page as page_module
+from peakline.render.html.drawing import Drawings
 
 LEAK = "programs/leak_list.xplane.pb.gz"
 HEALTHY = "programs/leak_list_healthy.xplane.pb.gz"
@@ -315,7 +315,7 @@ def test_title_and_command_are_told(made):
 
 
 def test_a_figure_too_large_for_the_page_leaves_its_table(made, monkeypatch):
-    monkeypatch.setattr("peakline.report.drawing.MOST_BYTES", 100)
+    monkeypatch.setattr("peakline.render.html.drawing.MOST_BYTES", 100)
     rows = [alloc(n, 10, op=f"a{n}/b") for n in range(5)]
     page = made(rows)
     assert page.data == {}

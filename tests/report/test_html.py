@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.each_row import each_row
 
-from peakline.report.html import Markup, clip, code, data_script, join, script, tag, text
+from peakline.render.html.html import Markup, clip, code, data_script, join, script, tag, text
 
 
 class _Texts(HTMLParser):

@@ -8,7 +8,7 @@ import re
 from tests.each_row import each_row
 from tests.report.document import hash_of
 
-from peakline.report.drawing import MOST_BYTES
+from peakline.render.html.drawing import MOST_BYTES
 
 SAMPLES = [
     "programs/leak_list.xplane.pb.gz",

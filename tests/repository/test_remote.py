@@ -11,7 +11,7 @@ import pytest
 from tests.each_row import each_row
 
 import peakline
-from peakline.cli.main import main
+from peakline.__main__ import main
 from peakline.deadline import Deadline, within
 from peakline.engine import Engine
 from peakline.errors import (
@@ -22,10 +22,10 @@ from peakline.errors import (
     RemoteError,
     UsageError,
 )
+from peakline.formats.files import SourceFile
 from peakline.repository import Extent, HostFile, Repository, extent_of, hosts, resolve
 from peakline.repository.remote import RemoteClaim, _join
 from peakline.repository.store import FileStatus
-from peakline.sources.files import SourceFile
 
 OLD, NEW = "2026_11_20_16_57_05", "2026_11_21_09_00_00"
 PLUGIN = "plugins/profile"

@@ -15,7 +15,7 @@ from tests.waiting import HANG_S
 
 __all__ = ["ServerProcess", "running_server", "serve_command"]
 
-_PEAKLINE = "import sys; from peakline.cli.main import main; sys.exit(main())"
+_PEAKLINE = "import sys; from peakline.__main__ import main; sys.exit(main())"
 _COLD = f"from peakline.service.warm_up import WarmUp; WarmUp._answer = lambda _: None; {_PEAKLINE}"
 
 _PORTS = re.compile(r"(grpcs?)://(\S+):(\d+) and (https?)://(\S+):(\d+);")

@@ -10,8 +10,8 @@ from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import problem, serving
 
-from peakline.cli.main import main
-from peakline.profile import TABLES
+from peakline.__main__ import main
+from peakline.tables import TABLES
 
 PLUGIN = "plugins/profile"
 MULTI = SESSIONS["tf2_multihost"]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 from tests.waiting import HANG_S, until
 
-from peakline.cli.serving import leave
+from peakline.service.foreground import leave
 from peakline.service.signals import END, RELOAD, EndedBySignal, Signals
 
 _ENDS = (signal.SIGINT, signal.SIGTERM)
@@ -117,7 +117,7 @@ def test_everything_is_as_before_afterwards():
 
 _STUCK = """
 import threading
-from peakline.cli.serving import leave
+from peakline.service.foreground import leave
 from peakline.service.signals import Signals
 with Signals() as signals:
     print("ready", flush=True)

@@ -1,4 +1,4 @@
-"""Tiny traces for the tests of `peakline.sources.chrome_trace`."""
+"""Tiny traces for the tests of `peakline.formats.chrome_trace`."""
 
 from __future__ import annotations
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 import peakline
-from peakline.analysis.graph.check import check_graphs
-from peakline.cli.main import main
+from peakline.__main__ import main
 from peakline.cli.memory import show_memory
 from peakline.errors import InputError, PeaklineError
-from peakline.profile import TABLES, Columns, Names, Profile, Warnings
-from peakline.profile.tables import check_columns
-from peakline.sources import open_reader
+from peakline.formats import open_reader
+from peakline.graph.check import check_graphs
+from peakline.tables import TABLES, Columns, Names, Profile, Warnings
+from peakline.tables.tables import check_columns
+from peakline.toolbox.registry import find_tool
 from peakline.tools import available_tools
-from peakline.tools.registry import find_tool
 
 __all__ = ["ask_everything", "content", "content_or_error", "error_of", "run_verb", "verbs"]
 

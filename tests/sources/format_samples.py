@@ -17,7 +17,7 @@ from google.protobuf import json_format, text_format
 from tests.wire.slices import read_sample, slice_of
 
 from peakline import schema
-from peakline.sources.recognise import MESSAGES
+from peakline.formats.recognise import MESSAGES
 
 __all__ = ["Sample", "events_record", "samples"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from peakline import schema
-from peakline.profile import Profile
-from peakline.sources.files import SourceFile
-from peakline.sources.run_metadata.reader import RunMetadataReader
+from peakline.formats.files import SourceFile
+from peakline.formats.run_metadata.reader import RunMetadataReader
+from peakline.tables import Profile
 
 __all__ = [
     "CPU",

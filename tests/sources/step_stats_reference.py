@@ -1,6 +1,6 @@
 """The allocator events of one traced run, slowly and from message objects: the reference.
 
-It follows the rules that `peakline.sources.run_metadata` documents, by other means: lists and
+It follows the rules that `peakline.formats.run_metadata` documents, by other means: lists and
 dictionaries of objects, one buffer after the other. Runs in which an allocator numbers its ids
 anew for every execution, or in which one execution makes a buffer that another shows, are not in
 its reach.

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.sources.chrome_traces import opened, rows
 
-from peakline.analysis.timing.links import links_of
-from peakline.analysis.timing.trace import trace_of
+from peakline.trace.events import trace_of
+from peakline.trace.links import links_of
 
 _HOSTS, _DEVICES = (100, 200), (10, 20)
 

@@ -26,8 +26,8 @@ from tests.sources.format_samples import Sample, samples
 from tests.wire.wirebytes import len_field, read_varint, tag, varint
 
 from peakline import schema
-from peakline.sources.recognise import MESSAGES
-from peakline.sources.run_metadata.texts import label_parts
+from peakline.formats.recognise import MESSAGES
+from peakline.formats.run_metadata.texts import label_parts
 
 _ALL = samples(Path(__file__).parent.parent / "data")
 _BY_NAME = {sample.name: sample for sample in _ALL}

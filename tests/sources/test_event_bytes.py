@@ -5,7 +5,7 @@ import pytest
 from tests.profile.fake import FakeReader, columns_of
 
 import peakline
-from peakline.profile import Profile
+from peakline.tables import Profile
 from reference.xspace_builder import SpaceBuilder
 
 

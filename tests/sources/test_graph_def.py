@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.each_row import each_row
 
-from peakline.profile.tables import check_columns
+from peakline.formats.graph_def.tables import GraphSpan, GraphTables
 from peakline.schema import AttrValue, GraphDef
-from peakline.sources.graph_def.tables import GraphSpan, GraphTables
+from peakline.tables.tables import check_columns
 from peakline.wire import Damage, as_buffer
 
 

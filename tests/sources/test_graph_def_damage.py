@@ -12,9 +12,9 @@ from tests.sources.graph_random import random_graph
 
 import peakline
 from peakline.errors import DamagedError, PeaklineError, StrictError
-from peakline.profile.tables import check_columns
+from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphSpan, GraphTables
 from peakline.schema import GraphDef, MetaGraphDef, SavedModel
-from peakline.sources.graph_def.tables import GRAPH_TABLES, GraphSpan, GraphTables
+from peakline.tables.tables import check_columns
 from peakline.wire import as_buffer
 
 

@@ -12,8 +12,8 @@ from tests.sources.graph_random import random_graph
 from tests.sources.graph_reference import tables_of
 
 from peakline import schema
-from peakline.profile.tables import check_columns
-from peakline.sources.graph_def.tables import GRAPH_TABLES, GraphSpan, GraphTables
+from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphSpan, GraphTables
+from peakline.tables.tables import check_columns
 from peakline.wire import Damage, as_buffer
 
 _FILE_ORDER = ("graphs", "nodes", "edges", "functions", "function_arguments")

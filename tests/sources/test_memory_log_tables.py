@@ -366,8 +366,8 @@ def test_records_and_a_report_of_a_failed_allocation(tmp_path):
 
 
 def test_only_the_columns_asked_for_are_made(tmp_path):
-    from peakline.profile import Warnings
-    from peakline.sources import open_reader
+    from peakline.formats import open_reader
+    from peakline.tables import Warnings
 
     path = tmp_path / "log"
     with MemoryLog(path) as log:
@@ -377,7 +377,7 @@ def test_only_the_columns_asked_for_are_made(tmp_path):
 
 
 def test_a_large_binary_log_is_read_in_pieces(tmp_path, monkeypatch):
-    from peakline.sources.memory_log import reader
+    from peakline.formats.memory_log import reader
 
     def write(log):
         for number in range(1, 400):

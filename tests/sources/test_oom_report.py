@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tests.each_row import each_row
 from tests.hanging import no_hang
 
-from peakline.analysis.oom import oom_findings
-from peakline.profile.reader import Warnings
-from peakline.profile.tables import check_columns
-from peakline.sources.oom_report import OomReports, OomScanner
-from peakline.sources.oom_report.lines import human, parse_size
+from peakline.formats.oom_report import OomReports, OomScanner
+from peakline.formats.oom_report.lines import human, parse_size
+from peakline.memory.oom import oom_findings
+from peakline.tables.reader import Warnings
+from peakline.tables.tables import check_columns
 
 MIB = 1 << 20
 

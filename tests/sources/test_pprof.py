@@ -9,8 +9,8 @@ import pytest
 import peakline
 from peakline import schema
 from peakline.errors import DamagedError
-from peakline.sources.files import SourceFile
-from peakline.sources.pprof.reader import PprofReader
+from peakline.formats.files import SourceFile
+from peakline.formats.pprof.reader import PprofReader
 
 SAMPLE = "tests/data/pprof/device_memory.pprof.pb.gz"
 

@@ -16,7 +16,7 @@ from tests.hanging import no_hang
 from tests.sources.format_samples import samples
 
 from peakline import schema
-from peakline.sources.recognise import MESSAGES, Form, recognise
+from peakline.formats.recognise import MESSAGES, Form, recognise
 
 _ROOTS = [
     Path(__file__).parent.parent / "data",

@@ -18,8 +18,8 @@ from tests.sources.step_stats_files import (
 from tests.wire.mutations import mutate, sized_fields
 
 from peakline.errors import DamagedError, StrictError
-from peakline.profile import Profile
-from peakline.profile.tables import TABLES
+from peakline.tables import Profile
+from peakline.tables.tables import TABLES
 
 
 @pytest.fixture(scope="module")

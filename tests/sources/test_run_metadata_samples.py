@@ -18,10 +18,10 @@ from tests.sources.step_stats_files import (
 )
 from tests.sources.step_stats_reference import Event, allocator_events
 
-from peakline.profile.reader import Warnings
-from peakline.profile.tables import check_columns
-from peakline.sources.run_metadata.runs import Run
-from peakline.sources.run_metadata.tables import RunTables
+from peakline.formats.run_metadata.runs import Run
+from peakline.formats.run_metadata.tables import RunTables
+from peakline.tables.reader import Warnings
+from peakline.tables.tables import check_columns
 from peakline.wire import as_buffer
 
 _SAMPLES = ("tf1_cnn_2", "tf1_control_flow_4", "tf1_grpc")

@@ -6,7 +6,7 @@ import pytest
 from tests.each_row import each_row
 from tests.sources.step_stats_files import CPU, ZERO, add_device, add_node, open_run, run_metadata
 
-from peakline.profile.tables import TABLES
+from peakline.tables.tables import TABLES
 
 
 def rows(profile, table):
@@ -297,7 +297,7 @@ def test_times_out_of_all_range_saturate(tmp_path):
 
 
 def test_a_collector_that_was_full(tmp_path, monkeypatch):
-    monkeypatch.setattr("peakline.sources.run_metadata.tables._COLLECTOR_LIMIT", 3)
+    monkeypatch.setattr("peakline.formats.run_metadata.tables._COLLECTOR_LIMIT", 3)
     run = run_metadata()
     for number in range(3):
         add_node(add_device(run), f"op {number}")

@@ -20,12 +20,12 @@ from tests.sources.step_stats_files import (
 
 from peakline import schema
 from peakline.errors import DamagedError
+from peakline.formats import open_reader
+from peakline.formats.files import SourceFile
+from peakline.formats.tfevents.events import TABLES, read_events
+from peakline.formats.tfevents.reader import EventsFileReader
 from peakline.kernels.tfrecord import checksums
-from peakline.profile import Profile
-from peakline.sources import open_reader
-from peakline.sources.files import SourceFile
-from peakline.sources.tfevents.events import TABLES, read_events
-from peakline.sources.tfevents.reader import EventsFileReader
+from peakline.tables import Profile
 from peakline.wire import as_buffer
 
 

@@ -10,14 +10,14 @@ import pytest
 from tests.each_row import each_row
 
 import peakline
-from peakline.analysis.memory import explain_memory
 from peakline.errors import InputError
-from peakline.profile.reader import Warnings
-from peakline.profile.tables import empty_columns
-from peakline.sources.callers import caller
-from peakline.sources.files import SourceFile
-from peakline.sources.torch_snapshot.reader import TorchSnapshotReader
-from peakline.sources.torch_snapshot.rounding import round_sizes
+from peakline.findings.memory_details import explain_memory
+from peakline.formats.callers import caller
+from peakline.formats.files import SourceFile
+from peakline.formats.torch_snapshot.reader import TorchSnapshotReader
+from peakline.formats.torch_snapshot.rounding import round_sizes
+from peakline.tables.reader import Warnings
+from peakline.tables.tables import empty_columns
 
 MIB = 1 << 20
 A, B, C = 0x7F0000000000, 0x7F0000200000, 0x7F0000400000

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.each_row import each_row
 
 from peakline.errors import DamagedError, InputError
-from peakline.sources.files import SourceFile
-from peakline.sources.torch_snapshot.opcodes import ARGUMENT, Argument, Status, scanned
-from peakline.sources.torch_snapshot.unpickle import load_plain
+from peakline.formats.files import SourceFile
+from peakline.formats.torch_snapshot.opcodes import ARGUMENT, Argument, Status, scanned
+from peakline.formats.torch_snapshot.unpickle import load_plain
 from peakline.wire import as_buffer
 
 CONTENT = {"segments": [{"address": 1 << 47, "pool": (0, 0), "x": [1.5, None, True, "é", "x"]}]}

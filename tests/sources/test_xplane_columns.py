@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests.each_row import each_row
 
-from peakline.profile.reader import Warnings
-from peakline.sources import open_reader
-from peakline.sources.xplane.plain_events import PLAIN
+from peakline.formats import open_reader
+from peakline.formats.xplane.plain_events import PLAIN
+from peakline.tables.reader import Warnings
 
 SESSIONS = Path(__file__).parent.parent / "data" / "sessions"
 FILES = sorted(SESSIONS.rglob("*.xplane.pb*"))

@@ -14,14 +14,14 @@ from tests.wire.wirebytes import fixed32, fixed64, len_field, tag, varint, varin
 
 import peakline
 from peakline.errors import InputError
+from peakline.formats.files import SourceFile
+from peakline.formats.xplane import line_reader
+from peakline.formats.xplane.line_reader import LineReader, Lookup
+from peakline.formats.xplane.names import EventKind
+from peakline.formats.xplane.outline import read_outline
+from peakline.formats.xplane.times import FARTHEST_PS
 from peakline.kernels import line_layout as layout
 from peakline.schema import XLine, XSpace
-from peakline.sources.files import SourceFile
-from peakline.sources.xplane import line_reader
-from peakline.sources.xplane.line_reader import LineReader, Lookup
-from peakline.sources.xplane.names import EventKind
-from peakline.sources.xplane.outline import read_outline
-from peakline.sources.xplane.times import FARTHEST_PS
 from peakline.wire import Damage, Spans
 
 _STR, _BYTES = 5, 6

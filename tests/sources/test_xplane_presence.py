@@ -11,11 +11,11 @@ from tests.engine.ending import DATA, EndingAt
 
 from peakline.deadline import within
 from peakline.errors import DeadlineError
+from peakline.formats.files import SourceFile
+from peakline.formats.xplane import presence
+from peakline.formats.xplane.outline import read_outline
+from peakline.formats.xplane.presence import has_memory_events, may_name_memory_events
 from peakline.schema import XSpace
-from peakline.sources.files import SourceFile
-from peakline.sources.xplane import presence
-from peakline.sources.xplane.outline import read_outline
-from peakline.sources.xplane.presence import has_memory_events, may_name_memory_events
 
 SAMPLES = sorted((DATA / "sessions").glob("**/*.xplane.pb*"))
 JAX = [path for path in SAMPLES if "jax" in str(path)]

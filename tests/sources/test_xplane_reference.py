@@ -10,7 +10,7 @@ from tests.conformance.compare import compare_memory_profiles
 from tests.each_row import each_row
 
 import peakline
-from peakline.sources.xplane import line_reader
+from peakline.formats.xplane import line_reader
 from reference.cases import CASES, random_xspace
 from reference.grouping import group_events
 from reference.memory_profile import memory_profile

@@ -173,7 +173,7 @@ def test_without_a_host_plane_there_are_no_snapshots(opened):
 
 
 def test_a_question_about_memory_leaves_other_planes_alone(opened, monkeypatch):
-    from peakline.sources.xplane import reader
+    from peakline.formats.xplane import reader
 
     builder = SpaceBuilder()
     builder.host().line("t", 0).event("MemoryAllocation", 1, 0, MEMORY)

@@ -8,12 +8,10 @@ from tests.each_row import each_row
 from tests.sources.format_checks import content
 
 import peakline
-from peakline.analysis.timing.trace import FARTHEST
-from peakline.profile.reader import Warnings
-from peakline.sources import open_reader
-from peakline.sources.xplane import line_reader, times
-from peakline.sources.xplane.plain_events import PLAIN
-from peakline.sources.xplane.times import (
+from peakline.formats import open_reader
+from peakline.formats.xplane import line_reader, times
+from peakline.formats.xplane.plain_events import PLAIN
+from peakline.formats.xplane.times import (
     FARTHEST_LINE_PS,
     FARTHEST_PS,
     LONGEST_PS,
@@ -24,6 +22,8 @@ from peakline.sources.xplane.times import (
     place,
     place_runs,
 )
+from peakline.tables.reader import Warnings
+from peakline.trace.events import FARTHEST
 from reference.xspace_builder import SpaceBuilder
 
 MOST = 2**63 - 1

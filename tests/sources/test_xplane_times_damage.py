@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.sources.format_checks import ask_everything, run_verb
 
 import peakline
-from peakline.analysis.timing.trace import trace_of
-from peakline.profile.reader import Warnings
-from peakline.sources import open_reader
-from peakline.sources.xplane.times import FARTHEST_LINE_PS, FARTHEST_PS, LONGEST_PS
+from peakline.formats import open_reader
+from peakline.formats.xplane.times import FARTHEST_LINE_PS, FARTHEST_PS, LONGEST_PS
+from peakline.tables.reader import Warnings
+from peakline.trace.events import trace_of
 from reference.xspace_builder import SpaceBuilder
 
 TODAY = 1_790_000_000_000_000_000

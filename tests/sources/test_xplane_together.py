@@ -7,7 +7,7 @@ from tests.each_row import each_row
 
 import peakline
 from peakline.errors import DeadlineError
-from peakline.sources.xplane import memory
+from peakline.formats.xplane import memory
 from reference.cases import CASES, random_xspace
 
 _TABLES = ("events", "allocator_events", "memory_snapshots", "steps")

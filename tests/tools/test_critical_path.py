@@ -13,9 +13,9 @@ from tests.reference.xspace_builder import SpaceBuilder
 from tests.shared import shared
 
 import peakline
-from peakline.analysis.timing.critical import critical_path_of
 from peakline.api import Profile
 from peakline.errors import NotFoundError, UsageError
+from peakline.timing.critical_path.path import critical_path_of
 
 DATA = Path(__file__).parents[1] / "data"
 SAMPLES = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from peakline.tools.data_table import Column, DataTable, tables_csv, tables_json
+from peakline.toolbox.data_table import Column, DataTable, tables_csv, tables_json
 
 TABLE = DataTable(
     [Column("n", "number", "Number"), Column("t", "string"), Column("b", "boolean", "Yes")],

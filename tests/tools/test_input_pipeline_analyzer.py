@@ -11,7 +11,7 @@ from tests.tools.tpus import tpu_space
 
 import peakline
 from peakline.errors import NotFoundError
-from peakline.tools.registry import find_tool
+from peakline.toolbox.registry import find_tool
 
 MS = 10**9
 TOOL = "input_pipeline_analyzer"

@@ -13,9 +13,9 @@ from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 from tests.tools.live_scopes import assert_adds_up
 
-from peakline.analysis.answer import answer_memory
 from peakline.api import Profile
 from peakline.errors import NotFoundError, UsageError
+from peakline.findings.memory_answer import answer_memory
 from peakline.tools import available_tools
 from peakline.tools.live_memory import MOST_ROWS
 

@@ -12,9 +12,9 @@ from tests.engine.ending import DATA
 from tests.shared import shared
 from tests.tools.live_scopes import assert_adds_up
 
-from peakline.analysis.answer import answer_memory
-from peakline.analysis.moments import memory_at
-from peakline.analysis.signatures import normal_shape
+from peakline.findings.memory_answer import answer_memory
+from peakline.memory.moments import memory_at
+from peakline.memory.signatures import normal_shape
 from peakline.tools.live_memory import MOST_ROWS
 
 SPECIAL = {"(before profile)", "(reserved)", "(unattributed)"}

@@ -11,11 +11,11 @@ from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 from tests.tools.snapshots import alloc, answer, free, profile_of
 
-from peakline.analysis.derived import DERIVED
 from peakline.api import Profile
 from peakline.errors import NotFoundError, StrictError, UsageError
 from peakline.schema import MemoryProfile
-from peakline.tools.memory_profile import TOOL
+from peakline.tables.derived import DERIVED
+from peakline.xprof.memory_profile import TOOL
 
 FIRST = {
     "memory_id": "GPU_0_bfc",

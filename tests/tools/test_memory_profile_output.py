@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.each_row import each_row
 from tests.tools.snapshots import alloc, profile_of
 
-from peakline.tools.memory_profile_output import json_number, json_string
+from peakline.xprof.memory_profile.output import json_number, json_string
 
 
 @each_row(

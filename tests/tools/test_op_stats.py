@@ -23,8 +23,8 @@ from tests.tools.tfprof_cases import (
 
 import peakline
 from peakline.errors import NotFoundError, UsageError
-from peakline.profile import Profile
 from peakline.schema import message
+from peakline.tables import Profile
 from peakline.tools import available_tools, find_tool, run_tool
 
 RUN = "tests/data/run_metadata/tf1_cnn_2.pb.gz"

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from tests.each_row import each_row
 
 from peakline.errors import UsageError
+from peakline.toolbox.parameter_models import validate
+from peakline.toolbox.parameters import Parameters, parameter
 from peakline.tools import Tool, find_tool, tool_names
-from peakline.tools.parameter_models import validate
-from peakline.tools.parameters import Parameters, parameter
 
 PARAMETERS = [
     (tool, name) for tool in tool_names() for name in find_tool(tool).parameters.declared()

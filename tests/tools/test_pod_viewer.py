@@ -8,10 +8,10 @@ from tests.each_row import each_row
 from tests.engine.ending import DATA
 
 import peakline
-from peakline.analysis.timing.step_model import CoreDetails, CoreStep, HostSteps, Step
-from peakline.analysis.timing.xprof_step_kinds import SpanKind
 from peakline.tools import find_tool
-from peakline.tools.pod_viewer import _combine, _Part
+from peakline.xprof.pod_viewer import _combine, _Part
+from peakline.xprof.rules.step_kinds import SpanKind
+from peakline.xprof.rules.step_model import CoreDetails, CoreStep, HostSteps, Step
 from reference.xspace_builder import SpaceBuilder
 
 CNN = DATA / "sessions/tf2_cnn/plugins/profile/2026_11_20_16_57_05/vm.xplane.pb.gz"

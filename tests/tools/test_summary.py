@@ -16,7 +16,7 @@ MULTI = DATA / "sessions" / "tf2_multihost"
 
 
 def printed(capsys, *words):
-    from peakline.cli.main import main
+    from peakline.__main__ import main
 
     capsys.readouterr()
     assert main(["summary", *map(str, words), "--json"]) == 0

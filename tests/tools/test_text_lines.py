@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from tests.each_row import each_row
 
-from peakline.tools.text_lines import Gap, Lines, put_together
+from peakline.viewer.lines import Gap, Lines, put_together
 
 
 def written(rows, *gaps):

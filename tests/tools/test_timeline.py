@@ -12,8 +12,8 @@ from tests.each_row import each_row
 import peakline
 from peakline.errors import NotFoundError, UsageError
 from peakline.tools import find_tool
-from peakline.tools.timeline_reader import read_answer
-from peakline.tools.timeline_views import MOST_ITEMS
+from peakline.tools.timeline.reader import read_answer
+from peakline.tools.timeline.views import MOST_ITEMS
 
 LINES = ([("step", 0, 100), ("op", 10, 5), ("op", 16, 2)], [("copy", 50, 25)])
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from peakline.profile import Profile
+from peakline.formats.run_metadata.runs import Run
+from peakline.formats.run_metadata.tables import RunTables
 from peakline.schema import RunMetadata, message
-from peakline.sources.run_metadata.runs import Run
-from peakline.sources.run_metadata.tables import RunTables
+from peakline.tables import Profile
 
 __all__ = [
     "NODE_NAMES",

@@ -34,7 +34,7 @@ from tests.web.memories import (
 )
 from tests.web.samples import SAMPLES
 
-from peakline.cli.main import main
+from peakline.__main__ import main
 from peakline.text import size_text
 
 

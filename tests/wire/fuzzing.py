@@ -17,9 +17,9 @@ from tests.wire.slices import read_sample, slice_of
 
 from peakline import schema
 from peakline.errors import PeaklineError
-from peakline.profile.reader import Warnings
-from peakline.profile.tables import check_columns
-from peakline.sources import open_reader
+from peakline.formats import open_reader
+from peakline.tables.reader import Warnings
+from peakline.tables.tables import check_columns
 from peakline.wire import Buffer, Damage
 from reference.cases import random_xspace
 

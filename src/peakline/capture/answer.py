@@ -13,7 +13,7 @@ import numpy as np
 
 from peakline import schema
 from peakline.errors import InputError
-from peakline.sources.xplane.detect import looks_like_xspace
+from peakline.formats.xplane.detect import looks_like_xspace
 from peakline.wire import Buffer, Plan, Spans, as_buffer, decode, stream
 
 __all__ = ["Answer", "ToolFile", "check_xspace", "has_events", "read_answer"]

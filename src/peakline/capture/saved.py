@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from peakline.errors import PeaklineError
+from peakline.formats.urls import connect
 from peakline.repository import Session, is_url
-from peakline.sources.urls import connect
 
 if TYPE_CHECKING:
     from peakline.capture.answer import Answer

@@ -82,7 +82,7 @@ def capture(
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from peakline.capture import CaptureRequest, default_session_id, profile_options
     from peakline.capture import capture as run_capture
-    from peakline.cli.capture_screen import print_capture, print_capture_json
+    from peakline.render.terminal.capture import print_capture, print_capture_json
     from peakline.repository import Repository
 
     request = CaptureRequest(
@@ -139,7 +139,7 @@ def _progress(request: CaptureRequest) -> Iterator[Progress | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from peakline.cli.capture_progress import show_progress
+    from peakline.render.terminal.capture_progress import show_progress
 
     with show_progress(request) as progress:
         yield progress

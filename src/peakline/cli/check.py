@@ -9,24 +9,25 @@ from typing import TYPE_CHECKING
 import click
 
 from peakline.cli.options import (
+    find_file,
     host_option,
     json_option,
     max_unpacked_option,
+    open_profile,
     path_argument,
     print_warnings,
     session_option,
     strict_option,
 )
-from peakline.cli.output import print_json
-from peakline.cli.paths import find_file, open_profile
 from peakline.errors import CheckFailed, OutputError, UsageError
+from peakline.render.terminal.output import print_json
 from peakline.text import parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peakline.analysis.diff_state import MemoryState
-    from peakline.analysis.limits import Check
+    from peakline.check.limits import Check
+    from peakline.diff.state import MemoryState
 
 __all__ = ["check", "parse_share"]
 
@@ -117,10 +118,10 @@ def check(
         raise UsageError("--tolerance needs a --baseline")
     if summary is not None:
         _check_summary(summary, (path, baseline))
-    from peakline.analysis.allocator_names import recorded_name
-    from peakline.analysis.answer import NOTHING
-    from peakline.analysis.diff_state import state_of
-    from peakline.analysis.limits import Limits, check_limits
+    from peakline.check.limits import Limits, check_limits
+    from peakline.diff.state import state_of
+    from peakline.findings.memory_answer import NOTHING
+    from peakline.memory.allocator_names import recorded_name
 
     limits = Limits(
         max_peak,
@@ -136,8 +137,8 @@ def check(
         recorded = recorded_name(profile, allocator)
         checks = check_limits(state, limits, before, allocator=recorded)
         if json:
-            from peakline.analysis.limits_file import write_baseline
-            from peakline.analysis.profile_facts import profile_document, warnings_document
+            from peakline.check.file import write_baseline
+            from peakline.tables.profile_facts import profile_document, warnings_document
 
             print_json(
                 {
@@ -149,7 +150,7 @@ def check(
                 }
             )
         else:
-            from peakline.cli.check_screen import print_checks
+            from peakline.render.terminal.check import print_checks
 
             print_checks(profile, checks, baseline)
         print_warnings(profile.warnings, besides=NOTHING)
@@ -172,9 +173,9 @@ def _fail(path: str, checks: Sequence[Check]) -> None:
 def _baseline(path: str, max_unpacked: int | None, *, strict: bool) -> MemoryState:
     """The figures of the baseline: of a profile, or as this program wrote them down."""
     import peakline
-    from peakline.analysis.diff_state import state_of
-    from peakline.analysis.limits_file import is_baseline, read_baseline
-    from peakline.sources.files import SourceFile
+    from peakline.check.file import is_baseline, read_baseline
+    from peakline.diff.state import state_of
+    from peakline.formats.files import SourceFile
 
     if path == _STDIN:
         raise UsageError("--baseline cannot come from standard input; name a file")
@@ -216,7 +217,7 @@ def _append(
     state: MemoryState,
     baseline: str | None,
 ) -> None:
-    from peakline.analysis.summary import summary_markdown
+    from peakline.check.markdown import summary_markdown
 
     text = summary_markdown(subject, checks, state, baseline=baseline)
     try:

@@ -8,12 +8,12 @@ from peakline.cli.options import (
     Argument,
     json_option,
     max_unpacked_option,
+    open_profile,
     print_warnings,
     strict_option,
 )
-from peakline.cli.output import print_json
-from peakline.cli.paths import open_profile
 from peakline.errors import UsageError
+from peakline.render.terminal.output import print_json
 
 __all__ = ["diff"]
 
@@ -53,10 +53,10 @@ def diff(
     max_unpacked: int | None,
 ) -> None:
     """Say what changed from BEFORE to AFTER in memory and time: peaks, steps, ops, findings."""
-    from peakline.analysis.allocator_names import recorded_name
-    from peakline.analysis.answer import NOTHING
-    from peakline.analysis.comparison import compare_profiles, profile_state
-    from peakline.analysis.timing.answer import NO_STEPS
+    from peakline.diff.comparison import compare_profiles, profile_state
+    from peakline.findings.memory_answer import NOTHING
+    from peakline.findings.time_answer import NO_STEPS
+    from peakline.memory.allocator_names import recorded_name
 
     if before == after == _STDIN:
         raise UsageError("only one of the two profiles can come from standard input")
@@ -82,11 +82,11 @@ def diff(
     if json:
         print_json(found.as_json())
     elif markdown:
-        from peakline.analysis.comparison_markdown import comparison_markdown
+        from peakline.check.comparison_markdown import comparison_markdown
 
         print(comparison_markdown(found), end="")
     else:
-        from peakline.cli.diff_screen import print_diff
+        from peakline.render.terminal.diff import print_diff
 
         print_diff(found)
     for state in states:

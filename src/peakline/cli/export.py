@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from peakline.cli.folder import whole_folder
 from peakline.cli.options import (
     PATH_HELP,
     Argument,
     force_option,
     host_option,
     max_unpacked_option,
+    open_profile,
     print_warnings,
     session_option,
     strict_option,
 )
-from peakline.cli.output import deliver
-from peakline.cli.paths import open_profile
 from peakline.errors import OutputError, UsageError
+from peakline.render.terminal.output import deliver
 from peakline.repository import check_output
+from peakline.repository.folder import whole_folder
 
 if TYPE_CHECKING:
     from peakline.export import Exporter, Sink
@@ -71,7 +71,6 @@ def export(
     max_unpacked: int | None,
 ) -> None:
     """Write PATH in a format that other tools read."""
-    from peakline.analysis.allocator_names import recorded_name
     from peakline.export import (
         Options,
         can_export,
@@ -79,6 +78,7 @@ def export(
         target_names,
     )
     from peakline.export import export as write
+    from peakline.memory.allocator_names import recorded_name
 
     targets = [find_exporter(name) for name in target_names()]
     if list_targets and path is None:
@@ -113,7 +113,7 @@ def _destination(exporter: Exporter, output: str, *, force: bool, source: str) -
     if not exporter.suffix:
         if output == "-":
             raise UsageError(f"{exporter.name} is a folder of files; choose one with -o")
-        from peakline.profile.tables import TABLES
+        from peakline.tables.tables import TABLES
 
         # What an earlier export left would be taken for tables of this profile.
         tables = [f"{name}.parquet" for name in TABLES]

@@ -10,19 +10,19 @@ from peakline.cli.options import (
     host_option,
     json_option,
     max_unpacked_option,
+    open_profile,
     path_argument,
     print_warnings,
     session_option,
     strict_option,
 )
-from peakline.cli.output import print_json
-from peakline.cli.paths import open_profile
 from peakline.errors import CheckFailed, InputError
+from peakline.render.terminal.output import print_json
 
 if TYPE_CHECKING:
-    from peakline.analysis.graph.rules import BrokenRule
-    from peakline.analysis.graph.summary import GraphSummary
     from peakline.api import Profile
+    from peakline.graph.rules import BrokenRule
+    from peakline.graph.summary import GraphSummary
 
 __all__ = ["graph"]
 
@@ -66,7 +66,7 @@ def graph(
 
 
 def _show(profile: Profile, consumer: int, *, check: bool, as_json: bool) -> list[BrokenRule]:
-    from peakline.analysis.graph.summary import summarize_graphs
+    from peakline.graph.summary import summarize_graphs
 
     summary = summarize_graphs(profile)
     broken: list[BrokenRule] = []
@@ -76,7 +76,7 @@ def _show(profile: Profile, consumer: int, *, check: bool, as_json: bool) -> lis
         profile.warn(_NOTHING, "no graph in this profile")
     elif check or as_json:
         # Compiling and loading the kernels takes a moment: only when they are asked for.
-        from peakline.analysis.graph.check import check_graphs
+        from peakline.graph.check import check_graphs
 
         broken = check_graphs(profile, consumer=consumer)
     if as_json:
@@ -86,7 +86,7 @@ def _show(profile: Profile, consumer: int, *, check: bool, as_json: bool) -> lis
 
         print(one_line(f"{profile.path}: no graph in this profile"))
     else:
-        from peakline.cli.graph_screen import print_graph
+        from peakline.render.terminal.graph import print_graph
 
         print_graph(profile, summary, broken if check else None)
     print_warnings(profile.warnings, besides=_NOTHING)

@@ -1,122 +1,77 @@
-"""The entry point: words in, one exit code out."""
+"""The command line as Click knows it: the program, and its verbs, imported where they are used."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import io
-import os
 import sys
-from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
-from peakline.errors import PeaklineError
-from peakline.text import one_line
+import click
 
-__all__ = ["main"]
+__all__ = ["app"]
 
-_DEBUG = "--debug"
-_VERSION = "--version"
-_BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
-_INTERRUPTED = 130
-_OUR_FAULT = 70
-_UNWRITTEN = 3
-_FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
+_VERBS = (
+    "summary",
+    "memory",
+    "steps",
+    "ops",
+    "diff",
+    "check",
+    "report",
+    "export",
+    "trace",
+    "tool",
+    "sql",
+    "graph",
+    "sessions",
+    "capture",
+    "serve",
+    "view",
+    "demo",
+)
+"""Each is a command in a module of its name, which is imported where the verb is used."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line with ``arguments`` (default: those of the process).
+class _Verbs(click.Group):
+    """The verbs, in the order of the help, each imported when it is asked for."""
 
-    Returns the exit code. An error is one line on standard error; ``--debug`` adds the
-    traceback.
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        # Names are all that is needed of the others, to suggest one.
+        self.commands = {name: click.Command(name) for name in _VERBS}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (as Click calls it)
+        return list(_VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _VERBS:
+            return None
+        found: click.Command = vars(import_module(f"peakline.cli.{cmd_name}"))[cmd_name]
+        return found
+
+
+@click.group(
+    "peakline",
+    cls=_Verbs,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+)
+@click.option("--version", is_flag=True, expose_value=False, help="Print the version.")
+@click.option(
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    help="Show a traceback for an error; with any verb.",
+)
+@click.pass_context
+def app(context: click.Context) -> None:
+    """What the memory and the time of a machine-learning job go to, from its profiles.
+
+    Exit codes: 0 done, 1 a check failed or a query was refused, 2 usage, 3 the input cannot be
+    read or the output not written, 4 a remote host failed, 70 our own fault.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    options = words[: words.index("--")] if "--" in words else words
-    debug = _DEBUG in options
-    if debug:
-        words.remove(_DEBUG)
-    # Nothing here multiplies matrices, and OpenBLAS, which comes with NumPy, would start a thread
-    # for every core: about 90 ms of the processor at every start.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    _open_streams()
-    for stream in (sys.stdout, sys.stderr):
-        # A name that the terminal's encoding lacks must not end the program.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = _run(words, debug=debug)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _abandon_output()
-        return _BROKEN_PIPE
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    except Exception as error:  # noqa: BLE001  (whatever happens, one line and an exit code)
-        if debug:
-            import traceback
-
-            traceback.print_exc()
-        message, code = _verdict(error)
-        print(f"peakline: {one_line(message)}", file=sys.stderr)
-        if isinstance(error, OSError):
-            _abandon_output()
-        return code
-    return code
-
-
-def _open_streams() -> None:
-    """A process may be started without its standard streams; then what is written goes nowhere."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            from pathlib import Path
-
-            # Open as long as the process is.
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
-
-
-def _run(words: list[str], *, debug: bool) -> int:
-    """Parse and run. Click's own entry point would answer a broken pipe with a failed check."""
-    if words[:1] == [_VERSION]:
-        import peakline
-
-        print(f"peakline {peakline.__version__}")
-        return 0
-    from click.exceptions import Exit
-
-    from peakline.cli.commands import app
-
-    try:
-        with app.make_context("peakline", words, obj=debug) as context:
-            app.invoke(context)
-    except Exit as finished:
-        return finished.exit_code
-    return 0
-
-
-def _verdict(error: Exception) -> tuple[str, int]:
-    """The message and the exit code for ``error``."""
-    if isinstance(error, PeaklineError):
-        return str(error), error.exit_code
-    complaint = getattr(error, "format_message", None)
-    if complaint is not None:
-        # A usage error of the argument parser, which is imported only where it is needed.
-        context = getattr(error, "ctx", None)
-        verb = context.command_path if context is not None else "peakline"
-        message = " ".join(complaint().split()).rstrip(".")
-        return f"{message}; see {verb} --help", 2
-    if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
-        return f"standard output cannot be written: {error.strerror}", _UNWRITTEN
-    if isinstance(error, MemoryError):
-        return "out of memory", _OUR_FAULT
-    return f"unexpected {type(error).__name__}: {error} (--debug shows where)", _OUR_FAULT
-
-
-def _abandon_output() -> None:
-    """Nobody reads standard output any more: what is left in its buffer goes nowhere."""
-    from pathlib import Path
-
-    with contextlib.suppress(io.UnsupportedOperation), Path(os.devnull).open("wb") as sink:
-        os.dup2(sink.fileno(), sys.stdout.fileno())
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    # `main` answers --version and takes --debug out: both are here for the help.
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        context.exit(2)

@@ -11,20 +11,20 @@ from peakline.cli.options import (
     host_option,
     json_option,
     max_unpacked_option,
+    open_profile,
     path_argument,
     print_warnings,
     session_option,
     strict_option,
 )
-from peakline.cli.output import print_json
-from peakline.cli.paths import open_profile
 from peakline.errors import UsageError
+from peakline.render.terminal.output import print_json
 from peakline.text import one_line, parse_time, time_text
 
 if TYPE_CHECKING:
-    from peakline.analysis.answer import MemoryAnswer
-    from peakline.analysis.peak import AllocatorPeak
     from peakline.api import Profile
+    from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.memory.peak import AllocatorPeak
 
 __all__ = ["memory", "memory_document", "show_memory"]
 
@@ -81,9 +81,9 @@ def show_memory(
 
     ``at_ps`` asks for what was live at that time: on the screen instead, in JSON besides.
     """
-    from peakline.analysis.allocator_names import recorded_name
-    from peakline.analysis.answer import NOTHING, answer_memory, steps_of
-    from peakline.analysis.profile_facts import is_moment
+    from peakline.findings.memory_answer import NOTHING, answer_memory, steps_of
+    from peakline.memory.allocator_names import recorded_name
+    from peakline.tables.profile_facts import is_moment
 
     allocator = recorded_name(profile, allocator)
     answer = answer_memory(profile, allocator=allocator, step=step)
@@ -92,7 +92,7 @@ def show_memory(
     if as_json:
         document = _document(profile, answer)
         if at_ps is not None:
-            from peakline.tools.memory_findings_output import at_json
+            from peakline.tools.memory_findings.output import at_json
 
             document["at"] = at_json(at_ps, _memory_at(answer, at_ps, allocator))
         print_json(document)
@@ -100,11 +100,11 @@ def show_memory(
         how = answer.to_record and f"; {answer.to_record}"
         print(one_line(f"{profile.path}: {answer.nothing}{how}"))
     elif at_ps is not None:
-        from peakline.cli.memory_at import print_memory_at
+        from peakline.render.terminal.memory_at import print_memory_at
 
         print_memory_at(profile, at_ps, _memory_at(answer, at_ps, allocator), steps_of(profile))
     else:
-        from peakline.cli.memory_screen import print_memory
+        from peakline.render.terminal.memory import print_memory
 
         moment = is_moment(profile)
         print_memory(profile, answer, steps_of(profile), moment=moment)
@@ -113,7 +113,7 @@ def show_memory(
 
 def _check_within(profile: Profile, time_ps: int) -> None:
     """UsageError with the profile's bounds where it says nothing of ``time_ps``."""
-    from peakline.analysis.profile_facts import is_moment
+    from peakline.tables.profile_facts import is_moment
 
     if is_moment(profile):
         raise UsageError(f"--at: {profile.path} holds one moment, without a time")
@@ -128,7 +128,7 @@ def _check_within(profile: Profile, time_ps: int) -> None:
 
 def memory_document(profile: Profile) -> dict[str, object]:
     """What ``peakline memory --json`` prints for ``profile``."""
-    from peakline.analysis.answer import answer_memory
+    from peakline.findings.memory_answer import answer_memory
 
     return _document(profile, answer_memory(profile))
 
@@ -136,7 +136,7 @@ def memory_document(profile: Profile) -> dict[str, object]:
 def _memory_at(
     answer: MemoryAnswer, time_ps: int, allocator: str | None
 ) -> tuple[AllocatorPeak, ...]:
-    from peakline.analysis.moments import memory_at
+    from peakline.memory.moments import memory_at
 
     return () if answer.history is None else memory_at(answer.history, time_ps, allocator=allocator)
 
@@ -162,9 +162,9 @@ def _allocators(profile: Profile, answer: MemoryAnswer) -> list[dict[str, object
     """Every allocator's peak, and the analyses of what led to it."""
     if answer.history is None:
         return [peak.as_json() for peak in answer.allocators]
-    from peakline.analysis.moments import find_high_moments
-    from peakline.analysis.reserved import reserved_of
-    from peakline.tools.memory_findings_output import details_json, moments_json
+    from peakline.memory.moments import find_high_moments
+    from peakline.memory.reserved import reserved_of
+    from peakline.tools.memory_findings.output import details_json, moments_json
 
     told = []
     for peak, details in zip(answer.allocators, answer.details, strict=True):

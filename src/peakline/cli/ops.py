@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from peakline.analysis.profile_facts import profile_document, warnings_document
 from peakline.cli.options import (
     host_option,
     json_option,
@@ -15,10 +14,11 @@ from peakline.cli.options import (
     session_option,
     strict_option,
 )
+from peakline.tables.profile_facts import profile_document, warnings_document
 
 if TYPE_CHECKING:
     from peakline.api import Profile
-    from peakline.profile.columns import Columns
+    from peakline.tables.columns import Columns
 
 __all__ = ["ops", "ops_document"]
 
@@ -66,12 +66,12 @@ def ops(
     max_unpacked: int | None,
 ) -> None:
     """List the ops that take most time, of the devices and of the host."""
-    from peakline.cli.hosts import tell_hosts
+    from peakline.cli.options import tell_hosts
 
     def tell(profile: Profile) -> dict[str, object] | None:
         if json:
             return ops_document(profile, kernels=kernels, sort=sort, top=top)
-        from peakline.cli.ops_screen import print_kernels, print_ops
+        from peakline.render.terminal.ops import print_kernels, print_ops
 
         table = _sorted(profile, sort, kernels=kernels)
         (print_kernels if kernels else print_ops)(profile, table, top)

@@ -11,13 +11,13 @@ from peakline.cli.options import (
     force_option,
     host_option,
     max_unpacked_option,
+    open_profile,
     path_argument,
     print_warnings,
     session_option,
     strict_option,
 )
-from peakline.cli.output import deliver
-from peakline.cli.paths import open_profile
+from peakline.render.terminal.output import deliver
 from peakline.text import one_line
 
 __all__ = ["report"]
@@ -52,7 +52,7 @@ def report(
     max_unpacked: int | None,
 ) -> None:
     """Write one HTML page about memory that opens without a network."""
-    from peakline.analysis.answer import NOTHING, answer_memory
+    from peakline.findings.memory_answer import NOTHING, answer_memory
     from peakline.report import write_report
 
     with open_profile(

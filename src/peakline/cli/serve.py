@@ -6,10 +6,9 @@ import os
 
 import click
 
-from peakline.cli.options import Argument
-from peakline.cli.serving import leave, serve_until_told
-from peakline.cli.tool_hosts import executor_option, scheduler_option, workers_option
+from peakline.cli.options import Argument, executor_option, scheduler_option, workers_option
 from peakline.errors import UsageError
+from peakline.service.foreground import leave, serve_until_told
 from peakline.text import parse_duration, parse_size
 
 __all__ = ["serve"]

@@ -12,8 +12,8 @@ from peakline.cli.options import (
     json_option,
     strict_option,
 )
-from peakline.cli.output import print_json
 from peakline.errors import NotFoundError, StrictError, UsageError
+from peakline.render.terminal.output import print_json
 from peakline.text import one_line, size_text
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _rows(repository: Repository) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    from peakline.cli.screen import plain_table, show
+    from peakline.render.terminal.screen import plain_table, show
 
     cells = [
         (

@@ -14,15 +14,15 @@ from peakline.cli.options import (
     force_option,
     host_option,
     max_unpacked_option,
+    open_profile,
     output_option,
     path_argument,
     print_warnings,
     session_option,
     strict_option,
 )
-from peakline.cli.output import deliver
-from peakline.cli.paths import open_profile
 from peakline.errors import UsageError
+from peakline.render.terminal.output import deliver
 from peakline.text import parse_size
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _format_of(output: str | None) -> str:
 
 
 def _writer(format: str) -> Callable[[pa.Table, BinaryIO], None]:  # noqa: A002  (as above)
-    from peakline.profile.rows import write_csv, write_json
+    from peakline.tables.rows import write_csv, write_json
 
     writers: dict[str, Callable[[pa.Table, BinaryIO], None]] = {
         "table": _write_table,
@@ -112,7 +112,7 @@ def _write_parquet(answer: pa.Table, stream: BinaryIO) -> None:
 
 def _write_table(answer: pa.Table, stream: BinaryIO) -> None:
     """Aligned columns without a limit, for a file."""
-    from peakline.cli.screen import show
+    from peakline.render.terminal.screen import show
 
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n", write_through=True)
     show([_screen_table(answer)], text)
@@ -120,7 +120,7 @@ def _write_table(answer: pa.Table, stream: BinaryIO) -> None:
 
 
 def _print_table(answer: pa.Table) -> None:
-    from peakline.cli.screen import show
+    from peakline.render.terminal.screen import show
 
     show([_screen_table(answer.slice(0, _SCREEN_ROWS))])
     hidden = answer.num_rows - _SCREEN_ROWS
@@ -131,8 +131,8 @@ def _print_table(answer: pa.Table) -> None:
 def _screen_table(answer: pa.Table) -> Any:
     import pyarrow as pa
 
-    from peakline.cli.screen import plain_table
-    from peakline.profile.rows import cell_text, row_batches
+    from peakline.render.terminal.screen import plain_table
+    from peakline.tables.rows import cell_text, row_batches
 
     def is_number(kind: pa.DataType) -> bool:
         return bool(

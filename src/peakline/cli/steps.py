@@ -38,13 +38,13 @@ def steps(
     max_unpacked: int | None,
 ) -> None:
     """Say how long steps take, what their time goes to, and which of them stand out."""
-    from peakline.analysis.timing.answer import NO_STEPS, answer_time
-    from peakline.cli.hosts import StragglerHosts, tell_hosts
+    from peakline.cli.options import StragglerHosts, tell_hosts
+    from peakline.findings.time_answer import NO_STEPS, answer_time
 
     def tell(profile: Profile) -> dict[str, object] | None:
         if json:
             return steps_document(profile)
-        from peakline.cli.steps_screen import print_steps
+        from peakline.render.terminal.steps import print_steps
 
         print_steps(profile, answer_time(profile))
         return None
@@ -57,8 +57,8 @@ def steps(
 
 def steps_document(profile: Profile) -> dict[str, object]:
     """What ``peakline steps --json`` prints for ``profile``."""
-    from peakline.analysis.profile_facts import profile_document, warnings_document
-    from peakline.analysis.timing.answer import answer_time
+    from peakline.findings.time_answer import answer_time
+    from peakline.tables.profile_facts import profile_document, warnings_document
 
     answer = answer_time(profile).as_json()
     return {

@@ -38,18 +38,18 @@ def summary(
     max_unpacked: int | None,
 ) -> None:
     """Say on one screen what memory and time do, and the three things to fix first."""
-    from peakline.analysis.answer import NOTHING
-    from peakline.analysis.timing.answer import NO_STEPS
-    from peakline.cli.hosts import StragglerHosts, tell_hosts
+    from peakline.cli.options import StragglerHosts, tell_hosts
+    from peakline.findings.memory_answer import NOTHING
+    from peakline.findings.time_answer import NO_STEPS
 
     def tell(profile: Profile) -> dict[str, object] | None:
         if json:
-            from peakline.analysis.in_short import summary_document
+            from peakline.findings.summary import summary_document
 
             return summary_document(profile, is_last=True)
-        from peakline.analysis.in_short import answers_of
-        from peakline.analysis.priorities import priorities
-        from peakline.cli.summary_screen import print_summary
+        from peakline.findings.ranking import priorities
+        from peakline.findings.summary import answers_of
+        from peakline.render.terminal.summary import print_summary
 
         memory, time = answers_of(profile, is_last=True)
         print_summary(profile, memory, time, priorities(memory.findings, time.findings))

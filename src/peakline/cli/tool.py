@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from peakline.cli.options import (
     PATH_HELP,
     Argument,
+    check_executor_options,
+    executor_option,
+    find_hosts,
     force_option,
     host_option,
     max_unpacked_option,
     output_option,
     print_warnings,
+    scheduler_option,
     session_option,
     strict_option,
-)
-from peakline.cli.output import deliver
-from peakline.cli.paths import find_hosts
-from peakline.cli.tool_hosts import (
-    answer_of_hosts,
-    check_executor_options,
-    executor_option,
-    makes_one_answer,
-    scheduler_option,
     workers_option,
 )
-from peakline.errors import UsageError
+from peakline.errors import StrictError, UsageError
+from peakline.render.terminal.output import deliver
+from peakline.text import one_line
+
+if TYPE_CHECKING:
+    from peakline.engine import Answer
+    from peakline.repository import Session
 
 __all__ = ["tool"]
 
@@ -156,3 +160,77 @@ def _parameters(pairs: Iterable[str]) -> dict[str, object]:
             raise UsageError(f"-p {key} is given twice")
         parameters[key] = value
     return parameters
+
+
+def makes_one_answer(name: str) -> bool:
+    """Whether the tool makes one answer of several hosts; NotFoundError for no tool."""
+    from peakline.engine import tool_aggregates
+    from peakline.tools import find_tool
+
+    return tool_aggregates(find_tool(name))
+
+
+def answer_of_hosts(
+    session: Session,
+    name: str,
+    parameters: Mapping[str, object],
+    format: str | None,  # noqa: A002 (the word of the command line)
+    *,
+    executor: str,
+    workers: int | None,
+    scheduler: str | None,
+    strict: bool,
+    max_unpacked: int | None,
+) -> Answer:
+    """One answer of all hosts of ``session``; a host that fails is a line on standard error.
+
+    Profiles are closed as soon as their host has been asked. With ``strict`` such a host, and any
+    warning, is a StrictError.
+    """
+    from peakline.engine import Engine
+
+    with (
+        Engine(
+            cache_bytes=0,
+            answers_bytes=0,
+            max_unpacked_bytes=max_unpacked,
+            executor=executor,
+            workers=workers,
+            scheduler=scheduler,
+        ) as engine,
+        _progress() as progress,
+    ):
+        answer = engine.tool(session, name, parameters=parameters, format=format, progress=progress)
+    if strict and (answer.notes or answer.warnings):
+        told = [*answer.notes, *(f"{w.kind} ({w.count}): {w.detail}" for w in answer.warnings)]
+        raise StrictError(f"{session.path}: {'; '.join(told)}")
+    for note in answer.notes:
+        print(f"peakline: warning: left out: {one_line(note)}", file=sys.stderr)
+    return answer
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], object] | None]:
+    """Draw on standard error how many hosts are done, on a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeElapsedColumn as Elapsed
+    from rich.table import Column
+
+    console = Console(file=sys.stderr, markup=False, emoji=False, highlight=False)
+    host = TextColumn(
+        "{task.description}",
+        markup=False,
+        table_column=Column(no_wrap=True, overflow="ellipsis"),
+    )
+    columns = (TextColumn("hosts"), BarColumn(), MofNCompleteColumn(), Elapsed(), host)
+    with Progress(*columns, console=console, transient=True) as bars:
+        task = bars.add_task("", total=None)
+
+        def report(name: str, done: int, hosts: int) -> None:
+            bars.update(task, completed=done, total=hosts, description=one_line(name))
+
+        yield report

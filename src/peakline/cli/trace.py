@@ -10,20 +10,20 @@ from peakline.cli.options import (
     host_option,
     json_option,
     max_unpacked_option,
+    open_profile,
     path_argument,
     print_warnings,
     session_option,
     strict_option,
 )
-from peakline.cli.output import print_json
-from peakline.cli.paths import open_profile
 from peakline.errors import NotFoundError, UsageError
+from peakline.render.terminal.output import print_json
 from peakline.text import one_line, parse_time
 
 if TYPE_CHECKING:
-    from peakline.analysis.timing.timeline.excerpt import Excerpt
-    from peakline.analysis.timing.trace import Trace
     from peakline.api import Profile
+    from peakline.timing.timeline.excerpt import Excerpt
+    from peakline.trace.events import Trace
 
 __all__ = ["trace"]
 
@@ -78,7 +78,7 @@ def trace(
     with open_profile(
         path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
     ) as profile:
-        from peakline.analysis.timing.trace import trace_of
+        from peakline.trace.events import trace_of
 
         found = trace_of(profile)
         if not found.size:
@@ -89,7 +89,7 @@ def trace(
         elif not found.size:
             print(one_line(f"{profile.path}: no events in this profile"))
         else:
-            from peakline.cli.trace_screen import print_excerpt
+            from peakline.render.terminal.trace import print_excerpt
 
             print_excerpt(profile, found, excerpt)
         print_warnings(profile.warnings, besides="" if json else _NO_EVENTS)
@@ -98,8 +98,8 @@ def trace(
 def _excerpt(
     profile: Profile, first: int | None, last: int | None, line: str | None, least: int, limit: int
 ) -> Excerpt:
-    from peakline.analysis.timing.timeline.excerpt import excerpt_of
-    from peakline.analysis.timing.trace import nesting_of, trace_of
+    from peakline.timing.timeline.excerpt import excerpt_of
+    from peakline.trace.events import nesting_of, trace_of
 
     found = trace_of(profile)
     begin, end = found.span()

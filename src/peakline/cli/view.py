@@ -13,12 +13,12 @@ import click
 from peakline.cli.options import (
     path_argument,
 )
-from peakline.cli.serving import leave, say, serve_until_told
+from peakline.service.foreground import leave, say, serve_until_told
 from peakline.text import parse_size
 
 if TYPE_CHECKING:
-    from peakline.cli.view_place import Place
     from peakline.service.run import Server
+    from peakline.service.view_place import Place
 
 __all__ = ["view"]
 
@@ -63,10 +63,10 @@ def view(
     import tempfile
     import uuid
 
-    from peakline.cli.view_place import find_place
     from peakline.service.access_log import OFF
     from peakline.service.settings import Settings, default_unpacked_bytes
     from peakline.service.signals import EndedBySignal
+    from peakline.service.view_place import find_place
 
     # Its name is known before it is made: a signal can come at any time.
     folder = Path(tempfile.gettempdir(), f"peakline-view-{uuid.uuid4().hex}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from peakline.engine.flights import Flights
-from peakline.profile import ProfileWarning
+from peakline.tables import ProfileWarning
 
 __all__ = ["Answer", "Answers"]
 

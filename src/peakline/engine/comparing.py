@@ -12,8 +12,8 @@ from peakline.engine.answers import Answer
 from peakline.errors import UsageError
 
 if TYPE_CHECKING:
-    from peakline.profile import Profile
     from peakline.repository import HostFile, Session
+    from peakline.tables import Profile
 
 __all__ = ["COMPARISONS", "checked_comparison", "comparison"]
 
@@ -42,7 +42,7 @@ def comparison(
     One after the other is taken on ``lease``, so that they need not both be in memory. Raises
     NotFoundError or InputError when a file cannot be read.
     """
-    from peakline.analysis.comparison import compare_profiles, profile_state
+    from peakline.diff.comparison import compare_profiles, profile_state
 
     states, warnings = [], []
     for side, (session, file) in zip(_SIDES, sides, strict=True):
@@ -56,7 +56,7 @@ def comparison(
         ]
     found = compare_profiles(*states)
     if chosen == "markdown":
-        from peakline.analysis.comparison_markdown import comparison_markdown
+        from peakline.check.comparison_markdown import comparison_markdown
 
         text = comparison_markdown(found)
     else:

@@ -21,8 +21,8 @@ from peakline.errors import (
     PeaklineError,
     UsageError,
 )
-from peakline.profile import ProfileWarning
 from peakline.repository import HostFile, Session
+from peakline.tables import ProfileWarning
 from peakline.tools import Parameters, Tool, find_tool
 
 if TYPE_CHECKING:

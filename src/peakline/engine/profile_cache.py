@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from peakline.engine.flights import Flights
-from peakline.profile import Profile
 from peakline.repository import HostFile
+from peakline.tables import Profile
 
 __all__ = ["CacheStats", "ProfileCache"]
 
@@ -184,8 +184,8 @@ def open_profile(file: HostFile, max_unpacked_bytes: int | None = None) -> Profi
     A gzip file may expand to ``max_unpacked_bytes``, None as for `open_reader`.
     What is remembered of it is known by that file's content, and a caller may be anybody.
     """
-    from peakline.analysis.derived import DERIVED
-    from peakline.sources import open_reader
+    from peakline.formats import open_reader
+    from peakline.tables.derived import DERIVED
 
     reader = open_reader(
         file.path, max_unpacked_bytes=max_unpacked_bytes, storage_options=file.storage_options

@@ -171,14 +171,14 @@ def _all_tools() -> frozenset[str]:
 
 @cache
 def _tools_of_xspaces() -> frozenset[str]:
-    from peakline.sources.xplane.reader import TABLES
+    from peakline.formats.xplane.reader import TABLES
 
     return frozenset(name for name in tool_names() if find_tool(name).may_support(TABLES))
 
 
 def _ruled_out(file: HostFile) -> frozenset[str]:
     """The tools that a short look at the bytes shows the file not to have, without opening it."""
-    from peakline.sources.xplane.presence import may_have_gpus, may_name_memory_events
+    from peakline.formats.xplane.presence import may_have_gpus, may_name_memory_events
 
     if not file.path.endswith(_PLAIN_SUFFIX):
         return frozenset()
@@ -189,8 +189,8 @@ def _ruled_out(file: HostFile) -> frozenset[str]:
 @cache
 def _tools_of_memory() -> frozenset[str]:
     """Those of an XSpace's tools that show nothing but memory events."""
-    from peakline.sources.xplane.presence import MEMORY_TABLES
-    from peakline.sources.xplane.reader import TABLES
+    from peakline.formats.xplane.presence import MEMORY_TABLES
+    from peakline.formats.xplane.reader import TABLES
 
     left = TABLES - MEMORY_TABLES
     return frozenset(name for name in _tools_of_xspaces() if not find_tool(name).may_support(left))

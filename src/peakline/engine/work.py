@@ -16,7 +16,7 @@ from peakline.repository import HostFile, is_url
 from peakline.tools import Parameters, Tool, find_tool
 
 if TYPE_CHECKING:
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = [
     "CONTRIBUTION",

@@ -11,13 +11,13 @@ import numpy as np
 
 from peakline.export.registry import Options, Sink
 from peakline.export.timeline import TIMELINE_TABLES, MemoryCounter, Timeline, read_timeline
-from peakline.sources.chrome_trace.own import EXPORTER as OWN_NAME
-from peakline.sources.chrome_trace.own import EXPORTER_KEY
-from peakline.tools.text_lines import Gap, Lines
-from peakline.tools.trace_events import HOST_PID, TraceRows, name_texts, parts_of
+from peakline.formats.chrome_trace.own import EXPORTER as OWN_NAME
+from peakline.formats.chrome_trace.own import EXPORTER_KEY
+from peakline.viewer.events import HOST_PID, TraceRows, name_texts, parts_of
+from peakline.viewer.lines import Gap, Lines
 
 if TYPE_CHECKING:
-    from peakline.profile import Columns, Profile
+    from peakline.tables import Columns, Profile
 
 __all__ = ["EXPORTER", "ChromeTrace"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from peakline import schema
 
 if TYPE_CHECKING:
-    from peakline.profile import Columns, Profile
+    from peakline.tables import Columns, Profile
 
 __all__ = ["partition_graphs"]
 

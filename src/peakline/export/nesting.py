@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from peakline.kernels.lanes import nest
 from peakline.kernels.trace_events import enclose
-from peakline.profile.columns import Columns
+from peakline.tables.columns import Columns
 
 __all__ = ["Nested", "bind_flows", "nested"]
 

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.lifetimes import (
+from peakline.export.encode import Field, Messages, Number, Pool, Spans, encode
+from peakline.export.tensors import allocation_descriptions, tensor_descriptions
+from peakline.memory.lifetimes import (
     ALLOCATION,
     DEALLOCATION,
     UNTRACKED_ALLOCATION,
     UNTRACKED_DEALLOCATION,
     match_lifetimes,
 )
-from peakline.analysis.peak import BEFORE_PROFILE, UNATTRIBUTED
-from peakline.analysis.usage import buffer_bytes
-from peakline.export.encode import Field, Messages, Number, Pool, Spans, encode
-from peakline.export.tensors import allocation_descriptions, tensor_descriptions
-from peakline.profile.columns import Columns, Names
+from peakline.memory.peak import BEFORE_PROFILE, UNATTRIBUTED
+from peakline.memory.usage import buffer_bytes
+from peakline.tables.columns import Columns, Names
 
 __all__ = ["OfNodes", "node_memory"]
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from peakline.deadline import check_deadline
 from peakline.export.registry import Options, Sink
-from peakline.profile.columns import Columns, Names
-from peakline.profile.tables import TABLES, empty_columns
+from peakline.tables.columns import Columns, Names
+from peakline.tables.tables import TABLES, empty_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = ["EXPORTER", "Parquet"]
 
@@ -49,8 +49,8 @@ class Parquet:
 
         Last ``warnings``, to which reading the others adds, and the answer about memory too.
         """
-        from peakline.analysis.answer import answer_memory
         from peakline.errors import UsageError
+        from peakline.findings.memory_answer import answer_memory
 
         if options.allocator is not None:
             raise UsageError("parquet holds all tables; --allocator is not for it")

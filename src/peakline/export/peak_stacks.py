@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from peakline.profile.columns import Columns
-from peakline.profile.tables import empty_columns
+from peakline.tables.columns import Columns
+from peakline.tables.tables import empty_columns
 
 if TYPE_CHECKING:
-    from peakline.analysis.lifetimes import Lifetimes
-    from peakline.profile import Profile
+    from peakline.memory.lifetimes import Lifetimes
+    from peakline.tables import Profile
 
 __all__ = ["AllocatorStacks", "Frame", "StackRow", "peak_stacks"]
 
@@ -57,8 +57,8 @@ def peak_stacks(profile: Profile, allocator: str | None) -> tuple[AllocatorStack
     record tells besides it. What had to be guessed is counted in ``profile.warnings``, as by
     ``peakline memory``. Raises NotFoundError for an unknown allocator.
     """
-    from peakline.analysis.answer import answer_memory
-    from peakline.analysis.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
+    from peakline.findings.memory_answer import answer_memory
+    from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
 
     answer = answer_memory(profile, allocator=allocator)
     if answer.history is None:
@@ -83,7 +83,7 @@ def _live_rows(
     profile: Profile, events: Columns, lifetimes: Lifetimes, before: str
 ) -> dict[str, list[StackRow]]:
     """By allocator, the buffers live at its peak but for those from before the profile."""
-    from peakline.analysis.usage import buffer_bytes, measure
+    from peakline.memory.usage import buffer_bytes, measure
 
     usages = measure(events, lifetimes)
     rows = lifetimes.live_after(np.array([usage.peak_row for usage in usages], np.int64))

@@ -32,12 +32,12 @@ from peakline.export.perfetto_events import (
 )
 from peakline.export.registry import Options, Sink
 from peakline.export.timeline import TIMELINE_TABLES, Timeline, read_timeline
-from peakline.tools.trace_events import TraceRows
+from peakline.viewer.events import TraceRows
 from peakline.wire import threads
 
 if TYPE_CHECKING:
-    from peakline.profile import Columns, Profile
-    from peakline.profile.columns import Names
+    from peakline.tables import Columns, Profile
+    from peakline.tables.columns import Names
 
 __all__ = ["EXPORTER", "Perfetto"]
 

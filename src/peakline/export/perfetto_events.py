@@ -13,7 +13,7 @@ from peakline.kernels.trace_layout import END
 from peakline.schema import descriptor
 
 if TYPE_CHECKING:
-    from peakline.profile import Columns
+    from peakline.tables import Columns
 
 __all__ = [
     "COUNTER",

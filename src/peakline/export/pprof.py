@@ -11,7 +11,7 @@ from peakline.export.peak_stacks import AllocatorStacks, Frame, peak_stacks
 from peakline.export.registry import Options, Sink
 
 if TYPE_CHECKING:
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = ["EXPORTER", "Pprof"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from peakline.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = [
     "Exporter",

@@ -17,7 +17,7 @@ from peakline.export.step_stats import encode_steps, executions
 from peakline.export.step_stats_events import executions_of_events
 
 if TYPE_CHECKING:
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = ["EXPORTER", "RunMetadata"]
 

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from peakline.export.encode import Field, Messages, Number, Numbers, Pool, Spans, encode
 from peakline.export.tensors import allocation_descriptions, tensor_descriptions
-from peakline.profile.columns import Columns, Names
+from peakline.tables.columns import Columns, Names
 
 if TYPE_CHECKING:
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = ["encode_steps", "executions"]
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from peakline.errors import NotFoundError
 from peakline.export.encode import Field, Messages, Number, Pool, encode
 from peakline.export.node_memory import node_memory
-from peakline.profile.columns import Columns, Names
-from peakline.profile.tables import empty_columns
+from peakline.tables.columns import Columns, Names
+from peakline.tables.tables import empty_columns
 
 if TYPE_CHECKING:
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = ["START_NS", "executions_of_events"]
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from peakline import schema
 from peakline.export.encode import Field, Messages, Number, Spans, encode
-from peakline.profile.columns import Names
+from peakline.tables.columns import Names
 
 __all__ = ["allocation_descriptions", "data_types", "shapes", "tensor_descriptions"]
 

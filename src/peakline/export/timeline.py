@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.errors import NotFoundError
-from peakline.profile.columns import Column, Columns, Names
-from peakline.profile.tables import empty_columns
-from peakline.sources.chrome_trace.own import step_category
+from peakline.formats.chrome_trace.own import step_category
+from peakline.tables.columns import Column, Columns, Names
+from peakline.tables.tables import empty_columns
 
 if TYPE_CHECKING:
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = [
     "EMPTY",
@@ -121,8 +121,8 @@ def memory_counters(profile: Profile, allocator: str | None) -> tuple[MemoryCoun
         if allocator is not None:
             raise NotFoundError(f"{profile.path}: no allocator {allocator!r} over time")
         return ()
-    from peakline.analysis.lifetimes import match_lifetimes
-    from peakline.analysis.signatures import read_history
+    from peakline.memory.lifetimes import match_lifetimes
+    from peakline.memory.signatures import read_history
 
     records = profile.columns("allocator_events")
     lifetimes = match_lifetimes(records)

@@ -11,8 +11,9 @@ Importing this package loads neither Plotly nor an analysis.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from peakline.lazy import door
 
 if TYPE_CHECKING:
     from peakline.figures.composition import peak_icicle
@@ -41,24 +42,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "churn": "turnover",
-    "device_time": "device_work",
-    "fragmentation": "free_memory",
-    "growth_per_step": "steps_growth",
-    "input_pipeline": "input_stages",
-    "kernels": "top_ops",
-    "largest_buffers": "lifetimes",
-    "memory_over_time": "over_time",
-    "op_stats": "top_ops",
-    "peak_icicle": "composition",
-    "step_breakdown": "step_parts",
+    "churn": ".turnover",
+    "device_time": ".device_work",
+    "fragmentation": ".free_memory",
+    "growth_per_step": ".steps_growth",
+    "input_pipeline": ".input_stages",
+    "kernels": ".top_ops",
+    "largest_buffers": ".lifetimes",
+    "memory_over_time": ".over_time",
+    "op_stats": ".top_ops",
+    "peak_icicle": ".composition",
+    "step_breakdown": ".step_parts",
 }
-
-
-def __getattr__(name: str) -> Any:
-    """Import the module that holds ``name`` on first use (PEP 562)."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = door(__name__, _HOMES)

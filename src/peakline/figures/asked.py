@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from peakline.analysis.answer import MemoryAnswer, answer_memory, steps_of
-from peakline.analysis.findings import Finding
-from peakline.analysis.memory import MemoryDetails
-from peakline.analysis.peak import AllocatorPeak
-from peakline.analysis.signatures import History
 from peakline.errors import NotFoundError
 from peakline.figures.text import one_line
-from peakline.profile.columns import Columns
+from peakline.findings.memory_answer import MemoryAnswer, answer_memory, steps_of
+from peakline.findings.memory_details import MemoryDetails
+from peakline.findings.memory_peak import Finding
+from peakline.memory.peak import AllocatorPeak
+from peakline.memory.signatures import History
+from peakline.tables.columns import Columns
 
 if TYPE_CHECKING:
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = ["Asked", "ask"]
 

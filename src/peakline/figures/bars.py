@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.lifetimes import ALLOCATION, DEALLOCATION
-from peakline.analysis.peak import BEFORE_PROFILE
-from peakline.analysis.signatures import Signature
 from peakline.figures.asked import Asked
+from peakline.memory.lifetimes import ALLOCATION, DEALLOCATION
+from peakline.memory.peak import BEFORE_PROFILE
+from peakline.memory.signatures import Signature
 
 __all__ = ["Bar", "largest_bars", "window_of"]
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.analysis.peak import UNATTRIBUTED, AllocatorPeak
-from peakline.analysis.profile_facts import is_moment
-from peakline.analysis.scopes import NO_OP, SPECIAL, Scope, scopes_of, without_small
 from peakline.figures.asked import ask
 from peakline.figures.look import INK, MUTED, QUIET, TINTS, figure
 from peakline.figures.text import duration_text, fit, form_text, plain, share_text, size_text
+from peakline.memory.peak import UNATTRIBUTED, AllocatorPeak
+from peakline.memory.scopes import NO_OP, SPECIAL, Scope, scopes_of, without_small
+from peakline.tables.profile_facts import is_moment
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from peakline.analysis.answer import MemoryAnswer
-    from peakline.profile import Profile
+    from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.tables import Profile
 
 __all__ = ["peak_icicle"]
 

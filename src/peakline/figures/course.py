@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from peakline.analysis.signatures import History
+    from peakline.memory.signatures import History
 
 __all__ = ["course_rows", "telling_places"]
 

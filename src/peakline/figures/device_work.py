@@ -10,7 +10,7 @@ from peakline.figures.text import fit, plain, share_text, time_unit
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = ["device_time"]
 
@@ -31,7 +31,7 @@ def device_time(profile: Profile) -> Figure | None:
 
     None where no device is told of. Raises InputError when the profile cannot be read.
     """
-    from peakline.analysis.timing.devices import device_times
+    from peakline.timing.device_time import device_times
 
     found = device_times(profile)
     if not found:

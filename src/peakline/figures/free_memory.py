@@ -16,9 +16,9 @@ from peakline.figures.text import bytes_unit, duration_text, plain, size_text, t
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from peakline.analysis.answer import MemoryAnswer
-    from peakline.analysis.fragmentation import Fragmentation
-    from peakline.profile import Profile
+    from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.memory.fragmentation import Fragmentation
+    from peakline.tables import Profile
 
 __all__ = ["fragmentation", "reported_course"]
 
@@ -32,7 +32,7 @@ def fragmentation(
 
     The upper part is the share of the free memory that is not in its largest piece: what the
     allocator reported, and what is made from the addresses of its buffers
-    (`peakline.analysis.fragmentation`; a lower bound of what is free). The lower part is that free
+    (`peakline.memory.fragmentation`; a lower bound of what is free). The lower part is that free
     memory and its largest piece. The allocator is the one with the highest peak, of those that
     tell anything, where none is named.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.analysis.timing.input_pipeline import Stage, input_stages
 from peakline.figures.look import COLOURS, axis, figure
 from peakline.figures.text import duration_text, fit, plain, time_unit
+from peakline.timing.input_pipeline import Stage, input_stages
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = ["input_pipeline"]
 

@@ -13,8 +13,8 @@ from peakline.figures.text import duration_text, fit, form_text, plain, size_tex
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from peakline.analysis.answer import MemoryAnswer
-    from peakline.profile import Profile
+    from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.tables import Profile
 
 __all__ = ["largest_buffers"]
 

@@ -15,7 +15,7 @@ from peakline.figures.theme import THEMES, dark
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = ["FigureKind", "FigureQuestion", "figure_json", "figure_kind", "figure_names"]
 
@@ -87,7 +87,7 @@ def figure_json(profile: Profile, asked: FigureQuestion) -> bytes:
     given = {own: value for own in _PARAMETERS if (value := getattr(asked, own)) is not None}
     _check(kind, given, asked.theme)
     if "allocator" in kind.parameters:
-        from peakline.analysis.answer import kept_memory
+        from peakline.findings.memory_answer import kept_memory
 
         given["answer"] = kept_memory(profile)
     drawn = getattr(figures, asked.name)(profile, **given)

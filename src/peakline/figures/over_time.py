@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.moments import find_high_moments
 from peakline.figures.asked import Asked, ask
 from peakline.figures.bands import band_shapes, find_bands, step_name
 from peakline.figures.course import course_rows, telling_places
 from peakline.figures.look import ALARM, COLOURS, INK, MUTED, axis, figure
 from peakline.figures.text import bytes_unit, duration_text, plain, share_text, size_text, time_unit
+from peakline.memory.moments import find_high_moments
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from peakline.analysis.answer import MemoryAnswer
-    from peakline.profile import Profile
+    from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.tables import Profile
 
 __all__ = ["Course", "memory_over_time", "read_course"]
 

@@ -15,9 +15,9 @@ from peakline.text import shares_text
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from peakline.analysis.timing.breakdown import StepTimes
-    from peakline.analysis.timing.variation import StepVariation
-    from peakline.profile import Profile
+    from peakline.tables import Profile
+    from peakline.timing.step_breakdown import StepTimes
+    from peakline.timing.variation import StepVariation
 
 __all__ = ["PART_LOOKS", "step_breakdown"]
 
@@ -51,9 +51,9 @@ def step_breakdown(profile: Profile, *, device: str | None = None) -> Figure | N
     None where the profile has no steps. Raises NotFoundError for a device that is not there,
     InputError when the profile cannot be read.
     """
-    from peakline.analysis.timing.breakdown import step_times
-    from peakline.analysis.timing.step_facts import step_facts_of
-    from peakline.analysis.timing.variation import variation_of
+    from peakline.timing.step_breakdown import step_times
+    from peakline.timing.step_facts import step_facts_of
+    from peakline.timing.variation import variation_of
 
     times = step_times(profile)
     if device is not None and device not in times.devices:
@@ -88,7 +88,7 @@ def _label(times: StepTimes, row: int) -> str:
 
 
 def _draw(times: StepTimes, rows: npt.NDArray[Any], device: str | None, medians: str) -> Figure:
-    from peakline.analysis.timing.breakdown import PARTS
+    from peakline.timing.step_breakdown import PARTS
 
     together = -(-rows.size // _BARS)
     firsts = np.arange(0, rows.size, together)

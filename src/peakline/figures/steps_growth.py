@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.analysis.findings import Finding
-from peakline.analysis.growth import AllocatorGrowth, GroupGrowth
-from peakline.analysis.pattern import CACHE, LEAK, SAWTOOTH, STEP_UP
 from peakline.figures.asked import Asked, ask
 from peakline.figures.look import ALARM, COLOURS, INK, QUIET, axis, figure
 from peakline.figures.text import bytes_unit, fit, plain, size_text
+from peakline.findings.memory_peak import Finding
+from peakline.memory.growth import AllocatorGrowth, GroupGrowth
+from peakline.memory.pattern import CACHE, LEAK, SAWTOOTH, STEP_UP
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from peakline.analysis.answer import MemoryAnswer
-    from peakline.profile import Profile
+    from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.tables import Profile
 
 __all__ = ["growth_per_step"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from peakline.analysis.signatures import normal_shape
+from peakline.memory.signatures import normal_shape
 from peakline.text import size_text
 
 __all__ = [

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peakline.analysis.timing.kernel_stats import kernel_reports
-from peakline.analysis.timing.ops import op_times
 from peakline.figures.look import COLOURS, axis, figure
 from peakline.figures.text import duration_text, fit, plain, share_text, time_unit
+from peakline.timing.kernels import kernel_reports
+from peakline.timing.op_stats import op_times
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = ["kernels", "op_stats"]
 

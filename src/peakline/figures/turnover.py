@@ -14,9 +14,9 @@ from peakline.figures.text import bytes_unit, fit, plain, size_text
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from peakline.analysis.answer import MemoryAnswer
-    from peakline.analysis.growth import AllocatorGrowth
-    from peakline.profile import Profile
+    from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.memory.growth import AllocatorGrowth
+    from peakline.tables import Profile
 
 __all__ = ["churn", "handed_out"]
 

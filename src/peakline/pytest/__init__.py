@@ -6,17 +6,13 @@ how it is used and what is measured.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from peakline.lazy import door
 
 if TYPE_CHECKING:
     from peakline.pytest.recorder import Recorder
 
 __all__ = ["Recorder"]
 
-
-def __getattr__(name: str) -> Any:
-    """Load the recorder only for those who name its class."""
-    if name == "Recorder":
-        return import_module("peakline.pytest.recorder").Recorder
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = door(__name__, {"Recorder": ".recorder"})

@@ -302,9 +302,9 @@ def _whole(stat: Any) -> int:
 
 def _read_heaps(heaps: list[bytes]) -> list[Counter[_Kind]]:
     """The buffers at each moment: how many there are of each kind."""
-    from peakline.profile.reader import Warnings
-    from peakline.sources.files import SourceFile
-    from peakline.sources.pprof.reader import PprofReader
+    from peakline.formats.files import SourceFile
+    from peakline.formats.pprof.reader import PprofReader
+    from peakline.tables.reader import Warnings
 
     states: list[Counter[_Kind]] = []
     with tempfile.TemporaryDirectory(prefix="peakline-") as folder:

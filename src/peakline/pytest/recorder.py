@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 from peakline.errors import InputError, PeaklineError, UsageError
 
 if TYPE_CHECKING:
-    from peakline.analysis.answer import MemoryAnswer
     from peakline.api import Profile
+    from peakline.findings.memory_answer import MemoryAnswer
 
 __all__ = ["Framework", "Recorder"]
 

@@ -10,8 +10,8 @@ from peakline.pytest.marks import GROWTH, PEAK, Wanted
 from peakline.text import one_line, size_text
 
 if TYPE_CHECKING:
-    from peakline.analysis.answer import MemoryAnswer
-    from peakline.analysis.limits import Check
+    from peakline.check.limits import Check
+    from peakline.findings.memory_answer import MemoryAnswer
     from peakline.pytest.recorder import Recorder
 
 __all__ = ["Verdict", "verdict_of"]
@@ -37,7 +37,7 @@ def verdict_of(recorder: Recorder, wanted: Wanted) -> Verdict:
 
     Raises NotFoundError for an unknown allocator, InputError for a recording that cannot be read.
     """
-    from peakline.analysis.limits import Limits, check_limits
+    from peakline.check.limits import Limits, check_limits
 
     answer = recorder.memory()
     growths = [d.growth.bytes_per_step for d in answer.details if d.growth is not None]

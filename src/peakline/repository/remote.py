@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO, cast
 
 from peakline.errors import PeaklineError
+from peakline.formats.urls import connect, reason_of
 from peakline.repository.names import PACKAGES, host_of
 from peakline.repository.store import (
     FileEntry,
@@ -32,7 +33,6 @@ from peakline.repository.store import (
     Unreadable,
     Unwritable,
 )
-from peakline.sources.urls import connect, reason_of
 
 __all__ = ["RemoteStore"]
 

@@ -1,7 +1,7 @@
 """What a tool name answers: one file per tool, one registry for every face."""
 
-from peakline.tools.parameters import Parameters
-from peakline.tools.registry import (
+from peakline.toolbox.parameters import Parameters
+from peakline.toolbox.registry import (
     Aggregate,
     Tool,
     ToolResult,

@@ -9,15 +9,15 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from peakline.tools.parameters import Parameters, parameter
-from peakline.tools.registry import Tool
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peakline.analysis.timing.critical import NearPiece, Piece, StepPath
-    from peakline.analysis.timing.trace import Trace
-    from peakline.profile import Profile
+    from peakline.tables import Profile
+    from peakline.timing.critical_path.path import NearPiece, Piece, StepPath
+    from peakline.trace.events import Trace
 
 __all__ = ["TOOL", "CriticalPathParameters"]
 
@@ -40,8 +40,8 @@ class CriticalPathParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: CriticalPathParameters, _output_format: str) -> bytes:
-    from peakline.analysis.timing.critical import critical_path_of, median_step
-    from peakline.analysis.timing.trace import read_with_steps, trace_of
+    from peakline.timing.critical_path.path import critical_path_of, median_step
+    from peakline.trace.events import read_with_steps, trace_of
 
     read_with_steps(profile)
     step = parameters.step

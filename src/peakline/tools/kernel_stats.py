@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from peakline.errors import NotFoundError
-from peakline.tools.parameters import Parameters, parameter
-from peakline.tools.registry import Tool
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
-    from peakline.analysis.timing.kernel_stats import KernelReport
-    from peakline.profile import Profile
-    from peakline.tools.data_table import Value
+    from peakline.tables import Profile
+    from peakline.timing.kernels import KernelReport
+    from peakline.toolbox.data_table import Value
 
 __all__ = ["TOOL", "KernelStatsParameters"]
 
@@ -51,7 +51,7 @@ class KernelStatsParameters(Parameters):
 
 
 def _partial(profile: Profile, parameters: KernelStatsParameters) -> list[KernelReport]:
-    from peakline.analysis.timing.kernel_stats import kernel_reports
+    from peakline.timing.kernels import kernel_reports
 
     strict = bool(parameters.compatible) and profile.format == "xplane"
     found = kernel_reports(profile, strict=strict)
@@ -66,8 +66,8 @@ def _combine(
     parameters: KernelStatsParameters,
     output_format: str,
 ) -> bytes:
-    from peakline.analysis.timing.kernel_stats import merge_reports
-    from peakline.tools.data_table import Column, DataTable, tables_csv, tables_json
+    from peakline.timing.kernels import merge_reports
+    from peakline.toolbox.data_table import Column, DataTable, tables_csv, tables_json
 
     every = [report for _, reports in parts for report in reports]
     strict = bool(parameters.compatible)

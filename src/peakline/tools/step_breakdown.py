@@ -1,7 +1,7 @@
 """The ``step_breakdown`` tool: what the time of every step went to, of one host or of all.
 
 One host's rows are the table ``step_breakdown``. Those of several have their ``host``, and their
-times are on one axis (`peakline.analysis.timing.clocks`), which the answer tells of, as it does of
+times are on one axis (`peakline.trace.clocks`), which the answer tells of, as it does of
 how much the steps differ and of who keeps the others waiting.
 """
 
@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from peakline.tools.parameters import Parameters, parameter
-from peakline.tools.registry import Tool
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
-    from peakline.analysis.timing.breakdown import StepTimes
-    from peakline.analysis.timing.clocks import HostClock
-    from peakline.profile import Profile
+    from peakline.tables import Profile
+    from peakline.timing.step_breakdown import StepTimes
+    from peakline.trace.clocks import HostClock
 
 __all__ = ["TOOL", "StepBreakdownParameters"]
 
@@ -44,8 +44,8 @@ class _Part:
 
 
 def _times(profile: Profile) -> StepTimes:
-    from peakline.analysis.timing.answer import NO_STEPS, NOTHING
-    from peakline.analysis.timing.breakdown import step_times
+    from peakline.findings.time_answer import NO_STEPS, NOTHING
+    from peakline.timing.step_breakdown import step_times
 
     times = step_times(profile)
     if not times.rows:
@@ -54,7 +54,7 @@ def _times(profile: Profile) -> StepTimes:
 
 
 def _partial(profile: Profile, _parameters: StepBreakdownParameters) -> _Part:
-    from peakline.analysis.timing.clocks import clock_of
+    from peakline.trace.clocks import clock_of
 
     return _Part(_times(profile), _variation(profile), clock_of(profile))
 
@@ -62,8 +62,8 @@ def _partial(profile: Profile, _parameters: StepBreakdownParameters) -> _Part:
 def _combine(
     parts: Sequence[tuple[str, _Part]], parameters: StepBreakdownParameters, output_format: str
 ) -> bytes:
-    from peakline.analysis.timing.clocks import align
-    from peakline.analysis.timing.variation import host_steps, straggler_among
+    from peakline.timing.variation import host_steps, straggler_among
+    from peakline.trace.clocks import align
 
     alignment = align([replace(part.clock, host=host) for host, part in parts])
     columns: dict[str, list[Any]] = {"host": []}
@@ -109,7 +109,7 @@ def _run(profile: Profile, _parameters: StepBreakdownParameters, output_format: 
 
 def _columns(times: StepTimes, offset_ps: int) -> dict[str, list[Any]]:
     """The table ``step_breakdown``, with ``offset_ps`` added to its moments."""
-    from peakline.analysis.timing.breakdown import PARTS
+    from peakline.timing.step_breakdown import PARTS
 
     devices = [None, *times.devices]
     return {
@@ -128,14 +128,14 @@ def _columns(times: StepTimes, offset_ps: int) -> dict[str, list[Any]]:
 
 
 def _variation(profile: Profile) -> list[dict[str, Any]]:
-    from peakline.analysis.timing.step_facts import step_facts_of
-    from peakline.analysis.timing.variation import variation_of
+    from peakline.timing.step_facts import step_facts_of
+    from peakline.timing.variation import variation_of
 
     return [asdict(found) for found in variation_of(step_facts_of(profile))]
 
 
 def _device_straggler(times: StepTimes) -> dict[str, Any] | None:
-    from peakline.analysis.timing.variation import device_straggler
+    from peakline.timing.variation import device_straggler
 
     found = device_straggler(times)
     return None if found is None else asdict(found)

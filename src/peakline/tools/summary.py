@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from peakline.tools.parameters import Parameters
-from peakline.tools.registry import Tool
+from peakline.toolbox.parameters import Parameters
+from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
-    from peakline.analysis.timing.stragglers import HostSteps
-    from peakline.profile import Profile
+    from peakline.tables import Profile
+    from peakline.timing.stragglers import HostSteps
 
 __all__ = ["TOOL", "SummaryParameters"]
 
@@ -34,7 +34,7 @@ class _Part:
 
 def _document(profile: Profile) -> dict[str, object]:
     """With the file's name alone for its path: where a server keeps it is nobody's business."""
-    from peakline.analysis.in_short import summary_document
+    from peakline.findings.summary import summary_document
 
     name = profile.path.rstrip("/").rpartition("/")[2]
     return summary_document(profile, path=name)
@@ -45,7 +45,7 @@ def _run(profile: Profile, _parameters: SummaryParameters, _format: str) -> byte
 
 
 def _partial(profile: Profile, _parameters: SummaryParameters) -> _Part:
-    from peakline.analysis.timing.stragglers import host_steps_of
+    from peakline.timing.stragglers import host_steps_of
 
     return _Part(_document(profile), host_steps_of(profile))
 
@@ -53,7 +53,7 @@ def _partial(profile: Profile, _parameters: SummaryParameters) -> _Part:
 def _combine(
     parts: Sequence[tuple[str, _Part]], _parameters: SummaryParameters, _format: str
 ) -> bytes:
-    from peakline.analysis.timing.stragglers import host_straggler
+    from peakline.timing.stragglers import host_straggler
 
     members = [(host, part.steps) for host, part in parts if part.steps is not None]
     straggler = host_straggler(members)

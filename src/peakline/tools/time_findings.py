@@ -9,11 +9,11 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from peakline.tools.parameters import Parameters, parameter
-from peakline.tools.registry import Tool
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = ["TOOL", "TimeFindingsParameters"]
 
@@ -31,7 +31,7 @@ class TimeFindingsParameters(Parameters):
 
 
 def _partial(profile: Profile, parameters: TimeFindingsParameters) -> dict[str, Any]:
-    from peakline.analysis.timing.answer import answer_time
+    from peakline.findings.time_answer import answer_time
 
     told: dict[str, Any] = dict(answer_time(profile).as_json())
     least = _SEVERITIES.index(parameters.min_severity)

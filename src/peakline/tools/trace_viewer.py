@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from peakline.errors import NotFoundError
-from peakline.tools.parameters import Parameters, parameter
-from peakline.tools.registry import Tool
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
 __all__ = ["TOOL", "TraceViewerParameters"]
 
@@ -49,7 +49,7 @@ def _run(profile: Profile, parameters: TraceViewerParameters, form: str) -> byte
     if form == "pb":
         return _compact(profile, parameters)
     if parameters.compatible == "xprof" and "event_types" in profile.tables:
-        from peakline.tools.trace_xprof import xprof_trace
+        from peakline.xprof.trace_viewer.xprof_json import xprof_trace
 
         return xprof_trace(profile)
     if not TOOL.may_support(frozenset(profile.tables)):
@@ -58,7 +58,7 @@ def _run(profile: Profile, parameters: TraceViewerParameters, form: str) -> byte
         profile.warn(_NO_EVENTS, "no events in this profile")
         return _EMPTY_TRACE
     if "op_runs" not in profile.tables:
-        from peakline.tools.trace_events import trace_events
+        from peakline.viewer.events import trace_events
 
         content = trace_events(
             profile, show_args=parameters.show_args, show_memory=parameters.show_memory
@@ -66,7 +66,7 @@ def _run(profile: Profile, parameters: TraceViewerParameters, form: str) -> byte
         if profile.columns("events").rows == 0:
             profile.warn(_NO_EVENTS, "no events in this profile")
         return content
-    from peakline.tools.step_timeline import Executions, step_timeline
+    from peakline.viewer.step_timeline import Executions, step_timeline
 
     executions = Executions.of_step(
         profile.columns("op_devices"),
@@ -87,11 +87,11 @@ def _run(profile: Profile, parameters: TraceViewerParameters, form: str) -> byte
 
 def _compact(profile: Profile, parameters: TraceViewerParameters) -> bytes:
     """All events in the form of ``trace_viewer@``, without serial numbers."""
-    from peakline.tools.streaming_part import part_of
-    from peakline.tools.streaming_proto import answer_pb
-    from peakline.tools.streaming_view import all_of
-    from peakline.tools.viewer_trace import whole_view
-    from peakline.tools.viewer_xprof import xprof_view
+    from peakline.viewer.choose import all_of
+    from peakline.viewer.part import part_of
+    from peakline.viewer.proto import answer_pb
+    from peakline.viewer.view import whole_view
+    from peakline.xprof.trace_viewer.view import xprof_view
 
     is_xprof = parameters.compatible == "xprof" and "event_types" in profile.tables
     view = xprof_view(profile) if is_xprof else whole_view(profile)

@@ -10,16 +10,16 @@ from tests.reference.xspace_builder import SpaceBuilder
 from tests.sources.step_stats_files import add_device, add_node, run_metadata
 
 import peakline
-from peakline.analysis.timing.activity import activity_of, named_activities
-from peakline.analysis.timing.activity_names import (
+from peakline.trace.activity import activity_of, named_activities
+from peakline.trace.activity_names import (
     Activity,
     category_activity,
     device_activity,
     host_activity,
     kind_of_collective,
 )
-from peakline.analysis.timing.device_lines import devices_of
-from peakline.analysis.timing.trace import trace_of
+from peakline.trace.device_lines import devices_of
+from peakline.trace.events import trace_of
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -21,8 +21,8 @@ from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
-from peakline.analysis.timing.breakdown import PARTS, step_times
-from peakline.analysis.timing.windows import windows_of
+from peakline.timing.step_breakdown import PARTS, step_times
+from peakline.trace.windows import windows_of
 
 SESSIONS = Path(__file__).parents[2] / "data" / "sessions"
 PROGRAMS = Path(__file__).parents[2] / "data" / "programs" / "time"

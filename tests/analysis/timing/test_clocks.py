@@ -8,7 +8,7 @@ from tests.each_row import each_row
 from tests.engine.ending import DATA
 
 import peakline
-from peakline.analysis.timing.clocks import HostClock, align, clock_of
+from peakline.trace.clocks import HostClock, align, clock_of
 
 MS = 10**9
 STEP = 10 * MS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.analysis.timing.traces import GPU, HOST_PLANE, TPU, profile_of
 
-from peakline.analysis.timing.communication import Communication, communication_of
+from peakline.timing.communication import Communication, communication_of
 
 REDUCE, GATHER = "ncclDevKernel_AllReduce_Sum_f32", "ncclDevKernel_AllGather_RING_LL"
 

@@ -10,10 +10,10 @@ from tests.analysis.timing.traces import GPU, HOST_PLANE, profile_of
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
-from peakline.analysis.timing import critical_walk
-from peakline.analysis.timing.critical import critical_path_of, median_step
-from peakline.analysis.timing.trace import nesting_of
 from peakline.errors import NotFoundError
+from peakline.timing.critical_path import walk as critical_walk
+from peakline.timing.critical_path.path import critical_path_of, median_step
+from peakline.trace.events import nesting_of
 
 US = 10**6
 
@@ -210,7 +210,7 @@ def test_names_that_do_not_exist_are_errors(path_of):
 def test_nothing_ran():
     from tests.profile.fake import FakeReader
 
-    from peakline.profile import Profile
+    from peakline.tables import Profile
 
     assert critical_path_of(Profile(FakeReader({}))) is None
 

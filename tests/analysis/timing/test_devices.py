@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.analysis.timing.traces import GPU, HOST_PLANE, TPU, profile_of
 
-from peakline.analysis.timing.devices import device_times
+from peakline.timing.device_time import device_times
 
 NCCL = "ncclDevKernel_AllReduce"
 

@@ -7,7 +7,7 @@ from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
-from peakline.analysis.timing.hlo import category_of, modules_of, read_module, shape_text
+from peakline.hlo.modules import category_of, modules_of, read_module, shape_text
 
 
 def a_module():

@@ -10,7 +10,7 @@ from tests.analysis.timing.programs import Maker, f32
 from tests.each_row import each_row
 
 import peakline
-from peakline.analysis.timing.hlo_cost import NOTHING, cost_program, costs_of
+from peakline.hlo.cost import NOTHING, cost_program, costs_of
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -7,7 +7,7 @@ from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
-from peakline.analysis.timing.input_pipeline import input_stages
+from peakline.timing.input_pipeline import input_stages
 
 US = 10**6
 

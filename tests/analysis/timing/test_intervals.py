@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peakline.analysis.timing.intervals import (
+from peakline.trace.intervals import (
     covered,
     intersection,
     total,

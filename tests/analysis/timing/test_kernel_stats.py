@@ -9,9 +9,9 @@ from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
-from peakline.analysis.timing.kernel_launches import Details, parse_details
-from peakline.analysis.timing.kernel_stats import kernel_reports, merge_reports
-from peakline.analysis.timing.tensor_cores import could_use, einsum_could_use, uses
+from peakline.timing.kernel_launches import Details, parse_details
+from peakline.timing.kernels import kernel_reports, merge_reports
+from peakline.timing.tensor_cores import could_use, einsum_could_use, uses
 
 NVIDIA = "regs:32 static_shared:16 dynamic_shared:8 grid:4,2,1 block:256,1,1 occ_pct:50.5"
 AMD = " grid:4,64,1 block:256,1,1 private_mem:0 group_mem:8704 occ_pct:0"

@@ -10,10 +10,10 @@ from tests.profile.fake import FakeReader, columns_of
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
-from peakline.analysis.timing.launches import Spread, launch_summary, spread_of
-from peakline.analysis.timing.links import causes, contexts_of, links_of, links_within
-from peakline.analysis.timing.trace import trace_of
-from peakline.profile import Profile
+from peakline.tables import Profile
+from peakline.timing.launches import Spread, launch_summary, spread_of
+from peakline.trace.events import trace_of
+from peakline.trace.links import causes, contexts_of, links_of, links_within
 
 US = 10**6
 

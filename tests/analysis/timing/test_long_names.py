@@ -6,8 +6,9 @@ import pytest
 from tests.each_row import each_row
 from tests.hanging import no_hang
 
-from peakline.analysis.timing import activity_names, device_lines, op_names, tensor_cores
-from peakline.analysis.timing.activity_names import Activity
+from peakline.timing import op_names, tensor_cores
+from peakline.trace import activity_names, device_lines
+from peakline.trace.activity_names import Activity
 
 RULES = (
     lambda text: tensor_cores.uses(text, ""),

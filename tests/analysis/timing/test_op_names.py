@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.each_row import each_row
 
-from peakline.analysis.timing.op_names import (
+from peakline.timing.op_names import (
     COPY,
     JAX,
     TENSORFLOW,

@@ -14,11 +14,11 @@ from tests.reference.xspace_builder import SpaceBuilder
 from tests.shared import shared
 
 import peakline
-from peakline.analysis.findings import Finding
-from peakline.analysis.priorities import priorities
-from peakline.analysis.timing.step_facts import PARTS
 from peakline.api import Profile
+from peakline.findings.memory_peak import Finding
+from peakline.findings.ranking import priorities
 from peakline.schema import XSpace
+from peakline.timing.step_facts import PARTS
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 PROGRAMS = DATA / "programs" / "time"

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.analysis.timing.timelines import items_of, slow_tile, timeline
 from tests.each_row import each_row
 
-from peakline.analysis.timing.timeline import draw_tile, tracks_of
-from peakline.analysis.timing.timeline.tiles import level_of
 from peakline.errors import UsageError
+from peakline.timing.timeline import draw_tile, tracks_of
+from peakline.timing.timeline.tiles import level_of
 
 EVENTS = st.lists(
     st.tuples(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.analysis.records import alloc, events, free
 from tests.analysis.timing.timelines import profile_of
 
-from peakline.analysis.timing.timeline.counters import counters_of, make_counter, pixel_edges
 from peakline.errors import UsageError
+from peakline.timing.timeline.counters import counters_of, make_counter, pixel_edges
 
 
 def pixels(counter, start, end, width):

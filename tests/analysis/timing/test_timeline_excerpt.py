@@ -2,7 +2,7 @@
 
 from tests.analysis.timing.timelines import timeline
 
-from peakline.analysis.timing.timeline.excerpt import excerpt_of
+from peakline.timing.timeline.excerpt import excerpt_of
 
 
 def excerpt(found, start, end, **more):

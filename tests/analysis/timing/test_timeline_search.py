@@ -5,10 +5,10 @@ from tests.analysis.timing.timelines import profile_of, timeline
 from tests.each_row import each_row
 
 import peakline
-from peakline.analysis.timing.timeline import timeline_of
-from peakline.analysis.timing.timeline.details import Children, details_of, place_of
-from peakline.analysis.timing.timeline.search import search
 from peakline.errors import NotFoundError, UsageError
+from peakline.timing.timeline import timeline_of
+from peakline.timing.timeline.details import Children, details_of, place_of
+from peakline.timing.timeline.search import search
 
 LINES = (
     [("MatMul", 0, 10), ("add", 12, 2), ("matmul_2", 20, 5)],

@@ -14,9 +14,11 @@ from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
-from peakline.analysis.timing.nesting import nest_lines, own_times
-from peakline.analysis.timing.slow_steps import own_in
-from peakline.analysis.timing.trace import (
+from peakline.kernels.trace_layout import MOST_ROWS
+from peakline.kernels.trace_nesting import ends
+from peakline.tables.columns import Names
+from peakline.timing.slow_steps import own_in
+from peakline.trace.events import (
     Nesting,
     Trace,
     TraceLine,
@@ -25,9 +27,7 @@ from peakline.analysis.timing.trace import (
     step_places_of,
     trace_of,
 )
-from peakline.kernels.trace_layout import MOST_ROWS
-from peakline.kernels.trace_nesting import ends
-from peakline.profile.columns import Names
+from peakline.trace.nesting import nest_lines, own_times
 
 DATA = Path(__file__).parents[2] / "data"
 LAST = np.iinfo(np.int64).max

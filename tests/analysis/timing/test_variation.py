@@ -11,9 +11,9 @@ from tests.analysis.timing.traces import HOST_PLANE, profile_of
 from tests.each_row import each_row
 
 import peakline
-from peakline.analysis.timing.breakdown import step_times
-from peakline.analysis.timing.step_facts import step_facts_of
-from peakline.analysis.timing.variation import (
+from peakline.timing.step_breakdown import step_times
+from peakline.timing.step_facts import step_facts_of
+from peakline.timing.variation import (
     MemberSteps,
     device_straggler,
     host_steps,

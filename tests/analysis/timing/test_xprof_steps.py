@@ -9,9 +9,9 @@ from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder, Uint
 
 import peakline
-from peakline.analysis.timing.step_model import CoreStep, HostSteps, Step
-from peakline.analysis.timing.xprof_step_kinds import SpanKind
-from peakline.analysis.timing.xprof_steps import combine_steps, host_steps, xprof_steps
+from peakline.xprof.rules.step_kinds import SpanKind
+from peakline.xprof.rules.step_model import CoreStep, HostSteps, Step
+from peakline.xprof.rules.steps import combine_steps, host_steps, xprof_steps
 
 US = 10**6
 MARK = {"_r": 1, "step_num": 0}

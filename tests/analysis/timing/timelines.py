@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from tests.profile.fake import FakeReader, columns_of
 
-from peakline.analysis.timing.timeline import timeline_of
 from peakline.api import Profile
+from peakline.timing.timeline import timeline_of
 
 
 def profile_of(*lines, counters=(), records=None):

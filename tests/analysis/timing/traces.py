@@ -7,11 +7,11 @@ from itertools import pairwise, takewhile
 
 from tests.profile.fake import FakeReader, columns_of
 
-from peakline.analysis.derived import DERIVED
-from peakline.analysis.timing.activity import Activity, activity_of
-from peakline.analysis.timing.device_lines import Role, devices_of
-from peakline.analysis.timing.trace import HOST, step_places_of, trace_of
-from peakline.profile import Profile
+from peakline.tables import Profile
+from peakline.tables.derived import DERIVED
+from peakline.trace.activity import Activity, activity_of
+from peakline.trace.device_lines import Role, devices_of
+from peakline.trace.events import HOST, step_places_of, trace_of
 
 __all__ = ["GPU", "HOST_PLANE", "TPU", "parts_of", "profile_of", "slow_parts", "slow_windows"]
 

@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from peakline.errors import CheckFailed
-from peakline.profile.rows import write_csv, write_json
+from peakline.tables.rows import write_csv, write_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

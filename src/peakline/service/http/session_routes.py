@@ -68,7 +68,7 @@ async def list_all_tables(request: Request, _query: NoQuery) -> Response:
     """Every table there is; `GET /api/sessions/ID/tables` says which of them a profile has."""
 
     def work() -> Response:
-        from peakline.profile import TABLES
+        from peakline.tables import TABLES
 
         return json_response(
             request,

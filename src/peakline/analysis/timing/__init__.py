@@ -1,1 +1,0 @@
-"""Where time goes: nesting, self time, steps, ops, waits, the critical path."""

@@ -1,0 +1,1 @@
+"""Limits that a profile is held to, and the verdict."""

@@ -1,0 +1,113 @@
+"""Limits that a profile must keep, and a baseline that it must not exceed.
+
+Every allocator must keep every limit. What cannot be measured is a broken limit that says why: a
+gate that passes because it saw nothing is worse than none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from peakline.check.baseline import baseline_checks
+from peakline.check.verdict import ROWS, Check, Limits, held, unmeasured
+from peakline.diff.state import AllocatorState, MemoryState, Rate, state_of
+from peakline.errors import NotFoundError
+from peakline.findings.memory_answer import MemoryAnswer
+from peakline.text import size_text
+
+__all__ = ["Check", "Limits", "check_limits"]
+
+
+def check_limits(
+    answer: MemoryAnswer | MemoryState,
+    limits: Limits,
+    baseline: MemoryAnswer | MemoryState | None = None,
+    *,
+    allocator: str | None = None,
+) -> tuple[Check, ...]:
+    """Hold ``limits``, and the ``baseline``, against every allocator of ``answer`` in turn.
+
+    ``allocator`` keeps one; raises NotFoundError where the answer has others only. An answer
+    without anything about memory breaks every limit.
+    """
+    after = answer if isinstance(answer, MemoryState) else state_of(answer)
+    names = [one.allocator for one in after.allocators]
+    if allocator is not None and names and allocator not in names:
+        known = ", ".join(name or '""' for name in names)
+        raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")
+    wanted = [one for one in after.allocators if allocator in {None, one.allocator}]
+    found: list[Check | None] = []
+    for state in wanted:
+        found += [_peak(state, limits), _growth(state, limits), _fragmentation(state, limits)]
+    if not wanted:
+        found += _nothing(allocator or "", after.nothing, limits)
+    checks = [check for check in found if check is not None]
+    if baseline is not None:
+        before = baseline if isinstance(baseline, MemoryState) else state_of(baseline)
+        checks += baseline_checks(before, after, limits.tolerance, allocator)
+    return tuple(checks)
+
+
+def _nothing(allocator: str, why: str, limits: Limits) -> list[Check]:
+    """Every limit, broken because there is nothing to measure."""
+    asked = (
+        ("peak", limits.max_peak_bytes),
+        ("growth per step", limits.max_growth_per_step_bytes),
+        ("fragmentation", limits.max_fragmentation),
+    )
+    return [unmeasured(name, allocator, limit, why) for name, limit in asked if limit is not None]
+
+
+def _peak(state: AllocatorState, limits: Limits) -> Check | None:
+    limit = limits.max_peak_bytes
+    if limit is None:
+        return None
+    if state.peak_unknown and state.peak_bytes <= limit:
+        return unmeasured("peak", state.allocator, limit, state.peak_unknown)
+    reason = f"{size_text(state.peak_bytes)} in use, {size_text(limit)} allowed"
+    if state.peak_bytes > limit and state.groups:
+        largest = state.groups[0]
+        reason += f"; largest: {largest.kind.title}, {size_text(largest.bytes)}"
+    return held("peak", state.allocator, state.peak_bytes, limit, reason, _largest(state))
+
+
+def _growth(state: AllocatorState, limits: Limits) -> Check | None:
+    limit = limits.max_growth_per_step_bytes
+    if limit is None:
+        return None
+    growth = state.growth_per_step
+    if growth is None:
+        return unmeasured("growth per step", state.allocator, limit, state.growth_unknown)
+    reason = f"every step leaves {size_text(growth)}, {size_text(limit)} allowed"
+    if growth > limit and state.leaks:
+        reason += f"; most of it {state.leaks[0].kind.title}"
+    return held("growth per step", state.allocator, growth, limit, reason, _leaking(state.leaks))
+
+
+def _fragmentation(state: AllocatorState, limits: Limits) -> Check | None:
+    limit, measured = limits.max_fragmentation, state.fragmentation
+    if limit is None:
+        return None
+    if measured is None:
+        why = "the profile has neither the allocator's figure nor addresses"
+        return unmeasured("fragmentation", state.allocator, limit, why)
+    how = ", made from addresses" if state.fragmentation_rebuilt else ""
+    reason = (
+        f"{measured:.1%} of the free memory at the peak is not in its largest piece{how}, "
+        f"{limit:.1%} allowed"
+    )
+    return held("fragmentation", state.allocator, measured, limit, reason)
+
+
+def _largest(state: AllocatorState) -> tuple[Mapping[str, object], ...]:
+    return tuple(
+        group.kind.as_json() | {"bytes": group.bytes, "count": group.count}
+        for group in state.groups[:ROWS]
+    )
+
+
+def _leaking(leaks: tuple[Rate, ...]) -> tuple[Mapping[str, object], ...]:
+    return tuple(
+        leak.kind.as_json() | {"bytes_per_step": round(leak.bytes_per_step)}
+        for leak in leaks[:ROWS]
+    )

@@ -1,0 +1,1 @@
+"""What changed between two profiles, in memory and in time."""

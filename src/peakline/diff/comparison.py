@@ -1,0 +1,101 @@
+"""Two profiles side by side: what changed in memory and in time, for every face."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peakline.tables.profile_facts import ProfileFacts, facts_of, warnings_document
+
+if TYPE_CHECKING:
+    from peakline.diff.memory import MemoryDiff
+    from peakline.diff.state import MemoryState
+    from peakline.diff.time import TimeDiff, TimeState
+    from peakline.tables import Profile, ProfileWarning
+
+__all__ = ["Comparison", "ProfileState", "compare_profiles", "profile_state"]
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileState:
+    """All that a comparison needs of one profile, which may be closed then.
+
+    ``no_memory`` says why it tells nothing about memory, empty where it does. ``time`` is None
+    where only memory is compared.
+    """
+
+    facts: ProfileFacts
+    memory: MemoryState
+    no_memory: str
+    time: TimeState | None
+    warnings: tuple[ProfileWarning, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What changed between two profiles; ``time`` is None where neither tells of it."""
+
+    before: ProfileState
+    after: ProfileState
+    memory: MemoryDiff
+    time: TimeDiff | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is something to compare, and nothing of it changed."""
+        is_something = bool(self.memory.allocators) or self.time is not None
+        same_time = self.time is None or self.time.is_empty
+        return is_something and self.memory.is_empty and same_time
+
+    def as_json(self) -> dict[str, object]:
+        """What ``peakline diff --json`` prints."""
+        return {
+            "before": self.before.facts.as_json(),
+            "after": self.after.facts.as_json(),
+            **self.memory.as_json(),
+            "time": None if self.time is None else self.time.as_json(),
+            "warnings": {
+                "before": warnings_document(self.before.warnings),
+                "after": warnings_document(self.after.warnings),
+            },
+        }
+
+
+def profile_state(
+    profile: Profile, *, with_time: bool = True, path: str | None = None
+) -> ProfileState:
+    """What is compared of ``profile``; ``path`` is told in place of its own.
+
+    Raises InputError when it cannot be read.
+    """
+    from peakline.diff.state import state_of
+    from peakline.diff.time import time_state
+    from peakline.findings.memory_answer import answer_memory
+
+    memory = answer_memory(profile)
+    return ProfileState(
+        facts_of(profile, path),
+        state_of(memory),
+        memory.nothing,
+        time_state(profile) if with_time else None,
+        tuple(profile.concerning),
+    )
+
+
+def compare_profiles(
+    before: ProfileState, after: ProfileState, *, allocator: str | None = None
+) -> Comparison:
+    """What changed from ``before`` to ``after``; with ``allocator`` only in the one of that name.
+
+    Raises NotFoundError if neither profile has the allocator.
+    """
+    from peakline.diff.memory import compare
+    from peakline.diff.time import compare_time
+
+    memory = compare(before.memory, after.memory)
+    if allocator is not None:
+        memory = memory.only(allocator)
+    time = None
+    if before.time is not None and after.time is not None:
+        time = compare_time(before.time, after.time)
+    return Comparison(before, after, memory, time)

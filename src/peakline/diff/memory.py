@@ -1,0 +1,262 @@
+"""What changed between two profiles, of any formats: peaks, what makes them, growth, churn.
+
+Allocators and kinds of buffers are matched by `peakline.diff.matching`. What only one of
+the two profiles tells (ops, regions, types or shapes) is left out of both, with a note, for a
+column that one side lacks would make every row new and gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from peakline.diff.matching import (
+    AllocatorPair,
+    match_allocators,
+    match_kinds,
+    stem_of,
+)
+from peakline.diff.notes import notes_on
+from peakline.diff.rows import GroupDiff, RateDiff, group_rows, rate_rows
+from peakline.diff.state import (
+    SPECIAL,
+    AllocatorState,
+    Kind,
+    MemoryState,
+    groups_of,
+    rates_of,
+    state_of,
+)
+from peakline.errors import NotFoundError
+from peakline.findings.memory_peak import Finding
+
+if TYPE_CHECKING:
+    from peakline.findings.memory_answer import MemoryAnswer
+
+__all__ = ["AllocatorDiff", "GroupDiff", "MemoryDiff", "RateDiff", "compare"]
+
+_TOLD, _SILENT = 0.5, 0.1
+"""A column that one profile tells for half of its bytes at the peak or more, and the other for less
+than a tenth, is not compared."""
+_COLUMNS = {"op": "ops", "region_type": "regions", "data_type": "types", "shape": "shapes"}
+
+
+@dataclass(frozen=True)
+class AllocatorDiff:
+    """What changed in one allocator; ``before`` or ``after`` is None where it is new or gone.
+
+    ``groups`` are the kinds that changed at the peak; their deltas add up to the peak's.
+    ``growth`` are kinds that leak more or less, ``churn`` kinds of which a step allocates more or
+    less (both empty where either profile tells no steps). All are sorted by what changed most.
+    ``notes`` say, in one line each, what to bear in mind about the comparison.
+    """
+
+    before: AllocatorState | None
+    after: AllocatorState | None
+    groups: tuple[GroupDiff, ...]
+    growth: tuple[RateDiff, ...]
+    churn: tuple[RateDiff, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def allocator(self) -> str:
+        """Its name in the later profile, or in the earlier one where it is gone."""
+        state = self.before if self.after is None else self.after
+        return "" if state is None else state.allocator
+
+    @property
+    def peak_delta_bytes(self) -> int:
+        """The peak after less the peak before; an allocator that is not there has none."""
+        before = 0 if self.before is None else self.before.peak_bytes
+        after = 0 if self.after is None else self.after.peak_bytes
+        return after - before
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changed."""
+        if self.before is None or self.after is None:
+            return False
+        one, other = self.before, self.after
+        return not (self.groups or self.growth or self.churn) and (
+            one.peak_bytes == other.peak_bytes
+            and one.growth_per_step == other.growth_per_step
+            and one.fragmentation == other.fragmentation
+            and one.allocated_per_step == other.allocated_per_step
+        )
+
+    def as_json(self) -> dict[str, object]:
+        """One of ``allocators`` in ``peakline diff --json``."""
+        return {
+            "allocator": self.allocator,
+            "before": None if self.before is None else self.before.as_json(),
+            "after": None if self.after is None else self.after.as_json(),
+            "peak_delta_bytes": self.peak_delta_bytes,
+            "groups": [group.as_json() for group in self.groups],
+            "growth": [rate.as_json() for rate in self.growth],
+            "churn": [rate.as_json() for rate in self.churn],
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class MemoryDiff:
+    """What changed between two memory answers.
+
+    A finding is new or gone by its kind, its allocator and the op it names, whatever its numbers.
+    """
+
+    allocators: tuple[AllocatorDiff, ...]
+    new_findings: tuple[Finding, ...] = ()
+    gone_findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changed."""
+        findings = self.new_findings or self.gone_findings
+        return not findings and all(one.is_empty for one in self.allocators)
+
+    def only(self, allocator: str) -> MemoryDiff:
+        """What changed in the allocator of that name; NotFoundError if neither profile has it."""
+
+        def names(one: AllocatorDiff) -> set[str]:
+            return {state.allocator for state in (one.before, one.after) if state is not None}
+
+        kept = [one for one in self.allocators if allocator in names(one)]
+        if not kept:
+            known = sorted(set().union(*map(names, self.allocators)))
+            listed = ", ".join(name or '""' for name in known) or "none"
+            raise NotFoundError(f"no allocator {allocator!r} in either profile; there is: {listed}")
+        wanted = set().union(*map(names, kept))
+
+        def mine(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+            return tuple(one for one in findings if one.evidence.get("allocator") in wanted)
+
+        return MemoryDiff(tuple(kept), mine(self.new_findings), mine(self.gone_findings))
+
+    def as_json(self) -> dict[str, object]:
+        """The shape of ``peakline diff --json``."""
+        return {
+            "allocators": [one.as_json() for one in self.allocators],
+            "findings": {
+                "new": [finding.as_json() for finding in self.new_findings],
+                "gone": [finding.as_json() for finding in self.gone_findings],
+            },
+        }
+
+
+def compare(before: MemoryAnswer | MemoryState, after: MemoryAnswer | MemoryState) -> MemoryDiff:
+    """What changed from ``before`` to ``after``, allocator by allocator.
+
+    The allocators are in the order of ``after``; those that are gone come last.
+    """
+    old = before if isinstance(before, MemoryState) else state_of(before)
+    new = after if isinstance(after, MemoryState) else state_of(after)
+    pairs = match_allocators(
+        [one.allocator for one in old.allocators], [one.allocator for one in new.allocators]
+    )
+    found = [
+        _allocator(
+            None if pair.before is None else old.allocators[pair.before],
+            None if pair.after is None else new.allocators[pair.after],
+            pair.note,
+        )
+        for pair in pairs
+    ]
+    names = _names(pairs, old, new)
+    return MemoryDiff(
+        tuple(found),
+        _without(new.findings, old.findings, {}, names),
+        _without(old.findings, new.findings, names, {}),
+    )
+
+
+def _names(pairs: Iterable[AllocatorPair], old: MemoryState, new: MemoryState) -> dict[object, str]:
+    """The later name of every earlier allocator."""
+    return {
+        old.allocators[pair.before].allocator: new.allocators[pair.after].allocator
+        for pair in pairs
+        if pair.before is not None and pair.after is not None
+    }
+
+
+def _without(
+    findings: Iterable[Finding],
+    others: Iterable[Finding],
+    names: Mapping[object, str],
+    other_names: Mapping[object, str],
+) -> tuple[Finding, ...]:
+    """The findings that have no like among ``others``."""
+    known = {_key(finding, other_names) for finding in others}
+    return tuple(finding for finding in findings if _key(finding, names) not in known)
+
+
+def _key(finding: Finding, names: Mapping[object, str]) -> tuple[object, ...]:
+    allocator = finding.evidence.get("allocator")
+    op = finding.evidence.get("op")
+    return finding.kind, names.get(allocator, allocator), stem_of(op) if isinstance(op, str) else ""
+
+
+def _allocator(
+    before: AllocatorState | None, after: AllocatorState | None, note: str
+) -> AllocatorDiff:
+    notes = [note] if note else []
+    if before is None or after is None:
+        groups = group_rows(before, after, match_kinds(_kinds(before), _kinds(after)))
+        return AllocatorDiff(before, after, groups, (), (), tuple(notes))
+    silent: dict[str, list[str]] = {}
+    for column, title in _COLUMNS.items():
+        shares = _told(before, column), _told(after, column)
+        if min(shares) < _SILENT and max(shares) >= _TOLD:
+            silent.setdefault("earlier" if shares[0] < shares[1] else "later", []).append(title)
+            before, after = _blank(before, column), _blank(after, column)
+    notes += [
+        f"the {side} profile tells no {' and no '.join(titles)}, so they are not compared"
+        for side, titles in silent.items()
+    ]
+    pairs = match_kinds(_kinds(before), _kinds(after))
+    groups = group_rows(before, after, pairs)
+    steps = before.steps is not None and after.steps is not None
+    return AllocatorDiff(
+        before,
+        after,
+        groups,
+        rate_rows(before.leaks, after.leaks, pairs) if steps else (),
+        rate_rows(before.churn, after.churn, pairs) if steps else (),
+        (*notes, *notes_on(before, after, groups)),
+    )
+
+
+def _kinds(state: AllocatorState | None) -> set[Kind]:
+    """All kinds that the state tells of, at the peak or not."""
+    if state is None:
+        return set()
+    return {row.kind for rows in (state.groups, state.leaks) for row in rows} | (
+        state.kinds or set()
+    )
+
+
+def _told(state: AllocatorState, column: str) -> float:
+    """The share of the bytes at the peak whose rows have the column; those of no op left out."""
+    rows = [group for group in state.groups if group.kind.op not in SPECIAL]
+    told = sum(group.bytes for group in rows if getattr(group.kind, column))
+    whole = sum(group.bytes for group in rows)
+    # Where there is nothing, nothing is missing either.
+    return told / whole if whole else _SILENT
+
+
+def _blank(state: AllocatorState, column: str) -> AllocatorState:
+    def blank(kind: Kind) -> Kind:
+        return kind if kind.op in SPECIAL else Kind(**(kind.as_json() | {column: ""}))
+
+    return replace(
+        state,
+        groups=groups_of((blank(row.kind), row.bytes, row.count) for row in state.groups),
+        leaks=rates_of(
+            (blank(row.kind), row.bytes_per_step, row.count_per_step) for row in state.leaks
+        ),
+        churn=rates_of(
+            (blank(row.kind), row.bytes_per_step, row.count_per_step) for row in state.churn
+        ),
+        kinds=None if state.kinds is None else frozenset(map(blank, state.kinds)),
+    )

@@ -1,0 +1,279 @@
+"""What changed in time between two profiles: steps, what their time goes to, ops, findings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.diff.matching import stem_of
+from peakline.diff.op_changes import (
+    SIDES,
+    OpChange,
+    OwnTimes,
+    op_changes,
+    own_times,
+)
+from peakline.timing.step_facts import FEWEST_STEPS, PARTS
+
+if TYPE_CHECKING:
+    from peakline.findings.memory_peak import Finding
+    from peakline.findings.time_answer import StepTimes
+    from peakline.tables import Profile
+
+__all__ = ["PartChange", "TimeDiff", "TimeState", "compare_time", "time_state"]
+
+_CHANCE = 0.05
+"""From this probability on, chance alone may well have made the steps differ as they do."""
+_NAMES = ("op", "stage", "device", "host")
+"""What a finding can be about."""
+
+
+@dataclass(frozen=True, eq=False)
+class TimeState:
+    """What is compared of one profile. Times are picoseconds.
+
+    ``steps`` counts the steps (0: there are none), ``times`` is None without any. Where they
+    have several names, times, parts and what lies between are of those that take most time.
+    ``walls`` has the time of each of these, on the device that took longest. ``between_ps`` is the
+    median of what lies between them. ``parts`` are the columns of ``step_breakdown`` as means over
+    its rows, in its order; they add up to the mean step. ``ops`` is the own time of every op.
+    ``nothing`` says why there are no steps, ``name`` what those that are compared are called.
+    """
+
+    steps: int
+    times: StepTimes | None
+    walls: npt.NDArray[np.int64]
+    between_ps: int
+    parts: Mapping[str, int]
+    ops: OwnTimes
+    findings: tuple[Finding, ...]
+    has_device: bool
+    nothing: str = ""
+    is_inferred: bool = False
+    """Whether nothing marked the steps: they are runs of functions."""
+    name: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the profile tells nothing about time."""
+        return not self.steps and not any(self.ops.sides.values())
+
+    def as_json(self) -> dict[str, object]:
+        """One of ``before`` and ``after`` of ``time`` in ``peakline diff --json``."""
+        return {
+            "steps": self.steps,
+            "times": None if self.times is None else vars(self.times),
+            "between_steps_ps": self.between_ps if self.steps > 1 else None,
+            "own_ps": {side: self.ops.total(side) for side in SIDES},
+        }
+
+
+@dataclass(frozen=True)
+class PartChange:
+    """A part of a step's time, in ps per step: the column of ``step_breakdown``, and in words."""
+
+    part: str
+    words: str
+    before_ps: int
+    after_ps: int
+
+    @property
+    def delta_ps(self) -> int:
+        """After less before."""
+        return self.after_ps - self.before_ps
+
+    def as_json(self) -> dict[str, object]:
+        """One of ``parts`` in ``peakline diff --json``."""
+        return {
+            "part": self.part.removesuffix("_ps"),
+            "before_ps": self.before_ps,
+            "after_ps": self.after_ps,
+            "delta_ps": self.delta_ps,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class TimeDiff:
+    """What changed between two profiles.
+
+    ``chance`` is how likely chance alone makes the step times differ as much (two-sided
+    Mann-Whitney U test, 0 to 1), None with too few steps. ``parts`` are those that differ, the
+    largest difference first: together they make that of the mean step. ``ops`` are those whose own
+    time differs by what matters, per step where ``by_step``, else over the whole profiles. A
+    finding is new or gone by its kind and what it is about. ``notes`` are one line each.
+    """
+
+    before: TimeState
+    after: TimeState
+    chance: float | None
+    parts: tuple[PartChange, ...]
+    ops: tuple[OpChange, ...]
+    new_findings: tuple[Finding, ...]
+    gone_findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def by_step(self) -> bool:
+        """Whether ops are compared per step."""
+        return bool(self.before.ops.steps and self.after.ops.steps)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changed."""
+        return (
+            self.before.times == self.after.times
+            and self.before.between_ps == self.after.between_ps
+            and not (self.parts or self.ops or self.new_findings or self.gone_findings)
+        )
+
+    def others_ps(self, side: str) -> tuple[int, int]:
+        """The own time of the ops of a side that are not in ``ops``, before and after."""
+        listed = [one for one in self.ops if one.side == side]
+        steps = (self.before.ops.steps, self.after.ops.steps) if self.by_step else (1, 1)
+        return (
+            round(self.before.ops.total(side) / steps[0]) - sum(one.before_ps for one in listed),
+            round(self.after.ops.total(side) / steps[1]) - sum(one.after_ps for one in listed),
+        )
+
+    def as_json(self) -> dict[str, object]:
+        """``time`` in ``peakline diff --json``."""
+        others = {side: self.others_ps(side) for side in SIDES}
+        return {
+            "before": self.before.as_json(),
+            "after": self.after.as_json(),
+            "chance": self.chance,
+            "parts": [one.as_json() for one in self.parts],
+            "ops_per": "step" if self.by_step else "profile",
+            "ops": [one.as_json() for one in self.ops],
+            "other_ops": {
+                side: {"before_ps": one, "after_ps": other, "delta_ps": other - one}
+                for side, (one, other) in others.items()
+            },
+            "findings": {
+                "new": [finding.as_json() for finding in self.new_findings],
+                "gone": [finding.as_json() for finding in self.gone_findings],
+            },
+            "notes": list(self.notes),
+        }
+
+
+def time_state(profile: Profile) -> TimeState:
+    """What is compared of ``profile``; raises InputError when it cannot be read."""
+    from peakline.findings.time_answer import answer_time
+
+    answer = answer_time(profile)
+    every, facts = answer.steps, answer.steps.main
+    gaps = facts.part("gap_before_ps")[facts.number > 0]
+    begin = int(every.part("start_ps").min()) if every.rows else 0
+    end = int(every.part("end_ps").max()) if every.rows else 0
+    return TimeState(
+        every.number_of_steps,
+        answer.times,
+        facts.slowest_lane()[1],
+        round(float(np.median(gaps))) if gaps.size else 0,
+        {name: each for name, _, each, _ in answer.parts()},
+        # Devices that count steps of their own make them side by side.
+        own_times(profile, every.count, begin, end),
+        answer.findings,
+        facts.has_device or answer.devices.rows > 0,
+        answer.nothing,
+        facts.is_inferred,
+        every.populations[0] if every.rows else "",
+    )
+
+
+def compare_time(before: TimeState, after: TimeState) -> TimeDiff | None:
+    """What changed from ``before`` to ``after``; None where neither tells anything about time."""
+    if before.is_empty and after.is_empty:
+        return None
+    chance = _chance(before.walls, after.walls)
+    parts: tuple[PartChange, ...] = ()
+    if before.steps and after.steps:
+        told = (
+            PartChange(name, words, before.parts.get(name, 0), after.parts.get(name, 0))
+            for name, words in PARTS.items()
+        )
+        parts = tuple(sorted((one for one in told if one.delta_ps), key=lambda p: -abs(p.delta_ps)))
+    ops = () if before.is_empty or after.is_empty else op_changes(before.ops, after.ops)
+    return TimeDiff(
+        before,
+        after,
+        chance,
+        parts,
+        ops,
+        _without(after.findings, before.findings),
+        _without(before.findings, after.findings),
+        tuple(_notes(before, after, chance)),
+    )
+
+
+def _notes(before: TimeState, after: TimeState, chance: float | None) -> Iterable[str]:
+    sides = (("earlier", before), ("later", after))
+    for name, state in sides:
+        if state.is_empty:
+            yield f"the {name} profile tells nothing about time"
+    if before.is_empty or after.is_empty:
+        return
+    for name, state in sides:
+        if not state.steps and (before.steps or after.steps):
+            yield f"nothing in the {name} profile tells what a step is"
+        if state.is_inferred:
+            yield f"the steps of the {name} profile are inferred: nothing is marked"
+    if not (before.steps and after.steps):
+        yield "ops are compared over the whole profiles, which may be of different lengths"
+    elif before.times != after.times:
+        if before.name != after.name:
+            yield f"the steps of most time are compared: {before.name} before, {after.name} after"
+        if chance is None:
+            yield (
+                f"{_steps(before.walls.size)} before, {after.walls.size:,} after: fewer than "
+                f"{FEWEST_STEPS} do not tell whether steps differ by chance"
+            )
+        elif chance >= _CHANCE:
+            yield (
+                "the step times differ no more than chance makes them "
+                f"(Mann-Whitney U test, p = {chance:.2f})"
+            )
+    if before.has_device != after.has_device:
+        name = "later" if after.has_device else "earlier"
+        yield f"only the {name} profile tells of a device"
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count:,} steps"
+
+
+def _without(findings: Iterable[Finding], others: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings that have no like among ``others``."""
+    known = {_key(finding) for finding in others}
+    return tuple(finding for finding in findings if _key(finding) not in known)
+
+
+def _key(finding: Finding) -> tuple[str, ...]:
+    about = (finding.evidence.get(name) for name in _NAMES)
+    return finding.kind, *(stem_of(name) if isinstance(name, str) else "" for name in about)
+
+
+def _chance(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float | None:
+    """The p-value of the two-sided Mann-Whitney U test, by its normal approximation.
+
+    With the corrections for continuity and for ties (Mann and Whitney 1947; Lehmann 1975, 1.2).
+    None where either has fewer than `FEWEST_STEPS` values.
+    """
+    if min(one.size, other.size) < FEWEST_STEPS:
+        return None
+    count = one.size + other.size
+    _, place, often = np.unique(
+        np.concatenate([one, other]), return_inverse=True, return_counts=True
+    )
+    rank = (np.cumsum(often) - (often - 1) / 2)[place]
+    above = float(rank[: one.size].sum()) - one.size * (one.size + 1) / 2
+    ties = float((often.astype(np.float64) ** 3 - often).sum())
+    variance = one.size * other.size / 12 * (count + 1 - ties / (count * (count - 1)))
+    apart = max(abs(above - one.size * other.size / 2) - 0.5, 0.0)
+    return math.erfc(apart / math.sqrt(2 * variance)) if variance > 0 else 1.0

@@ -1,0 +1,1 @@
+"""What stands out in a profile, and in which order it deserves attention."""

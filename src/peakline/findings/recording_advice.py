@@ -1,0 +1,102 @@
+"""What to record so that the next profile has what this one lacks: a line for each, by its format.
+
+Who recorded a profile is known by its events: PyTorch's ops are `aten::...`, JAX calls compiled
+functions through `PjitFunction`, TensorFlow runs `ExecutorState::Process` and eager executions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["to_explain_time", "to_mark_steps", "to_record_memory"]
+
+_TORCH, _JAX, _TENSORFLOW = "PyTorch", "JAX", "TensorFlow"
+_BY_PREFIX = {
+    "aten::": _TORCH,
+    "PjitFunction": _JAX,
+    "ExecutorState::Process": _TENSORFLOW,
+    "EagerExecute": _TENSORFLOW,
+    "EagerLocalExecute": _TENSORFLOW,
+    "FunctionRun": _TENSORFLOW,
+}
+_STEP = re.compile(r"(?:.*/)?torch/profiler/profiler\.py\(\d+\): step")
+"""The frame of torch.profiler's `step()`, which `with_stack=True` records."""
+_PYTHON = re.compile(r"\$.*\.py:\d+ .*|.*\.py\(\d+\): .*", re.DOTALL)
+"""A call of Python: XLA's tracer writes `$file.py:3 f`, PyTorch's `file.py(3): f`."""
+_MARKS = {
+    _TORCH: "mark them with the step() of torch.profiler and a schedule= (without one step() "
+    "records none)",
+    _JAX: "mark them with jax.profiler.StepTraceAnnotation",
+    _TENSORFLOW: "mark them with tf.profiler.experimental.Trace(..., _r=1)",
+    "": "mark them with jax.profiler.StepTraceAnnotation, tf.profiler.experimental.Trace(..., "
+    "_r=1) or the step() of torch.profiler with a schedule=",
+}
+_EXPLAINS = {
+    _TORCH: "with_stack=True of torch.profiler",
+    _JAX: "python_tracer_level=1 and host_tracer_level=3 of jax.profiler.ProfileOptions",
+    _TENSORFLOW: "python_tracer_level=1 and host_tracer_level=3 of "
+    "tf.profiler.experimental.ProfilerOptions",
+}
+
+
+def to_mark_steps(profile: Profile) -> str:
+    """How to mark steps, which nothing in ``profile`` does."""
+    names = _names(profile)
+    if any(_STEP.fullmatch(name) for name in names):
+        return (
+            "the program calls step() of torch.profiler, which records steps only where profile() "
+            "has a schedule="
+        )
+    return _MARKS[_recorder(names)]
+
+
+def to_explain_time(profile: Profile) -> str:
+    """What would show what the host does in times in which no event runs."""
+    names = _names(profile)
+    if any(_PYTHON.fullmatch(name) for name in names):
+        return "where no event runs, Python calls nothing: sample the native stacks (perf)"
+    how = _EXPLAINS.get(_recorder(names), "the Python tracer of the profiler")
+    return f"record with {how} to see what the host does when no event runs"
+
+
+def to_record_memory(profile: Profile) -> str:
+    """How to record memory, of which ``profile`` has nothing; empty where that is not known."""
+    names = _names(profile)
+    recorder = _recorder(names)
+    if recorder == _TORCH:
+        return "PyTorch records memory with profile_memory=True"
+    if recorder == _JAX:
+        return (
+            "JAX records memory on accelerators only; of the heap on a CPU save "
+            "jax.profiler.save_device_memory_profile"
+        )
+    if recorder == _TENSORFLOW:
+        return (
+            "TensorFlow records memory on a CPU with TF_CPU_ALLOCATOR_USE_BFC=1; without it only "
+            "where oneDNN is chosen, or TF_ENABLE_ONEDNN_OPTS=1 chooses it"
+        )
+    return ""
+
+
+def _names(profile: Profile) -> list[str]:
+    """The names of the events, each once or more; none where the format has no events."""
+    for table in ("event_types", "events"):
+        if table in profile.tables:
+            return list(profile.columns(table, frozenset(("name",))).names("name").values)
+    return []
+
+
+def _recorder(names: Iterable[str]) -> str:
+    found = {
+        recorder
+        for name in names
+        for prefix, recorder in _BY_PREFIX.items()
+        if name.startswith(prefix)
+    }
+    # PyTorch/XLA and JAX run in TensorFlow's tracer too.
+    return next((one for one in (_TORCH, _JAX, _TENSORFLOW) if one in found), "")

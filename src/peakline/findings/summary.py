@@ -1,0 +1,127 @@
+"""Memory and time in short, and what to fix first: what ``peakline summary`` says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.findings.time_answer import TimeAnswer
+    from peakline.tables import Profile
+
+__all__ = ["FIRST", "answers_of", "summary_document", "top_ops"]
+
+_RECORDS = "allocator_events"
+
+FIRST = 3
+"""So many findings are told in full: whoever fixes three things profiles again."""
+_OPS = 3
+_PEAK = (
+    "allocator",
+    "peak_bytes",
+    "peak_time_ps",
+    "peak_step",
+    "capacity_bytes",
+    "untracked_allocations",
+)
+_SEVERITIES = ("error", "warning", "info")
+
+Document = dict[str, object]
+
+
+def answers_of(profile: Profile, *, is_last: bool = False) -> tuple[MemoryAnswer, TimeAnswer]:
+    """What memory does and what time does, from one pass over the file where it can give both.
+
+    ``is_last`` says that nobody asks for the memory's records any more: they are given up before
+    the events are looked at, and the answer is without its history.
+    """
+    from peakline.findings.memory_answer import answer_memory
+    from peakline.findings.time_answer import answer_time
+
+    profile.expect("events", _RECORDS)
+    memory = answer_memory(profile)
+    if is_last and _RECORDS in profile.tables:
+        memory = replace(memory, history=None)
+        profile.release(_RECORDS)
+    return memory, answer_time(profile)
+
+
+def summary_document(
+    profile: Profile, *, path: str | None = None, is_last: bool = False
+) -> Document:
+    """What ``peakline summary --json`` prints; ``path`` is told in place of the profile's.
+
+    ``is_last`` is that of `answers_of`. Raises InputError when the profile cannot be read.
+    """
+    from peakline.findings.ranking import priorities
+    from peakline.tables.profile_facts import facts_of, warnings_document
+
+    memory, time = answers_of(profile, is_last=is_last)
+    first = priorities(memory.findings, time.findings)
+    counts = Counter(one.finding.severity for one in first)
+    return {
+        "profile": facts_of(profile, path).as_json(),
+        "memory": _memory(memory),
+        "time": _time(profile, time),
+        "first": [one.as_json() for one in first[:FIRST]],
+        "further_findings": len(first[FIRST:]),
+        "findings": {severity: counts[severity] for severity in _SEVERITIES},
+        "warnings": warnings_document(profile.concerning),
+    }
+
+
+def top_ops(profile: Profile) -> list[dict[str, object]]:
+    """The ops with most own time, of the devices where they have any, else of the host.
+
+    Each has ``side``, ``op``, ``op_type``, ``self_ps``, its ``share`` of that side's own time, and
+    ``is_input``: whether it only prepares input, on threads beside the steps.
+    """
+    if "op_stats" not in profile.tables or not profile.has_rows("op_stats"):
+        return []
+    import numpy as np
+
+    table = profile.columns("op_stats")
+    side = table.names("side")
+    device = np.flatnonzero(side.codes == side.code_of("device"))
+    rows = device if device.size else np.arange(table.rows)
+    own = table.array("self_ps")[rows]
+    whole = max(int(own.sum()), 1)
+    most = rows[np.argsort(-own, kind="stable")[:_OPS]]
+    return [
+        {name: row[name] for name in ("side", "op", "op_type", "self_ps")}
+        | {"share": row["self_ps"] / whole, "is_input": _is_input(profile, row)}
+        for row in table.take(most).to_pylist()
+    ]
+
+
+def _is_input(profile: Profile, op: Mapping[str, object]) -> bool:
+    """Whether every execution of an op of the host is work of the input pipeline's own threads."""
+    import numpy as np
+
+    from peakline.timing.host_ops import host_executions
+    from peakline.trace.activity import Activity, activity_of
+
+    if op["side"] != "host":
+        return False
+    runs, what = host_executions(profile), (op["op"], op["op_type"] or "")
+    wanted = np.array([(key.name, key.op_type) == what for key in runs.keys], np.bool_)
+    events = runs.event[wanted[runs.op]] if wanted.any() else runs.event[:0]
+    return bool(events.size and (activity_of(profile)[events] == Activity.INPUT_WORK).all())
+
+
+def _memory(answer: MemoryAnswer) -> Document | None:
+    if not answer.allocators:
+        return None
+    return {
+        "allocators": [{name: getattr(peak, name) for name in _PEAK} for peak in answer.allocators]
+    }
+
+
+def _time(profile: Profile, answer: TimeAnswer) -> Document | None:
+    ops = top_ops(profile)
+    if answer.times is None and not answer.devices.rows and not ops:
+        return None
+    return {"steps": answer.steps.number_of_steps, **answer.in_short(), "top_ops": ops}

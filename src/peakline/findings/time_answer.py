@@ -1,0 +1,220 @@
+"""The time answer of a profile: its steps, what their time went to, and what stands out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.findings.recording_advice import to_explain_time, to_mark_steps
+from peakline.timing.step_facts import PARTS, StepFacts, step_facts_of
+
+if TYPE_CHECKING:
+    from peakline.findings.memory_peak import Finding
+    from peakline.tables import Profile
+    from peakline.tables.columns import Columns
+
+__all__ = ["NOTHING", "NO_STEPS", "NO_TIME", "StepTimes", "TimeAnswer", "answer_time"]
+
+NO_STEPS = "no_steps"
+"""The kind of the warning of a profile in which nothing tells what a step is."""
+
+NOTHING = "nothing in this profile tells what a step is"
+NO_TIME = "no time in this file"
+"""What is said of a profile that tells of no events at all: a heap, a graph, a memory log."""
+
+
+UNEXPLAINED = 0.1
+"""Where no event explains this share of the steps' time, it is said what would."""
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """How long steps take, over all steps of all devices; in ps.
+
+    ``count`` is the number of steps times devices: the rows of ``step_breakdown``, over which the
+    parts of the time are summed too, so that their means add up to ``mean_ps``.
+    """
+
+    count: int
+    mean_ps: int
+    deviation_ps: int
+    min_ps: int
+    median_ps: int
+    p95_ps: int
+    max_ps: int
+
+
+@dataclass(frozen=True, eq=False)
+class TimeAnswer:
+    """What ``peakline steps`` says.
+
+    ``steps`` are the steps with their parts; ``times`` is None without any. Where they have several
+    names (train, eval), ``times``, parts and ``by_device`` are of those that take most time, and
+    ``by_name`` has the times of each; steps that are cut off count in none. ``devices`` is the
+    table ``device_time``, without rows where the profile tells of no device. ``findings`` stand in
+    order of severity, then of what would be gained. ``nothing`` is one line for a profile without
+    steps, `NO_TIME` for one in which nothing ran. ``by_device`` are the times of each of several
+    devices. ``to_record`` are lines that say how to record what is missing: steps, or what explains
+    time in which no event runs.
+    """
+
+    steps: StepFacts
+    times: StepTimes | None
+    devices: Columns
+    findings: tuple[Finding, ...]
+    nothing: str = ""
+    by_device: tuple[tuple[str, StepTimes], ...] = ()
+    by_name: tuple[tuple[str, StepTimes], ...] = ()
+    to_record: tuple[str, ...] = ()
+
+    def parts(self) -> list[tuple[str, str, int, float]]:
+        """What the steps' time went to, most first: column, words, ps per step, share.
+
+        The times are means over the rows of `times`; they add up to the mean step.
+        """
+        facts = self.steps.main
+        count, before = max(facts.rows, 1), 0
+        told = []
+        for name in sorted(PARTS, key=lambda name: -facts.total(name)):
+            whole = facts.total(name)
+            if whole:
+                # What rounding leaves goes to the next part, so that nothing is lost.
+                each = (before + whole) // count - before // count
+                told.append((name, PARTS[name], each, facts.share(name)))
+            before += whole
+        return told
+
+    def in_short(self) -> dict[str, object]:
+        """``times``, ``times_by_name``, ``found_by``, ``parts``, ``devices`` and ``to_record`` of
+        `as_json`: small with many steps.
+        """
+        return {
+            "times": None if self.times is None else vars(self.times),
+            "times_by_name": [{"name": name} | vars(times) for name, times in self.by_name],
+            "found_by": self.steps.found_by,
+            "parts": [
+                {"part": name.removesuffix("_ps"), "per_step_ps": each, "share": share}
+                for name, _, each, share in self.parts()
+            ],
+            "devices": self.devices.to_pylist(),
+            "to_record": list(self.to_record),
+        }
+
+    def as_json(self) -> dict[str, object]:
+        """What ``peakline steps --json`` prints besides the profile and its warnings."""
+        facts = self.steps
+        slow = dict(zip(_keys(facts.table), facts.is_slow.tolist(), strict=True))
+        every_row = [*facts.table.to_pylist(), *facts.cut_off.to_pylist()]
+        every_row.sort(key=lambda row: row["start_ps"])
+        short = self.in_short()
+        return {
+            **short,
+            "times_by_device": [
+                {"device": device} | vars(times) for device, times in self.by_device
+            ],
+            "steps": [
+                {**row, "is_slow": slow.get((row["step_id"], row["device"]), False)}
+                for row in every_row
+            ],
+            "findings": [finding.as_json() for finding in self.findings],
+        }
+
+
+def _keys(table: Columns) -> list[tuple[int, str | None]]:
+    """What each row of ``step_breakdown`` is known by."""
+    steps = table.array("step_id").tolist()
+    return list(zip(steps, table.names("device").to_list(), strict=True))
+
+
+def answer_time(profile: Profile) -> TimeAnswer:
+    """The steps of ``profile``, what their time went to, and what stands out.
+
+    A profile without steps has an answer without them, which says so in ``nothing`` and is
+    counted, as `NO_STEPS`, in ``profile.warnings`` where something ran at all. Raises InputError
+    when the profile cannot be read.
+    """
+    answer: TimeAnswer = profile.keep("time_answer", lambda: _answer(profile))
+    if answer.nothing == NOTHING and answer.devices.rows:
+        profile.warn(NO_STEPS, answer.nothing, once=True)
+    return answer
+
+
+def _answer(profile: Profile) -> TimeAnswer:
+    from peakline.findings.ranking import priorities
+    from peakline.tables.tables import empty_columns
+
+    facts = step_facts_of(profile)
+    has_devices = "device_time" in profile.tables
+    devices = profile.columns("device_time") if has_devices else empty_columns("device_time")
+    found = _findings(profile, facts) if facts.rows else _without_steps(profile)
+    ordered = tuple(one.finding for one in priorities((), found))
+    if not facts.rows:
+        told = ("device_time", "events", "op_runs")
+        ran = any(name in profile.tables and profile.has_rows(name) for name in told)
+        if not ran:
+            return TimeAnswer(facts, None, devices, ordered, NO_TIME)
+        marks = (to_mark_steps(profile),)
+        return TimeAnswer(facts, None, devices, ordered, NOTHING, to_record=marks)
+    main = facts.main
+    wall = main.part("wall_ps")
+    lanes = enumerate(facts.devices if len(facts.devices) > 1 else ())
+    by_device = tuple(
+        (name, _times(wall[main.of_device(lane)]))
+        for lane, name in lanes
+        if main.of_device(lane).size
+    )
+    several = facts.populations if len(facts.populations) > 1 else ()
+    by_name = tuple((name, _times(facts.only(name).part("wall_ps"))) for name in several)
+    is_unexplained = main.share("unknown_ps", "idle_ps") >= UNEXPLAINED
+    how = (to_explain_time(profile),) if is_unexplained else ()
+    return TimeAnswer(
+        facts, _times(wall), devices, ordered,
+        by_device=by_device, by_name=by_name, to_record=how,
+    )  # fmt: skip
+
+
+def _without_steps(profile: Profile) -> list[Finding]:
+    from peakline.findings.time_idle import idle_devices
+
+    if "device_time" not in profile.tables or not profile.has_rows("device_time"):
+        return []
+    return idle_devices(profile)
+
+
+def _findings(profile: Profile, facts: StepFacts) -> list[Finding]:
+    from peakline.findings import time_device as findings_device
+    from peakline.findings import time_host as findings_host
+    from peakline.findings import time_steps as findings_steps
+    from peakline.findings.time_compile import recompilation
+    from peakline.timing.gaps import between_steps, gaps_of
+
+    gaps, between = gaps_of(profile, facts), between_steps(profile, facts)
+    behind, waited = findings_steps.straggler(profile, facts)
+    found = (
+        findings_host.input_bound(profile, facts, between.input_wait),
+        findings_host.eager_loop(profile, facts),
+        findings_device.host_bound(facts, gaps, waited.idle_ps),
+        findings_device.launch_bound(facts, gaps),
+        findings_device.communication_not_overlapped(facts, waited.communication_ps),
+        findings_device.idle_between_steps(facts, between.nothing),
+        findings_device.time_in_copies(facts),
+        behind,
+        findings_steps.step_variation(profile, facts),
+        recompilation(profile, facts),
+    )
+    return [finding for finding in found if finding is not None]
+
+
+def _times(wall: npt.NDArray[Any]) -> StepTimes:
+    return StepTimes(
+        wall.size,
+        int(wall.sum()) // wall.size,
+        round(float(wall.std())),
+        int(wall.min()),
+        round(float(np.median(wall))),
+        int(np.sort(wall)[max(int(np.ceil(0.95 * wall.size)) - 1, 0)]),
+        int(wall.max()),
+    )

@@ -1,0 +1,203 @@
+"""What PyTorch's profiler tells of memory: its ``[memory]`` events as allocator events.
+
+An event tells the address, the size (negative for memory given back), the device and what its
+allocator held afterwards, but not who asked. That is the operator or Python function that was
+running on the same thread.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.formats.chrome_trace.steps import Steps
+from peakline.formats.chrome_trace.trace import Trace
+from peakline.kernels.trace_events import enclose
+from peakline.tables.columns import Columns, Names
+
+__all__ = ["Owners", "allocator_events", "find_owners", "stacks"]
+
+_Array = npt.NDArray[Any]
+_OPERATORS = {"cpu_op": 1, "Operator": 1, "python_function": 0}
+"""Categories of what may own memory; ``Operator`` is how ``cpu_op`` was called in 2020. Of an
+operator and a Python function with the same interval the operator is the inner one."""
+_DEVICES = {0: "CPU", 1: "CUDA"}
+_PYTHON = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, eq=False)
+class Owners:
+    """Who asked, per memory event: ``name`` is the code of the innermost running operator or
+    function (-1: none), ``stack`` the number of everything that was running (-1: none).
+
+    Stack ``s`` is its innermost frame ``frame[s]``, a code, on top of stack ``below[s]``.
+    """
+
+    name: npt.NDArray[np.int32]
+    stack: npt.NDArray[np.int64]
+    frame: npt.NDArray[np.int32]
+    below: npt.NDArray[np.int64]
+
+
+def find_owners(trace: Trace) -> Owners:
+    """What was running around each memory event on its thread."""
+    memory, events = trace.memory, trace.events
+    has_memory = np.zeros(trace.planes.line_count, np.bool_)
+    has_memory[memory["line"]] = True
+    rank_of = np.full(len(trace.found.categories.values) + 1, -1, np.int8)
+    for category, depth in _OPERATORS.items():
+        code = trace.found.categories.code_of(category)
+        if code >= 0:
+            rank_of[code] = depth
+    rank = rank_of[events.category]
+    rows = np.flatnonzero((rank >= 0) & has_memory[events.line] & events.timed)
+    line, start = events.line[rows], events.start[rows]
+    end = start + events.duration[rows]
+    order = np.lexsort((rank[rows], -end, start, line))
+    moments = np.lexsort((np.arange(memory["time"].size), memory["time"], memory["line"]))
+    parent = np.full(rows.size, -1, np.int64)
+    owner = np.full(memory["time"].size, -1, np.int64)
+    enclose(
+        order, line.astype(np.int64), start, end, moments, memory["line"].astype(np.int64),
+        memory["time"], parent, owner, np.empty(rows.size, np.int64),
+    )  # fmt: skip
+    names = np.append(events.name[rows], np.int32(-1))
+    stack, frame, below = _stacks(parent, owner, names)
+    return Owners(names[owner], stack, frame, below)
+
+
+def _stacks(parent: _Array, owner: _Array, names: _Array) -> tuple[_Array, _Array, _Array]:
+    """Number the distinct stacks: of each memory event, and each stack's frame and rest.
+
+    Walks from the outermost events inwards; events with the same name on the same stack share one.
+    """
+    chain = np.unique(owner[owner >= 0])
+    needed = np.zeros(parent.size, np.bool_)
+    while chain.size:
+        needed[chain] = True
+        chain = np.unique(parent[chain])
+        chain = chain[chain >= 0]
+        chain = chain[~needed[chain]]
+    rows = np.flatnonzero(needed)
+    stack_of = np.full(parent.size + 1, -1, np.int64)
+    frames: list[_Array] = [np.zeros(0, np.int32)]
+    belows: list[_Array] = [np.zeros(0, np.int64)]
+    count = 0
+    level = rows[parent[rows] < 0]
+    children = rows[parent[rows] >= 0]
+    children = children[np.argsort(parent[children], kind="stable")]
+    while level.size:
+        below = stack_of[parent[level]]
+        pairs = np.stack([below, names[level].astype(np.int64)])
+        distinct, place = np.unique(pairs, axis=1, return_inverse=True)
+        stack_of[level] = count + place.reshape(-1)
+        belows.append(distinct[0])
+        frames.append(distinct[1].astype(np.int32))
+        count += distinct.shape[1]
+        first = np.searchsorted(parent[children], level, side="left")
+        last = np.searchsorted(parent[children], level, side="right")
+        level = children[_ranges(first, last)]
+    return stack_of[owner], np.concatenate(frames), np.concatenate(belows)
+
+
+def _ranges(first: _Array, last: _Array) -> npt.NDArray[np.int64]:
+    """All the numbers from each ``first`` to before its ``last``, one after the other."""
+    many = last - first
+    before = np.cumsum(many) - many
+    numbers: npt.NDArray[np.int64] = np.arange(int(many.sum())) + np.repeat(first - before, many)
+    return numbers
+
+
+def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
+    """The ``allocator_events`` table, in time order.
+
+    ``in_use_bytes`` is what PyTorch calls Total Allocated. Total Reserved counts all that was
+    taken from the device, in use or not: what it exceeds the other by is free in the pool.
+    """
+    memory = trace.memory
+    order = np.lexsort((np.arange(memory["time"].size), memory["time"]))
+    memory = {name: column[order] for name, column in memory.items()}
+    amount = memory["Bytes"]
+    has_total, has_pool = memory["has Total Allocated"], memory["has Total Reserved"]
+    has_free = has_total & has_pool & (memory["Total Reserved"] > 0)
+    planes = trace.planes.plane_of_line
+    step = steps.at(planes[memory["line"]], memory["time"])
+    stack = owners.stack[order]
+    return Columns(
+        {
+            "time_ps": memory["time"],
+            "sequence": order.astype(np.int64),
+            "allocator": _allocators(memory),
+            "activity": Names((amount < 0).astype(np.int32), ["allocation", "deallocation"]),
+            "address": memory["Addr"].view(np.uint64),
+            "allocated_bytes": np.abs(amount),
+            "op": Names(owners.name[order], trace.found.names.values),
+            "step_id": step,
+            "in_use_bytes": memory["Total Allocated"],
+            "free_bytes": memory["Total Reserved"] - memory["Total Allocated"],
+            "stack_id": stack,
+        },
+        {
+            "address": memory["has Addr"],
+            "step_id": step >= 0,
+            "in_use_bytes": has_total,
+            "free_bytes": has_free,
+            "stack_id": stack >= 0,
+        },
+    )
+
+
+def _allocators(memory: dict[str, _Array]) -> Names:
+    """``CPU``, ``CUDA:0``, or a number for the types that only PyTorch can name."""
+    known = memory["has Device Type"]
+    pairs = np.stack([np.where(known, memory["Device Type"], -1), memory["Device Id"]])
+    distinct, place = np.unique(pairs, axis=1, return_inverse=True)
+    names = []
+    for kind, number in distinct.T.tolist():
+        name = "" if kind < 0 else _DEVICES.get(kind, f"device type {kind}")
+        names.append(name if number < 0 or kind == 0 else f"{name}:{number}")
+    return Names(place.reshape(-1).astype(np.int32), names)
+
+
+def stacks(trace: Trace, owners: Owners) -> Columns:
+    """The ``stacks`` table of the allocations' stacks."""
+    values = trace.found.names.values
+    used = np.unique(owners.stack[owners.stack >= 0])
+    ids: list[_Array] = [used[:0]]
+    depths: list[_Array] = [used[:0]]
+    frames: list[_Array] = [used[:0]]
+    here, of = used, used
+    depth = 0
+    while here.size:
+        ids.append(of)
+        depths.append(np.full(of.size, depth, np.int64))
+        frames.append(owners.frame[here])
+        here = owners.below[here]
+        of, here = of[here >= 0], here[here >= 0]
+        depth += 1
+    stack_id, frame = np.concatenate(ids), np.concatenate(frames).astype(np.int64)
+    order = np.lexsort((np.concatenate(depths), stack_id))
+    codes, place = np.unique(frame[order], return_inverse=True)
+    parsed = [_frame(values[code] if code >= 0 else "") for code in codes.tolist()]
+    place = place.reshape(-1)
+    return Columns(
+        {
+            "stack_id": stack_id[order],
+            "depth": np.concatenate(depths)[order],
+            "function": Names.encode([function for function, _, _ in parsed]).take(place),
+            "file": Names.encode([file for _, file, _ in parsed]).take(place),
+            "line": np.array([line for _, _, line in parsed], np.int64)[place],
+        }
+    )
+
+
+def _frame(name: str) -> tuple[str, str, int]:
+    """Function, file and line of a frame; PyTorch writes Python's as ``file(line): function``."""
+    match = _PYTHON.fullmatch(name)
+    if match is None or len(match["line"]) > 9:
+        return name, "", 0
+    return match["function"], match["file"], int(match["line"])

@@ -1,0 +1,253 @@
+"""Which process or device every event of a trace belongs to, decided when all are read."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.formats.chrome_trace.kineto import DEVICE, HOST
+from peakline.formats.chrome_trace.lines import ASYNC, THREAD, Lines, Met, Thread
+from peakline.tables.columns import Columns, Names
+
+__all__ = ["Planes"]
+
+_DEVICE = re.compile(
+    r"\b(gpus?|tpus?|npu|xpu|hpu|mtia|cuda|hip)\b|/device:(?!cpu)|\bstream\b", re.IGNORECASE
+)
+_NUMBER_AT_END = re.compile(r"(\d+)\)?\s*$")
+
+
+class _Plane(NamedTuple):
+    """A process, or a device that is written as one; ``device`` is its number as a text."""
+
+    pid: int
+    device: str | None
+
+
+class Planes:
+    """Planes and lines of a trace.
+
+    A plane is a process, or a device: where the categories of events say that they happened on
+    one (PyTorch), each device that they name is a plane of its own, whatever its ``pid``. Of other
+    events a device is what the metadata calls so. Lines are threads and streams; asynchronous
+    events, which belong to no thread, have one line per process and category.
+    """
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self._host_threads: set[Thread] = set()
+        self._hosts: set[int] = set()
+        self._devices_of_thread: dict[Thread, set[str]] = defaultdict(set)
+        self._devices_of_pid: dict[int, set[str]] = defaultdict(set)
+        for met in lines.met:
+            self._survey(met)
+        homes = [self._home(met) for met in lines.met]
+        by_pid: dict[int, dict[_Plane, None]] = {pid: {} for pid in lines.pids}
+        for met, plane in zip(lines.met, homes, strict=True):
+            by_pid[met.thread.pid].setdefault(plane)
+        every = [plane for pid, own in by_pid.items() for plane in own or (_Plane(pid, None),)]
+        self._planes = {plane: number for number, plane in enumerate(every)}
+        self._numbers: dict[tuple[_Plane, Thread], int] = {}
+        of_met = [
+            self._numbers.setdefault((plane, met.thread), len(self._numbers))
+            for met, plane in zip(lines.met, homes, strict=True)
+        ]
+        self.of_met: npt.NDArray[np.int32] = np.array(of_met, np.int32)
+        """The line of every `Met`."""
+        self.plane_of_line: npt.NDArray[np.int32] = np.array(
+            [self._planes[plane] for plane, _ in self._numbers], np.int32
+        )
+        self.is_process: npt.NDArray[np.bool_] = np.array(
+            [plane.device is None and plane.pid in self._hosts for plane in every], np.bool_
+        )
+        """Which planes are processes by what the categories of their events say."""
+
+    @property
+    def line_count(self) -> int:
+        """How many lines."""
+        return len(self._numbers)
+
+    def same_thread(self) -> list[list[int]]:
+        """The lines that the trace calls one thread, where those are several."""
+        found: dict[Thread, list[int]] = defaultdict(list)
+        for (_, thread), line in self._numbers.items():
+            found[thread].append(line)
+        return [lines for lines in found.values() if len(lines) > 1]
+
+    def planes_of(self, pids: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The plane of the counters of processes: that of the process before that of a device."""
+        distinct, place = np.unique(pids, return_inverse=True)
+        found: dict[int, int] = {}
+        for plane, number in self._planes.items():
+            if plane.device is None or plane.pid not in found:
+                found[plane.pid] = number
+        return np.array([found[pid] for pid in distinct.tolist()], np.int32)[place]
+
+    def _survey(self, met: Met) -> None:
+        thread = met.thread
+        if met.place == HOST:
+            self._host_threads.add(thread)
+            self._hosts.add(thread.pid)
+        elif met.place == DEVICE:
+            said = {self._lines.ids.values[met.device]} if met.device >= 0 else set()
+            self._devices_of_thread[thread] |= said
+            self._devices_of_pid[thread.pid] |= said
+
+    def _home(self, met: Met) -> _Plane:
+        thread = met.thread
+        if met.place == HOST:
+            return _Plane(thread.pid, None)
+        if met.place == DEVICE:
+            if met.device >= 0:
+                return _Plane(thread.pid, self._lines.ids.values[met.device])
+            return _Plane(thread.pid, self._device_of(thread))
+        # What does not say where it happened did so where others of its thread did, else where its
+        # process is, and on a device only where its metadata calls it that.
+        if thread in self._devices_of_thread and thread not in self._host_threads:
+            return _Plane(thread.pid, self._device_of(thread))
+        on_device = thread.pid in self._devices_of_pid and thread.pid not in self._hosts
+        if on_device and thread.kind == THREAD and self._is_called_device(thread):
+            return _Plane(thread.pid, self._device_of(thread))
+        return _Plane(thread.pid, None)
+
+    def _device_of(self, thread: Thread) -> str:
+        """The device of events that do not name it: that of others, else the number of the pid."""
+        for said in (self._devices_of_thread.get(thread), self._devices_of_pid.get(thread.pid)):
+            if said and len(said) == 1:
+                return next(iter(said))
+        return self._text(thread.pid)
+
+    def _is_called_device(self, thread: Thread) -> bool:
+        lines = self._lines
+        names = lines.thread_names.get(thread) or [
+            *lines.process_names.get(thread.pid, []), *lines.process_labels.get(thread.pid, []),
+        ]  # fmt: skip
+        return any(_DEVICE.search(name) for name in names)
+
+    def _text(self, code: int) -> str:
+        return self._lines.ids.values[code] if code >= 0 else ""
+
+    def planes_table(self, busy: npt.NDArray[np.bool_]) -> Columns:
+        """The ``planes`` table; ``busy`` marks the lines that have events."""
+        line_names = self._line_names()
+        streams, active = set(), set()
+        for line, plane in enumerate(self.plane_of_line.tolist()):
+            if _DEVICE.match(line_names[line]):
+                streams.add(plane)
+            if busy[line]:
+                active.add(plane)
+        names, kinds = [], []
+        for plane, number in self._planes.items():
+            name = self._device_name(plane) if plane.device is not None else self._name(plane.pid)
+            names.append(name)
+            is_named = plane.pid in self._lines.process_names or _is_number(self._text(plane.pid))
+            if plane.device is not None:
+                kinds.append("device")
+            elif plane.pid in self._hosts:
+                kinds.append("host")
+            elif _DEVICE.search(name) or number in streams:
+                kinds.append("device")
+            else:
+                kinds.append("host" if is_named and number in active else "other")
+        self._tell_apart(names)
+        native, has_native = _numbers([self._text(plane.pid) for plane in self._planes])
+        return Columns(
+            {
+                "plane_id": np.arange(len(names), dtype=np.int64),
+                "name": Names.encode(names),
+                "kind": Names.encode(kinds),
+                "native_id": native,
+            },
+            {"native_id": has_native},
+        )
+
+    def _name(self, pid: int) -> str:
+        """What the metadata calls a process; the last counts that is not said of a device."""
+        names, labels = (
+            notes.get(pid, []) for notes in (self._lines.process_names, self._lines.process_labels)
+        )
+        if pid in self._devices_of_pid or pid in self._hosts:
+            names = [name for name in names if not _DEVICE.search(name)]
+            labels = [label for label in labels if not _DEVICE.search(label)]
+        own = self._text(pid)
+        name = names[-1] if names and names[-1] else f"process {own}" if _is_number(own) else own
+        return f"{name} ({labels[-1]})" if labels and labels[-1] else name
+
+    def _device_name(self, plane: _Plane) -> str:
+        """What the metadata calls a device, unless its events say that it is another."""
+        lines = self._lines
+        is_said = plane.device in self._devices_of_pid.get(plane.pid, set())
+
+        def fits(name: str) -> bool:
+            number = _NUMBER_AT_END.search(name)
+            is_other = is_said and number is not None and number[1] != plane.device
+            return _DEVICE.search(name) is not None and not is_other
+
+        names = lines.process_names.get(plane.pid, [])
+        for name in reversed(names):
+            if fits(name):
+                return name
+        labels = [label for label in lines.process_labels.get(plane.pid, []) if fits(label)]
+        word = f"{lines.device_words.get(plane.pid, 'GPU')} {plane.device}".rstrip()
+        label = labels[-1] if labels else word
+        return f"{names[-1]} ({label})" if names and names[-1] else label
+
+    def _tell_apart(self, names: list[str]) -> None:
+        """Devices of several processes that would be called alike get the number of theirs too."""
+        count = Counter(names[n] for p, n in self._planes.items() if p.device is not None)
+        for plane, number in self._planes.items():
+            if plane.device is not None and count[names[number]] > 1:
+                names[number] += f" of process {self._text(plane.pid)}"
+
+    def lines_table(self) -> Columns:
+        """The ``lines`` table: all on the profile's clock, so their own bases are 0."""
+        native, has_native = _numbers(
+            [
+                self._text(thread.other) if thread.kind == THREAD else ""
+                for _, thread in self._numbers
+            ]
+        )
+        return Columns(
+            {
+                "line_id": np.arange(self.line_count, dtype=np.int64),
+                "plane_id": self.plane_of_line,
+                "name": Names.encode(self._line_names()),
+                "start_ps": np.zeros(self.line_count, np.int64),
+                "native_id": native,
+            },
+            {"native_id": has_native},
+        )
+
+    def _line_names(self) -> list[str]:
+        found = []
+        for plane, thread in self._numbers:
+            if thread.kind == ASYNC:
+                code = thread.other
+                category = self._lines.categories.values[code] if code >= 0 else ""
+                found.append(f"async {category}".rstrip())
+                continue
+            own = self._text(thread.other)
+            is_device = plane.device is not None
+            word = "stream" if is_device else "thread"
+            fallback = f"{word} {own}" if _is_number(own) else own
+            names = [name.strip() for name in self._lines.thread_names.get(thread, [])]
+            if is_device or plane.pid in self._hosts:
+                # Where a stream and a thread have one number, each has a name of its own.
+                names = [n for n in names if is_device == bool(_DEVICE.match(n))] or names
+            found.append(names[-1] if names and names[-1] else fallback)
+        return found
+
+
+def _numbers(texts: list[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """The ids that are numbers, and which are."""
+    known = np.array([_is_number(text) and len(text) <= 18 for text in texts], np.bool_)
+    found = [int(text) if is_known else 0 for text, is_known in zip(texts, known, strict=True)]
+    return np.array(found, np.int64), known
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.removeprefix("-").isdecimal()

@@ -1,0 +1,284 @@
+"""Chrome traces: the reader of the Trace Event Format's JSON, of any size.
+
+The file is read block by block, so that a compressed one is never held as a whole. One pass
+collects what all tables but the events' arguments need (about 30 bytes per event); those are read
+by another pass when asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+
+import numpy as np
+
+from peakline.errors import DamagedError, InputError
+from peakline.formats.chrome_trace import memory
+from peakline.formats.chrome_trace.collect import collect
+from peakline.formats.chrome_trace.own import STEP_ARGUMENT
+from peakline.formats.chrome_trace.phases import CLASS_OF, SKIPPED, UNKNOWN
+from peakline.formats.chrome_trace.stats import event_stats
+from peakline.formats.chrome_trace.steps import Steps, find_steps, steps_of_events
+from peakline.formats.chrome_trace.texts import unescaped
+from peakline.formats.chrome_trace.trace import Trace, finish
+from peakline.formats.files import SourceFile
+from peakline.tables.columns import Column, Columns, Names
+from peakline.tables.joins import REPEATED
+from peakline.tables.reader import Warnings
+
+__all__ = ["ChromeTraceReader"]
+
+_TABLES = frozenset(
+    (
+        "planes",
+        "lines",
+        "events",
+        "event_stats",
+        "steps",
+        "flows",
+        "counters",
+        "allocator_events",
+        "stacks",
+    )
+)
+
+
+class ChromeTraceReader:
+    """One trace: a JSON array of events, or an object with ``traceEvents``.
+
+    The format is described in "Trace Event Format" (Google, 2016).
+    """
+
+    def __init__(self, file: SourceFile, form: str = "chrome_trace") -> None:
+        self.format = form
+        self._file = file
+        self._told = False
+        self._losses = Warnings()
+
+    @property
+    def path(self) -> str:
+        """What was opened."""
+        return self._file.path
+
+    @property
+    def host(self) -> str:
+        """What PyTorch wrote as ``host_name``, else empty."""
+        return _text(self._root.get("host_name", b""))
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """Tables of a trace; those of memory are empty where PyTorch did not record it."""
+        return _TABLES
+
+    @property
+    def start_ns(self) -> int | None:
+        """When the profile's clock is zero, in ns since 1970, where the file tells."""
+        base = self._root.get("baseTimeNanoseconds", b"")
+        try:
+            return int(base) + self._trace.zero_ps // 1000
+        except ValueError:
+            return None
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+
+    def duration_ps(self) -> int:
+        """From the earliest event to the end of the last."""
+        return self._trace.end_ps()
+
+    def read(
+        self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
+    ) -> Columns:
+        """Read one table."""
+        trace = self._trace
+        if not self._told:
+            self._told = True
+            for kind, count, detail in self._losses.entries():
+                warnings.add(kind, detail, count)
+            warnings.add("truncated", self._file.unpacking_error, bool(self._file.unpacking_error))
+        read: dict[str, Callable[[], Columns]] = {
+            "planes": self._planes,
+            "lines": self._lines,
+            "events": lambda: self._events(columns),
+            "event_stats": self._stats,
+            "steps": self._steps.table,
+            "flows": self._flows,
+            "counters": self._counters,
+            "allocator_events": lambda: memory.allocator_events(trace, self._steps, self._owners),
+            "stacks": lambda: memory.stacks(trace, self._owners),
+        }
+        return read[table]()
+
+    @cached_property
+    def _read(self) -> tuple[Trace, dict[str, bytes]]:
+        found, source = collect(self._file)
+        damaged, first = source.damaged
+        path, losses = self._file.path, self._losses
+        seen = {kind: int(found.seen[kind == CLASS_OF].sum()) for kind in (UNKNOWN, SKIPPED)}
+        if not found.seen.sum() and (damaged or source.cut >= 0):
+            offset = first if damaged else source.cut
+            raise DamagedError(f"{path}: damaged at offset {offset}; no event is whole", offset)
+        if found.seen.sum() and found.seen.sum() == found.seen[0]:
+            raise InputError(f"{path}: JSON objects, but no trace: none has a phase (ph)")
+        trace = finish(found)
+        if source.cut >= 0:
+            losses.add(
+                "truncated",
+                f"the file ends in the middle (cut at offset {source.cut}); "
+                "answered from what is whole",
+            )
+        losses.add("damaged", f"first at offset {first}; read on at the next whole event", damaged)
+        losses.add("too_big", "objects too large for an event were left out", source.too_big)
+        losses.add("unknown_phase", "records whose phase (ph) is missing or unknown", seen[UNKNOWN])
+        phases = "".join(chr(c) for c in np.flatnonzero(found.seen) if CLASS_OF[c] == SKIPPED)
+        losses.add(
+            "skipped_records",
+            f"records of objects, memory dumps and the like (phases {phases}) are not read",
+            seen[SKIPPED],
+        )
+        losses.add(
+            "bad_times",
+            "records whose time (ts) is missing, no number or 104 days from the others; "
+            "events keep their place without a start",
+            found.bad_times,
+        )
+        losses.add(
+            "bad_durations",
+            "complete events (X) whose duration is missing or no length of time, taken as 0",
+            found.bad_durations,
+        )
+        losses.add("repeated_ids", REPEATED, trace.repeated_flows)
+        losses.add(
+            "unmatched_begins",
+            "events that begin and never end; they last until the end of their line",
+            trace.unmatched_begins,
+        )
+        losses.add("unmatched_ends", "ends of events that never began", trace.unmatched_ends)
+        losses.add("bad_counters", "values of counters that are no numbers", found.bad_counters)
+        losses.add("bad_memory", "[memory] events that tell no size", found.bad_memory)
+        return trace, source.root
+
+    @property
+    def _trace(self) -> Trace:
+        return self._read[0]
+
+    @property
+    def _root(self) -> dict[str, bytes]:
+        return self._read[1]
+
+    @cached_property
+    def _steps(self) -> Steps:
+        return find_steps(self._trace)
+
+    @cached_property
+    def _owners(self) -> memory.Owners:
+        return memory.find_owners(self._trace)
+
+    def _planes(self) -> Columns:
+        planes = self._trace.planes
+        busy = np.zeros(planes.line_count, np.bool_)
+        busy[self._trace.events.line] = True
+        table = planes.planes_table(busy)
+        if self._has_line_of_steps:
+            table = table.take(table.array("plane_id") != planes.plane_of_line[-1])
+        return table
+
+    def _lines(self) -> Columns:
+        table = self._trace.planes.lines_table()
+        return table.take(np.arange(table.rows - 1)) if self._has_line_of_steps else table
+
+    @cached_property
+    def _has_line_of_steps(self) -> bool:
+        """Whether the last line holds the steps that ``peakline export`` wrote, and only them."""
+        trace, marked = self._trace, self._steps.marked
+        plane = trace.planes.plane_of_line
+        last = trace.planes.line_count - 1
+        return (
+            marked.size > 0
+            and np.count_nonzero(plane == plane[last]) == 1
+            and not (trace.flows["line"] == last).any()
+            and np.array_equal(np.flatnonzero(trace.events.line == last), marked)
+        )
+
+    @cached_property
+    def _is_event(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which rows are events of the profile: the steps of ``peakline export`` are not."""
+        kept = np.ones(self._trace.events.rows, np.bool_)
+        kept[self._steps.marked] = False
+        return kept
+
+    def _stats(self) -> Columns:
+        table = event_stats(self._file, self._trace.events)
+        if not self._steps.marked.size:
+            return table
+        # The step of an event is told by its column.
+        names = table.names("name")
+        table = table.take(
+            self._is_event[table.array("event_id")] & (names.codes != names.code_of(STEP_ARGUMENT))
+        )
+        number = (np.cumsum(self._is_event) - 1).astype(np.int32)
+        return Columns({**table.data, "event_id": number[table.array("event_id")]})
+
+    def _events(self, columns: AbstractSet[str] | None) -> Columns:
+        events, found = self._trace.events, self._trace.found
+        timed = events.timed
+        data: dict[str, Column] = {
+            "event_id": np.arange(events.rows, dtype=np.int32),
+            "line_id": events.line,
+            "name": _named(events.name, found.names.values),
+            "start_ps": events.start,
+            "duration_ps": events.duration,
+            "category": Names(events.category, found.categories.values),
+        }
+        valid = {} if timed.all() else {"start_ps": timed}
+        if columns is None or "step_id" in columns:
+            step = steps_of_events(self._trace, self._steps)
+            data["step_id"], valid["step_id"] = step, step >= 0
+        table = Columns(data, valid)
+        if self._steps.marked.size:
+            table = table.take(self._is_event)
+            numbers = np.arange(table.rows, dtype=np.int32)
+            table = Columns({**table.data, "event_id": numbers}, table.valid)
+        return table
+
+    def _flows(self) -> Columns:
+        flows, names = self._trace.flows, self._trace.found.names.values
+        phases = np.array([ord(letter) for letter in "fst"])
+        return Columns(
+            {
+                "flow_id": flows["flow"],
+                "name": _named(flows["name"], names),
+                "phase": Names(
+                    np.searchsorted(phases, flows["phase"]).astype(np.int32), list("fst")
+                ),
+                "line_id": flows["line"],
+                "time_ps": flows["time"],
+                "binds_enclosing": flows["binds"],
+            }
+        )
+
+    def _counters(self) -> Columns:
+        counters, found = self._trace.counters, self._trace.found
+        return Columns(
+            {
+                "plane_id": counters["plane"],
+                "name": _named(counters["name"], found.names.values),
+                "series": Names(counters["series"], found.series.values),
+                "time_ps": counters["time"],
+                "value": counters["value"],
+            }
+        )
+
+
+def _named(codes: np.ndarray[tuple[int, ...], np.dtype[np.int32]], values: list[str]) -> Names:
+    """A column of names without nulls: a missing name is empty."""
+    if codes.size and codes.min() < 0:
+        return Names(np.where(codes < 0, len(values), codes).astype(np.int32), [*values, ""])
+    return Names(codes, values)
+
+
+def _text(raw: bytes) -> str:
+    """The text of a JSON string, empty for anything else."""
+    return unescaped(raw[1:-1].decode("utf-8", "replace")) if raw[:1] == b'"' else ""

@@ -1,0 +1,207 @@
+"""Steps: the annotations that training loops put around each step, and what belongs to them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.formats.annotations import counted
+from peakline.formats.chrome_trace.loops import annotated, cut_off
+from peakline.formats.chrome_trace.own import read_step_category
+from peakline.formats.chrome_trace.trace import Trace
+from peakline.tables.columns import Columns, Names
+
+__all__ = ["Steps", "find_steps", "steps_of_events"]
+
+_Array = npt.NDArray[Any]
+_PYTORCH = re.compile(r"ProfilerStep#\d+")
+_STEP_ID = re.compile(r"[0-9]{1,18}")
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps in order of their start: name, interval (ps), and the plane they ran on.
+
+    Those that ``peakline export`` wrote stand in its order, with the ``ids`` that they had;
+    ``marked`` are their rows among the events, which are no events of the profile. ``cut_off``
+    are those that the record does not hold whole; ``found_by`` is ``mark``, or ``annotation`` for
+    a name that the program gave each turn of its loop without a number.
+    """
+
+    names: list[str]
+    start: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+    plane: npt.NDArray[np.int32]
+    ids: npt.NDArray[np.int64]
+    marked: npt.NDArray[np.int64]
+    cut_off: npt.NDArray[np.bool_]
+    found_by: list[str | None]
+
+    def table(self) -> Columns:
+        """The ``steps`` table."""
+        return Columns(
+            {
+                "step_id": self.ids,
+                "name": Names.encode(self.names),
+                "start_ps": self.start,
+                "end_ps": self.end,
+                "found_by": Names.encode(self.found_by),
+                "is_cut_off": self.cut_off,
+            }
+        )
+
+    def at(self, plane: _Array, time: _Array) -> npt.NDArray[np.int32]:
+        """The step that runs on a plane at a time: the one begun last; -1 where none does.
+
+        A step holds its first moment and not its last.
+        """
+        step = np.full(time.size, -1, np.int32)
+        for number in np.unique(self.plane).tolist():
+            own = np.flatnonzero(self.plane == number)
+            rows = np.flatnonzero(plane == number)
+            if not rows.size:
+                continue
+            place = np.searchsorted(self.start[own], time[rows], side="right") - 1
+            inside = (place >= 0) & (time[rows] < self.end[own][place])
+            step[rows[inside]] = own[place[inside]]
+        return step
+
+
+def find_steps(trace: Trace) -> Steps:
+    """PyTorch's ``ProfilerStep#N`` and events with a step number (JAX's and TensorFlow's).
+
+    PyTorch repeats its annotations on the GPU's lines, around what was launched first; those
+    are no steps. Where nothing is numbered, what a program annotated itself once a turn of its
+    loop (``record_function("train_step")``).
+    """
+    events, found = trace.events, trace.found
+    if found.is_own:
+        of_step = [read_step_category(category) is not None for category in found.categories.values]
+        is_step = np.array([*of_step, False], np.bool_)[events.category]
+        marked = np.flatnonzero(is_step & events.timed)
+        if marked.size:
+            return _marked(trace, marked)
+    categories = found.categories.values
+    on_device = np.array([name.startswith("gpu_") for name in categories] + [False], np.bool_)
+    codes = [c for c, name in enumerate(found.names.values) if _PYTORCH.fullmatch(name)]
+    rows = np.zeros(0, np.int64)
+    if codes:
+        rows = np.flatnonzero(np.isin(events.name, codes) & ~on_device[events.category])
+    numbered, number = trace.numbered_steps
+    labels = {row: found.series.values[code] for row, code in zip(
+        numbered.tolist(), number.tolist(), strict=True) if code >= 0}  # fmt: skip
+    rows = np.union1d(rows, numbered).astype(np.int64)
+    rows = rows[events.timed[rows]]
+    found_by = "mark"
+    if not rows.size:
+        rows, found_by = annotated(trace), "annotation"
+    rows = rows[np.argsort(events.start[rows], kind="stable")]
+    names = []
+    for row in rows.tolist():
+        code = int(events.name[row])
+        name = found.names.values[code] if code >= 0 else ""
+        names.append(f"{name} {labels[row]}".strip() if row in labels else name)
+    plane = trace.planes.plane_of_line[events.line[rows]]
+    if found_by == "annotation":
+        names = _counted_by_process(names, plane)
+    return Steps(
+        names,
+        events.start[rows],
+        events.start[rows] + events.duration[rows],
+        plane,
+        np.arange(rows.size, dtype=np.int64),
+        np.zeros(0, np.int64),
+        cut_off(trace, rows),
+        [found_by] * rows.size,
+    )
+
+
+def _counted_by_process(names: list[str], plane: _Array) -> list[str]:
+    """The names with their number among their like of the same process."""
+    found = list(names)
+    for number in np.unique(plane).tolist():
+        own = np.flatnonzero(plane == number).tolist()
+        for place, text in zip(own, counted(names[k] for k in own), strict=True):
+            found[place] = text
+    return found
+
+
+def _marked(trace: Trace, rows: _Array) -> Steps:
+    """The steps that ``peakline export`` wrote as events ``rows``."""
+    events, found = trace.events, trace.found
+    ids = _groups(trace)[rows]
+    if (ids < 0).any() or np.unique(ids).size < ids.size:
+        ids = np.arange(rows.size, dtype=np.int64)
+    names = [found.names.values[code] if code >= 0 else "" for code in events.name[rows].tolist()]
+    start = events.start[rows]
+    plane = trace.planes.plane_of_line[events.line[rows]]
+    end = start + events.duration[rows]
+    values = found.categories.values
+    said = [read_step_category(values[code]) or (None, False) for code in events.category[rows]]
+    cut_off = np.array([is_cut_off for _, is_cut_off in said], np.bool_)
+    return Steps(names, start, end, plane, ids, rows, cut_off, [how for how, _ in said])
+
+
+def _groups(trace: Trace) -> npt.NDArray[np.int64]:
+    """The number of the step that every event names, -1 where it names none."""
+    texts = trace.found.series.values
+    numbers = np.array([int(t) if _STEP_ID.fullmatch(t) else -1 for t in texts] + [-1], np.int64)
+    rows, number = trace.groups
+    found = np.full(trace.events.rows, -1, np.int64)
+    found[rows] = numbers[number]
+    return found
+
+
+def steps_of_events(trace: Trace, steps: Steps) -> npt.NDArray[np.signedinteger[Any]]:
+    """The id of the step of every event, -1 where none is known.
+
+    An event of the process that the step was annotated in belongs to the step in which it starts,
+    on whatever thread. One of another process (a GPU's stream) belongs to the step in which it
+    was launched: where the arrow begins whose end is the event's start. What ``peakline export``
+    wrote says so itself.
+    """
+    events = trace.events
+    if steps.marked.size:
+        step_of_event = _groups(trace)
+        step_of_event[~np.isin(step_of_event, steps.ids)] = -1
+        return step_of_event
+    if not steps.names:
+        return np.full(events.rows, -1, np.int32)
+    planes = trace.planes.plane_of_line
+    planes = _of_one_process(trace, steps, planes)
+    step = steps.at(planes[events.line], events.start)
+    step[~events.timed] = -1
+    flows = trace.flows
+    begins = np.flatnonzero(flows["phase"] == ord("s"))
+    ends = np.flatnonzero(flows["phase"] == ord("f"))
+    at_begin = steps.at(planes[flows["line"][begins]], flows["time"][begins])
+    step_of_flow = np.full(int(flows["flow"].max(initial=-1)) + 1, -1, np.int32)
+    step_of_flow[flows["flow"][begins]] = at_begin
+    launched = step_of_flow[flows["flow"][ends]]
+    elsewhere = ~np.isin(planes[flows["line"][ends]], steps.plane)
+    ends, launched = ends[elsewhere & (launched >= 0)], launched[elsewhere & (launched >= 0)]
+    for line in np.unique(flows["line"][ends]).tolist():
+        mine = flows["line"][ends] == line
+        order = np.argsort(flows["time"][ends[mine]], kind="stable")
+        times, of = flows["time"][ends[mine]][order], launched[mine][order]
+        rows = np.flatnonzero(events.line == line)
+        place = np.minimum(np.searchsorted(times, events.start[rows]), times.size - 1)
+        hit = times[place] == events.start[rows]
+        step[rows[hit]] = of[place[hit]]
+    return step
+
+
+def _of_one_process(trace: Trace, steps: Steps, planes: _Array) -> _Array:
+    """The plane of every line; those of processes are one where one alone has steps.
+
+    Kineto records one process and writes threads that it does not know as those of another.
+    """
+    only = np.unique(steps.plane)
+    if only.size != 1 or not trace.planes.is_process[only[0]]:
+        return planes
+    found: _Array = np.where(trace.planes.is_process[planes], only[0], planes)
+    return found

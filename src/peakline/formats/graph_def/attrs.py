@@ -1,0 +1,182 @@
+"""Tables ``node_attrs`` and ``function_attrs``: attributes with their values as text."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.formats.graph_def.source import Array, GraphSource, NodePart, last_entries
+from peakline.formats.graph_def.values import KINDS, value_texts
+from peakline.tables.columns import Columns, Names
+from peakline.wire import Interner, Spans
+
+__all__ = ["AttrTexts", "read_function_attrs", "read_node_attrs"]
+
+_LARGE_BYTES = 512
+"""Values above are mostly tensors: never copied to find equal ones, but looked at one by one."""
+
+
+class AttrTexts:
+    """Texts and kinds of AttrValues; equal bytes are formatted once."""
+
+    def __init__(self, source: GraphSource) -> None:
+        self._source = source
+        self._codes: dict[str, int] = {}
+
+    @property
+    def texts(self) -> list[str]:
+        """The distinct texts by code."""
+        return list(self._codes)
+
+    def add(self, spans: Spans) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Per value the code of its text, and its kind (an index of `KINDS`)."""
+        source = self._source
+        codes, kinds = (np.zeros(len(spans), np.int32) for _ in range(2))
+        small = np.flatnonzero(spans.length <= _LARGE_BYTES)
+        distinct = Interner()
+        found = distinct.add(source.buffer, spans.take(small))
+        buffer, where = distinct.spans()
+        texts, kind, damage = value_texts(buffer, where)
+        codes[small], kinds[small] = self._encode(texts)[found], kind[found]
+        if damage:
+            # Offsets in the pool mean nothing in the file.
+            self._retell(spans.take(small))
+        large = np.flatnonzero(spans.length > _LARGE_BYTES)
+        texts, kind, damage = value_texts(source.buffer, spans.take(large))
+        source.note("large values", damage)
+        codes[large], kinds[large] = self._encode(texts), kind
+        return codes, kinds
+
+    def _encode(self, texts: list[str]) -> npt.NDArray[np.int32]:
+        seen = self._codes
+        return np.array([seen.setdefault(text, len(seen)) for text in texts], np.int32)
+
+    def _retell(self, spans: Spans) -> None:
+        """Note damage of small values where it lies in the file."""
+        self._source.note("values", value_texts(self._source.buffer, spans)[2])
+
+
+def read_node_attrs(source: GraphSource) -> Columns:
+    """Table ``node_attrs``."""
+    texts = AttrTexts(source)
+
+    def columns(part: NodePart) -> dict[str, Array]:
+        buffer, entries = source.buffer, part.table("attr")
+        names = source.names.add(buffer, part.table().spans("name"))
+        keys = source.attrs.add(buffer, entries.spans("key"))
+        values, nodes = entries.spans("value"), entries.parent
+        keep = last_entries(nodes, keys, len(source.attrs))
+        if not keep.all():
+            keys, values, nodes = keys[keep], values.take(keep), nodes[keep]
+        value, kind = texts.add(values)
+        return {
+            "graph": part.graph[nodes],
+            "name": names[nodes],
+            "attr": keys,
+            "value": value,
+            "kind": kind,
+            "function": part.function[nodes],
+        }
+
+    found = source.gathered(source.node_parts("name", "attr.key", "attr.value"), columns)
+    return Columns(
+        {
+            "graph": source.graph_names(found["graph"]),
+            "name": Names(found["name"], source.names.values),
+            "attr": Names(found["attr"], source.attrs.values),
+            "value": Names(found["value"], texts.texts),
+            "kind": Names(found["kind"], KINDS),
+            "function": Names(found["function"], source.names.values),
+        }
+    )
+
+
+def read_function_attrs(source: GraphSource) -> Columns:
+    """Table ``function_attrs``: by function its own attributes, then those of its arguments.
+
+    A resource argument with a unique id and no attributes has one row, with an empty ``attr``.
+    """
+    decoded, graph_of = source.decode_libraries(
+        "function.signature.name",
+        "function.attr.key",
+        "function.attr.value",
+        "function.arg_attr.key",
+        "function.arg_attr.value.attr.key",
+        "function.arg_attr.value.attr.value",
+        "function.resource_arg_unique_id.key",
+        "function.resource_arg_unique_id.value",
+    )
+    names, buffer = source.function_codes(decoded), source.buffer
+    own = decoded["function.attr"]
+    arguments = decoded["function.arg_attr"]
+    theirs = decoded["function.arg_attr.value.attr"]
+    ids = decoded["function.resource_arg_unique_id"]
+
+    keys = source.attrs.add(buffer, own.spans("key"))
+    kept = np.flatnonzero(last_entries(own.parent, keys, len(source.attrs)))
+    function, argument = [own.parent[kept]], [np.full(kept.size, -1, np.int64)]
+    attr, spans = [keys[kept]], [own.spans("value").take(kept)]
+
+    # Of two entries for one argument the last counts, with its attributes.
+    entry = decoded["function.arg_attr.value"].parent[theirs.parent]
+    counts = _last(arguments.parent, arguments.array("key"))[entry]
+    keys = source.attrs.add(buffer, theirs.spans("key"))
+    counts &= last_entries(theirs.parent, keys, len(source.attrs))
+    kept = np.flatnonzero(counts)
+    entry = entry[kept]
+    function.append(arguments.parent[entry])
+    argument.append(arguments.array("key")[entry].astype(np.int64))
+    attr.append(keys[kept])
+    spans.append(theirs.spans("value").take(kept))
+
+    kept = np.flatnonzero(_last(ids.parent, ids.array("key")))
+    id_of, id_key = ids.parent[kept], ids.array("key")[kept].astype(np.int64)
+    alone = ~np.isin(_pair(id_of, id_key), _pair(function[1], argument[1]))
+    function.append(id_of[alone])
+    argument.append(id_key[alone])
+    attr.append(np.full(int(alone.sum()), source.attrs.add_bytes(b""), np.int32))
+    spans.append(Spans(np.zeros(int(alone.sum()), np.int64), np.zeros(int(alone.sum()), np.int64)))
+
+    functions, positions = np.concatenate(function).astype(np.int64), np.concatenate(argument)
+    order = np.lexsort((positions, functions))
+    functions, positions = functions[order], positions[order]
+    texts = AttrTexts(source)
+    value, _ = texts.add(
+        Spans(
+            np.concatenate([part.start for part in spans])[order],
+            np.concatenate([part.length for part in spans])[order],
+        )
+    )
+    unique = dict(
+        zip(
+            _pair(id_of, id_key).tolist(),
+            ids.array("value")[kept].astype(np.int64).tolist(),
+            strict=True,
+        )
+    )
+    given = [unique.get(pair) for pair in _pair(functions, positions).tolist()]
+    graph = graph_of[decoded["function"].parent]
+    return Columns(
+        {
+            "graph": source.graph_names(graph[functions]),
+            "function": Names(names[functions], source.names.values),
+            "argument": np.maximum(positions, 0),
+            "attr": Names(np.concatenate(attr)[order], source.attrs.values),
+            "value": Names(value, texts.texts),
+            "unique_id": np.array([one or 0 for one in given], np.int64),
+        },
+        {
+            "argument": positions >= 0,
+            "unique_id": np.array([one is not None for one in given], np.bool_),
+        },
+    )
+
+
+def _pair(function: Array, argument: Array) -> Array:
+    """One number per function row and argument (a uint32, or -1)."""
+    return (function.astype(np.int64) << 33) | (argument.astype(np.int64) & ((1 << 33) - 1))
+
+
+def _last(parents: Array, keys: Array) -> npt.NDArray[np.bool_]:
+    distinct, codes = np.unique(keys, return_inverse=True)
+    return last_entries(parents, codes, distinct.size)

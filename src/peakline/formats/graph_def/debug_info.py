@@ -1,0 +1,181 @@
+"""Table ``node_frames``: the stack traces of a GraphDebugInfo.
+
+A trace is stored by the node's key (``traces``) or by id
+(``name_to_trace_id`` and ``traces_by_id``); its frames inline (``file_line_cols``) or by id
+(``frame_id`` and ``frames_by_id``). As TensorFlow's own reader does, a trace by name wins over
+one by id, and inline frames over frames by id. Inline frames are written innermost first, frames
+by id outermost first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from peakline.formats.graph_def.source import (
+    Array,
+    GraphSource,
+    last_entries,
+    look_up,
+    pair_key,
+    places,
+)
+from peakline.tables.columns import Column, Columns, Names
+from peakline.wire import Buffer, Decoded, Interner
+
+__all__ = ["read_node_frames"]
+
+_DEBUG_INFO = 5
+"""GraphDef.debug_info."""
+
+_BY_ID = "frames_by_id.value"
+_FRAME_TABLES = (_BY_ID, "traces.value.file_line_cols", "traces_by_id.value.file_line_cols")
+_FRAME = ("file_index", "line", "col", "func", "code")
+_TRACE = (*(f"value.file_line_cols.{field}" for field in _FRAME), "value.frame_id")
+_PATHS = (
+    "files",
+    *(f"{table}.{path}" for table in ("traces", "traces_by_id") for path in ("key", *_TRACE)),
+    "frames_by_id.key",
+    *(f"frames_by_id.value.{field}" for field in _FRAME),
+    "name_to_trace_id.key",
+    "name_to_trace_id.value",
+)
+
+
+def read_node_frames(source: GraphSource) -> Columns:
+    """Table ``node_frames``; a frame whose id or file is missing has an empty file."""
+    graph_of, spans = source.below(_DEBUG_INFO)
+    decoded = source.decode_below("debug info", "tensorflow.GraphDebugInfo", _PATHS, spans)
+    frames = _frames(source.buffer, decoded)
+    trace, frame, depth = _frames_of_traces(decoded)
+    root, name, wanted = _named_traces(source, decoded)
+
+    # Every named trace, frame by frame.
+    first = np.searchsorted(trace, wanted, side="left")
+    many = np.searchsorted(trace, wanted, side="right") - first
+    named = np.repeat(np.arange(wanted.size), many)
+    row = np.arange(named.size) - np.repeat(np.cumsum(many) - many, many) + first[named]
+    found = frame[row]
+    return Columns(
+        {
+            "graph": source.graph_names(graph_of[root[named]]),
+            "node": Names(name[named], source.names.values),
+            "depth": depth[row],
+            **{
+                column: Names(values.codes[found], values.values)
+                if isinstance(values, Names)
+                else values[found]
+                for column, values in frames.items()
+            },
+        }
+    )
+
+
+def _above(decoded: Decoded, table: str) -> Array:
+    """The row of the map entry that every row of ``table``, two levels below, belongs to."""
+    entry: Array = decoded[table.rpartition(".")[0]].parent
+    found: Array = entry[decoded[table].parent]
+    return found
+
+
+def _frames(buffer: Buffer, decoded: Decoded) -> dict[str, Column]:
+    """All frames: those by id, the inline ones of both kinds of traces, and an unknown one."""
+    texts = Interner()
+    unknown = texts.add_bytes(b"")
+    files = decoded["files"]
+    file_codes = texts.add(buffer, files.spans("value"))
+    parts: dict[str, list[Array]] = {
+        name: [] for name in ("file", "line", "column", "function", "code")
+    }
+    for name in _FRAME_TABLES:
+        table = decoded[name]
+        root = decoded[name.partition(".")[0]].parent[_above_frame(decoded, name)]
+        first = np.searchsorted(files.parent, root, side="left")
+        many = np.searchsorted(files.parent, root, side="right") - first
+        index = table.array("file_index").astype(np.int64)
+        file = np.full(table.rows, unknown, np.int32)
+        known = np.flatnonzero((index >= 0) & (index < many))
+        file[known] = file_codes[first[known] + index[known]]
+        parts["file"].append(file)
+        parts["line"].append(table.array("line").astype(np.int64))
+        parts["column"].append(table.array("col").astype(np.int64))
+        parts["function"].append(texts.add(buffer, table.spans("func")))
+        parts["code"].append(texts.add(buffer, table.spans("code")))
+    columns: dict[str, Column] = {}
+    for name, arrays in parts.items():
+        is_text = name not in {"line", "column"}
+        end = np.full(1, unknown if is_text else 0, arrays[0].dtype)
+        values = np.concatenate([*arrays, end])
+        columns[name] = Names(values, texts.values) if is_text else values
+    return columns
+
+
+def _above_frame(decoded: Decoded, name: str) -> Array:
+    """The map entry that every row of a table of frames belongs to."""
+    return decoded[name].parent if name == _BY_ID else _above(decoded, name)
+
+
+def _frames_of_traces(decoded: Decoded) -> tuple[Array, Array, Array]:
+    """Trace, row of the frame and depth, by trace and depth.
+
+    Traces are numbered through: those by name, then those by id. Frames as in `_frames`.
+    """
+    by_id = decoded["frames_by_id"]
+    unknown = sum(decoded[name].rows for name in _FRAME_TABLES)
+    # The row of "frames_by_id.value" of an entry, which is absent where the entry has no value.
+    holder = np.full(by_id.rows, unknown, np.int64)
+    holder[decoded[_BY_ID].parent] = np.arange(decoded[_BY_ID].rows)
+    traces, frames, depths = [], [], []
+    first_trace, first_frame = 0, decoded[_BY_ID].rows
+    for name in ("traces", "traces_by_id"):
+        rows = decoded[name].rows
+        inline = _above(decoded, f"{name}.value.file_line_cols")
+        traces.append(inline + first_trace)
+        frames.append(np.arange(inline.size) + first_frame)
+        depths.append(places(inline))
+
+        entry = _above(decoded, f"{name}.value.frame_id")
+        ids = decoded[f"{name}.value.frame_id"].array("value")
+        counts = ~np.isin(entry, inline)
+        entry, ids = entry[counts], ids[counts]
+        root = decoded[name].parent[entry]
+        found = _by_id(by_id.parent, by_id.array("key"), holder, root, ids)
+        traces.append(entry + first_trace)
+        frames.append(np.where(found < 0, unknown, found))
+        # Written from the outermost frame inwards.
+        last = np.searchsorted(entry, entry, side="right") - 1
+        depths.append(last - np.arange(entry.size))
+        first_trace += rows
+        first_frame += inline.size
+    trace, depth = np.concatenate(traces), np.concatenate(depths)
+    order = np.lexsort((depth, trace))
+    return trace[order], np.concatenate(frames)[order], depth[order]
+
+
+def _named_traces(source: GraphSource, decoded: Decoded) -> tuple[Array, Array, Array]:
+    """Root, name and trace of every key; of equal keys the last one by name, else by id."""
+    traces, ids = decoded["traces"], decoded["name_to_trace_id"]
+    by_name = source.names.add(source.buffer, traces.spans("key"))
+    by_id = source.names.add(source.buffer, ids.spans("key"))
+    held = decoded["traces_by_id"]
+    found = _by_id(
+        held.parent, held.array("key"), np.arange(held.rows), ids.parent, ids.array("value")
+    )
+    kept = last_entries(traces.parent, by_name, len(source.names))
+    taken = pair_key(traces.parent, by_name)
+    kept_ids = last_entries(ids.parent, by_id, len(source.names)) & (found >= 0)
+    kept_ids &= ~np.isin(pair_key(ids.parent, by_id), taken)
+    root = np.concatenate([traces.parent[kept], ids.parent[kept_ids]])
+    name = np.concatenate([by_name[kept], by_id[kept_ids]])
+    trace = np.concatenate([np.flatnonzero(kept), found[kept_ids] + traces.rows])
+    order = np.argsort(root, kind="stable")
+    return root[order], name[order], trace[order]
+
+
+def _by_id(roots: Array, ids: Array, values: Array, wanted_roots: Array, wanted: Array) -> Array:
+    """The value of the last entry with each wanted id of the same root, -1 without one."""
+    _, codes = np.unique(
+        np.concatenate([ids.astype(np.uint64), wanted.astype(np.uint64)]), return_inverse=True
+    )
+    return look_up(
+        pair_key(roots, codes[: ids.size]), values, pair_key(wanted_roots, codes[ids.size :])
+    )

@@ -1,0 +1,139 @@
+"""GraphDef, MetaGraphDef and SavedModel files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+
+from peakline import schema
+from peakline.errors import DamagedError
+from peakline.formats.files import SourceFile
+from peakline.formats.graph_def.source import submessages
+from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphSpan, GraphTables
+from peakline.tables.columns import Columns
+from peakline.tables.reader import Warnings
+from peakline.wire import Buffer, Damage, Plan, Spans, decode
+
+__all__ = ["GraphReader"]
+
+_META_GRAPHS, _GRAPH_DEF, _META_INFO = 2, 2, 1
+"""SavedModel.meta_graphs, MetaGraphDef.graph_def and .meta_info_def."""
+
+
+class GraphReader:
+    """The graphs of one file. Tables are decoded when asked for, and only as far as they need."""
+
+    def __init__(self, file: SourceFile, form: str) -> None:
+        self.format = form
+        self._file = file
+        buffer = file.buffer
+        graphs, self._missing = _outline(buffer, form)
+        self._tables = GraphTables(buffer, graphs)
+        found = self._tables.read("graphs")
+        self._is_empty = not any(found.array(name).any() for name in ("nodes", "functions"))
+        self._told: set[str] = set()
+        self._told_places = 0
+        harm = self._damage()
+        if self._is_empty and harm:
+            raise DamagedError(
+                f"{file.path}: damaged at offset {harm.first_offset}; nothing whole is left",
+                harm.first_offset,
+            )
+
+    @property
+    def path(self) -> str:
+        """What was opened."""
+        return self._file.path
+
+    @property
+    def host(self) -> str:
+        """Empty: a graph does not say where it was made."""
+        return ""
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The tables of graphs."""
+        return GRAPH_TABLES
+
+    def read(
+        self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
+    ) -> Columns:
+        """Read one table, all its columns."""
+        del columns
+        found = self._tables.read(table)
+        self._warn(warnings)
+        return found
+
+    def duration_ps(self) -> int:
+        """0: a graph has no time."""
+        return 0
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+
+    def _damage(self) -> Damage:
+        """What is damaged, including a cut that fell between two fields of a graph."""
+        harm = self._tables.damage
+        if self._missing and not harm.missing_bytes:
+            size = self._file.buffer.size
+            return harm + Damage(1, 0, size, self._missing)
+        return harm
+
+    def _warn(self, warnings: Warnings) -> None:
+        """Tell of damage, each place once."""
+        harm, size = self._damage(), self._file.buffer.size
+        places = harm.places
+        if harm.missing_bytes:
+            places -= 1
+            if "truncated" not in self._told:
+                self._told.add("truncated")
+                warnings.add(
+                    "truncated",
+                    f"the file ends {harm.missing_bytes} bytes before its content does "
+                    f"(cut at offset {size}); answered from what is whole",
+                )
+        warnings.add(
+            "damaged",
+            f"first at offset {harm.first_offset}; {harm.skipped_bytes} bytes skipped",
+            places - self._told_places,
+        )
+        self._told_places = max(self._told_places, places)
+        if self._is_empty and "no_content" not in self._told:
+            self._told.add("no_content")
+            warnings.add("no_content", "the file holds no node and no function")
+
+
+def _outline(buffer: Buffer, form: str) -> tuple[list[GraphSpan], int]:
+    """Where the graphs of a file lie, and how many bytes the end of the file cuts off them."""
+    if form == "graph_def":
+        return [GraphSpan("", "graph_def", 0, int(buffer.size))], 0
+    whole: tuple[Sequence[int], Sequence[int]] = ([0], [int(buffer.size)])
+    missing = 0
+    metas = Spans(np.array(whole[0]), np.array(whole[1]))
+    if form == "saved_model":
+        _, metas, missing = submessages(buffer, *whole, _META_GRAPHS)
+    above, spans, missing_below = submessages(buffer, metas.start, metas.length, _GRAPH_DEF)
+    tags = _tags(buffer, metas)
+    graphs = [
+        GraphSpan(
+            f"meta_graph {meta}" if len(metas) > 1 else "", "meta_graph", start, length, tags[meta]
+        )
+        for meta, start, length in zip(
+            above.tolist(), spans.start.tolist(), spans.length.tolist(), strict=True
+        )
+    ]
+    return graphs, max(missing, missing_below)
+
+
+def _tags(buffer: Buffer, metas: Spans) -> list[str]:
+    """The tags of every meta graph, separated by commas."""
+    above, infos, _ = submessages(buffer, metas.start, metas.length, _META_INFO)
+    plan = Plan(schema.shape("tensorflow.MetaGraphDef.MetaInfoDef"), ("tags",))
+    table = decode(buffer, plan, infos)["tags"]
+    tags: list[list[str]] = [[] for _ in range(len(metas))]
+    for info, tag in zip(table.parent.tolist(), table.spans("value").texts(buffer), strict=True):
+        tags[above[info]].append(tag)
+    return [",".join(found) for found in tags]

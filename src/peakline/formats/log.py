@@ -1,0 +1,139 @@
+"""Plain-text logs: memory records and out-of-memory reports among whatever else was printed."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
+
+from peakline.deadline import checked
+from peakline.errors import UnknownFormatError
+from peakline.formats.files import SourceFile
+from peakline.formats.memory_log.records import Collector, record_plan
+from peakline.formats.memory_log.tables import TABLES, MemoryLogTables
+from peakline.formats.oom_report import OomScanner
+from peakline.tables.columns import Columns
+from peakline.tables.reader import Warnings
+from peakline.wire import Buffer, decode
+from peakline.wire.log_lines import MemoryLogScanner
+
+if TYPE_CHECKING:
+    from peakline.wire.log_lines import LogCounts
+
+__all__ = ["LogProbe", "LogReader"]
+
+
+class LogReader:
+    """One log, read once, block by block.
+
+    ``format`` is ``memory_log`` when it has memory records, else ``oom_report``. With both, the
+    buffers are those of the records. Raises UnknownFormatError when it has neither.
+    """
+
+    host = ""
+
+    def __init__(self, file: SourceFile, form: str = "log") -> None:
+        self.path = file.path
+        self._file = file
+        scanner, reports, collector = MemoryLogScanner(), OomScanner(), Collector()
+        position = 0
+        for block in checked(file.blocks_of_whole(), 1):
+            _collect(collector, scanner.feed(block))
+            reports.feed(block)
+            position += len(block)
+            file.release(position)
+        _collect(collector, scanner.finish())
+        self._counts = scanner.counts
+        self._reports = reports.finish()
+        self._told = False
+        self._content: MemoryLogTables | None = None
+        if collector.records:
+            self._content = MemoryLogTables(collector.finish())
+            self.format = "memory_log"
+        elif self._reports.reports:
+            self.format = "oom_report"
+        else:
+            raise UnknownFormatError(_nothing(file.path, form, self._counts))
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The tables of the memory records, and those of the reports that do not clash."""
+        if self._content is None:
+            return self._reports.tables
+        if not self._reports.reports:
+            return TABLES
+        return TABLES | (self._reports.tables - {"buffers"})
+
+    def read(
+        self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
+    ) -> Columns:
+        """Read one table."""
+        if not self._told:
+            self._told = True
+            _tell(self._counts, warnings)
+            warnings.add("truncated", self._file.unpacking_error, bool(self._file.unpacking_error))
+            self._reports.tell(warnings)
+            if self._content is not None:
+                self._content.tell(warnings)
+        if self._content is not None and table in TABLES:
+            return self._content.read(table, columns)
+        return self._reports.read(table)
+
+    def duration_ps(self) -> int:
+        """From the first memory record to the last, else until the last report."""
+        if self._content is not None:
+            return self._content.duration_ps()
+        return int(self._reports.read("oom_reports").array("time_ps").max(initial=0))
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+
+
+class LogProbe:
+    """Whether a log has anything to read, found out while its blocks pass by."""
+
+    def __init__(self) -> None:
+        self._records, self._reports = MemoryLogScanner(), OomScanner()
+        self._is_found = False
+
+    def feed(self, block: bytes) -> None:
+        """Look at the next block, which may begin and end anywhere."""
+        if not self._is_found:
+            self._records.feed(block)
+            self._reports.feed(block)
+            self._is_found = self._records.counts.records > 0
+
+    def finish(self) -> bool:
+        """The log is over: whether it has a memory record or an out-of-memory report."""
+        if self._is_found:
+            return True
+        self._records.finish()
+        return self._records.counts.records > 0 or self._reports.finish().reports > 0
+
+
+def _collect(collector: Collector, wire: Buffer) -> None:
+    if wire.size:
+        collector.add(decode(wire, record_plan()).tables, wire)
+
+
+def _nothing(path: str, form: str, counts: LogCounts) -> str:
+    broken = counts.cut + counts.malformed
+    cut = f" ({broken} of its lines begin one and are cut or damaged)" if broken else ""
+    return (
+        f"{path}: nothing that Peakline reads in this {form}: no __LOG_MEMORY__ record{cut} and "
+        "no out-of-memory report"
+    )
+
+
+def _tell(counts: LogCounts, warnings: Warnings) -> None:
+    """What the scanner could not turn into records."""
+    unknown = f"fields that log_memory.proto lacks, the first is {counts.first_unknown_field}"
+    for kind, count, detail in (
+        ("cut_lines", counts.cut, "memory records whose line is cut or mixed with another"),
+        ("malformed_lines", counts.malformed, "memory records that are no text format"),
+        ("too_long_lines", counts.too_long, "lines too long to be one of a log"),
+        ("unknown_messages", counts.unknown_messages, "records that log_memory.proto lacks"),
+        ("unknown_fields", counts.unknown_fields, unknown),
+        ("redacted", counts.redacted, "values printed as [REDACTED], taken as absent"),
+    ):
+        warnings.add(kind, detail, count)

@@ -1,0 +1,148 @@
+"""What the records of a memory log mean for the buffers: which begins one, ends one, shares one.
+
+The rules are those of the emitters in TensorFlow (``tensor.cc``, ``op_kernel.cc``,
+``executor.cc``, ``gpu_device.cc``); docs/memory-logs.md tells them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.formats.memory_log.records import Records
+from peakline.formats.memory_log.steps import UNKNOWN_STEP
+from peakline.kernels.memory_log import move, pair, track
+from peakline.kernels.memory_log_layout import (
+    BEGINS_OR_ENDS,
+    DEFERRED,
+    HAS_BUFFER,
+    RAW_DEALLOCATION,
+    SHARED,
+)
+
+__all__ = ["Meaning", "read_meaning"]
+
+_Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Meaning:
+    """``rows``: the records that begin or end a buffer. The other columns are per record.
+
+    ``shared``: a tensor output whose buffer was there already. ``life``: how often the ids of
+    its allocator had begun anew; ``lives`` how many lives each allocator had and ``crowded``
+    how many of its allocations could not be kept apart. ``completes``: for the second record of
+    a deferred deallocation the row of the first, else -1; None when nothing was deferred.
+    """
+
+    rows: _Array
+    shared: npt.NDArray[np.bool_]
+    life: npt.NDArray[np.uint8]
+    lives: list[int]
+    crowded: list[int]
+    completes: _Array | None
+
+    @property
+    def returned(self) -> _Array | None:
+        """The inverse of ``completes``: where a deferred deallocation took effect, else -1."""
+        if self.completes is None:
+            return None
+        found = np.full_like(self.completes, -1)
+        second = np.flatnonzero(self.completes >= 0)
+        found[self.completes[second]] = second
+        return found
+
+
+def read_meaning(records: Records) -> Meaning:
+    """Follow all records once, in file order."""
+    completes = _completions(records)
+    # A tensor without a buffer (TensorFlow 1.0 logged those) means nothing for memory.
+    skipped = ~records.has(HAS_BUFFER)
+    if completes is not None:
+        skipped |= completes >= 0
+    role, life = np.zeros((2, len(records)), np.uint8)
+    newest, crowded = np.zeros((2, max(1, len(records.allocators))), np.int64)
+    known, at, seed = _no_keys(1024), np.zeros(2, np.int64), secrets.randbits(64)
+    columns = (
+        records.kind.astype(np.uint8),
+        skipped,
+        # No name is a name as well.
+        np.maximum(records.allocator, 0).astype(np.int32),
+        records.number.astype(np.int64),
+        records.op.astype(np.int32),
+        records.step == UNKNOWN_STEP,
+    )
+    while not track(*columns, seed, role, life, newest, crowded, *(*known, at)):
+        known = _more_keys(known, seed)
+    return Meaning(
+        np.flatnonzero(role == BEGINS_OR_ENDS),
+        role == SHARED,
+        life,
+        (newest + 1).tolist(),
+        crowded.tolist(),
+        completes,
+    )
+
+
+def _no_keys(slots: int) -> list[_Array]:
+    """An empty hash table: number and allocator of each key, and what `track` knows of it."""
+    keys: list[_Array] = [np.zeros(slots, np.int64), np.full(slots, -1, np.int32)]
+    keys += [np.zeros(slots, kind) for kind in (np.uint16, np.uint16, np.int32, np.uint8)]
+    return keys
+
+
+def _more_keys(known: list[_Array], seed: int) -> list[_Array]:
+    """A hash table of the same keys with more room."""
+    more = _no_keys(4 * known[0].size)
+    place = np.full(known[0].size, -1, np.int64)
+    move(known[0], known[1], more[0], more[1], seed, place)
+    held = np.flatnonzero(place >= 0)
+    for old, new in zip(known[2:], more[2:], strict=True):
+        new[place[held]] = old[held]
+    return more
+
+
+def _completions(records: Records) -> _Array | None:
+    """Per record the deferred deallocation that it completes, or None when there is none.
+
+    A deferred deallocation is followed by one that is not. They share an id where the runtime
+    frees late; where it frees at once (``gpu_device.cc`` today) the second record names whatever
+    lies at the address by then, so only allocator, operation and step tell.
+    """
+    deferred = records.has(DEFERRED)
+    if not deferred.any():
+        return None
+    rows = np.flatnonzero(records.kind == RAW_DEALLOCATION)
+    late = deferred[rows]
+    allocator, number = records.allocator[rows], records.number[rows]
+    partner = _partners(_groups((allocator, number), number > 0), late)
+    open_rows = partner < 0
+    open_rows[partner[partner >= 0]] = False
+    keys = (allocator, records.op[rows], records.step[rows])
+    second = _partners(_groups(keys, open_rows), late)
+    partner = np.where(partner < 0, second, partner)
+    completes = np.full(len(records), -1, np.int32 if len(records) < 2**31 else np.int64)
+    found = partner >= 0
+    completes[rows[found]] = rows[partner[found]]
+    return completes
+
+
+def _partners(group: _Array, deferred: npt.NDArray[np.bool_]) -> _Array:
+    """Per record that is not deferred the deferred one that it completes, -1 for none."""
+    head, tail = np.full((2, int(group.max(initial=-1)) + 1), -1, np.int64)
+    behind, partner = np.full((2, group.size), -1, np.int64)
+    pair(group, deferred, head, tail, behind, partner)
+    return partner
+
+
+def _groups(keys: tuple[_Array, ...], taking_part: npt.NDArray[np.bool_]) -> _Array:
+    """A number per distinct combination of ``keys``, -1 for those that take no part."""
+    combined = np.zeros(taking_part.size, np.int64)
+    for key in keys:
+        values, codes = np.unique(key, return_inverse=True)
+        _, combined = np.unique(combined * values.size + codes, return_inverse=True)
+    return np.where(taking_part, combined, -1)

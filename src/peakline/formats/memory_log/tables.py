@@ -1,0 +1,310 @@
+"""The tables of a memory log, made of its records when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.formats.memory_log.clock import Clock, read_clock
+from peakline.formats.memory_log.meaning import Meaning, read_meaning
+from peakline.formats.memory_log.records import Records
+from peakline.formats.memory_log.steps import steps_of
+from peakline.formats.memory_log.tensors import data_types
+from peakline.kernels.memory_log_layout import (
+    DEFERRED,
+    HAS_BUFFER,
+    KINDS,
+    RAW_ALLOCATION,
+    RAW_DEALLOCATION,
+    SINGLE_REFERENCE,
+    STEP,
+    TENSOR_ALLOCATION,
+    TENSOR_DEALLOCATION,
+    TENSOR_OUTPUT,
+)
+from peakline.tables.columns import Column, Columns, Names
+from peakline.tables.reader import Warnings
+
+__all__ = ["TABLES", "MemoryLogTables"]
+
+TABLES = frozenset(("allocator_events", "tensor_outputs", "steps", "log_records"))
+
+_Array = npt.NDArray[Any]
+_Mask = npt.NDArray[np.bool_]
+_Made = tuple[Column, _Mask | None]
+_Makers = dict[str, Callable[[], _Made]]
+
+_MESSAGES = {
+    number: "MemoryLog" + "".join(word.capitalize() for word in name.split("_"))
+    for number, name in KINDS.items()
+}
+
+
+class MemoryLogTables:
+    """The tables of one memory log."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._told = False
+
+    @cached_property
+    def _clock(self) -> Clock:
+        return read_clock(self._records.time_ns)
+
+    @cached_property
+    def _meaning(self) -> Meaning:
+        return read_meaning(self._records)
+
+    def duration_ps(self) -> int:
+        """From the first record to the last."""
+        time = self._clock.time_ps
+        return int(time[-1]) if time.size else 0
+
+    def read(self, table: str, columns: AbstractSet[str] | None) -> Columns:
+        """One table of `TABLES`, with at least ``columns``."""
+        if table == "steps":
+            return steps_of(self._records, self._clock.time_ps)
+        makers = {
+            "allocator_events": self._events,
+            "tensor_outputs": self._outputs,
+            "log_records": self._everything,
+        }[table]()
+        data: dict[str, Column] = {}
+        valid: dict[str, _Mask] = {}
+        for name, make in makers.items():
+            if columns is None or name in columns:
+                column, mask = make()
+                data[name] = column if isinstance(column, Names) else _wide(column)
+                if mask is not None:
+                    valid[name] = mask
+        return Columns(data, valid)
+
+    def tell(self, warnings: Warnings) -> None:
+        """Count what was guessed, once."""
+        if self._told:
+            return
+        self._told = True
+        self._tell_times(warnings)
+        untracked = self._untracked()
+        warnings.add("untracked", "; ".join(untracked.values()), sum(untracked))
+        again = [
+            f"{name} as {', '.join(self._label(name, life) for life in range(1, lives))}"
+            for name, lives in zip(self._names, self._meaning.lives, strict=True)
+            if lives > 1
+        ]
+        warnings.add(
+            "id_restarted",
+            "ids began anew, so another process or another allocator of that name logged too; "
+            f"its buffers are shown apart: {'; '.join(again)}",
+            sum(lives - 1 for lives in self._meaning.lives),
+        )
+        warnings.add(
+            "id_restarted_too_often",
+            "allocations whose id was in use too often to keep them apart; where the earlier "
+            "buffer is still live it is taken as ended",
+            sum(self._meaning.crowded),
+        )
+
+    def _tell_times(self, warnings: Warnings) -> None:
+        clock = self._clock
+        without = (
+            "the log has no times: the number of a record stands for its time, 1 ps each"
+            if clock.numbered
+            else "records without a time have that of the record before them"
+        )
+        warnings.add("no_times", without, clock.missing)
+        warnings.add(
+            "times_out_of_order",
+            "records logged after a later one; they have its time (several threads or processes "
+            "write a log, and it is taken in the order in which it was written)",
+            clock.behind,
+        )
+        warnings.add(
+            "times_too_far",
+            "records more than 106 days after the first; their time is not known",
+            clock.far,
+        )
+
+    def _untracked(self) -> dict[int, str]:
+        """Allocations and deallocations without an id: how many, and a line per allocator."""
+        records = self._records
+        rows = self._meaning.rows
+        rows = rows[records.number[rows] <= 0]
+        frees = np.isin(records.kind[rows], (TENSOR_DEALLOCATION, RAW_DEALLOCATION))
+        found: dict[int, str] = {}
+        lines = []
+        for code in np.unique(records.allocator[rows]).tolist():
+            own = rows[(records.allocator[rows] == code) & ~frees]
+            ended = int(((records.allocator[rows] == code) & frees).sum())
+            asked = int(records.requested_bytes[own].sum(dtype=np.int64))
+            lines.append(
+                f"{self._names[code] or '(unnamed allocator)'}: {own.size} allocations "
+                f"({asked} bytes asked for) and {ended} deallocations"
+            )
+        if lines:
+            found[rows.size] = (
+                f"records without an id, whose buffers cannot be followed: {'; '.join(lines)}"
+            )
+        return found
+
+    # Names and labels.
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return self._records.allocators or [""]
+
+    @staticmethod
+    def _label(name: str, life: int) -> str:
+        return f"{name} ({life + 1})" if life else name
+
+    def _allocator(self, rows: _Array) -> Names:
+        """The allocator of ``rows``; its later lives have names of their own."""
+        names, most = self._names, max(self._meaning.lives)
+        codes = self._records.allocator[rows].astype(np.int32)
+        later = self._meaning.life[rows].astype(np.int32) * len(names)
+        return Names(
+            np.where(codes < 0, -1, codes + later).astype(np.int32),
+            [self._label(name, life) for life in range(most) for name in names],
+        )
+
+    def _text(self, rows: _Array, but: Iterable[int] = ()) -> Names:
+        codes = self._records.op[rows].astype(np.int32)
+        for kind in but:
+            codes[self._records.kind[rows] == kind] = -1
+        return Names(codes, self._records.texts)
+
+    # What the tables have in common.
+
+    def _common(self, rows: _Array) -> _Makers:
+        """Columns that stand alike in several tables."""
+        records = self._records
+        described = _lazily(lambda: records.has(HAS_BUFFER)[rows])
+        kind = records.kind[rows]
+
+        def asked() -> _Made:
+            frees = np.isin(kind, (TENSOR_DEALLOCATION, RAW_DEALLOCATION))
+            return records.requested_bytes[rows], described() & ~frees
+
+        def number(name: str) -> Callable[[], _Made]:
+            def make() -> _Made:
+                values = getattr(records, name)[rows]
+                return values, values != 0
+
+            return make
+
+        return {
+            "sequence": lambda: (rows.astype(np.int64), None),
+            "time_ps": lambda: (self._clock.time_ps[rows], None),
+            "step_id": lambda: (records.step[rows], kind != TENSOR_DEALLOCATION),
+            "op": lambda: (self._text(rows, (STEP,)), None),
+            "data_type": lambda: (data_types(records.data_type[rows]), None),
+            "shape": lambda: (
+                Names(records.shape[rows].astype(np.int32), records.shapes),
+                None,
+            ),
+            "requested_bytes": asked,
+            "allocated_bytes": number("allocated_bytes"),
+            "allocation_id": number("number"),
+            "address": number("address"),
+        }
+
+    def _events(self) -> _Makers:
+        records, meaning = self._records, self._meaning
+        rows = meaning.rows
+        kind = records.kind[rows]
+        tracked = records.number[rows] > 0
+        raw = np.isin(kind, (RAW_ALLOCATION, RAW_DEALLOCATION))
+        frees = np.isin(kind, (TENSOR_DEALLOCATION, RAW_DEALLOCATION))
+        regions = np.where(kind == TENSOR_OUTPUT, 0, np.where(raw, 1, -1)).astype(np.int32)
+
+        def returned() -> _Made:
+            found = meaning.returned
+            if found is None:
+                return np.zeros(rows.size, np.int64), np.zeros(rows.size, np.bool_)
+            return found[rows].astype(np.int64), found[rows] >= 0
+
+        def allocator() -> _Made:
+            # A buffer belongs to some allocator even where none is named.
+            names = self._allocator(rows)
+            return Names(np.maximum(names.codes, 0), names.values), None
+
+        return self._common(rows) | {
+            "allocator": allocator,
+            "activity": lambda: (
+                Names(frees.astype(np.int32), ["allocation", "deallocation"]),
+                None,
+            ),
+            "allocation_id": lambda: (records.number[rows], tracked),
+            # A deallocation never tells the address: an allocation that has nothing else must
+            # not look as if its end could be found.
+            "address": lambda: (records.address[rows], tracked & (records.address[rows] != 0)),
+            "region_type": lambda: (Names(regions, ["output", "raw"]), None),
+            "deferred": lambda: (records.has(DEFERRED)[rows], kind == RAW_DEALLOCATION),
+            "returned_sequence": returned,
+        }
+
+    def _outputs(self) -> _Makers:
+        records = self._records
+        rows = np.flatnonzero(records.kind == TENSOR_OUTPUT)
+        makers = self._common(rows) | {
+            "output_index": lambda: (records.output_index[rows], None),
+            "allocator": lambda: (self._allocator(rows), None),
+            "has_single_reference": lambda: (records.has(SINGLE_REFERENCE)[rows], None),
+            "is_shared": lambda: (self._meaning.shared[rows], None),
+        }
+        # Never null here.
+        makers["step_id"] = lambda: (records.step[rows], None)
+        return makers
+
+    def _everything(self) -> _Makers:
+        records = self._records
+        rows = np.arange(len(records), dtype=np.int64)
+        kind = records.kind
+        tensor = np.isin(kind, (TENSOR_ALLOCATION, TENSOR_OUTPUT)) & records.has(HAS_BUFFER)
+        code_of = np.zeros(max(_MESSAGES) + 1, np.int32)
+        code_of[list(_MESSAGES)] = np.arange(len(_MESSAGES))
+
+        def completes() -> _Made:
+            found = self._meaning.completes
+            if found is None:
+                return np.zeros(rows.size, np.int64), np.zeros(rows.size, np.bool_)
+            return found.astype(np.int64), found >= 0
+
+        return self._common(rows) | {
+            "message": lambda: (Names(code_of[kind], list(_MESSAGES.values())), None),
+            "time_ns": lambda: (records.time_ns, records.time_ns != 0),
+            "thread": lambda: (records.thread, records.thread != 0),
+            "handle": lambda: (
+                self._text(rows, (number for number in _MESSAGES if number != STEP)),
+                None,
+            ),
+            "output_index": lambda: (records.output_index, kind == TENSOR_OUTPUT),
+            "allocator": lambda: (
+                Names(records.allocator.astype(np.int32), self._names),
+                None,
+            ),
+            "has_single_reference": lambda: (records.has(SINGLE_REFERENCE), tensor),
+            "deferred": lambda: (records.has(DEFERRED), kind == RAW_DEALLOCATION),
+            "completes": completes,
+        }
+
+
+def _wide(column: _Array) -> _Array:
+    """The column in a type that tables have: the records' may be narrower."""
+    return column.astype(np.int32) if column.dtype in (np.int8, np.int16) else column
+
+
+def _lazily(make: Callable[[], _Mask]) -> Callable[[], _Mask]:
+    found: list[_Mask] = []
+
+    def once() -> _Mask:
+        if not found:
+            found.append(make())
+        return found[0]
+
+    return once

@@ -1,0 +1,40 @@
+"""Element types and shapes, spelled as the runtime does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf.message import DecodeError
+
+from peakline import schema
+from peakline.formats.xplane.memory import data_type_name
+from peakline.tables.columns import Names
+
+__all__ = ["data_types", "shape_text"]
+
+
+def data_types(numbers: npt.NDArray[Any]) -> Names:
+    """The names of DataType numbers: ``DT_FLOAT`` is ``float``; 0, which says nothing, is null."""
+    found = np.unique(numbers)
+    # Far cheaper than the inverse of `np.unique`, which sorts positions.
+    codes = np.searchsorted(found, numbers)
+    named = np.where(numbers == 0, -1, codes).astype(np.int32)
+    return Names(named, [data_type_name(number) for number in found.tolist()])
+
+
+def shape_text(message: bytes) -> str | None:
+    """A TensorShapeProto as ``[3, 3, 512, 512]``; None when it cannot be read.
+
+    An unknown size is ``?``, a shape of unknown rank ``<unknown>`` (``tensor_shape.cc``).
+    """
+    shape = schema.TensorShapeProto()
+    try:
+        shape.ParseFromString(message)
+    except DecodeError:
+        return None
+    if shape.unknown_rank:
+        return "<unknown>"
+    sizes = ("?" if dim.size < 0 else str(dim.size) for dim in shape.dim)
+    return f"[{', '.join(sizes)}]"

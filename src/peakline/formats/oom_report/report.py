@@ -1,0 +1,165 @@
+"""One report as it is being read, whoever wrote it."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+
+from peakline.formats.oom_report.lines import agrees, element_bytes
+
+__all__ = ["Chunks", "ListedBuffer", "Report", "Reports"]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedBuffer:
+    """One line of a list of buffers: what a report says held the memory."""
+
+    size: int
+    op: str | None
+    kind: str | None = None
+    data_type: str | None = None
+    shape: str | None = None
+
+
+class Chunks:
+    """The chunk list of one dump. ``told`` holds each region's size, None where it was cut off."""
+
+    def __init__(self) -> None:
+        self.region = array("q")
+        self.address = array("Q")
+        self.size = array("q")
+        self.in_use = bytearray()
+        self.ops: dict[int, str] = {}
+        self.told: list[int | None] = []
+        self.filled: list[int] = []
+        self.next_address: int | None = None
+        """Where the next chunk of the region must lie; None where its first is yet to come."""
+        self.tells_regions = False
+        """Whether the writer names regions (since TensorFlow 1.13)."""
+
+    def __len__(self) -> int:
+        return len(self.address)
+
+    @property
+    def region_is_full(self) -> bool:
+        """Whether the region being listed has all its chunks, so that another may begin."""
+        return not self.told or self.told[-1] is None or self.filled[-1] >= self.told[-1]
+
+    def may_begin_with(self, size: int) -> bool:
+        """Whether the region being listed has no chunk yet and room for one of ``size``."""
+        room = self.told[-1] if self.told else None
+        return self.next_address is None and (room is None or room >= size)
+
+    def distance(self, address: int) -> int:
+        """How far ``address`` lies from the last chunk; very far where there is none."""
+        return abs(self.address[-1] - address) if self.address else 1 << 64
+
+    def begin_region(self, size: int | None) -> None:
+        """The line ``Next region of size``."""
+        self.told.append(size)
+        self.tells_regions |= size is not None
+        self.filled.append(0)
+        self.next_address = None
+
+    def add(self, address: int, size: int, op: str | None, *, in_use: bool) -> None:
+        """One chunk line."""
+        moved = self.next_address is not None and address != self.next_address
+        if not self.told or (moved and not self.tells_regions):
+            self.begin_region(None)
+        if op:
+            self.ops[len(self.address)] = op
+        self.region.append(len(self.told) - 1)
+        self.address.append(address)
+        self.size.append(size)
+        self.in_use.append(in_use)
+        self.filled[-1] += size
+        self.next_address = address + size
+
+    def total(self, *, in_use: bool) -> int:
+        """Bytes of the chunks in use, or of the free ones."""
+        return sum(s for s, used in zip(self.size, self.in_use, strict=True) if used == in_use)
+
+    def largest_free(self) -> int:
+        """The largest free chunk, 0 when there is none."""
+        free = (s for s, used in zip(self.size, self.in_use, strict=True) if not used)
+        return max(free, default=0)
+
+
+@dataclass(slots=True, eq=False)
+class Report:
+    """What is known of one failed allocation. Sizes are bytes; ``*_text`` is how they were told.
+
+    ``began`` and ``ended``: its first and its last line were there. ``cut`` counts lines of it
+    that are not whole.
+    """
+
+    allocator: str = ""
+    time_ns: int | None = None
+    requested: int | None = None
+    requested_text: str = ""
+    rounded: int | None = None
+    op: str | None = None
+    device: str | None = None
+    data_type: str | None = None
+    shape: str | None = None
+    limit: int | None = None
+    pool: int | None = None
+    in_use: int | None = None
+    peak: int | None = None
+    peak_text: str = ""
+    free: int | None = None
+    device_free: int | None = None
+    sum_text: str = ""
+    pool_text: str = ""
+    chunks: Chunks = field(default_factory=Chunks)
+    bins: dict[int, int] = field(default_factory=dict)
+    """Chunks of every bin, by the bin's lower size."""
+    usage: list[ListedBuffer] = field(default_factory=list)
+    """Tensors of the running step, by op: part of what is in use."""
+    program: list[ListedBuffer] = field(default_factory=list)
+    """The largest buffers of the XLA program that failed."""
+    is_dump: bool = False
+    began: bool = False
+    has_stats: bool = False
+    ended: bool = False
+    cut: int = 0
+
+    def name_tensor(self, data_type: str | None, shape: str) -> None:
+        """The tensor that was to be allocated; it may tell the request's exact size."""
+        self.data_type, self.shape = data_type, shape
+        size = element_bytes(data_type or "", shape)
+        if size is not None and (self.requested is None or agrees(size, self.requested_text)):
+            self.requested = size
+
+    def may_be_for(self, data_type: str | None, shape: str) -> bool:
+        """Whether the failed request can have been for such a tensor."""
+        if self.shape is not None:
+            return False
+        size = element_bytes(data_type or "", shape)
+        return size is None or not self.requested_text or agrees(size, self.requested_text)
+
+
+class Reports:
+    """All reports of a log, in order, and the latest of every allocator."""
+
+    def __init__(self) -> None:
+        self.all: list[Report] = []
+        self._latest: dict[str, Report] = {}
+
+    def new(self, allocator: str, time_ns: int | None) -> Report:
+        """Begin a report."""
+        report = Report(allocator, time_ns)
+        self.all.append(report)
+        self._latest[allocator] = report
+        return report
+
+    def latest(self, allocator: str | None = None) -> Report | None:
+        """The latest report, of the named allocator if one is given."""
+        if allocator is None:
+            return self.all[-1] if self.all else None
+        return self._latest.get(allocator)
+
+    def rename(self, report: Report, allocator: str) -> None:
+        """Give a report the allocator's name that only a later line told."""
+        report.allocator = allocator
+        self._latest[allocator] = report

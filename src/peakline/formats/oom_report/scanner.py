@@ -1,0 +1,131 @@
+"""Finds reports in a log of any size, block by block."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.formats.oom_report.bfc import BfcDumps
+from peakline.formats.oom_report.lines import first_stamp, thread_of
+from peakline.formats.oom_report.literals import Literals
+from peakline.formats.oom_report.report import Reports
+from peakline.formats.oom_report.tables import OomReports
+from peakline.formats.oom_report.texts import ProgramTexts, TorchTexts
+from peakline.wire import Buffer, as_buffer
+
+__all__ = ["OomScanner"]
+
+_ANNOUNCING = Literals(
+    b"ut of memory",
+    b"OOM when allocating ",
+    b"BFCAllocator dump",
+    b"Total Chunks: ",
+    b"Next region of size ",
+    b"InUse at ",
+    b"Chunk at ",
+    b"Free  at ",
+    b"Free at 0x",
+    b"Sum Total of in-use",
+    b"Current usage from device",
+    b"ttempting to allocate ",
+    b"you tried to allocate ",
+    b"Failed to allocate request",
+)
+"""What a line has that begins or continues a report; other lines are not looked at, unless a
+report has just been read whose next lines have nothing of the kind."""
+
+_ATTENTION = 200
+"""So many lines are looked at after one that belongs to a report."""
+
+_LONGEST = 1 << 20
+"""A line's end is not waited for beyond this: it is no line of a report."""
+
+_YEAR = re.compile(r"\b(20\d\d)-\d\d-\d\d[ T]\d\d:")
+
+
+def _last_line_end(array: Buffer) -> int:
+    """How much of ``array`` is whole lines; all of it where a line is too long to be one."""
+    for size in (1 << 12, _LONGEST):
+        tail = array[max(array.size - size, 0) :].tobytes()
+        end = max(tail.rfind(b"\n"), tail.rfind(b"\r")) + 1
+        if end:
+            return array.size - len(tail) + end
+    return array.size if array.size > _LONGEST else 0
+
+
+class OomScanner:
+    """Takes the blocks of a log in order (`feed`), then tells the reports in it (`finish`)."""
+
+    def __init__(self) -> None:
+        self._reports = Reports()
+        self._bfc = BfcDumps(self._reports)
+        self._torch = TorchTexts(self._reports)
+        self._program = ProgramTexts(self._reports)
+        self._rest = b""
+        self._attention = 0
+        self._year = 1970
+        self._stream, self._lead = "", ""
+
+    def feed(self, block: npt.NDArray[np.uint8] | bytes) -> None:
+        """Read the next block, which may begin and end anywhere."""
+        array = as_buffer(block)
+        end = _last_line_end(array)
+        if end == 0 and len(self._rest) + array.size <= _LONGEST:
+            self._rest += array.tobytes()
+            return
+        begin = 0
+        if self._rest:
+            # Only the line that the last block began is put together.
+            head = array[:_LONGEST].tobytes()
+            begin = head.find(b"\n") + 1 or min(end, len(head))
+            self._read(as_buffer(self._rest + head[:begin]))
+        end = max(begin, end)
+        self._read(array[begin:end])
+        self._rest = array[end:].tobytes()
+
+    def finish(self) -> OomReports:
+        """The log is over."""
+        self._read(as_buffer(self._rest))
+        self._rest = b""
+        self._torch.finish()
+        self._program.finish()
+        return OomReports(self._reports.all)
+
+    def _read(self, array: Buffer) -> None:
+        """Whole lines."""
+        if self._attention == 0 and _ANNOUNCING.find(array, 0) < 0:
+            return
+        data, at = array.tobytes(), 0
+        while at < len(data):
+            if self._attention == 0:
+                hit = _ANNOUNCING.find(array, at)
+                if hit < 0:
+                    return
+                at = max(at, data.rfind(b"\n", at, hit) + 1)
+            end = data.find(b"\n", at)
+            end = len(data) if end < 0 else end
+            # A progress bar overwrites its line: each state of it is a line of its own.
+            for piece in data[at : min(end, at + _LONGEST)].split(b"\r"):
+                if piece:
+                    self._line(piece.decode("utf-8", "replace"))
+            at = end + 1
+
+    def _line(self, line: str) -> None:
+        stamp = first_stamp(line, self._year)
+        time_ns = None
+        if stamp is not None:
+            start, time_ns = stamp
+            if year := _YEAR.search(line, start, start + 20):
+                self._year = int(year[1])
+            self._lead = line[:start]
+            self._stream = f"{self._lead}\0{thread_of(line)}"
+        if (
+            self._bfc.line(line, self._stream, time_ns)
+            or self._torch.line(line, time_ns)
+            or self._program.line(line, time_ns)
+        ):
+            self._attention = _ATTENTION
+        elif self._attention:
+            self._attention -= 1

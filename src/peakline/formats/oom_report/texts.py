@@ -1,0 +1,239 @@
+"""Failures that are told in one message: PyTorch, XLA programs, TPU compilation.
+
+Every part is looked for by itself, since each may be missing. Sources:
+``c10/cuda/CUDACachingAllocator.cpp`` in pytorch/pytorch; ``buffer_assignment.cc`` and
+``pjrt_stream_executor_client.cc`` in openxla/xla.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from peakline.formats.oom_report.lines import SIZE, agrees, element_bytes, parse_size
+from peakline.formats.oom_report.report import ListedBuffer, Report, Reports
+
+__all__ = ["ProgramTexts", "TorchTexts"]
+
+_S = f"({SIZE})"
+_TORCH = re.compile(
+    r"\b(?:(?P<device>CUDA|HIP|XPU|NPU) out of memory\.|(?P<mps>MPS) backend out of memory"
+    r"|(?P<cpu>DefaultCPUAllocator): )"
+)
+_PARTS = tuple(
+    (name, re.compile(pattern))
+    for name, pattern in (
+        ("requested", rf"[tT]ried to allocate {_S}"),
+        ("device", r"\bGPU (\d+)[; ]"),
+        ("capacity", rf"\btotal capac\w+ of {_S}"),
+        ("capacity", rf"{_S} total capacity\b"),
+        ("capacity", rf"max allowed: {_S}"),
+        ("device_free", rf"\bof which {_S} is free"),
+        ("device_free", rf"{_S} free[;)]"),
+        ("allowed", rf"{_S} allowed;"),
+        ("allocated", rf"{_S} is allocated by PyTorch"),
+        ("allocated", rf"{_S} already allocated"),
+        ("allocated", rf"MPS allocated: {_S}"),
+        ("unallocated", rf"{_S} is reserved by PyTorch but unallocated"),
+        ("unallocated", rf"{_S} cached\)"),
+        ("reserved", rf"{_S} reserved in total by PyTorch"),
+        ("processes", rf"has {_S} memory in use"),
+    )
+)
+_DEVICE_TYPES = {"CUDA": "cuda", "HIP": "cuda", "XPU": "xpu", "NPU": "npu"}
+_MORE_LINES = 8
+"""So many lines may one message be wrapped into."""
+
+
+class TorchTexts:
+    """PyTorch's OutOfMemoryError, in the wording of any release, CUDA and others.
+
+    The allocator is named as PyTorch names the device, such as ``cuda:0`` (HIP devices too).
+    """
+
+    def __init__(self, reports: Reports) -> None:
+        self._reports = reports
+        self._text = ""
+        self._time_ns: int | None = None
+        self._left = 0
+        self._known: dict[tuple[object, ...], Report] = {}
+
+    def line(self, line: str, time_ns: int | None) -> bool:
+        """Read one line; False when it belongs to no such message."""
+        match = _TORCH.search(line) if "memory" in line else None
+        if match is not None:
+            self.finish()
+            self._text, self._time_ns, self._left = line[match.start() :], time_ns, _MORE_LINES
+        elif self._left and any(pattern.search(line) for _, pattern in _PARTS):
+            self._text += " " + line.strip()
+            self._left -= 1
+        else:
+            self.finish()
+            return False
+        if "unallocated" in self._text or "in total by PyTorch" in self._text:
+            self.finish()
+        return True
+
+    def finish(self) -> None:
+        """The message is over: make it a report, unless it repeats one."""
+        text, self._text, self._left = self._text, "", 0
+        match = _TORCH.search(text)
+        if match is None:
+            return
+        parts: dict[str, str] = {}
+        for name, pattern in _PARTS:
+            if found := pattern.search(text):
+                parts.setdefault(name, found[1])
+        if "requested" not in parts:
+            return
+        device = "mps" if match["mps"] else _DEVICE_TYPES.get(match["device"] or "", "cpu")
+        number, requested = parts.pop("device", ""), parts.pop("requested")
+        if number:
+            device += f":{number}"
+        key = (device, requested, *sorted(parts.items()))
+        if key in self._known and self._known[key] is self._reports.latest(device):
+            return
+        report = self._known[key] = self._reports.new(device, self._time_ns)
+        report.device = device
+        report.requested, report.requested_text = parse_size(requested), requested
+        _fill(report, {name: parse_size(size) for name, size in parts.items()})
+        report.began = True
+        report.ended = report.free is not None or device in {"cpu", "mps"}
+
+
+def _fill(report: Report, parts: dict[str, int]) -> None:
+    report.limit = parts.get("allowed", parts.get("capacity"))
+    report.device_free = parts.get("device_free")
+    report.in_use = parts.get("allocated")
+    report.free = parts.get("unallocated")
+    report.pool = parts.get("reserved")
+    if report.in_use is not None:
+        if report.free is not None:
+            report.pool = report.in_use + report.free
+        elif report.pool is not None:
+            report.free = max(report.pool - report.in_use, 0)
+
+
+_XLA = re.compile(
+    rf"\b(?:Out of memory (?:while trying to allocate|allocating) {_S}"
+    rf"|Failed to allocate request for {_S})"
+)
+_TPU = re.compile(rf"Ran out of memory in memory space (\w+)(?:.*?Used {_S} of {_S} \w+)?")
+_TPU_RUN = re.compile(
+    # A few sentences lie between; without a bound a hostile line costs the square of its length.
+    rf"Attempting to (?:allocate|reserve) {_S}.{{0,500}}?There are {_S} free"
+    r"(?:.*?\((\w+)\))?"
+)
+_BUFFER = re.compile(rf"^\s*(?:Buffer \d+:\s*$|\d+\. Size: {_S}\s*$)")
+_FIELD = re.compile(
+    r"^\s*(Size|Operator|XLA [Ll]abel|Shape|Entry Parameter Subshape|Unpadded size"
+    r"|Allocation type): ?(.*?)\s*$"
+)
+_OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+_SHAPE = re.compile(r"([a-z]\w*)\[([\d,]*)\]")
+_LIST_ENDS = 60
+"""A list of buffers has other lines in it, but not so many in a row."""
+
+
+class ProgramTexts:
+    """XLA programs that did not fit, when they were run or when they were compiled."""
+
+    def __init__(self, reports: Reports) -> None:
+        self._reports = reports
+        self._target: Report | None = None
+        self._fields: dict[str, str] = {}
+        self._left = 0
+
+    def line(self, line: str, time_ns: int | None) -> bool:
+        """Read one line; False when it belongs to no such message."""
+        found: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], int | None], Report]], ...]
+        found = ((_XLA, self._run), (_TPU, self._compile), (_TPU_RUN, self._attempt))
+        for pattern, read in found:
+            if ("memory" in line or "llocate" in line) and (match := pattern.search(line)):
+                self.finish()
+                report = read(match, time_ns)
+                # Who catches an error prints it again.
+                self._target = Report() if report.program else report
+                self._left = _LIST_ENDS
+                return True
+        if self._target is None:
+            return False
+        if match := _BUFFER.match(line):
+            self._buffer()
+            self._fields = {"Size": match[1]} if match[1] else {"": ""}
+        elif self._fields and (match := _FIELD.match(line)):
+            self._fields.setdefault(match[1], match[2])
+        else:
+            self._left -= 1
+            if self._left == 0:
+                self.finish()
+            return False
+        self._left = _LIST_ENDS
+        return True
+
+    def finish(self) -> None:
+        """The list is over."""
+        self._buffer()
+        self._target, self._left = None, 0
+
+    def _buffer(self) -> None:
+        fields, self._fields = self._fields, {}
+        size = re.match(SIZE, fields.get("Size", ""))
+        if self._target is None or size is None:
+            return
+        op = _OP_NAME.search(fields.get("Operator", ""))
+        parameter = fields.get("Entry Parameter Subshape")
+        shape = _SHAPE.search(parameter or fields.get("Shape", ""))
+        data_type = shape[1] if shape else None
+        dimensions = f"[{shape[2].replace(',', ', ')}]" if shape else None
+        exact = element_bytes(data_type or "", dimensions or "")
+        label = fields.get("XLA Label") or fields.get("XLA label", "").partition(" = ")[0]
+        self._target.program.append(
+            ListedBuffer(
+                exact if exact and agrees(exact, size[0]) else parse_size(size[0]),
+                op[1] if op else label or None,
+                fields.get("Allocation type") or ("parameter" if parameter else None),
+                data_type,
+                dimensions,
+            )
+        )
+
+    def _run(self, match: re.Match[str], time_ns: int | None) -> Report:
+        text = match[1] or match[2]
+        size = parse_size(text)
+        for report in reversed(self._reports.all[-8:]):
+            # The allocator has told of the same request, or the error is printed again.
+            if report.requested == size or report.rounded == -(-size // 256) * 256:
+                report.requested = size
+                return report
+        report = self._reports.new("", time_ns)
+        report.requested, report.requested_text = size, text
+        report.began = report.ended = True
+        return report
+
+    def _compile(self, match: re.Match[str], time_ns: int | None) -> Report:
+        space, used, limit = match.groups()
+        return self._once(space, parse_size(used) if used else None, time_ns, limit=limit)
+
+    def _attempt(self, match: re.Match[str], time_ns: int | None) -> Report:
+        size, free, space = match.groups()
+        return self._once(space or "", parse_size(size), time_ns, device_free=free)
+
+    def _once(
+        self,
+        allocator: str,
+        size: int | None,
+        time_ns: int | None,
+        *,
+        limit: str | None = None,
+        device_free: str | None = None,
+    ) -> Report:
+        last = self._reports.latest(allocator)
+        if last is not None and last.requested == size and not last.is_dump:
+            return last
+        report = self._reports.new(allocator, time_ns)
+        report.requested = size
+        report.limit = parse_size(limit) if limit else None
+        report.device_free = parse_size(device_free) if device_free else None
+        report.began, report.ended = True, size is not None
+        return report

@@ -1,0 +1,380 @@
+"""Which format a file has, decided from its content.
+
+Binary messages carry no name: the first fields are compared with those of the messages
+that Peakline reads, and the one that explains them best is taken. Of two that explain them
+equally well it is the one in which every device is named like one, with a colon, and then the
+first in `MESSAGES`: a StepStats of one device and a GraphDef of one node without an op are the same
+bytes, but for the name.
+
+Text is told by its first field (protobuf's text format) or its outermost keys (JSON); any other
+text is taken for a log, whose reader knows when it holds nothing to read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peakline.formats.xplane.detect import looks_like_xspace, names_its_planes
+from peakline.wire import as_buffer
+
+if TYPE_CHECKING:
+    from peakline.schema.shapes import FieldShape, MessageShape
+
+__all__ = ["MESSAGES", "Form", "recognise"]
+
+MESSAGES = {
+    "xplane": "tensorflow.profiler.XSpace",
+    "run_metadata": "tensorflow.RunMetadata",
+    "step_stats": "tensorflow.StepStats",
+    "graph_def": "tensorflow.GraphDef",
+    "meta_graph": "tensorflow.MetaGraphDef",
+    "saved_model": "tensorflow.SavedModel",
+    "memory_log": "peakline.MemoryLog",
+    "pprof": "perftools.profiles.Profile",
+}
+"""The message of every format that is one protobuf message."""
+
+_OTHER_MESSAGES = {"tfprof's profile": "tensorflow.tfprof.ProfileProto"}
+"""Messages that are known so that they can be told apart, and named."""
+
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_MOST_FIELDS = 3000
+_FIRST_FIELDS = 100
+"""Enough where one message fits wholly and no other by half."""
+_MOST_DEPTH = 5
+_FEW_BAD = 0.02
+
+
+@dataclass(frozen=True)
+class Form:
+    """A format and how it is written down: ``binary``, ``text`` or ``json`` for a protobuf
+    message, ``binary`` or ``text`` for what is its own format. ``note`` says what an unknown
+    file looks like; ``format`` is then empty.
+    """
+
+    format: str
+    encoding: str = "binary"
+    note: str = ""
+
+
+def recognise(head: bytes) -> Form:
+    """The form of the file that begins with ``head`` (up to 1 MiB; all of a shorter file)."""
+    for signature, note in _OTHER_FILES.items():
+        if head.startswith(signature):
+            return Form("", note=note)
+    # What a running program's log lost to another one who emptied it is zeros.
+    start = head.lstrip(b"\0")[:_LOOK]
+    if _is_text(start):
+        form = _recognise_text(head)
+        # A tiny message may hold nothing but printable bytes and line ends.
+        if form.format != "log" or not head.startswith(b"\n"):
+            return form
+        message = _recognise_message(head, exact=True)
+        return message if message.format else form
+    if _is_pickle(head) or _is_old_pickle(head):
+        return Form("torch_snapshot")
+    if _is_events_file(head):
+        return Form("tfevents")
+    form = _recognise_message(head)
+    return _recognise_text(head) if not form.format and _is_nearly_text(start) else form
+
+
+_PACKED = "unpack it first"
+_WIDE = "UTF-16 or UTF-32: save it as UTF-8"
+_OTHER_FILES = {
+    # google/riegeli: the signature of a file of records.
+    bytes.fromhex("83af70d10d884a3f"): "a chunked saved model, .cpb: save it below 2 GiB as "
+    "saved_model.pb",
+    b"PK\x03\x04": f"a zip archive: {_PACKED}",
+    b"\x1f\x8b": f"a gzip file in another: {_PACKED}",
+    b"\x28\xb5\x2f\xfd": f"compressed by zstd: {_PACKED}",
+    b"\xfd7zXZ": f"compressed by xz: {_PACKED}",
+    b"BZh": f"compressed by bzip2: {_PACKED}",
+    # Byte order marks.
+    b"\xff\xfe": f"text in {_WIDE}",
+    b"\xfe\xff": f"text in {_WIDE}",
+}
+"""What other files begin with, and what to do."""
+
+_LOOK = 512
+"""The first bytes tell text from what is none."""
+_NOT_PRINTED = bytes({*range(32), 127} - {*b"\b\t\n\v\f\r\x1b"})
+"""Control characters, without those that lay out text, move a terminal's cursor or colour it."""
+
+
+def _is_text(start: bytes) -> bool:
+    # A log may hold a few bytes that are no UTF-8.
+    undecodable = sum("\udc80" <= c <= "\udcff" for c in start.decode("utf-8", "surrogateescape"))
+    return (
+        start != b""
+        and start.translate(None, _NOT_PRINTED) == start
+        and undecodable <= len(start) // 64
+    )
+
+
+def _is_nearly_text(start: bytes) -> bool:
+    """Whether what is no message may be a log that something else wrote into."""
+    strange = len(start) - len(start.translate(None, _NOT_PRINTED))
+    strange += start.decode("utf-8", "replace").count("\ufffd")
+    return start != b"" and strange <= len(start) // 16
+
+
+# Text.
+
+_FIELD = re.compile(rb"\s*(?:#[^\n]*\n\s*)*(\w+)\s*(?::?\s*[{<]|:\s*[\[\d\"'])")
+_ROOT_FIELDS = {
+    b"planes": "xplane",
+    b"step_stats": "run_metadata",
+    b"cost_graph": "run_metadata",
+    b"partition_graphs": "run_metadata",
+    b"function_graphs": "run_metadata",
+    b"session_metadata": "run_metadata",
+    b"dev_stats": "step_stats",
+    b"node": "graph_def",
+    b"library": "graph_def",
+    b"versions": "graph_def",
+    b"debug_info": "graph_def",
+    b"meta_info_def": "meta_graph",
+    b"graph_def": "meta_graph",
+    b"saver_def": "meta_graph",
+    b"collection_def": "meta_graph",
+    b"signature_def": "meta_graph",
+    b"saved_model_schema_version": "saved_model",
+    b"meta_graphs": "saved_model",
+    b"record": "memory_log",
+    b"sample_type": "pprof",
+}
+
+
+def _camel(name: bytes) -> str:
+    first, *rest = name.decode().split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+_JSON_FIELDS = {
+    spelling: form
+    for name, form in _ROOT_FIELDS.items()
+    for spelling in (name.decode(), _camel(name))
+}
+_JSON_KEY = re.compile(r'[\s,]*"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*')
+
+
+def _recognise_text(head: bytes) -> Form:
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text[:1] in {b"{", b"["}:
+        form = _recognise_json(text.decode("utf-8", "replace"))
+        if form is not None:
+            return form
+    if _is_old_pickle(head):
+        return Form("torch_snapshot")
+    field = _FIELD.match(text)
+    if field is not None and field[1] in _ROOT_FIELDS:
+        return Form(_ROOT_FIELDS[field[1]], "text")
+    return Form("log", "text")
+
+
+def _recognise_json(text: str) -> Form | None:
+    if text[0] == "[":
+        return Form("chrome_trace", "text") if re.match(r"\[\s*(\{\s*\"|\]|$)", text) else None
+    keys, rest = _first_keys(text)
+    if "traceEvents" in keys or {"ph", "ts"} <= keys.keys():
+        return Form("chrome_trace", "text")
+    for key in keys:
+        if key in _JSON_FIELDS:
+            return Form(_JSON_FIELDS[key], "json")
+    # One object after the other is a log whose lines someone wrapped.
+    if keys and not rest.startswith("{"):
+        return Form("", note=f"JSON with {', '.join(sorted(keys)[:5]):.100}")
+    return None
+
+
+def _first_keys(text: str) -> tuple[dict[str, None], str]:
+    """The keys of the outermost object in their order, as far as ``text`` goes, and what follows
+    the object.
+    """
+    keys: dict[str, None] = {}
+    decoder, at = json.JSONDecoder(), 1
+    while match := _JSON_KEY.match(text, at):
+        keys[match[1]] = None
+        if match[1] == "traceEvents":
+            break
+        try:
+            _, at = decoder.raw_decode(text, match.end())
+        except (ValueError, RecursionError):
+            # Cut, damaged, or nested as nothing is that someone wrote.
+            return keys, ""
+    return keys, text[at:].lstrip().removeprefix("}").lstrip()
+
+
+# Binary formats of their own.
+
+
+def _is_pickle(head: bytes) -> bool:
+    return head[0] == 0x80 and len(head) > 1 and 2 <= head[1] <= 5
+
+
+_OLD_PICKLE = re.compile(
+    rb"(?:(?:\([dl]|[}\]])(?:p\d+\n|q.|r.{4})?)+(?:\(*[SVTUX]|\.\Z)", re.DOTALL
+)
+
+
+def _is_old_pickle(head: bytes) -> bool:
+    """Protocol 0 (text) or 1: dicts and lists are begun, numbered or not, and text follows, or
+    the end.
+    """
+    return _OLD_PICKLE.match(head) is not None
+
+
+def _is_events_file(head: bytes) -> bool:
+    """A record of 8 bytes of length, 4 of checksum, an Event, 4 of checksum."""
+    if len(head) < 16:
+        return False
+    length = int.from_bytes(head[:8], "little")
+    # wall_time (field 1, a double) is what every writer puts first.
+    return 0 < length < 1 << 40 and head[12] in {0x09, 0x10, 0x1A}
+
+
+# Protobuf messages.
+
+
+def _recognise_message(head: bytes, *, exact: bool = False) -> Form:
+    """The message that fits best; with ``exact`` only one that is whole, to the last byte."""
+    form, is_clear = _best_message(head, _FIRST_FIELDS, exact=exact)
+    return form if is_clear else _best_message(head, _MOST_FIELDS, exact=exact)[0]
+
+
+def _best_message(head: bytes, fields: int, *, exact: bool) -> tuple[Form, bool]:
+    """The message that fits the first ``fields`` best, and whether more would not change it:
+    everything fits, and no other message comes near.
+    """
+    from peakline import schema
+
+    reason = looks_like_xspace(as_buffer(head))
+    if not (reason or exact) and names_its_planes(as_buffer(head)):
+        # In no other message a text stands where a plane's name does: no need to compare them.
+        return Form("xplane"), True
+    best, best_walk = Form("xplane"), _Walk(b"", 0)
+    if reason:
+        best = Form("", note="another protobuf message" if reason.startswith("another") else "")
+    walks = {
+        name: _walked(schema.shape(full_name), head, fields)
+        for name, full_name in {**MESSAGES, **_OTHER_MESSAGES}.items()
+    }
+    if not reason:
+        best_walk = walks["xplane"]
+    for name, walk in walks.items():
+        # A log of steps alone fits XSpace as well, as planes that have no names.
+        as_good = name == "memory_log" and walk.score == best_walk.score > (0, 0)
+        fits = walk.fits(exact=exact) and (walk.score > best_walk.score or as_good)
+        if name != "xplane" and fits:
+            best_walk = walk
+            best = Form(name) if name in MESSAGES else Form("", note=name)
+    is_clear = best_walk.good >= fields and all(
+        walk is best_walk or walk.score <= (0, 0) for walk in walks.values()
+    )
+    return best, is_clear
+
+
+def _walked(shape: MessageShape, head: bytes, fields: int) -> _Walk:
+    walk = _Walk(head, fields)
+    walk.message(shape, 0, len(head), 0)
+    return walk
+
+
+class _Walk:
+    """Counts fields that fit a message (``good``) and that do not (``bad``), and devices whose
+    name no device has.
+    """
+
+    def __init__(self, data: bytes, most_fields: int) -> None:
+        self._data = data
+        self._most_fields = most_fields
+        self.good = self.bad = self.odd_devices = 0
+        self.is_cut = False
+
+    @property
+    def score(self) -> tuple[int, int]:
+        """How well the bytes fit: by their fields, then by the devices' names."""
+        return self.good - 10 * self.bad, -self.odd_devices
+
+    def fits(self, *, exact: bool) -> bool:
+        """Whether hardly anything does not fit; ``exact``: nothing at all, and nothing is cut."""
+        if exact:
+            return not self.bad and not self.is_cut
+        return self.bad <= max(1, _FEW_BAD * self.good)
+
+    def message(self, shape: MessageShape, at: int, end: int, depth: int) -> None:
+        data = self._data
+        fields = shape.fields_by_number
+        while at < end and self.good + self.bad < self._most_fields:
+            tag, at = self._varint(at, end)
+            if at < 0:
+                self.is_cut = True
+                return
+            number, wire = tag >> 3, tag & 7
+            start = at
+            if wire == _VARINT:
+                _, at = self._varint(at, end)
+            elif wire == _FIXED64:
+                at += 8
+            elif wire == _FIXED32:
+                at += 4
+            elif wire == _LENGTH:
+                length, start = self._varint(at, end)
+                at = start + length
+            else:
+                at = -1
+            if at < 0:
+                self.bad += 1
+                return
+            if at > end and end < len(data):
+                self.bad += 1
+                return
+            self.is_cut |= at > end
+            field = fields.get(number)
+            if field is None or not self._fits(field, wire, start, at):
+                self.bad += 1
+                continue
+            self.good += 1
+            if field.name == "device" and field.type == _STRING:
+                self.odd_devices += at > start and b":" not in data[start:at]
+            if field.message_type is not None and depth < _MOST_DEPTH:
+                self.message(field.message_type, start, min(at, len(data)), depth + 1)
+
+    def _fits(self, field: FieldShape, wire: int, start: int, end: int) -> bool:
+        if field.type in _LENGTH_TYPES:
+            if wire != _LENGTH:
+                return False
+            if field.type != _STRING or end > len(self._data):
+                return True
+            try:
+                self._data[start:end].decode()
+            except UnicodeDecodeError:
+                return False
+            return True
+        if wire == _WIRE_TYPES.get(field.type, _VARINT):
+            return True
+        # Repeated numbers may be packed.
+        return wire == _LENGTH and field.is_repeated
+
+    def _varint(self, at: int, end: int) -> tuple[int, int]:
+        value = 0
+        for shift in range(0, 70, 7):
+            if at >= end:
+                return 0, -1
+            byte = self._data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value, at
+        return 0, -1
+
+
+_STRING = 9
+_LENGTH_TYPES = {_STRING, 11, 12}
+"""Types of fields (google/protobuf/descriptor.proto): texts, messages and bytes."""
+_WIRE_TYPES = {1: _FIXED64, 6: _FIXED64, 16: _FIXED64, 2: _FIXED32, 7: _FIXED32, 15: _FIXED32}
+"""By type of the field; those of other numbers are varints."""

@@ -1,0 +1,250 @@
+"""Tables of what an execution put out, referred to, allocated and kept; names of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from peakline import schema
+from peakline.formats.run_metadata import texts
+from peakline.formats.run_metadata.paths import (
+    BUFFER,
+    MEMORY,
+    NODES,
+    ON_DEVICE,
+    OUTPUT,
+    PERSISTENT,
+    RECORDS,
+    STATS,
+    TENSOR,
+)
+from peakline.formats.run_metadata.runs import Array, Runs, names_of
+from peakline.tables.columns import Column, Columns, Names
+from peakline.wire import Plan, WireTable, decode
+
+__all__ = [
+    "read_op_allocations",
+    "read_op_devices",
+    "read_op_memory",
+    "read_op_memory_stats",
+    "read_op_outputs",
+    "read_op_persistent",
+    "read_op_references",
+    "read_thread_names",
+    "read_traced_runs",
+]
+
+_SESSION = 5
+"""Number of RunMetadata.session_metadata."""
+
+
+def read_op_outputs(runs: Runs) -> Columns:
+    """``op_outputs``. A number that is 0 where the runtime has none (id, address, allocated
+    bytes of an allocator that does not track them) is null.
+    """
+    steps = runs.steps(
+        f"{OUTPUT}.slot", f"{TENSOR}.dtype", f"{TENSOR}.shape", f"{TENSOR}.shape?",
+        f"{BUFFER}.*",
+    )  # fmt: skip
+    outputs, tensors, buffers = steps[OUTPUT], steps[TENSOR], steps[BUFFER]
+    rows = outputs.rows
+    described = np.zeros(rows, np.bool_)
+    described[tensors.parent] = True
+    held = tensors.parent[buffers.parent]
+    allocated = np.zeros(rows, np.bool_)
+    allocated[held] = True
+
+    def spread(column: Array, at: Array = held) -> Array:
+        out = np.zeros(rows, np.uint64 if column.dtype.kind == "u" else np.int64)
+        out[at] = column
+        return out
+
+    types = np.zeros(rows, np.int32)
+    types[tensors.parent] = tensors.array("dtype")
+    ids, address = spread(buffers.array("allocation_id")), spread(buffers.array("ptr"))
+    asked, got = spread(buffers.array("requested_bytes")), spread(buffers.array("allocated_bytes"))
+    allocators = names_of(runs.buffer, buffers.spans("allocator_name"))
+    shapes = texts.shape_names(runs.buffer, tensors.spans("shape"), tensors.array("shape?"))
+    data: dict[str, Column] = {
+        "op_run_id": steps.op_run_ids[outputs.parent],
+        "position": _position(outputs.parent),
+        "slot": outputs.array("slot").astype(np.int64),
+        "data_type": texts.type_names(types, null=0),
+        "shape": _spread_names(shapes, tensors.parent, rows),
+        "requested_bytes": asked,
+        "allocated_bytes": got,
+        "allocator": _spread_names(allocators, held, rows),
+        "allocation_id": ids,
+        "address": address,
+        "has_single_reference": spread(buffers.array("has_single_reference")) != 0,
+        "has_description": described,
+        "has_allocation": allocated,
+    }
+    valid = {
+        "requested_bytes": allocated,
+        "allocated_bytes": allocated & ((got != 0) | (asked == 0)),
+        "allocation_id": ids != 0,
+        "address": address != 0,
+    }
+    return Columns(data, valid)
+
+
+def _position(parent: Array) -> Array:
+    """The place of each row among those of its parent (ascending)."""
+    at = np.arange(parent.size, dtype=np.int64)
+    new = np.ones(parent.size, np.bool_)
+    new[1:] = parent[1:] != parent[:-1]
+    return at - np.maximum.accumulate(np.where(new, at, 0))
+
+
+def _spread_names(names: Names, at: Array, rows: int) -> Names:
+    codes = np.full(rows, -1, np.int32)
+    codes[at] = names.codes
+    return Names(codes, names.values)
+
+
+def read_op_references(runs: Runs) -> Columns:
+    """``op_references``."""
+    path = f"{NODES}.referenced_tensor"
+    steps = runs.steps(f"{path}.*")
+    read = steps[path]
+    return Columns(
+        {
+            "op_run_id": steps.op_run_ids[read.parent],
+            **_wide(read, "requested_bytes", "allocated_bytes", "allocation_id"),
+            "allocator": names_of(runs.buffer, read.spans("allocator_name")),
+            "has_single_reference": read.array("has_single_reference"),
+            "address": read.array("ptr").astype(np.uint64),
+        }
+    )
+
+
+def _wide(table: WireTable, *names: str) -> dict[str, Column]:
+    return {name: table.array(name).astype(np.int64) for name in names}
+
+
+def read_op_memory(runs: Runs) -> Columns:
+    """``op_memory``."""
+    steps = runs.steps(f"{MEMORY}.*")
+    read = steps[MEMORY]
+    sizes = ("total_bytes", "peak_bytes", "live_bytes", "allocator_bytes_in_use")
+    return Columns(
+        {
+            "op_run_id": steps.op_run_ids[read.parent],
+            "allocator": names_of(runs.buffer, read.spans("allocator_name")),
+            **_wide(read, *sizes),
+        }
+    )
+
+
+def read_op_allocations(runs: Runs) -> Columns:
+    """``op_allocations``, in the order of the file."""
+    steps = runs.steps(f"{MEMORY}.allocator_name", f"{RECORDS}.*")
+    memory, records = steps[MEMORY], steps[RECORDS]
+    allocators = names_of(runs.buffer, memory.spans("allocator_name"))
+    return Columns(
+        {
+            "op_run_id": steps.op_run_ids[memory.parent[records.parent]],
+            "allocator": allocators.take(records.parent),
+            "time_ps": runs.clock.at(records.array("alloc_micros")),
+            "bytes": records.array("alloc_bytes").astype(np.int64),
+        }
+    )
+
+
+def read_op_memory_stats(runs: Runs) -> Columns:
+    """``op_memory_stats``."""
+    steps = runs.steps(f"{STATS}.*")
+    read = steps[STATS]
+    columns = {
+        "temp_bytes": "temp_memory_size",
+        "persistent_bytes": "persistent_memory_size",
+        "device_temp_bytes": "device_temp_memory_size",
+        "device_persistent_bytes": "device_persistent_memory_size",
+    }
+    data: dict[str, Column] = {"op_run_id": steps.op_run_ids[read.parent]}
+    data.update({name: read.array(field).astype(np.int64) for name, field in columns.items()})
+    return Columns(data)
+
+
+def read_op_persistent(runs: Runs) -> Columns:
+    """``op_persistent``: per execution the ids of the current field, then of the deprecated."""
+    steps = runs.steps(PERSISTENT, ON_DEVICE)
+    stats = steps[STATS]
+    ids, device = steps[PERSISTENT], steps[ON_DEVICE]
+    parent = np.concatenate([stats.parent[ids.parent], stats.parent[device.parent]])
+    is_device = np.arange(parent.size) >= ids.rows
+    order = np.lexsort((is_device, parent))
+    number = np.concatenate([ids.array("value"), device.array("value")]).astype(np.int64)
+    return Columns(
+        {
+            "op_run_id": steps.op_run_ids[parent[order]],
+            "allocation_id": number[order],
+            "is_device": is_device[order],
+        }
+    )
+
+
+def read_op_devices(runs: Runs) -> Columns:
+    """``op_devices``: those without an execution too."""
+    steps = runs.steps("dev_stats.device")
+    rows = steps.devices.rows
+    return Columns(
+        {
+            "device_entry": np.arange(rows, dtype=np.int64),
+            "device": steps.device_names(),
+            "step_id": runs.step_ids[steps.run_of_device],
+            "nodes": np.bincount(steps.nodes.parent, minlength=rows).astype(np.int64),
+        }
+    )
+
+
+def read_traced_runs(runs: Runs) -> Columns:
+    """``traced_runs``; of a session's metadata that is written twice the last holds."""
+    names: list[str | None] = [None] * len(runs.runs)
+    versions = np.zeros(len(names), np.int64)
+    has_session = np.zeros(len(names), np.bool_)
+    run, spans = runs.fields(_SESSION)
+    plan = Plan(schema.shape("tensorflow.SessionMetadata"), ["name", "version"])
+    session = decode(runs.buffer, plan, spans)[""]
+    texts_of = session.spans("name").texts(runs.buffer)
+    numbers = session.array("version").tolist()
+    for at, name, version in zip(run.tolist(), texts_of, numbers, strict=True):
+        names[at], versions[at], has_session[at] = name, version, True
+    times = [one.wall_time_s for one in runs.runs]
+    steps = [one.event_step for one in runs.runs]
+    return Columns(
+        {
+            "step_id": runs.step_ids,
+            "name": Names.encode([one.name for one in runs.runs]),
+            "session_name": Names.encode(names),
+            "session_version": versions,
+            "wall_time_s": np.array([time or 0.0 for time in times], np.float64),
+            "event_step": np.array([step or 0 for step in steps], np.int64),
+        },
+        {
+            "session_version": has_session,
+            "wall_time_s": np.array([time is not None for time in times], np.bool_),
+            "event_step": np.array([step is not None for step in steps], np.bool_),
+        },
+    )
+
+
+def read_thread_names(runs: Runs) -> Columns:
+    """``thread_names``; of two entries with one key the last holds, as in any map."""
+    path = "dev_stats.thread_names"
+    steps = runs.steps("dev_stats.device", f"{path}.key", f"{path}.value")
+    read = steps[path]
+    thread = read.array("key").astype(np.int64)
+    last = np.ones(read.rows, np.bool_)
+    order = np.lexsort((thread, read.parent))
+    parent, key = read.parent[order], thread[order]
+    last[order[:-1]] = (parent[1:] != parent[:-1]) | (key[1:] != key[:-1])
+    entry = read.parent[last].astype(np.int64)
+    return Columns(
+        {
+            "device_entry": entry,
+            "device": steps.device_names().take(entry),
+            "thread_id": thread[last],
+            "name": names_of(runs.buffer, read.spans("value")).take(last),
+        }
+    )

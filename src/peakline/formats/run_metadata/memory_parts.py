@@ -1,0 +1,225 @@
+"""What the runs' executions tell about memory, before anything is concluded from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from peakline.formats.run_metadata import texts
+from peakline.formats.run_metadata.ownership import Records, Tensors
+from peakline.formats.run_metadata.paths import (
+    BUFFER,
+    MEMORY,
+    NODES,
+    ON_DEVICE,
+    OUTPUT,
+    PERSISTENT,
+    RECORDS,
+    STATS,
+    TENSOR,
+)
+from peakline.formats.run_metadata.runs import (
+    Array,
+    Runs,
+    names_of,
+    picoseconds,
+)
+from peakline.tables.columns import Names
+from peakline.wire import Spans
+from peakline.wire.strings import Interner
+
+__all__ = ["Executions", "MemoryParts"]
+
+_PATHS = (
+    "dev_stats.device",
+    f"{NODES}.node_name",
+    f"{NODES}.timeline_label",
+    f"{NODES}.all_start_micros",
+    f"{NODES}.all_start_nanos",
+    f"{NODES}.all_end_rel_micros",
+    f"{NODES}.all_end_rel_nanos",
+    f"{MEMORY}.*",
+    f"{RECORDS}.*",
+    f"{TENSOR}.dtype",
+    f"{TENSOR}.shape",
+    f"{TENSOR}.shape?",
+    f"{BUFFER}.*",
+    f"{STATS}.temp_memory_size",
+    PERSISTENT,
+    ON_DEVICE,
+)
+
+
+@dataclass
+class Executions:
+    """Per execution: its run (place in the list), task, start and end in picoseconds, and
+    ``rank``, its place in time.
+    """
+
+    run: Array
+    task: Array
+    start: Array
+    end: Array
+    rank: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rank = np.empty(self.start.size, np.int64)
+        self.rank[np.argsort(self.start, kind="stable")] = np.arange(self.start.size)
+
+
+class MemoryParts:
+    """Executions, allocation records and outputs of all runs.
+
+    ``allocators`` names each memory: an allocator's name, in a file of several tasks with the
+    task before it, since each task has memory of its own.
+    """
+
+    def __init__(self, runs: Runs) -> None:
+        self.runs = runs
+        self._steps = runs.steps(*_PATHS)
+        self._devices = self._steps.device_names()
+        self.names = names_of(runs.buffer, self._steps.nodes.spans("node_name"))
+        self.executions = self._read_executions()
+        self._number_memories()
+        self.records = self._read_records()
+        self.tensors = self._read_tensors()
+
+    def _read_executions(self) -> Executions:
+        nodes, clock = self._steps.nodes, self.runs.clock
+        tasks = Names.encode([texts.task_of(name) for name in self._devices.values])
+        self._tasks = tasks.values
+        start = clock.at(nodes.array("all_start_micros"), nodes.array("all_start_nanos"))
+        length = picoseconds(nodes.array("all_end_rel_micros"), nodes.array("all_end_rel_nanos"))
+        return Executions(
+            run=self._steps.run_of_node,
+            task=tasks.codes[self._devices.codes][nodes.parent],
+            start=start,
+            end=start + length,
+        )
+
+    def _number_memories(self) -> None:
+        steps, interner = self._steps, Interner()
+        memory, tensor, buffer = steps[MEMORY], steps[TENSOR], steps[BUFFER]
+        names = [
+            interner.add(self.runs.buffer, table.spans("allocator_name"))
+            for table in (memory, buffer)
+        ]
+        self._node_of_buffer = steps[OUTPUT].parent[tensor.parent[buffer.parent]]
+        nodes = np.concatenate([memory.parent, self._node_of_buffer])
+        pairs = self.executions.task[nodes].astype(np.int64) * (len(interner) + 1)
+        distinct, domain = np.unique(pairs + np.concatenate(names), return_inverse=True)
+        self._domain_of_memory = domain[: memory.rows]
+        self._domain_of_buffer = domain[memory.rows :]
+        task, code = np.divmod(distinct, len(interner) + 1)
+        several = np.unique(task).size > 1
+        self.allocators = [
+            f"{self._tasks[t]}/{interner.values[c]}"
+            if several and self._tasks[t]
+            else interner.values[c]
+            for t, c in zip(task.tolist(), code.tolist(), strict=True)
+        ]
+
+    def _read_records(self) -> Records:
+        memory, records = self._steps[MEMORY], self._steps[RECORDS]
+        entry, time, size = self._estimated()
+        real = records.array("alloc_bytes") != 0
+        when = self.runs.clock.at(records.array("alloc_micros"))[real]
+        written = records.array("alloc_bytes")[real].astype(np.int64)
+        entry = np.concatenate([records.parent[real], entry])
+        order = np.argsort(entry, kind="stable")
+        entry = entry[order]
+        return Records(
+            node=memory.parent[entry],
+            domain=self._domain_of_memory[entry],
+            entry=entry,
+            time=np.concatenate([when, time])[order],
+            bytes=np.concatenate([written, size])[order],
+        )
+
+    def _estimated(self) -> tuple[Array, Array, Array]:
+        """Records made up for entries that only have totals: entry, time, bytes.
+
+        What is live at the end is allocated at the start; the rest of the peak too, and freed at
+        the end.
+        """
+        memory, records = self._steps[MEMORY], self._steps[RECORDS]
+        live, peak, total = (
+            np.maximum(memory.array(f"{name}_bytes").astype(np.int64), 0)
+            for name in ("live", "peak", "total")
+        )
+        most = np.where((peak > 0) | (live > 0), np.maximum(peak, live), total)
+        silent = np.bincount(records.parent, minlength=memory.rows) == 0
+        self.estimated = np.flatnonzero(silent & (most > 0))
+        rows = self.estimated
+        kept, passing = rows[live[rows] > 0], rows[most[rows] > live[rows]]
+        gone = (most - live)[passing]
+        start, end = self.executions.start[memory.parent], self.executions.end[memory.parent]
+        return (
+            np.concatenate([kept, passing, passing]),
+            np.concatenate([start[kept], start[passing], end[passing]]),
+            np.concatenate([live[kept], gone, -gone]),
+        )
+
+    def _read_tensors(self) -> Tensors:
+        buffer, node = self._steps[BUFFER], self._node_of_buffer
+        got = buffer.array("allocated_bytes").astype(np.int64)
+        self.requested = buffer.array("requested_bytes").astype(np.int64)
+        return Tensors(
+            node=node,
+            domain=self._domain_of_buffer,
+            number=np.maximum(buffer.array("allocation_id").astype(np.int64), 0),
+            address=buffer.array("ptr").astype(np.uint64),
+            size=np.where(got > 0, got, self.requested),
+            rank=self.executions.rank[node],
+            time=self.executions.start[node],
+        )
+
+    def estimated_places(self) -> tuple[Array, Array]:
+        """Execution and memory of each entry whose records are estimated."""
+        memory = self._steps[MEMORY]
+        return memory.parent[self.estimated], self._domain_of_memory[self.estimated]
+
+    def reported(self) -> tuple[Array, Array, Array]:
+        """Execution, memory, and what the allocator said is in use at the execution's end, of
+        the entries that say so.
+        """
+        memory = self._steps[MEMORY]
+        in_use = memory.array("allocator_bytes_in_use").astype(np.int64)
+        rows = np.flatnonzero(in_use > 0)
+        return memory.parent[rows], self._domain_of_memory[rows], in_use[rows]
+
+    def labels(self, nodes: Array) -> tuple[list[str], Array]:
+        """The distinct labels of executions, and per execution which."""
+        spans: Spans = self._steps.nodes.spans("timeline_label").take(nodes)
+        names = names_of(self.runs.buffer, spans)
+        return list(names.values), names.codes
+
+    def has_temporary(self) -> Array:
+        """Per execution whether it tells of temporary memory."""
+        stats = self._steps[STATS]
+        found = np.zeros(self._steps.nodes.rows, np.bool_)
+        found[stats.parent] = stats.array("temp_memory_size") > 0
+        return found
+
+    def persistent(self) -> tuple[Array, Array]:
+        """Execution and id of every buffer that is kept between steps."""
+        stats = self._steps[STATS]
+        kept = [self._steps[path] for path in (PERSISTENT, ON_DEVICE)]
+        node = np.concatenate([stats.parent[table.parent] for table in kept])
+        number = np.concatenate([table.array("value").astype(np.int64) for table in kept])
+        return node, number
+
+    def descriptions(self, rows: Array) -> dict[str, Names]:
+        """``data_type`` and ``shape`` of rows of `tensors`; null for row -1."""
+        tensor = self._steps[TENSOR]
+        shapes = tensor.spans("shape"), tensor.array("shape?")
+        columns = {
+            "data_type": texts.type_names(tensor.array("dtype"), null=0),
+            "shape": texts.shape_names(self.runs.buffer, *shapes),
+        }
+        described = np.append(self._steps[BUFFER].parent, -1)[rows]
+        return {
+            name: Names(np.append(names.codes, np.int32(-1))[described], names.values)
+            for name, names in columns.items()
+        }

@@ -1,0 +1,248 @@
+"""The tables of executions: ``op_runs``, ``op_times`` and, summed up per run, ``steps``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import numpy as np
+
+from peakline.formats.run_metadata import texts
+from peakline.formats.run_metadata.keys import place_in_group, same
+from peakline.formats.run_metadata.paths import NODES
+from peakline.formats.run_metadata.runs import (
+    Array,
+    Clock,
+    Runs,
+    StepTables,
+    clock_of,
+    names_of,
+    picoseconds,
+)
+from peakline.tables.columns import Column, Columns, Names
+
+__all__ = ["read_op_runs", "read_op_times", "read_steps"]
+
+_START = ("all_start_micros", "all_start_nanos")
+_END = ("all_end_rel_micros", "all_end_rel_nanos")
+_COMPUTE_START = ("op_start_rel_micros", "op_start_rel_nanos")
+_COMPUTE_END = ("op_end_rel_micros", "op_end_rel_nanos")
+_SCHEDULED = ("scheduled_micros", "scheduled_nanos")
+_TIMES = (
+    "all_start_micros",
+    "op_start_rel_micros",
+    "op_end_rel_micros",
+    "all_end_rel_micros",
+    "scheduled_micros",
+    "all_start_nanos",
+    "op_start_rel_nanos",
+    "op_end_rel_nanos",
+    "all_end_rel_nanos",
+    "scheduled_nanos",
+    "thread_id",
+)
+
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "op_run_id": (),
+    "device": ("device",),
+    "name": ("node_name",),
+    "op_type": ("device", "node_name", "timeline_label"),
+    "start_ps": _START,
+    "duration_ps": _END,
+    "scheduled_ps": (*_START, *_SCHEDULED),
+    "thread": ("thread_id",),
+    "step_id": (),
+    "compute_start_ps": (*_START, *_COMPUTE_START),
+    "compute_ps": (*_COMPUTE_START, *_COMPUTE_END),
+    "label": ("timeline_label",),
+    "kind": ("device", "node_name"),
+    "is_duplicate": ("device", "node_name", *_START, *_END),
+    "device_entry": (),
+}
+"""What each column of ``op_runs`` is made from."""
+
+
+def read_op_runs(runs: Runs, columns: AbstractSet[str] | None) -> Columns:
+    """``op_runs``, of which only ``columns`` (None: all)."""
+    wanted = [name for name in _FIELDS if columns is None or name in columns]
+    fields = sorted({field for name in wanted for field in _FIELDS[name]} - {"device"})
+    read = _Executions(runs, runs.steps("dev_stats.device", *(f"{NODES}.{f}" for f in fields)))
+    data: dict[str, Column] = {}
+    valid: dict[str, Array] = {}
+    for name in wanted:
+        data[name] = read.make[name]()
+    if "scheduled_ps" in data:
+        valid["scheduled_ps"] = read.given(_SCHEDULED)
+    if "thread" in data:
+        valid["thread"] = read.given(("thread_id",))
+    return Columns(data, valid)
+
+
+class _Executions:
+    """The columns of ``op_runs``, made from the fields that were decoded."""
+
+    def __init__(self, runs: Runs, steps: StepTables) -> None:
+        self._runs, self._steps = runs, steps
+        self._nodes = steps.nodes
+        self.make: dict[str, Callable[[], Column]] = {
+            "op_run_id": lambda: steps.op_run_ids,
+            "device": lambda: self._devices.take(self._nodes.parent),
+            "name": self._names,
+            "op_type": self._op_types,
+            "start_ps": self._start,
+            "duration_ps": lambda: self._length(_END),
+            "scheduled_ps": lambda: self._clock.at(*self._fields(_SCHEDULED)),
+            "thread": lambda: self._nodes.array("thread_id").astype(np.int64),
+            "step_id": lambda: runs.step_ids[steps.run_of_node],
+            "compute_start_ps": lambda: self._start() + self._length(_COMPUTE_START),
+            "compute_ps": lambda: self._length(_COMPUTE_END) - self._length(_COMPUTE_START),
+            "label": self._labels,
+            "kind": lambda: Names(self._kinds().astype(np.int32), texts.KINDS),
+            "is_duplicate": self._is_duplicate,
+            "device_entry": lambda: self._nodes.parent.astype(np.int64),
+        }
+        self._made: dict[str, Any] = {}
+
+    def given(self, fields: tuple[str, ...]) -> Array:
+        """The rows where one of the fields is not 0."""
+        found: Array = np.logical_or.reduce([self._nodes.array(field) != 0 for field in fields])
+        return found
+
+    def _fields(self, names: tuple[str, ...]) -> tuple[Array, Array]:
+        micros, nanos = names
+        return self._nodes.array(micros), self._nodes.array(nanos)
+
+    def _once(self, key: str, make: Callable[[], Any]) -> Any:
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    @property
+    def _clock(self) -> Clock:
+        clock: Clock = self._once("clock", lambda: clock_of(self._nodes))
+        return clock
+
+    @property
+    def _devices(self) -> Names:
+        names: Names = self._once("devices", self._steps.device_names)
+        return names
+
+    def _names(self) -> Names:
+        spans = self._nodes.spans("node_name")
+        names: Names = self._once("names", lambda: names_of(self._runs.buffer, spans))
+        return names
+
+    def _labels(self) -> Names:
+        spans = self._nodes.spans("timeline_label")
+
+        def read() -> Names:
+            names = names_of(self._runs.buffer, spans)
+            return Names(
+                np.where(spans.length == 0, -1, names.codes).astype(np.int32), names.values
+            )
+
+        labels: Names = self._once("labels", read)
+        return labels
+
+    def _start(self) -> Array:
+        start: Array = self._once("start", lambda: self._clock.at(*self._fields(_START)))
+        return start
+
+    def _length(self, names: tuple[str, str]) -> Array:
+        return picoseconds(*self._fields(names))
+
+    def _kinds(self) -> Array:
+        """An index of `texts.KINDS` per row."""
+
+        def read() -> Array:
+            of_name = np.array([texts.device_kind(d) for d in self._devices.values], np.int8)
+            kinds: Array = of_name[self._devices.codes][self._nodes.parent]
+            calls = self._names().codes == self._names().code_of("RecvTensor")
+            kinds[calls & (kinds == texts.EXECUTOR)] = texts.RPC
+            return kinds
+
+        kinds: Array = self._once("kinds", read)
+        return kinds
+
+    def _op_types(self) -> Names:
+        kinds, labels, names = self._kinds(), self._labels(), self._names()
+        by_label = [_executor_op(label) for label in labels.values]
+        types = dict.fromkeys(op for op in by_label if op is not None)
+        numbers = {op: number for number, op in enumerate([*types, "RecvTensor"])}
+        of_label = np.array([-1 if op is None else numbers[op] for op in by_label] + [-1], np.int32)
+        codes = of_label[labels.codes]
+        codes[kinds == texts.RPC] = numbers["RecvTensor"]
+        traced = np.flatnonzero(np.isin(kinds, (texts.STREAM, texts.STREAM_ALL, texts.MEMCPY)))
+        # Many rows share their label and name.
+        pair = same(labels.codes[traced], names.codes[traced])
+        _, first = np.unique(pair, return_index=True)
+        of_pair = np.full(first.size, -1, np.int32)
+        for number, row in enumerate(traced[first].tolist()):
+            _, op = texts.kernel_parts(labels[row] or "", names[row] or "")
+            if op:
+                of_pair[number] = numbers.setdefault(op, len(numbers))
+        codes[traced] = of_pair[pair]
+        return Names(codes, list(numbers))
+
+    def _is_duplicate(self) -> Array:
+        """A tracer saves a kernel as it is under ``stream:K`` and ``stream:all``, a copy under
+        ``stream:K`` and ``memcpy``: what stands in the latter is marked if it is in the former.
+        """
+        kinds = self._kinds()
+        found = np.zeros(kinds.size, np.bool_)
+        rows = np.flatnonzero(np.isin(kinds, (texts.STREAM, texts.STREAM_ALL, texts.MEMCPY)))
+        if not rows.size:
+            return found
+        devices = self._devices
+        hardware = Names.encode([texts.hardware(name) for name in devices.values]).codes
+        start, length = self._start(), self._length(_END)
+        group = same(
+            self._steps.run_of_node[rows],
+            hardware[devices.codes][self._nodes.parent[rows]],
+            self._names().codes[rows],
+            start[rows],
+            length[rows],
+        )
+        again = kinds[rows] != texts.STREAM
+        originals = np.bincount(group[~again], minlength=int(group.max()) + 1)
+        copies = np.flatnonzero(again)
+        found[rows[copies]] = place_in_group(group[copies]) < originals[group[copies]]
+        return found
+
+
+def _executor_op(label: str) -> str | None:
+    parts = texts.label_parts(label)
+    return parts[0] if parts else None
+
+
+def read_op_times(runs: Runs, columns: AbstractSet[str] | None) -> Columns:
+    """``op_times``, of which only ``columns`` (None: all), and the execution."""
+    fields = [field for field in _TIMES if columns is None or field in columns]
+    steps = runs.steps(*(f"{NODES}.{field}" for field in fields))
+    data: dict[str, Column] = {"op_run_id": steps.op_run_ids}
+    data.update({field: steps.nodes.array(field).astype(np.int64) for field in fields})
+    return Columns(data)
+
+
+def read_steps(runs: Runs) -> Columns:
+    """``steps``: one per run, from its first start to its last end (0 where nothing has a time)."""
+    start = np.zeros(len(runs.runs), np.int64)
+    end = start.copy()
+    steps = runs.steps(*(f"{NODES}.{field}" for field in (*_START, *_END)))
+    read = _Executions(runs, steps)
+    timed = read.given(_START)
+    run = steps.run_of_node[timed]
+    begin = np.asarray(read.make["start_ps"]())[timed]
+    stop = begin + np.asarray(read.make["duration_ps"]())[timed]
+    start[run] = np.iinfo(np.int64).max
+    np.minimum.at(start, run, begin)
+    np.maximum.at(end, run, stop)
+    return Columns(
+        {
+            "step_id": runs.step_ids,
+            "name": Names.encode([run.name for run in runs.runs]),
+            "start_ps": start,
+            "end_ps": end,
+        }
+    )

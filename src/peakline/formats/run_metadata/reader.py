@@ -1,0 +1,68 @@
+"""RunMetadata and StepStats files: one traced run each; and what every file of runs tells."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from peakline.errors import DamagedError
+from peakline.formats.files import SourceFile
+from peakline.formats.run_metadata.runs import Run
+from peakline.formats.run_metadata.tables import RunTables
+from peakline.tables.columns import Columns
+from peakline.tables.reader import Warnings
+
+__all__ = ["RunMetadataReader", "RunsFile"]
+
+
+class RunsFile:
+    """A file of traced runs, whose tables are those of its runs."""
+
+    def __init__(self, file: SourceFile, tables: RunTables, form: str) -> None:
+        self.format = form
+        self._file = file
+        self._tables = tables
+
+    @property
+    def path(self) -> str:
+        """What was opened."""
+        return self._file.path
+
+    @property
+    def host(self) -> str:
+        """The host of a session's file; the content names none."""
+        return self._file.host
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The tables that this file has something for."""
+        return self._tables.names
+
+    def read(
+        self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
+    ) -> Columns:
+        """Read one table."""
+        return self._tables.read(table, warnings, columns)
+
+    def duration_ps(self) -> int:
+        """From the first start of an execution to the last end."""
+        return self._tables.duration_ps()
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+
+
+class RunMetadataReader(RunsFile):
+    """One run. Tables are decoded when asked for, and only as far as they need."""
+
+    def __init__(self, file: SourceFile, form: str = "run_metadata") -> None:
+        run = Run("run 0", 0, 0, file.buffer.size)
+        tables = RunTables(file.buffer, [run], form)
+        super().__init__(file, tables, form)
+        is_empty = tables.names <= {"steps", "traced_runs"}
+        damage = tables.damage
+        if is_empty and damage:
+            raise DamagedError(
+                f"{file.path}: damaged at offset {damage.first_offset}; nothing whole is left",
+                damage.first_offset,
+            )

@@ -1,0 +1,101 @@
+"""Call stacks: each distinct one once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.formats.callers import Frame, caller
+from peakline.formats.torch_snapshot.fields import text
+from peakline.tables.columns import Columns, Names
+
+__all__ = ["Stacks"]
+
+
+class Stacks:
+    """Numbers lists of frames, innermost first, as snapshots hold them."""
+
+    def __init__(self) -> None:
+        self._frames: dict[Frame, int] = {}
+        self._frame_of: dict[int, int] = {}
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._number_of: dict[int, int] = {}
+        self._kept: list[object] = []
+
+    def number(self, lists: list[Any]) -> npt.NDArray[np.int64]:
+        """The stack of every list of frames, -1 for one that is missing or empty.
+
+        Snapshots share the lists, and lists share their frames: each object is looked at once.
+        """
+        ids = np.fromiter(map(id, lists), np.int64, len(lists))
+        _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+        numbers = np.zeros(first.size, np.int64)
+        # In the order of the rows: that of the ids is another one every time.
+        for place in np.argsort(first).tolist():
+            numbers[place] = self._one(lists[first[place]])
+        return numbers[inverse]
+
+    def _one(self, frames: Any) -> int:
+        known = self._number_of.get(id(frames))
+        if known is not None:
+            return known
+        number = -1
+        if isinstance(frames, list) and frames:
+            codes = tuple(map(self._frame, frames))
+            number = self._numbers.setdefault(codes, len(self._numbers))
+        self._number_of[id(frames)] = number
+        # An id is only good as long as its object lives.
+        self._kept.append(frames)
+        return number
+
+    def _frame(self, frame: Any) -> int:
+        known = self._frame_of.get(id(frame))
+        if known is not None:
+            return known
+        values: Frame = ("", "", 0)
+        if isinstance(frame, dict):
+            name, file, line = (frame.get(field) for field in ("name", "filename", "line"))
+            values = (
+                text(name),
+                text(file),
+                # Unknown lines are 0 or the largest number that a size_t holds.
+                line if isinstance(line, int) and 0 <= line < 2**31 else 0,
+            )
+        code = self._frames.setdefault(values, len(self._frames))
+        self._frame_of[id(frame)] = code
+        self._kept.append(frame)
+        return code
+
+    def release(self) -> None:
+        """Forget the objects; no more lists will be numbered."""
+        self._frame_of.clear()
+        self._number_of.clear()
+        self._kept.clear()
+
+    def callers(self) -> list[str | None]:
+        """`caller` of every stack."""
+        frames = list(self._frames)
+        return [caller([frames[code] for code in codes]) for codes in self._numbers]
+
+    def table(self) -> Columns:
+        """The ``stacks`` table."""
+        counts = np.fromiter(map(len, self._numbers), np.int64, len(self._numbers))
+        codes = np.fromiter(
+            (code for stack in self._numbers for code in stack), np.int64, int(counts.sum())
+        )
+        ends = np.cumsum(counts)
+        frames = list(self._frames)
+        functions = Names.encode([frame[0] for frame in frames])
+        files = Names.encode([frame[1] for frame in frames])
+        lines = np.array([frame[2] for frame in frames], np.int64)
+        return Columns(
+            {
+                "stack_id": np.repeat(np.arange(counts.size, dtype=np.int64), counts),
+                "depth": np.arange(codes.size, dtype=np.int64) - np.repeat(ends - counts, counts),
+                "function": functions.take(codes),
+                "file": files.take(codes),
+                "line": lines[codes],
+            }
+        )

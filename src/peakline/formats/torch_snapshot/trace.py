@@ -1,0 +1,207 @@
+"""The history in a snapshot: what the allocator did on each device, as far as its ring reaches.
+
+The ring has dropped its oldest entries, so memory may be live that no entry of it allocated. What
+was live before the first entry follows from the rest: blocks that are freed first, and blocks of
+the snapshot that no entry mentions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.formats.torch_snapshot.fields import Bad, integers
+from peakline.formats.torch_snapshot.rounding import round_sizes
+from peakline.formats.torch_snapshot.segments import FREE, IN_USE
+from peakline.formats.torch_snapshot.stacks import Stacks
+
+__all__ = [
+    "ALLOC",
+    "FREE_COMPLETED",
+    "FREE_REQUESTED",
+    "OOM",
+    "SEGMENT_ACTIONS",
+    "Blocks",
+    "History",
+    "Trace",
+    "follow",
+    "read_trace",
+]
+
+ALLOC, FREE_REQUESTED, FREE_COMPLETED, OOM, IGNORED, UNKNOWN = range(6)
+SEGMENT_ACTIONS = {"segment_alloc": 6, "segment_map": 7, "segment_free": 8, "segment_unmap": 9}
+"""Actions that take memory from the device or give it back, and their codes."""
+
+_FIRST_SEGMENT, _FIRST_RETURN = 6, 8
+_CODES = {
+    "alloc": ALLOC,
+    "free_requested": FREE_REQUESTED,
+    "free_completed": FREE_COMPLETED,
+    "free": FREE_COMPLETED,
+    "oom": OOM,
+    "snapshot": IGNORED,
+    "user_defined": IGNORED,
+    **SEGMENT_ACTIONS,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """The entries of one device, in order; ``size`` is what was asked for."""
+
+    code: npt.NDArray[np.int8]
+    address: npt.NDArray[np.uint64]
+    size: npt.NDArray[np.int64]
+    stream: npt.NDArray[np.int64]
+    time_us: npt.NDArray[np.int64]
+    device_free: npt.NDArray[np.int64]
+    stack: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The blocks of one device at the time of the snapshot."""
+
+    address: npt.NDArray[np.uint64]
+    size: npt.NDArray[np.int64]
+    requested: npt.NDArray[np.int64]
+    state: npt.NDArray[np.int32]
+    stream: npt.NDArray[np.int64]
+    stack: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """What follows from a trace and the blocks at its end.
+
+    Per entry: ``bytes`` of its block (0 where it has none), and ``completed``: for a
+    free_requested entry the one that completed it, -1 while it is pending, the entry itself for
+    others. ``shown`` marks entries that begin or end a buffer or change the segments: a free is
+    shown where it was requested. ``before`` are the blocks that were live before the first entry
+    (their stack is -1 where only their free is known). ``in_use`` and ``pool`` are the bytes of
+    live blocks and of segments after each entry. ``unexplained`` counts blocks whose state
+    contradicts the trace.
+    """
+
+    bytes: npt.NDArray[np.int64]
+    completed: npt.NDArray[np.int64]
+    shown: npt.NDArray[np.bool_]
+    before: Blocks
+    in_use: npt.NDArray[np.int64]
+    pool: npt.NDArray[np.int64]
+    unexplained: int
+
+
+def read_trace(entries: list[dict[Any, Any]], stacks: Stacks) -> Trace:
+    """Columns of one device's entries; raises Bad for fields of the wrong kind."""
+    try:
+        codes = [_CODES.get(entry.get("action", ""), UNKNOWN) for entry in entries]
+    except TypeError:
+        raise Bad("an action is no text") from None
+    code = np.array(codes, np.int8)
+    device_free = np.full(code.size, -1, np.int64)
+    failed = np.flatnonzero(code == OOM)
+    device_free[failed] = integers([entries[row] for row in failed], "device_free", -1)
+    return Trace(
+        code=code,
+        address=integers(entries, "addr", 0).view(np.uint64),
+        size=integers(entries, "size", 0),
+        stream=integers(entries, "stream", 0),
+        time_us=integers(entries, "time_us", 0),
+        device_free=device_free,
+        stack=stacks.number([entry.get("frames") for entry in entries]),
+    )
+
+
+def follow(trace: Trace, blocks: Blocks, pool: int, divisions: Mapping[object, object]) -> History:
+    """Pair the frees of ``trace`` with its allocations, and find what was live before it.
+
+    ``pool`` is the size of the device's segments at the end, ``divisions`` the setting that
+    blocks are rounded by. Sizes of blocks that are gone follow from what was asked for; blocks
+    that still live have the size they have.
+    """
+    entries = trace.code.size
+    buffer_rows = np.flatnonzero(trace.code <= FREE_COMPLETED)
+    rows = buffer_rows[np.argsort(trace.address[buffer_rows], kind="stable")]
+    address, code = trace.address[rows], trace.code[rows]
+    same = np.zeros(rows.size, np.bool_)  # as the entry before it
+    same[1:] = address[1:] == address[:-1]
+    is_first, is_last = ~same, np.ones(rows.size, np.bool_)
+    is_last[:-1] = ~same[1:]
+    earlier = np.concatenate([[UNKNOWN], code[:-1]])
+    earlier = np.where(same, earlier, UNKNOWN)
+
+    size = round_sizes(trace.size, divisions)
+    size[trace.code > FREE_COMPLETED] = 0
+    at_end = np.argsort(blocks.address, kind="stable")
+    place = np.searchsorted(blocks.address[at_end], address)
+    known = place < at_end.size
+    block = np.full(rows.size, -1, np.int64)
+    block[known] = at_end[place[known]]
+    known[known] = blocks.address[block[known]] == address[known]
+    # The block that the last allocation at an address made is still there.
+    kept = is_last & known & (code == ALLOC)
+    kept[kept] = blocks.state[block[kept]] != FREE
+    size[rows[kept]] = blocks.size[block[kept]]
+
+    completes = (code == FREE_COMPLETED) & (earlier == FREE_REQUESTED)
+    completed = np.arange(entries, dtype=np.int64)
+    completed[trace.code == FREE_REQUESTED] = -1
+    done = np.flatnonzero(completes)
+    completed[rows[done - 1]] = rows[done]
+    shown = (trace.code <= FREE_COMPLETED) | (trace.code >= _FIRST_SEGMENT)
+    shown[rows[done]] = False
+
+    freed_first = is_first & (code != ALLOC)
+    live = blocks.state != FREE
+    untouched = live & ~np.isin(blocks.address, address)
+    before = _joined(blocks, np.flatnonzero(untouched), trace, rows[freed_first], size)
+
+    taken = shown & (trace.code == ALLOC)
+    change = np.where(taken, size, 0)
+    change -= np.where(shown & ~taken & (trace.code <= FREE_COMPLETED), size, 0)
+    growth = np.where(trace.code >= _FIRST_SEGMENT, trace.size, 0)
+    growth[trace.code >= _FIRST_RETURN] *= -1
+    return History(
+        bytes=size,
+        completed=completed,
+        shown=shown,
+        before=before,
+        in_use=int(before.size.sum()) + np.cumsum(change),
+        pool=pool - int(growth.sum()) + np.cumsum(growth),
+        unexplained=_contradictions(code[is_last], known[is_last], block[is_last], blocks.state),
+    )
+
+
+def _joined(
+    blocks: Blocks,
+    untouched: npt.NDArray[np.intp],
+    trace: Trace,
+    freed: npt.NDArray[np.intp],
+    size: npt.NDArray[np.int64],
+) -> Blocks:
+    """Blocks of the snapshot that no entry mentions, and those that entries free first."""
+    return Blocks(
+        np.concatenate([blocks.address[untouched], trace.address[freed]]),
+        np.concatenate([blocks.size[untouched], size[freed]]),
+        np.concatenate([blocks.requested[untouched], trace.size[freed]]),
+        np.concatenate([blocks.state[untouched], np.full(freed.size, IN_USE, np.int32)]),
+        np.concatenate([blocks.stream[untouched], trace.stream[freed]]),
+        np.concatenate([blocks.stack[untouched], np.full(freed.size, -1, np.int64)]),
+    )
+
+
+def _contradictions(
+    last: npt.NDArray[np.int8],
+    known: npt.NDArray[np.bool_],
+    block: npt.NDArray[np.int64],
+    state: npt.NDArray[np.int32],
+) -> int:
+    """How many addresses are live after their last entry and not in the snapshot, or inversely."""
+    live = np.zeros(last.size, np.bool_)
+    live[known] = state[block[known]] != FREE
+    return int((live != (last != FREE_COMPLETED)).sum())

@@ -1,0 +1,109 @@
+"""Attributes of nodes: the stats that step grouping reads, as sparse columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.formats.xplane.names import Role
+from peakline.formats.xplane.store import Found
+
+__all__ = ["Attributes", "Picked", "mix"]
+
+_Array = npt.NDArray[Any]
+_UINT64, _INT64 = 3, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Picked:
+    """One stat: the nodes that have it (ascending) and its value on each."""
+
+    node: _Array
+    case: _Array
+    bits: _Array
+
+    @property
+    def signed(self) -> _Array:
+        """The value read as int64: zero unless it was stored as one."""
+        return np.where(self.case == _INT64, self.bits, 0)
+
+    @property
+    def unsigned(self) -> _Array:
+        """The value read as uint64, from either kind of integer."""
+        either = (self.case == _INT64) | (self.case == _UINT64)
+        return np.where(either, self.bits, 0).view(np.uint64)
+
+    def at(self, nodes: _Array) -> tuple[_Array, _Array]:
+        """For each of ``nodes``: whether it has the stat, and where in `node`."""
+        if not self.node.size:
+            return np.zeros(nodes.size, np.bool_), np.zeros(nodes.size, np.int64)
+        place = np.minimum(np.searchsorted(self.node, nodes), self.node.size - 1)
+        return self.node[place] == nodes, place
+
+    def only(self, mask: _Array) -> Picked:
+        """The rows of a mask."""
+        return Picked(self.node[mask], self.case[mask], self.bits[mask])
+
+
+class Attributes:
+    """All attributes, in the order of their nodes and, within one, of the file."""
+
+    def __init__(self, node: _Array, role: _Array, case: _Array, bits: _Array) -> None:
+        self.node, self.role, self.case, self.bits = node, role, case, bits
+        self._picked: dict[tuple[Role, bool], Picked] = {}
+
+    @classmethod
+    def of(cls, found: Found) -> Attributes:
+        """The attributes of one plane, by its own node numbers."""
+        return cls(*(found.get(f"attr_{name}") for name in ("node", "role", "case", "bits")))
+
+    @classmethod
+    def join(cls, parts: list[tuple[int, Attributes]]) -> Attributes:
+        """Those of several planes; each comes with the number of its first node."""
+        if len(parts) == 1 and parts[0][0] == 0:
+            return parts[0][1]
+        return cls(
+            np.concatenate([_NO_NODES, *(part.node + np.int32(first) for first, part in parts)]),
+            *(
+                np.concatenate([np.zeros(0, dtype), *(getattr(part, name) for _, part in parts)])
+                for name, dtype in (("role", np.uint8), ("case", np.uint8), ("bits", np.int64))
+            ),
+        )
+
+    def _pick(self, role: Role, *, last: bool) -> Picked:
+        if (role, last) not in self._picked:
+            rows = np.flatnonzero(self.role == role)
+            node = self.node[rows]
+            if node.size > 1:
+                change = node[1:] != node[:-1]
+                if not change.all():
+                    edge = np.ones(1, np.bool_)
+                    rows = rows[np.concatenate([change, edge] if last else [edge, change])]
+            self._picked[role, last] = Picked(self.node[rows], self.case[rows], self.bits[rows])
+        return self._picked[role, last]
+
+    def first(self, role: Role) -> Picked:
+        """The first stat of that name on each node."""
+        return self._pick(role, last=False)
+
+    def last(self, role: Role) -> Picked:
+        """The last stat of that name on each node."""
+        return self._pick(role, last=True)
+
+
+_NO_NODES = np.zeros(0, np.int32)
+
+
+def mix(*values: _Array) -> _Array:
+    """One 64-bit number for a tuple of 64-bit numbers per row (splitmix64 steps)."""
+    with np.errstate(over="ignore"):
+        mixed = np.full(values[0].size, 0x9E3779B97F4A7C15, np.uint64)
+        for value in values:
+            mixed = mixed ^ value.astype(np.uint64, copy=False)
+            mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            mixed = mixed ^ (mixed >> np.uint64(31))
+        return mixed

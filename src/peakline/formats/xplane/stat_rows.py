@@ -1,0 +1,34 @@
+"""Stats of one plane's events as they stand in the file: whose, which, and where the value is."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.formats.xplane.outline import PlaneOutline
+from peakline.wire import Union
+
+__all__ = ["StatRows"]
+
+_Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class StatRows:
+    """``event`` is the number of the event in the plane, ascending, ``number`` the stat's id."""
+
+    plane: PlaneOutline
+    event: _Array
+    number: _Array
+    value: Union
+
+    def named(self, wanted: AbstractSet[str]) -> StatRows:
+        """Those that have one of the names ``wanted``."""
+        known = self.plane.stat_names.items()
+        ids = [number for number, name in known if name in wanted]
+        rows = np.flatnonzero(np.isin(self.number, ids))
+        return StatRows(self.plane, self.event[rows], self.number[rows], self.value.take(rows))

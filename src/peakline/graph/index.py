@@ -1,0 +1,168 @@
+"""Nodes and edges of every graph of a profile by number, for analyses that follow edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.tables import Profile
+from peakline.tables.columns import Columns, Names
+from peakline.tables.tables import empty_columns
+
+__all__ = ["Array", "GraphIndex", "Scope", "Strings", "table_of"]
+
+Array = npt.NDArray[Any]
+
+
+class Strings:
+    """One numbering of strings for columns whose dictionaries differ."""
+
+    def __init__(self) -> None:
+        self.values: list[str] = []
+        """The strings by number."""
+        self._codes: dict[str, int] = {}
+        self._known: dict[int, tuple[Sequence[str], npt.NDArray[np.int64]]] = {}
+
+    def codes(self, names: Names) -> npt.NDArray[np.int64]:
+        """The number of every row's string; -1 for null."""
+        values = names.values
+        kept = self._known.get(id(values))
+        if kept is None or kept[1].size != len(values) + 1:
+            numbers = self._codes
+            mapping = np.fromiter(
+                (numbers.setdefault(value, len(numbers)) for value in values),
+                np.int64,
+                len(values),
+            )
+            self.values.extend(islice(numbers, len(self.values), None))
+            # The last entry answers code -1; the dictionary is kept so that its id stays its own.
+            kept = self._known[id(values)] = (values, np.append(mapping, -1))
+        return kept[1][names.codes]
+
+    def code(self, value: str) -> int:
+        """The number of ``value``; -2 when no column has it."""
+        return self._codes.get(value, -2)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where names must be unique: a graph, or the body of one of its functions."""
+
+    graph: str
+    function: str | None
+
+    def path(self, node: str) -> str:
+        """A node's name, inside a function body after the function's."""
+        return node if self.function is None else f"{self.function}/{node}"
+
+
+def table_of(profile: Profile, name: str) -> Columns:
+    """The named table; without rows where the format does not have it."""
+    return profile.columns(name) if name in profile.tables else empty_columns(name)
+
+
+class GraphIndex:
+    """Tables ``nodes`` and ``edges`` with numbers for names and scopes.
+
+    ``arguments`` is table ``function_arguments``: inside a body an edge may begin at an input.
+    Arrays are one number per row of the table they are named after.
+    """
+
+    def __init__(self, nodes: Columns, edges: Columns, arguments: Columns) -> None:
+        self.nodes, self.edges, self.arguments = nodes, edges, arguments
+        self.strings = Strings()
+        inputs = self.arguments.names("role")
+        self.inputs = arguments.take(inputs.codes == inputs.code_of("input"))
+        self.scopes: list[Scope] = []
+        """The scopes by number."""
+        self._scope_of: dict[int, int] = {}
+        self.node_scope = self.scopes_of(nodes)
+        self.edge_scope = self.scopes_of(edges)
+        self.input_scope = self.scopes_of(self.inputs)
+        self.node_name = self.strings.codes(nodes.names("name"))
+        self.edge_source = self.strings.codes(edges.names("source"))
+        self.edge_target = self.strings.codes(edges.names("target"))
+        self.input_name = self.strings.codes(self.inputs.names("name"))
+
+    def scopes_of(self, table: Columns) -> npt.NDArray[np.int64]:
+        """The scope of every row of a table with columns ``graph`` and ``function``."""
+        graph = self.strings.codes(table.names("graph"))
+        function = self.strings.codes(table.names("function"))
+        distinct, codes = np.unique((graph << 32) | (function + 1), return_inverse=True)
+        values = self.strings.values
+        numbers = np.zeros(distinct.size, np.int64)
+        for at, pair in enumerate(distinct.tolist()):
+            if pair not in self._scope_of:
+                self._scope_of[pair] = len(self.scopes)
+                inside = (pair & 0xFFFFFFFF) - 1
+                self.scopes.append(
+                    Scope(values[pair >> 32], None if inside < 0 else values[inside])
+                )
+            numbers[at] = self._scope_of[pair]
+        return numbers[codes]
+
+    def path(self, node: int) -> str:
+        """The name of the node in this row, inside a function body after the function's."""
+        name = self.nodes.names("name")[node] or ""
+        return self.scopes[int(self.node_scope[node])].path(name)
+
+    @cached_property
+    def _sorted_nodes(self) -> tuple[Array, Array]:
+        keys = self._keys(self.node_scope, self.node_name)
+        order = np.argsort(keys, kind="stable")
+        return keys[order], order
+
+    @cached_property
+    def _sorted_inputs(self) -> tuple[Array, Array]:
+        keys = self._keys(self.input_scope, self.input_name)
+        order = np.argsort(keys, kind="stable")
+        return keys[order], order
+
+    @staticmethod
+    def _keys(scope: Array, name: Array) -> Array:
+        return (scope << 32) | (name & 0xFFFFFFFF)
+
+    @staticmethod
+    def _find(table: tuple[Array, Array], keys: Array) -> npt.NDArray[np.int64]:
+        found = np.full(keys.size, -1, np.int64)
+        known, order = table
+        if known.size:
+            at = np.minimum(np.searchsorted(known, keys), known.size - 1)
+            hit = known[at] == keys
+            found[hit] = order[at[hit]]
+        return found
+
+    def find_nodes(self, scope: Array, name: Array) -> npt.NDArray[np.int64]:
+        """Rows of ``nodes``: the first of that name in the scope, -1 for none."""
+        found = self._find(self._sorted_nodes, self._keys(scope, name))
+        found[name < 0] = -1
+        return found
+
+    def find_inputs(self, scope: Array, name: Array) -> npt.NDArray[np.int64]:
+        """Rows of `inputs`: the function's argument of that name, -1 for none."""
+        found = self._find(self._sorted_inputs, self._keys(scope, name))
+        found[name < 0] = -1
+        return found
+
+    @cached_property
+    def source_row(self) -> npt.NDArray[np.int64]:
+        """Per edge the row of the node it comes from; -1 when there is none.
+
+        In a body, what names no output is an argument, even where a node has the same name.
+        """
+        found = self.find_nodes(self.edge_scope, self.edge_source)
+        control = self.edges.array("is_control").astype(np.bool_)
+        plain = ~control & (self.edges.names("source_argument").codes < 0)
+        found[plain & (self.edges.names("function").codes >= 0)] = -1
+        return found
+
+    @cached_property
+    def target_row(self) -> npt.NDArray[np.int64]:
+        """Per edge the row of the node it goes to."""
+        return self.find_nodes(self.edge_scope, self.edge_target)

@@ -1,0 +1,187 @@
+"""Inputs of nodes: their form, their order, and that what they name is there.
+
+Outside functions an input is ``node``, ``node:k`` or ``^node``. In a function body it is
+``argument``, ``node:output_argument`` (all of a list), ``node:output_argument:k`` or ``^node``.
+Sources: ``ParseTensorName`` (tensorflow/core/graph/tensor_id.cc), ``BuildNodeIndex`` and
+``InitFromEdges`` (tensorflow/core/common_runtime/graph_constructor.cc) and
+``InstantiateFunction`` (tensorflow/core/framework/function.cc).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.graph.index import Array, GraphIndex
+from peakline.graph.rules import BrokenRule, quoted
+from peakline.graph.rules_names import NODE_NAME
+from peakline.graph.signatures import Signatures
+
+__all__ = ["check_inputs"]
+
+_OUTSIDE = re.compile(rf"\^{NODE_NAME}|{NODE_NAME}(?::\d+)?")
+_INDEX = r"(?:0|[1-9]\d*)"
+_BODY = re.compile(rf"\^{NODE_NAME}|{NODE_NAME}(?::{_INDEX}|:[A-Za-z]\w*(?::{_INDEX})?)?", re.ASCII)
+_OUTPUT = re.compile(r"[A-Za-z]\w*", re.ASCII)
+_BODY_CONTROL = re.compile(rf"\^({NODE_NAME}):.*", re.DOTALL)
+
+
+def check_inputs(index: GraphIndex, signatures: Signatures) -> Iterator[BrokenRule]:
+    """Every input of every node."""
+    inputs = _Inputs(index, signatures)
+    yield from inputs.order()
+    yield from inputs.references()
+
+
+class _Inputs:
+    """The edges with what the rules ask of them."""
+
+    def __init__(self, index: GraphIndex, signatures: Signatures) -> None:
+        self._index, self._signatures = index, signatures
+        edges = index.edges
+        self._control = edges.array("is_control").astype(np.bool_)
+        self._output = edges.array("source_output")
+        self._raw = edges.names("input")
+        self._argument = edges.names("source_argument")
+        self._in_body = edges.names("function").codes >= 0
+
+    def _text(self, edge: int) -> str:
+        """The input as it was written."""
+        raw = self._raw[edge]
+        if raw is not None:
+            return raw
+        source = self._index.edges.names("source")[edge] or ""
+        if self._control[edge]:
+            return f"^{source}"
+        argument, output = self._argument[edge], int(self._output[edge])
+        if argument is not None:
+            return f"{source}:{argument}:{output}"
+        return f"{source}:{output}" if output else source
+
+    def _broken(self, edge: int, rule: str, message: str) -> BrokenRule:
+        index = self._index
+        scope = index.scopes[int(index.edge_scope[edge])]
+        target = index.edges.names("target")[edge] or ""
+        return BrokenRule(rule, scope.path(target), message, scope.graph)
+
+    def order(self) -> Iterator[BrokenRule]:
+        """That data inputs precede control inputs."""
+        edges, index = self._index.edges, self._index
+        if not edges.rows:
+            return
+        starts_control = self._control.copy()
+        caret = np.array([value.startswith("^") for value in self._raw.values] + [False], np.bool_)
+        starts_control |= caret[self._raw.codes]
+        place = edges.array("target_input")
+        # Inputs of a node are neighbours in their order.
+        follows = np.zeros(edges.rows, np.bool_)
+        follows[1:] = (
+            (place[1:] == place[:-1] + 1)
+            & (index.edge_target[1:] == index.edge_target[:-1])
+            & (index.edge_scope[1:] == index.edge_scope[:-1])
+        )
+        wrong = follows & ~starts_control
+        wrong[1:] &= starts_control[:-1]
+        named: set[int] = set()
+        for edge in np.flatnonzero(wrong).tolist():
+            node = edge - int(place[edge])
+            if node not in named:
+                named.add(node)
+                before = quoted(self._text(edge - 1))
+                message = f"input {place[edge]} {quoted(self._text(edge))} comes after {before}; "
+                message += "data inputs come before control inputs"
+                yield self._broken(edge, "input_order", message)
+
+    def references(self) -> Iterator[BrokenRule]:
+        """That every input has a valid form and comes from somewhere."""
+        index, in_body = self._index, self._in_body
+        is_node = index.source_row >= 0
+        is_argument = index.find_inputs(index.edge_scope, index.edge_source)
+        has_output = self._argument.codes >= 0
+        plain = in_body & ~self._control & ~has_output
+        # A node's output is named in a body; an argument is not, and has no second value.
+        good = np.where(plain, is_argument >= 0, is_node)
+        good |= in_body & self._control & (is_argument >= 0)
+        single = plain & (is_argument >= 0) & (self._output > 0)
+        good[single] = self._signatures.is_list[is_argument[single]]
+        odd = np.array([not _OUTPUT.fullmatch(name) for name in self._argument.values] + [False])
+        suspects = np.flatnonzero(
+            ~good | (in_body & (self._raw.codes >= 0)) | odd[self._argument.codes].astype(np.bool_)
+        )
+        for edge in suspects.tolist():
+            yield from self._reference(edge, good=bool(good[edge]))
+        called = self._calls(np.flatnonzero(good & ~self._control & is_node))
+        for edge in called.tolist():
+            yield from self._call_output(edge)
+
+    def _reference(self, edge: int, *, good: bool) -> Iterator[BrokenRule]:
+        text, in_body = self._text(edge), bool(self._in_body[edge])
+        form = _BODY if in_body else _OUTSIDE
+        where = f"input {self._index.edges.array('target_input')[edge]} is {quoted(text)}"
+        if in_body and (control := _BODY_CONTROL.fullmatch(text)):
+            # What follows the node is not looked at.
+            good = self._is_there(edge, control[1])
+        elif not form.fullmatch(text):
+            yield self._broken(edge, "input_syntax", f"{where}, which is no {_forms(in_body)}")
+            return
+        if not good:
+            yield self._broken(edge, "unknown_input", f"{where}, {self._why(edge, text)}")
+
+    def _is_there(self, edge: int, name: str) -> bool:
+        index = self._index
+        scope = index.edge_scope[edge : edge + 1]
+        code = np.array([index.strings.code(name)], np.int64)
+        return bool(index.find_nodes(scope, code)[0] >= 0 or index.find_inputs(scope, code)[0] >= 0)
+
+    def _why(self, edge: int, text: str) -> str:
+        """Why a well-formed input is refused."""
+        name = text.removeprefix("^").partition(":")[0]
+        if not self._in_body[edge]:
+            return f"but the graph has no node {quoted(name)}"
+        if not self._is_there(edge, name):
+            return f"but the function has no node or argument {quoted(name)}"
+        if ":" not in text:
+            return "which is a node: write node:output_argument:index"
+        index, at = self._index, slice(edge, edge + 1)
+        if index.find_inputs(index.edge_scope[at], index.edge_source[at])[0] >= 0:
+            return f"but the argument {quoted(name)} is a single value"
+        return f"but {quoted(text)} names no output: write node:output_argument:index"
+
+    def _calls(self, edges: Array) -> npt.NDArray[np.int64]:
+        """Those ``edges`` whose source calls a function of the library."""
+        if not self._signatures.functions:
+            return np.zeros(0, np.int64)
+        ops = self._index.nodes.names("op")
+        known = {name for _, name in self._signatures.functions}
+        is_call = np.array([op in known for op in ops.values], np.bool_)
+        found: npt.NDArray[np.int64] = edges[is_call[ops.codes[self._index.source_row[edges]]]]
+        return found
+
+    def _call_output(self, edge: int) -> Iterator[BrokenRule]:
+        """That an output of a call is one that the function's signature has."""
+        index = self._index
+        op = index.nodes.names("op")[int(index.source_row[edge])] or ""
+        outputs = self._signatures.outputs(index.scopes[int(index.edge_scope[edge])].graph, op)
+        if outputs is None:
+            return
+        output, argument = int(self._output[edge]), self._argument[edge]
+        where = f"input {index.edges.array('target_input')[edge]} is {quoted(self._text(edge))}"
+        if not self._in_body[edge]:
+            if not any(outputs.values()) and output >= len(outputs):
+                message = f"{where}, but function {quoted(op)} has {len(outputs)} outputs"
+                yield self._broken(edge, "unknown_input", message)
+        elif argument is not None and argument not in outputs:
+            message = f"{where}, but function {quoted(op)} has no output {quoted(argument)}"
+            yield self._broken(edge, "unknown_input", message)
+        elif argument is not None and output > 0 and not outputs[argument]:
+            message = f"{where}, but output {quoted(argument)} of {quoted(op)} is a single value"
+            yield self._broken(edge, "unknown_input", message)
+
+
+def _forms(in_body: bool) -> str:
+    if in_body:
+        return "argument, node:output_argument:index or ^node"
+    return "node, node:index or ^node"

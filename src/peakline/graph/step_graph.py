@@ -1,0 +1,156 @@
+"""What an execution of an op may have waited for: the edges of the graph that ran.
+
+The executor does not record ``_Send`` and ``_Recv``; a pair of them is one edge, found by the
+tensor's name that both carry. Executions whose node stands in no graph are led by the inputs
+that their label tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from peakline.graph.index import table_of
+from peakline.tables import Profile
+from peakline.tables.columns import Columns
+
+__all__ = ["StepGraph", "Wait", "graphs_of_step"]
+
+_LABEL = re.compile(r".* = [^(]*\((.*)\)", re.DOTALL)
+_SEND = frozenset(("_Send", "_HostSend"))
+_RECV = frozenset(("_Recv", "_HostRecv"))
+_SOURCE = "_SOURCE"
+
+Node = tuple[str, str]
+"""Device and name; an empty device stands for any."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A node that another waits for: ``why`` is data, control, transfer or source.
+
+    ``tensor`` is what was sent between devices, empty for other edges.
+    """
+
+    node: Node
+    why: str
+    tensor: str = ""
+
+
+class StepGraph:
+    """The nodes before each node, in the graphs of one step."""
+
+    def __init__(self, profile: Profile, step_name: str) -> None:
+        self._before: dict[Node, list[Wait]] = {}
+        self._by_name: dict[str, list[Node]] = {}
+        self._sends: dict[str, list[Node]] = {}
+        nodes = table_of(profile, "nodes")
+        chosen = graphs_of_step(table_of(profile, "graphs"), step_name)
+        names = nodes.names("graph")
+        in_step = np.isin(names.codes, [names.code_of(graph) for graph in chosen])
+        nodes = nodes.take(in_step & (nodes.names("function").codes < 0))
+        ran = "partition" in {
+            row["kind"] for row in table_of(profile, "graphs").to_pylist() if row["graph"] in chosen
+        }
+        devices: dict[tuple[str, str], Node] = {}
+        ops: dict[Node, str] = {}
+        for graph, device, name, op in zip(
+            *(nodes.names(column).to_list() for column in ("graph", "device", "name", "op")),
+            strict=True,
+        ):
+            # A graph as a program wrote it names no devices, or only wishes.
+            node = ((device or "") if ran else "", name or "")
+            devices[graph or "", name or ""] = node
+            ops[node] = op or ""
+            self._before[node] = []
+            self._by_name.setdefault(name or "", []).append(node)
+        self._connect(profile, devices, chosen)
+        if any(op in _RECV for op in ops.values()):
+            self._join(profile, devices, ops)
+
+    def _connect(
+        self, profile: Profile, nodes: dict[tuple[str, str], Node], chosen: list[str]
+    ) -> None:
+        edges = table_of(profile, "edges")
+        names = edges.names("graph")
+        in_step = np.isin(names.codes, [names.code_of(graph) for graph in chosen])
+        edges = edges.take(in_step & (edges.names("function").codes < 0))
+        for graph, source, target, control in zip(
+            *(edges.names(column).to_list() for column in ("graph", "source", "target")),
+            edges.array("is_control").tolist(),
+            strict=True,
+        ):
+            before, after = nodes.get((graph, source)), nodes.get((graph, target))
+            if before is not None and after is not None:
+                self._before[after].append(Wait(before, "control" if control else "data"))
+
+    def _join(
+        self, profile: Profile, nodes: dict[tuple[str, str], Node], ops: dict[Node, str]
+    ) -> None:
+        """An edge from every send to the receive of the same tensor between the same devices."""
+        attrs = table_of(profile, "node_attrs")
+        keys = attrs.names("attr")
+        wanted = ("tensor_name", "send_device", "recv_device")
+        attrs = attrs.take(np.isin(keys.codes, [keys.code_of(key) for key in wanted]))
+        found: dict[Node, dict[str, str]] = {}
+        for graph, name, key, value in zip(
+            *(attrs.names(column).to_list() for column in ("graph", "name", "attr", "value")),
+            strict=True,
+        ):
+            node = nodes.get((graph or "", name or ""))
+            if node is not None:
+                found.setdefault(node, {})[key or ""] = value or ""
+        sends = {
+            tuple(attr.get(key, "") for key in wanted): node
+            for node, attr in found.items()
+            if ops[node] in _SEND
+        }
+        for key, node in sends.items():
+            self._sends.setdefault(key[0], []).append(node)
+        for node, attr in found.items():
+            send = sends.get(tuple(attr.get(key, "") for key in wanted))
+            if ops[node] in _RECV and send is not None:
+                tensor = attr.get("tensor_name", "")
+                self._before[node].append(Wait(send, "transfer", tensor))
+
+    def before(self, node: Node, label: str | None) -> list[Wait]:
+        """What ``node`` waits for, nodes that are never recorded included.
+
+        ``label`` is the execution's ``timeline_label``. A node without inputs waits for the
+        source of its device.
+        """
+        known = self._find(node)
+        waits = self._before[known] if known is not None else list(_of_label(node, label))
+        return waits or [Wait((node[0], _SOURCE), "source")]
+
+    def sent(self, tensor: str) -> list[Wait]:
+        """The nodes that send ``tensor`` to other devices."""
+        return [Wait(node, "data") for node in self._sends.get(tensor, [])]
+
+    def _find(self, node: Node) -> Node | None:
+        if node in self._before:
+            return node
+        same = self._by_name.get(node[1], [])
+        return same[0] if len(same) == 1 else None
+
+
+def graphs_of_step(graphs: Columns, step_name: str) -> list[str]:
+    """The graphs that ran in a step: its partitions, else those that programs wrote."""
+    rows = graphs.to_pylist()
+    partitions = [row["graph"] for row in rows if row["kind"] == "partition"]
+    own = [graph for graph in partitions if graph.startswith(f"{step_name} ")]
+    written = [row["graph"] for row in rows if row["kind"] in {"graph_def", "meta_graph"}]
+    return own or partitions or written
+
+
+def _of_label(node: Node, label: str | None) -> Iterator[Wait]:
+    """The inputs of ``[...] name = Op(input, input:1, ^control)``."""
+    found = _LABEL.fullmatch(label or "")
+    for text in found[1].split(", ") if found else ():
+        name = text.removeprefix("^").partition(":")[0]
+        # Where a send or receive stands, its label tells the tensor instead.
+        if name and " " not in name:
+            yield Wait((node[0], name), "control" if text.startswith("^") else "data")

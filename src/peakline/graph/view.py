@@ -1,0 +1,277 @@
+"""Part of a graph with what each node cost in a step."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.errors import NotFoundError, UsageError
+from peakline.graph.critical_path import StepRuns
+from peakline.graph.index import Array, GraphIndex, Scope, table_of
+from peakline.graph.step_graph import graphs_of_step
+from peakline.patterns import Pattern
+from peakline.tables import Profile
+from peakline.tables.columns import Columns
+
+__all__ = ["Cost", "GraphView", "Selection", "ViewEdge", "ViewNode", "view_graph"]
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to show: nodes of ``graph`` (None: those that ran, else all that were written), in a
+    ``function``'s body or outside, whose name has a match of the regular expression ``name``,
+    and that are at most ``depth`` edges away from ``node``; of these the ``max_nodes`` that
+    took longest, or without executions the first.
+    """
+
+    graph: str | None = None
+    function: str | None = None
+    name: str | None = None
+    node: str | None = None
+    depth: int = 1
+    max_nodes: int = 1000
+
+
+@dataclass(frozen=True)
+class Cost:
+    """All executions of a node in the step.
+
+    ``compute_ps`` is the time of its computation, ``duration_ps`` with bookkeeping,
+    ``accelerator_ps`` that of its kernels and copies. ``allocated_bytes`` is what was allocated
+    while it ran (frees not subtracted), ``output_bytes`` what its outputs take.
+    """
+
+    runs: int = 0
+    compute_ps: int = 0
+    duration_ps: int = 0
+    accelerator_ps: int = 0
+    allocated_bytes: int = 0
+    output_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class ViewNode:
+    """One node; ``cost`` is None when it was not executed."""
+
+    graph: str
+    name: str
+    op: str
+    device: str
+    cost: Cost | None
+
+
+@dataclass(frozen=True)
+class ViewEdge:
+    """One edge between two shown nodes (positions in the list of nodes)."""
+
+    source: int
+    target: int
+    source_output: int
+    target_input: int
+    is_control: bool
+
+
+@dataclass(frozen=True)
+class GraphView:
+    """The nodes and the edges among them; ``matching`` counts the nodes before the limit."""
+
+    nodes: tuple[ViewNode, ...]
+    edges: tuple[ViewEdge, ...]
+    matching: int
+
+
+def view_graph(profile: Profile, selection: Selection, step: StepRuns | None) -> GraphView:
+    """The part of the graphs that ``selection`` names.
+
+    Raises NotFoundError for a graph, function or node that is not there, UsageError for a bad
+    regular expression.
+    """
+    index = GraphIndex(
+        table_of(profile, "nodes"),
+        table_of(profile, "edges"),
+        table_of(profile, "function_arguments"),
+    )
+    graphs = _graphs(profile, selection.graph, step)
+    shown = _in_scope(index, graphs, selection.function)
+    if selection.node is not None:
+        shown &= _around(index, shown, selection.node, selection.depth)
+    if selection.name is not None:
+        shown &= _named(index, selection.name)
+    rows = np.flatnonzero(shown)
+    matching = int(rows.size)
+    costs = _costs(profile, step, inside=selection.function is not None)
+    if matching > selection.max_nodes:
+        rows = _most_costly(index, rows, costs, selection.max_nodes)
+    return GraphView(_nodes(index, rows, costs), _edges(index, rows), matching)
+
+
+def _graphs(profile: Profile, wanted: str | None, step: StepRuns | None) -> list[str]:
+    graphs = table_of(profile, "graphs")
+    known = [name or "" for name in graphs.names("graph").to_list()]
+    if wanted is None:
+        return graphs_of_step(graphs, step.name if step else "") or known
+    if wanted not in known:
+        listed = ", ".join(repr(name) for name in known[:20]) or "none"
+        raise NotFoundError(f"no graph {wanted!r} in {profile.path}; there is: {listed}")
+    return [wanted]
+
+
+def _in_scope(index: GraphIndex, graphs: list[str], function: str | None) -> npt.NDArray[np.bool_]:
+    wanted = {Scope(graph, function) for graph in graphs}
+    numbers = [number for number, scope in enumerate(index.scopes) if scope in wanted]
+    if function is not None and not numbers:
+        raise NotFoundError(f"no function {function!r} with nodes in these graphs")
+    found: npt.NDArray[np.bool_] = np.isin(index.node_scope, numbers)
+    return found
+
+
+def _named(index: GraphIndex, pattern: str) -> npt.NDArray[np.bool_]:
+    try:
+        expression = Pattern(pattern)
+    except UsageError as error:
+        raise UsageError(f"graph: parameter name: {error}") from None
+    names = index.nodes.names("name")
+    found: npt.NDArray[np.bool_] = expression.is_in(names.values)[names.codes]
+    return found
+
+
+def _around(
+    index: GraphIndex, among: npt.NDArray[np.bool_], node: str, depth: int
+) -> npt.NDArray[np.bool_]:
+    near: npt.NDArray[np.bool_] = among & (index.node_name == index.strings.code(node))
+    if not near.any():
+        raise NotFoundError(f"no node {node!r} in these graphs")
+    whole = np.flatnonzero((index.source_row >= 0) & (index.target_row >= 0))
+    sources, targets = index.source_row[whole], index.target_row[whole]
+    for _ in range(depth):
+        grown = near.copy()
+        grown[targets[near[sources]]] = True
+        grown[sources[near[targets]]] = True
+        if (grown == near).all():
+            break
+        near = grown
+    return near
+
+
+class _Costs:
+    """Costs of the executor by device and name; kernels and copies by name alone."""
+
+    def __init__(self) -> None:
+        self.by_node: dict[tuple[str, str], Cost] = {}
+        self.by_name: dict[str, Cost] = {}
+        self.kernels: dict[str, int] = {}
+        self.devices: set[str] = set()
+
+    def of(self, device: str, name: str) -> Cost | None:
+        """What the node cost. One that asks for no device that ran is known by its name."""
+        if device in self.devices:
+            cost = self.by_node.get((device, name))
+        else:
+            cost = self.by_name.get(name)
+        kernels = self.kernels.get(name, 0)
+        return replace(cost or Cost(), accelerator_ps=kernels) if kernels else cost
+
+
+def _costs(profile: Profile, step: StepRuns | None, *, inside: bool) -> _Costs:
+    """What the nodes cost; nothing for function bodies, whose nodes run under other names."""
+    found = _Costs()
+    if step is None or inside:
+        return found
+    kind = step.runs.names("kind")
+    runs = step.runs.take(kind.codes == kind.code_of("executor"))
+    measures = {
+        "runs": np.ones(runs.rows, np.int64),
+        "compute_ps": np.where(runs.is_valid("compute_ps"), runs.array("compute_ps"), 0),
+        "duration_ps": runs.array("duration_ps"),
+        "allocated_bytes": _per_run(profile, "op_memory", "total_bytes", runs),
+        "output_bytes": _per_run(profile, "op_outputs", "allocated_bytes", runs),
+    }
+    devices = [device or "" for device in runs.names("device").to_list()]
+    names = [name or "" for name in runs.names("name").to_list()]
+    found.devices.update(devices)
+    found.by_node = _sums(list(zip(devices, names, strict=True)), measures)
+    found.by_name = _sums(names, measures)
+    kernels = step.runs.take(
+        np.isin(kind.codes, [kind.code_of(one) for one in ("stream", "stream_all", "memcpy")])
+    )
+    # A kernel's row is named node:op.
+    for name, duration in zip(
+        kernels.names("name").to_list(), kernels.array("duration_ps").tolist(), strict=True
+    ):
+        node = (name or "").partition(":")[0]
+        found.kernels[node] = found.kernels.get(node, 0) + duration
+    return found
+
+
+def _per_run(profile: Profile, table: str, column: str, runs: Columns) -> Array:
+    """The sum of ``column`` by execution, for the executions ``runs``."""
+    ids = runs.array("op_run_id")
+    rows = table_of(profile, table)
+    values = np.where(rows.is_valid(column), rows.array(column), 0)
+    sums = np.zeros(int(max(ids.max(initial=-1), rows.array("op_run_id").max(initial=-1))) + 1)
+    sums = sums.astype(np.int64)
+    np.add.at(sums, rows.array("op_run_id"), values)
+    found: Array = sums[ids]
+    return found
+
+
+def _sums(keys: list[Key], measures: dict[str, Array]) -> dict[Key, Cost]:
+    numbers: dict[Key, int] = {}
+    codes = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+    sums: dict[str, list[int]] = {}
+    for measure, values in measures.items():
+        total = np.zeros(len(numbers), np.int64)
+        np.add.at(total, codes, values)
+        sums[measure] = total.tolist()
+    return {
+        key: Cost(**{measure: total[number] for measure, total in sums.items()})
+        for key, number in numbers.items()
+    }
+
+
+def _most_costly(index: GraphIndex, rows: Array, costs: _Costs, most: int) -> Array:
+    device, name = index.nodes.names("device"), index.nodes.names("name")
+    found = [costs.of(device[row] or "", name[row] or "") for row in rows.tolist()]
+    spent = np.array([cost.compute_ps + cost.accelerator_ps if cost else -1 for cost in found])
+    order = np.argsort(-spent, kind="stable")
+    return np.sort(rows[order[:most]])
+
+
+def _nodes(index: GraphIndex, rows: Array, costs: _Costs) -> tuple[ViewNode, ...]:
+    found = index.nodes.take(rows)
+    return tuple(
+        ViewNode(
+            graph=row["graph"],
+            name=row["name"],
+            op=row["op"],
+            device=row["device"],
+            cost=costs.of(row["device"], row["name"]),
+        )
+        for row in found.to_pylist()
+    )
+
+
+def _edges(index: GraphIndex, rows: Array) -> tuple[ViewEdge, ...]:
+    place = np.full(index.nodes.rows, -1, np.int64)
+    place[rows] = np.arange(rows.size)
+    kept = np.flatnonzero((index.source_row >= 0) & (index.target_row >= 0))
+    sources, targets = place[index.source_row[kept]], place[index.target_row[kept]]
+    both = (sources >= 0) & (targets >= 0)
+    edges = index.edges.take(kept[both])
+    return tuple(
+        ViewEdge(*values)
+        for values in zip(
+            sources[both].tolist(),
+            targets[both].tolist(),
+            edges.array("source_output").tolist(),
+            edges.array("target_input").tolist(),
+            edges.array("is_control").tolist(),
+            strict=True,
+        )
+    )

@@ -1,0 +1,1 @@
+"""Programs that XLA compiled: modules, instructions, what they cost."""

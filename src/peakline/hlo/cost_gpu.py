@@ -1,0 +1,193 @@
+"""What XProf 2.24.2 counts differently for GPUs: the rules of XLA's GPU cost analysis.
+
+``xla/service/gpu/model/gpu_hlo_cost_analysis.cc``, on top of the rules of
+`peakline.hlo.cost_rules`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peakline.hlo.backend_config import contracted
+from peakline.hlo.cost_rules import (
+    RULES,
+    Rule,
+    SumOf,
+    convolved,
+    prepare,
+    product,
+    reduction,
+    untouched,
+)
+from peakline.hlo.cycles import CYCLES, CYCLES_OF_OTHERS
+from peakline.hlo.modules import ELEMENTWISE
+from peakline.hlo.program import (
+    CONVOLUTIONS,
+    Made,
+    Program,
+    elements,
+    kind_of,
+    leaves,
+    size_of,
+)
+
+if TYPE_CHECKING:
+    from peakline.schema import ShapeProto
+
+__all__ = ["GPU_RULES", "PRODUCTS", "UncostedError", "faster", "prepare_on_gpu", "visited"]
+
+PRODUCTS = frozenset(
+    f"__cublas$lt${name}" for name in ("matmul", "matmul$f8", "matmul$mx", "groupedMatmul")
+)
+"""Matrix products whose costs it knows; of ``__cublas$gemm`` it knows nothing any more."""
+_UNVISITED = frozenset(
+    ("all-reduce", "all-reduce-start", "custom-call", "reduce-scatter", "sort", "topk")
+)
+
+
+class UncostedError(Exception):
+    """An instruction that ends the analysis: the whole program has no costs then."""
+
+
+def prepare_on_gpu(made: Made) -> None:
+    """As `prepare`, but all parts of a tuple are written."""
+    prepare(made)
+    made.bytes -= made.out[()]
+    made.out[()] = _whole(made.shape)
+    made.bytes += made.out[()]
+
+
+def visited(made: Made, program: Program) -> list[int]:
+    """The computations that have costs since ``made`` has: of most opcodes all that it calls."""
+    if made.opcode in _UNVISITED:
+        return []
+    if made.opcode == "fusion" and (part := program.copied_part(made)) is not None:
+        return part.calls
+    return made.calls
+
+
+def faster(made: Made) -> int:
+    """As `Made.faster`; of calls only products are, by their first operand."""
+    if made.opcode != "custom-call":
+        return made.faster()
+    return made.faster(1) if made.proto.custom_call_target in PRODUCTS else 1
+
+
+def _whole(shape: ShapeProto) -> int:
+    return sum(size_of(part) for _, part in leaves(shape))
+
+
+def _cycles(opcode: str, shape: ShapeProto) -> float:
+    return float(CYCLES.get((opcode, kind_of(shape)), CYCLES_OF_OTHERS) * elements(shape))
+
+
+def _elementwise(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    made.flops = _cycles(made.opcode, made.shape)
+
+
+def _reduce(made: Made, sum_of: SumOf, program: Program) -> None:
+    """The starting values are read for each element of the result."""
+    reduction(made, sum_of, program)
+    count = elements(leaves(made.shape)[0][1])
+    for number in range(len(made.operands) // 2, len(made.operands)):
+        made.read[number, ()] = count * size_of(made.operands[number].shape)
+        made.use[number] = float(count)
+    made.bytes = float(sum(made.read.values()) + made.out[()])
+
+
+def _concatenate(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    along = made.proto.dimensions[0]
+    is_odd = along > 0 and made.operands[0].shape.dimensions[along] & 31
+    made.flops = float((400 if is_odd else 6) * elements(made.shape))
+
+
+def _all_reduce(made: Made, _sum_of: SumOf, program: Program) -> None:
+    _ranks(made)
+    _reduced(made, program)
+
+
+def _all_reduce_start(made: Made, _sum_of: SumOf, program: Program) -> None:
+    _reduced(made, program)
+    made.bytes = float(_whole(made.shape))
+
+
+def _reduced(made: Made, program: Program) -> None:
+    made.flops = _cycles(program.roots[made.calls[0]].opcode, made.shape)
+
+
+def _all_gather(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    _passed_on(made, _whole(made.shape))
+
+
+def _all_gather_start(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    """Its result is the operands and what they become."""
+    _passed_on(made, sum(map(_whole, made.shape.tuple_shapes[1:])))
+
+
+def _reduce_scatter(made: Made, _sum_of: SumOf, program: Program) -> None:
+    _passed_on(made, sum(_whole(operand.shape) for operand in made.operands))
+    _reduced(made, program)
+
+
+def _passed_on(made: Made, size: int) -> None:
+    """Every rank passes on the parts of the others, which it has read or written before."""
+    ranks = _ranks(made)
+    made.bytes = float(size // ranks * (3 * ranks - 1))
+
+
+def _ranks(made: Made) -> int:
+    """How many take part in a collective; without groups XProf knows of one device only.
+
+    Groups of devices' global ids need a channel, and must be there
+    (``xla/service/collective_ops_utils.cc``).
+    """
+    sizes = made.group_sizes()
+    if made.proto.use_global_device_ids and not (made.proto.channel_id > 0 and sizes):
+        raise UncostedError
+    return max(sizes, default=1)
+
+
+def _async_start(made: Made, sum_of: SumOf, program: Program) -> None:
+    """Costs nothing, unless it scatters."""
+    root = program.roots[made.calls[0]]
+    untouched(made, sum_of, program)
+    if root.opcode == "reduce-scatter":
+        made.flops, made.bytes = root.flops, root.bytes
+
+
+def _scan(made: Made, sum_of: SumOf, _program: Program) -> None:
+    made.flops = sum_of(0).flops
+
+
+def _custom_call(made: Made, sum_of: SumOf, program: Program) -> None:
+    target = made.proto.custom_call_target
+    result = leaves(made.shape)[0][1]
+    if target in PRODUCTS:
+        contracting = contracted(made.proto.backend_config)
+        if contracting is None:
+            raise UncostedError
+        made.flops = product(made.operands[0].shape, result, contracting)
+    elif target in CONVOLUTIONS:
+        made.flops = convolved(made, result)
+    else:
+        untouched(made, sum_of, program)
+        return
+    made.out = {(): size_of(result)}
+    made.bytes = float(sum(made.read.values()) + size_of(result))
+
+
+GPU_RULES: dict[str, Rule] = {
+    **RULES,
+    **dict.fromkeys(ELEMENTWISE - {"copy", "map", "rng"}, _elementwise),
+    "all-gather": _all_gather,
+    "all-gather-start": _all_gather_start,
+    "all-reduce": _all_reduce,
+    "all-reduce-start": _all_reduce_start,
+    "async-start": _async_start,
+    "concatenate": _concatenate,
+    "custom-call": _custom_call,
+    "reduce": _reduce,
+    "reduce-scatter": _reduce_scatter,
+    "scan": _scan,
+}
+"""By opcode; what is not here is `nothing_special`."""

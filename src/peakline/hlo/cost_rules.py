@@ -1,0 +1,371 @@
+"""The cost of each opcode, but for fusions, by the rules of XLA's cost analysis.
+
+See `peakline.hlo.cost`. A rule gets an instruction whose reads and writes are
+already set to the whole of its operands and its result, and says what is different.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from peakline.hlo.fusion import fusion
+from peakline.hlo.modules import ELEMENTWISE
+from peakline.hlo.program import (
+    CONVOLUTIONS,
+    MATRIX_PRODUCTS,
+    Made,
+    Program,
+    Sum,
+    elements,
+    kind_of,
+    leaves,
+    size_of,
+)
+
+if TYPE_CHECKING:
+    from peakline.schema import ShapeProto
+
+__all__ = [
+    "RULES",
+    "Rule",
+    "SumOf",
+    "convolved",
+    "nothing_special",
+    "prepare",
+    "product",
+    "reduction",
+    "untouched",
+]
+
+SumOf = Callable[[int], Sum]
+Rule = Callable[[Made, SumOf, Program], None]
+TRANSCENDENTAL = frozenset(
+    "acos acosh asin asinh atan2 atanh cbrt cosh cosine erf exponential exponential-minus-one log "
+    "log-plus-one logistic power rsqrt sine sinh sqrt tan tanh".split()
+)
+_WIDEST_KERNEL = 2**20
+_FMA = 2
+
+
+def prepare(made: Made) -> None:
+    """What an instruction touches where nothing else is said: its operands and its result."""
+    made.read = {(n, ()): size_of(operand.shape) for n, operand in enumerate(made.operands)}
+    made.out = {(): size_of(made.shape)}
+    made.bytes = float(sum(made.read.values()) + made.out[()])
+
+
+def nothing_special(_made: Made, _sum_of: SumOf, _program: Program) -> None:
+    """Reads its operands, writes its result, computes nothing."""
+
+
+def untouched(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    """Names what is there already."""
+    made.bytes = 0.0
+    made.out = {(): 0}
+    made.read = dict.fromkeys(made.read, 0)
+
+
+def _elementwise(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    count = elements(made.shape)
+    if made.opcode in TRANSCENDENTAL:
+        made.transcendentals = float(count)
+    else:
+        made.flops = float(count)
+
+
+def _tuple(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    made.bytes = float(size_of(made.shape))
+    made.read = dict.fromkeys(made.read, 0)
+
+
+def _slice(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    size = size_of(made.shape)
+    made.bytes = 2.0 * size
+    made.read[0, ()] = size
+    made.use[0] = elements(made.shape) / elements(made.operands[0].shape)
+
+
+def _dynamic_slice(made: Made, sum_of: SumOf, program: Program) -> None:
+    _slice(made, sum_of, program)
+    made.bytes += size_of(made.operands[1].shape)
+
+
+def _dynamic_update_slice(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    """Writes into its first operand, in place."""
+    update, start = made.operands[1].shape, made.operands[2].shape
+    made.bytes = 2.0 * size_of(update) + size_of(start)
+    made.out = {(): size_of(update)}
+    made.read[0, ()] = 0
+    whole = elements(made.shape)
+    made.use[0] = (whole - elements(update)) / whole
+
+
+def _gather(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    size = size_of(made.shape)
+    made.bytes = 2.0 * size + size_of(made.operands[1].shape)
+    made.read[0, ()] = size
+    made.use[0] = elements(made.shape) / elements(made.operands[0].shape)
+
+
+def _scatter(made: Made, sum_of: SumOf, _program: Program) -> None:
+    """Operands, indices, updates: as many updates as operands."""
+    count = (len(made.operands) - 1) // 2
+    updates = made.operands[count + 1 :]
+    sizes = [size_of(update.shape) for update in updates]
+    for number, size in enumerate(sizes):
+        made.read[number, ()] = made.read[count + 1 + number, ()] = size
+    made.bytes = 3.0 * sum(sizes) + size_of(made.operands[count].shape)
+    made.out = {(): sum(sizes)}
+    _applied(made, sum_of(0), elements(updates[0].shape))
+
+
+def _applied(made: Made, function: Sum, times: float) -> None:
+    made.flops += function.flops * times
+    made.transcendentals += function.transcendentals * times
+
+
+def _dot(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    contracting = made.proto.dot_dimension_numbers.lhs_contracting_dimensions
+    made.flops = product(made.operands[0].shape, made.shape, list(contracting))
+
+
+def product(left: ShapeProto, result: ShapeProto, contracting: list[int]) -> float:
+    """The operations of a matrix product that sums over dimensions of its left operand."""
+    width = math.prod(max(left.dimensions[number], 0) for number in contracting)
+    return float(_FMA * elements(result) * width)
+
+
+def _ragged_dot(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    numbers = made.proto.ragged_dot_dimension_numbers
+    contracting = list(numbers.dot_dimension_numbers.lhs_contracting_dimensions)
+    # The dimensions of the groups are taken from the front of the result.
+    groups = math.prod(
+        max(d, 1) for d in made.shape.dimensions[: len(numbers.rhs_group_dimensions)]
+    )
+    made.flops = product(made.operands[0].shape, made.shape, contracting) / groups
+
+
+def _convolution(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    made.flops = convolved(made, made.shape)
+
+
+def convolved(made: Made, result: ShapeProto) -> float:
+    """A multiplication and an addition wherever the kernel meets the input, not its padding."""
+    proto, numbers = made.proto, made.proto.convolution_dimension_numbers
+    left, kernel = made.operands[0].shape.dimensions, made.operands[1].shape.dimensions
+    count = (left[numbers.input_feature_dimension] // max(proto.feature_group_count, 1)) * (
+        left[numbers.input_batch_dimension] // max(proto.batch_group_count, 1)
+    )
+    count *= result.dimensions[numbers.output_feature_dimension]
+    for n, window in enumerate(proto.window.dimensions):
+        count *= _meetings(
+            left[numbers.input_spatial_dimensions[n]],
+            kernel[numbers.kernel_spatial_dimensions[n]],
+            result.dimensions[numbers.output_spatial_dimensions[n]],
+            max(window.stride, 1),
+            window.padding_low,
+            max(window.window_dilation, 1),
+            max(window.base_dilation, 1),
+        )
+    return float(_FMA * count)
+
+
+def _meetings(
+    size: int, kernel: int, output: int, stride: int, padding: int, spread: int, dilation: int
+) -> int:
+    """Pairs of a place of the kernel and one of the output that meet an element of the input.
+
+    At output ``o`` and kernel place ``k`` the input is read at
+    ``(o * stride + k * spread - padding) / dilation``, if that is whole and in the input. Raises
+    ValueError for a kernel that is wider than any real one.
+    """
+    if not 0 <= kernel <= _WIDEST_KERNEL:
+        raise ValueError
+    shared = math.gcd(stride, dilation)
+    step, every = stride // shared, dilation // shared
+    inverse = pow(step, -1, every)
+    met = 0
+    for place in range(kernel):
+        base = place * spread - padding
+        if base % shared:
+            continue
+        first = -(base // shared) * inverse % every
+        low = max(0, -(base // stride))
+        high = min(output - 1, ((size - 1) * dilation - base) // stride)
+        low += (first - low) % every
+        met += max(0, (high - low) // every + 1)
+    return met
+
+
+def reduction(made: Made, sum_of: SumOf, _program: Program) -> None:
+    """Applies its function once for every element that disappears."""
+    result = leaves(made.shape)[0][1]
+    _applied(made, sum_of(0), elements(made.operands[0].shape) - elements(result))
+
+
+def _reduce_window(made: Made, sum_of: SumOf, _program: Program) -> None:
+    window = made.proto.window.dimensions
+    size = math.prod(max(one.size, 1) for one in window)
+    result = leaves(made.shape)[0][1]
+    count = (size - 1) * elements(result)
+    wide = [n for n, one in enumerate(window) if one.size != 1]
+    padded = [one for one in window if one.padding_low or one.padding_high]
+    if len(wide) == len(padded) == 1 and kind_of(made.shape) != "tuple":
+        # A sum over a whole dimension that is given back to each of its places.
+        one, span = window[wide[0]], made.shape.dimensions[wide[0]]
+        low = one.padding_low
+        if low and low == one.padding_high == span - 1 and one.size == 2 * low + 1:
+            count = elements(result) // span + span - 1
+    _applied(made, sum_of(0), count)
+
+
+def _select_and_scatter(made: Made, sum_of: SumOf, _program: Program) -> None:
+    source = elements(made.operands[1].shape)
+    size = math.prod(max(one.size, 1) for one in made.proto.window.dimensions)
+    _applied(made, sum_of(0), source * (size - 1))
+    _applied(made, sum_of(1), source)
+
+
+def _map(made: Made, sum_of: SumOf, _program: Program) -> None:
+    _applied(made, sum_of(0), elements(made.shape))
+
+
+def _transpose(made: Made, sum_of: SumOf, program: Program) -> None:
+    """Nothing moves where the new order of the dimensions is how they lie already."""
+    before = list(made.operands[0].shape.layout.minor_to_major)
+    order = list(made.proto.dimensions)
+    if [order[number] for number in made.shape.layout.minor_to_major] == before:
+        untouched(made, sum_of, program)
+
+
+def _call(made: Made, sum_of: SumOf, _program: Program) -> None:
+    _become(made, sum_of(0))
+
+
+def _become(made: Made, total: Sum) -> None:
+    made.flops, made.transcendentals, made.bytes = total.flops, total.transcendentals, total.bytes
+    made.read, made.out = dict(total.read), dict(total.out)
+
+
+def _while(made: Made, sum_of: SumOf, _program: Program) -> None:
+    """One turn: how many there are, nobody can tell from the program."""
+    turn = Sum()
+    turn.add(sum_of(0))
+    turn.add(sum_of(1))
+    _become(made, turn)
+
+
+def _conditional(made: Made, sum_of: SumOf, _program: Program) -> None:
+    most = Sum()
+    for number in range(len(made.calls)):
+        most.at_least(sum_of(number))
+    _become(made, most)
+
+
+def _infeed(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    made.out = {index: size_of(part) for index, part in leaves(made.shape)}
+    made.bytes = float(sum(made.out.values()))
+
+
+def _outfeed(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    made.read = {
+        (number, index): size_of(part)
+        for number, operand in enumerate(made.operands)
+        for index, part in leaves(operand.shape)
+    }
+    made.bytes = float(sum(made.read.values()))
+
+
+def _fft(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    turns = math.prod(max(length.bit_length() - 1, 0) for length in made.proto.fft_length)
+    made.flops = float(_FMA * 4 * turns * elements(leaves(made.operands[0].shape)[0][1]))
+
+
+def _triangular_solve(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    one, other = made.operands[0].shape, made.operands[1].shape
+    made.bytes = size_of(made.shape) + size_of(one) / 2 + size_of(other)
+    made.flops = float(_FMA * one.dimensions[-1] * elements(other))
+
+
+def _cholesky(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    """Half of it is read and written."""
+    shape = made.operands[0].shape
+    made.bytes = float(size_of(shape))
+    made.read[0, ()] = made.out[()] = made.bytes / 2
+    made.flops = float(shape.dimensions[-1] * elements(shape) // 3)
+
+
+def _all_reduce(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    """As with two participants: each element of the result is the sum of two."""
+    parts = [part for _, part in leaves(made.shape)]
+    made.out = {(): sum(size_of(part) for part in parts)}
+    made.bytes = float(sum(size_of(operand.shape) for operand in made.operands) + made.out[()])
+    made.flops = float(elements(made.shape))
+
+
+def _random(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    made.transcendentals = float(elements(made.shape))
+
+
+def _sort(made: Made, _sum_of: SumOf, _program: Program) -> None:
+    count = elements(made.operands[0].shape)
+    made.flops = float(count * max(count - 1, 0).bit_length())
+
+
+def _custom_call(made: Made, sum_of: SumOf, program: Program) -> None:
+    """Nobody knows what it does, but for the libraries of the GPUs."""
+    target = made.proto.custom_call_target
+    result = leaves(made.shape)[0][1]
+    if target in MATRIX_PRODUCTS:
+        told = json.loads(made.proto.backend_config)["gemm_backend_config"]
+        numbers = told["dot_dimension_numbers"]["lhs_contracting_dimensions"]
+        made.flops = product(made.operands[0].shape, result, [int(one) for one in numbers])
+    elif target in CONVOLUTIONS:
+        made.flops = convolved(made, result)
+    else:
+        untouched(made, sum_of, program)
+        return
+    # What else it returns is memory to work in.
+    made.out = {(0,) if kind_of(made.shape) == "tuple" else (): size_of(result)}
+    made.bytes = float(sum(made.read.values()) + size_of(result))
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(ELEMENTWISE - {"copy"}, _elementwise),
+    **dict.fromkeys(
+        ("parameter", "constant", "get-tuple-element", "bitcast", "domain", "after-all",
+         "add-dependency"),
+        untouched,
+    ),
+    **dict.fromkeys(("all-reduce", "all-reduce-start"), _all_reduce),
+    **dict.fromkeys(("call", "async-start"), _call),
+    **dict.fromkeys(("rng", "rng-bit-generator"), _random),
+    "cholesky": _cholesky,
+    "conditional": _conditional,
+    "convolution": _convolution,
+    "custom-call": _custom_call,
+    **dict.fromkeys(("dot", "scaled-dot"), _dot),
+    "dynamic-slice": _dynamic_slice,
+    "dynamic-update-slice": _dynamic_update_slice,
+    "fft": _fft,
+    "fusion": fusion,
+    "gather": _gather,
+    "infeed": _infeed,
+    "map": _map,
+    "outfeed": _outfeed,
+    "ragged-dot": _ragged_dot,
+    "reduce": reduction,
+    "reduce-window": _reduce_window,
+    "scatter": _scatter,
+    "select-and-scatter": _select_and_scatter,
+    "slice": _slice,
+    "sort": _sort,
+    "transpose": _transpose,
+    "triangular-solve": _triangular_solve,
+    "tuple": _tuple,
+    "while": _while,
+}  # fmt: skip
+"""By opcode; what is not here is `nothing_special`."""

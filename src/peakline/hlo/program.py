@@ -1,0 +1,319 @@
+"""A compiled program as its costs are counted: instructions tied to operands, users and calls."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from peakline.hlo.modules import is_elementwise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peakline.schema import HloInstructionProto, HloModuleProto, ShapeProto
+
+__all__ = [
+    "CONVOLUTIONS",
+    "MATRIX_PRODUCTS",
+    "Made",
+    "Program",
+    "Sum",
+    "elements",
+    "kind_of",
+    "leaves",
+    "part_of",
+    "single",
+    "size_of",
+]
+
+MATRIX_PRODUCTS = frozenset(
+    f"__cublas${name}" for name in ("gemm", "lt$matmul", "lt$matmul$f8", "lt$matmul$mx")
+)
+CONVOLUTIONS = frozenset(
+    f"__cudnn$conv{name}"
+    for name in ("Forward", "ForwardGraph", "BackwardInput", "BackwardFilter",
+                 "BiasActivationForward")
+)  # fmt: skip
+"""What is called of the libraries of GPUs (``xla/service/gpu/cublas_cudnn.cc``)."""
+_MOST = 2**62
+_POINTER = 8
+_DEEPEST = 64
+Index = tuple[int, ...]
+
+
+class Made:
+    """An instruction, and what has been found about it.
+
+    ``read`` are bytes by operand and place in it, ``out`` bytes by place in the result, ``use``
+    the share of an operand's elements that is used (1 where nothing is said).
+    """
+
+    __slots__ = (
+        "bytes",
+        "calls",
+        "flops",
+        "opcode",
+        "operands",
+        "out",
+        "proto",
+        "read",
+        "shape",
+        "share",
+        "transcendentals",
+        "use",
+        "users",
+    )  # fmt: skip
+
+    def __init__(self, proto: HloInstructionProto) -> None:
+        self.proto = proto
+        self.opcode: str = proto.opcode
+        self.shape: ShapeProto = proto.shape
+        self.calls: list[int] = list(proto.called_computation_ids)
+        self.operands: list[Made] = []
+        self.users: list[Made] = []
+        self.flops = self.bytes = self.transcendentals = 0.0
+        self.share = 1.0
+        """How often a fusion makes the whole of it."""
+        self.read: dict[tuple[int, Index], float] = {}
+        self.out: dict[Index, float] = {}
+        self.use: dict[int, float] = {}
+
+    def is_in_main(self, place: tuple[int, Index]) -> bool:
+        """Whether what is read lies in main memory, as a whole array."""
+        number, index = place
+        return number < len(self.operands) and _in_main(self.operands[number].shape, index)
+
+    def writes_to_main(self, index: Index) -> bool:
+        """Whether what is written lies there."""
+        return _in_main(self.shape, index)
+
+    def faster(self, operands: int | None = None) -> int:
+        """How many operations a device does in the time of one with inputs of 16 bits.
+
+        Only the first ``operands`` count, or all.
+        """
+        inputs = self.operands[:operands]
+        widths = [_bits().get(kind_of(operand.shape), 0) for operand in inputs]
+        return {8: 2, 4: 4}.get(max(widths, default=0), 1)
+
+    def group_sizes(self) -> list[int]:
+        """The sizes of the groups of devices that work together, as far as the program lists them.
+
+        Four ways to write them have been in use (``HloInstructionProto``).
+        """
+        proto = self.proto
+        listed = proto.collective_device_list
+        counts = listed.iota_replica_group_list, proto.iota_collective_device_list
+        groups = [*proto.replica_groups, *listed.replica_groups]
+        sizes = [len(group.replica_ids) for group in groups]
+        sizes += [one.num_devices_per_group for one in counts if one.num_devices_per_group]
+        mesh = proto.mesh_axes_replica_group_list
+        if mesh.axes:
+            axes = mesh.mesh.axes
+            sizes.append(
+                math.prod(
+                    axis.sub_axis_info.size
+                    if axis.HasField("sub_axis_info")
+                    else axes[axis.mesh_axis_index].size
+                    for axis in mesh.axes
+                )
+            )
+        return sizes
+
+
+@dataclass
+class Sum:
+    """What several instructions cost together; ``read`` and ``out`` by the same places in all."""
+
+    flops: float = 0.0
+    transcendentals: float = 0.0
+    bytes: float = 0.0
+    read: dict[tuple[int, Index], float] = field(default_factory=dict)
+    out: dict[Index, float] = field(default_factory=dict)
+
+    def add(self, made: Made | Sum) -> None:
+        """One instruction more, or another sum."""
+        self._merge(made, lambda one, other: one + other)
+
+    def at_least(self, other: Sum) -> None:
+        """Of each number the larger one."""
+        self._merge(other, max)
+
+    def _merge(self, made: Made | Sum, both: Callable[[float, float], float]) -> None:
+        self.flops = both(self.flops, made.flops)
+        self.transcendentals = both(self.transcendentals, made.transcendentals)
+        self.bytes = both(self.bytes, made.bytes)
+        for place, size in made.read.items():
+            self.read[place] = both(self.read.get(place, 0.0), size)
+        for index, size in made.out.items():
+            self.out[index] = both(self.out.get(index, 0.0), size)
+
+
+@dataclass
+class Program:
+    """The computations of a module by id. ``unknown`` counts operands that are not there."""
+
+    computations: dict[int, list[Made]]
+    roots: dict[int, Made]
+    entry: int
+    is_gpu: bool
+    unknown: int = 0
+    _order: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, module: HloModuleProto, *, is_gpu: bool) -> Program:
+        """Ties the instructions of every computation; an operand must stand before its user."""
+        computations: dict[int, list[Made]] = {}
+        roots: dict[int, Made] = {}
+        unknown = 0
+        for computation in module.computations:
+            by_id: dict[int, Made] = {}
+            listed: list[Made] = []
+            for proto in computation.instructions:
+                made = Made(proto)
+                for number in proto.operand_ids:
+                    operand = by_id.get(number)
+                    if operand is None:
+                        unknown += 1
+                        continue
+                    made.operands.append(operand)
+                    operand.users.append(made)
+                by_id[proto.id] = made
+                listed.append(made)
+            computations[computation.id] = listed
+            if listed:
+                roots[computation.id] = by_id.get(computation.root_id, listed[-1])
+        entry = module.entry_computation_id
+        if entry not in computations and module.computations:
+            entry = module.computations[-1].id
+        return cls(computations, roots, entry, is_gpu, unknown)
+
+    def in_order(self) -> list[int]:
+        """The computations, each after those that it calls, as far as no call leads back."""
+        if self._order:
+            return self._order
+        seen: set[int] = set()
+        for first in self.computations:
+            waiting: list[tuple[int, bool]] = [(first, False)]
+            while waiting:
+                number, is_done = waiting.pop()
+                if is_done:
+                    self._order.append(number)
+                elif number not in seen and number in self.computations:
+                    seen.add(number)
+                    waiting.append((number, True))
+                    for made in self.computations[number]:
+                        waiting.extend((call, False) for call in made.calls)
+        return self._order
+
+    def parameters(self, computation: int) -> dict[int, Made]:
+        """The parameters of a computation by number."""
+        return {
+            made.proto.parameter_number: made
+            for made in self.computations[computation]
+            if made.opcode == "parameter"
+        }
+
+    def copied_part(self, fusion: Made) -> Made | None:
+        """The gather or scatter of a custom fusion, which is then taken for that alone."""
+        if fusion.proto.fusion_kind != "kCustom" or not fusion.calls:
+            return None
+        parts = self.computations.get(fusion.calls[0], ())
+        return next((part for part in parts if part.opcode in ("gather", "scatter")), None)
+
+    def is_elementwise(self, made: Made) -> bool:
+        """Whether each element of the result comes from one element of every operand."""
+        if made.opcode == "fusion":
+            parts = self.computations.get(made.calls[0], []) if made.calls else []
+            return all(part.opcode in ("parameter", "constant") or _plain(part) for part in parts)
+        return _plain(made)
+
+
+def _plain(made: Made) -> bool:
+    return is_elementwise(made.proto, [operand.shape for operand in made.operands])
+
+
+@cache
+def _kinds() -> dict[int, str]:
+    from peakline.schema import PrimitiveType
+
+    kinds: dict[int, Any] = {number: name.lower() for name, number in PrimitiveType.items()}
+    return kinds
+
+
+@cache
+def _bits() -> dict[str, int]:
+    """Bits of an element by the name of its type."""
+    found = {"pred": 1, "bf16": 16}
+    for name in _kinds().values():
+        digits = name[1:].split("e")[0]
+        if name[0] in "sufc" and digits.isdigit():
+            found[name] = int(digits)
+    return found
+
+
+def kind_of(shape: ShapeProto) -> str:
+    """The element type in lower case, such as ``f32``, or ``tuple``, ``token``, ``opaque_type``."""
+    return _kinds().get(shape.element_type, "")
+
+
+def single(number: float) -> float:
+    """A number as XLA keeps it: in 32 bits."""
+    return float(np.float32(number))
+
+
+def elements(shape: ShapeProto) -> int:
+    """Elements of an array, bounded; of a tuple those of its arrays together."""
+    if kind_of(shape) == "tuple":
+        return min(sum(elements(part) for _, part in leaves(shape)), _MOST)
+    count = 1
+    for size in shape.dimensions:
+        count = min(count * max(size, 0), _MOST)
+    return count
+
+
+def leaves(shape: ShapeProto) -> list[tuple[Index, ShapeProto]]:
+    """The parts of a shape that are no tuples, with their places; an array is its own one."""
+    found: list[tuple[Index, ShapeProto]] = []
+    waiting: list[tuple[Index, ShapeProto]] = [((), shape)]
+    while waiting:
+        index, part = waiting.pop()
+        if kind_of(part) != "tuple":
+            found.append((index, part))
+        elif len(index) < _DEEPEST:
+            inner = enumerate(part.tuple_shapes)
+            waiting.extend(((*index, number), below) for number, below in inner)
+    return sorted(found, key=lambda leaf: leaf[0])
+
+
+def size_of(shape: ShapeProto) -> int:
+    """Bytes of an array; of a tuple those of its table of pointers."""
+    kind = kind_of(shape)
+    if kind == "tuple":
+        return _POINTER * len(shape.tuple_shapes)
+    if kind in ("token", ""):
+        return 0
+    if kind in ("opaque_type", "buffer"):
+        return _POINTER
+    packed = shape.layout.element_size_in_bits
+    bits = packed if 0 < packed < 128 else max(_bits().get(kind, 8), 8)
+    return min(-(-elements(shape) * bits // 8), _MOST)
+
+
+def part_of(shape: ShapeProto, index: Index) -> ShapeProto:
+    """The part of a tuple at a place. Raises IndexError where there is none."""
+    for number in index:
+        shape = shape.tuple_shapes[number]
+    return shape
+
+
+def _in_main(shape: ShapeProto, index: Index) -> bool:
+    try:
+        part = part_of(shape, index)
+    except IndexError:
+        return False
+    return kind_of(part) != "tuple" and part.layout.memory_space == 0

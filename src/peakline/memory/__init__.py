@@ -1,0 +1,1 @@
+"""What a memory answer stands on: lifetimes, usage, peaks, growth, fragmentation, savings."""

@@ -1,0 +1,65 @@
+"""Which buffers live across given moments, and what they come to at each of them.
+
+A *mark* is the number of a record: the moment just before it. A buffer lives across a mark when it
+begins before it and does not end before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.memory.lifetimes import ALLOCATION
+from peakline.memory.signatures import History
+
+__all__ = ["Crossing", "find_crossing", "marks_passed"]
+
+
+def marks_passed(marks: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.int32]:
+    """For each of ``rows`` records how many of ``marks`` (ascending) are at it or before it."""
+    bounds = np.clip(np.maximum.accumulate(marks), 0, rows)
+    lengths = np.diff(bounds, prepend=0, append=rows)
+    return np.repeat(np.arange(bounds.size + 1, dtype=np.int32), lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class Crossing:
+    """The buffers that live across one or more of ``marks`` marks.
+
+    ``rows`` are the records that begin them, ascending. Each lives across the marks from number
+    ``first`` up to, not including, number ``until``.
+    """
+
+    marks: int
+    rows: npt.NDArray[np.intp]
+    first: npt.NDArray[np.int32]
+    until: npt.NDArray[np.int32]
+
+    def live_at_marks(
+        self, place: npt.NDArray[Any], places: int, weight: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """The sums of ``weight`` at each mark, ``places`` rows of one entry per mark.
+
+        ``place`` and ``weight`` are per buffer; one with place -1 is left out.
+        """
+        change = np.zeros((places, self.marks + 1), np.int64)
+        kept = place >= 0
+        np.add.at(change, (place[kept], self.first[kept]), weight[kept])
+        np.subtract.at(change, (place[kept], self.until[kept]), weight[kept])
+        return np.cumsum(change[:, :-1], axis=1)
+
+
+def find_crossing(history: History, allocator: int, marks: npt.NDArray[np.int64]) -> Crossing:
+    """The buffers of one allocator, given by its number, that live across any of ``marks``."""
+    lifetimes = history.lifetimes
+    own = history.rows_of(allocator)
+    begins = own[lifetimes.kind[own] == ALLOCATION]
+    passed = marks_passed(marks, history.rows)
+    end = lifetimes.end[begins]
+    first = passed[begins]
+    until = np.where(end < 0, np.int32(marks.size), passed[end])
+    crosses = first < until
+    return Crossing(int(marks.size), begins[crosses], first[crosses], until[crosses])

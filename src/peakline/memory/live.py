@@ -1,0 +1,219 @@
+"""What is live in memory at any moment, buffer by buffer.
+
+The records are matched and measured once per profile (`memory_records`); a moment is then a matter
+of milliseconds. It is explained as the peak is (`peakline.memory.peak`): live buffers and up to
+three remainders add up to the bytes in use exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.deadline import check_deadline
+from peakline.memory.lifetimes import ALLOCATION, DEALLOCATION, OTHER, Lifetimes, match_lifetimes
+from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
+from peakline.memory.plausible import without_implausible
+from peakline.memory.signatures import split_by
+from peakline.memory.usage import Usage, buffer_bytes, measure
+from peakline.tables.columns import Columns
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["MemoryMoment", "MemoryRecords", "Series", "memory_records"]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Memory in use of one allocator: ``used[n]`` bytes after record ``rows[n]``, in time order.
+
+    Only records that say how much is in use are here. ``used`` has the reserved bytes in it.
+    """
+
+    rows: npt.NDArray[np.intp]
+    used: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryMoment:
+    """One allocator after one of its records. Times are picoseconds, sizes bytes.
+
+    ``buffers`` are the records that began the live buffers, ascending. ``remainders`` is what no
+    buffer explains, by its name (`peakline.memory.peak`); none of them is 0. The bytes of both
+    add up to ``bytes_in_use``.
+    """
+
+    row: int
+    time_ps: int
+    bytes_in_use: int
+    step_id: int | None
+    fragmentation: float | None
+    buffers: npt.NDArray[np.intp]
+    buffer_bytes: npt.NDArray[np.int64]
+    remainders: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryRecords:
+    """``allocator_events`` in time order, with what every question about a moment shares.
+
+    ``implausible`` is how many records had a size that no memory can have, which is taken as
+    unknown.
+    """
+
+    events: Columns
+    lifetimes: Lifetimes
+    implausible: int
+
+    @property
+    def allocators(self) -> tuple[str, ...]:
+        """Their names, sorted; a missing one is empty."""
+        return self.lifetimes.allocators
+
+    @cached_property
+    def usages(self) -> list[Usage]:
+        """What one pass finds for every allocator: its peak, what was there before."""
+        return measure(self.events, self.lifetimes)
+
+    @cached_property
+    def _rows(self) -> list[npt.NDArray[np.intp]]:
+        return split_by(self.lifetimes.allocator, len(self.allocators))
+
+    @cached_property
+    def _series(self) -> list[Series]:
+        return [self._measured(rows) for rows in self._rows]
+
+    def series(self, number: int) -> Series:
+        """Memory in use of an allocator, by its number in ``allocators``."""
+        return self._series[number]
+
+    def _measured(self, rows: npt.NDArray[np.intp]) -> Series:
+        """What the allocator reports, else the running sum of its live buffers."""
+        check_deadline()
+        told = self.events.is_valid("in_use_bytes")[rows]
+        if told.any():
+            rows = rows[told]
+            reserved = self.events.array("reserved_bytes")[rows]
+            reserved = np.where(self.events.is_valid("reserved_bytes")[rows], reserved, 0)
+            return Series(rows, self.events.array("in_use_bytes")[rows] + reserved)
+        change = np.where(
+            self.lifetimes.kind[rows] == ALLOCATION, buffer_bytes(self.events, rows), 0
+        )
+        ended = np.flatnonzero(self.lifetimes.begin[rows] >= 0)
+        change[ended] -= buffer_bytes(self.events, self.lifetimes.begin[rows[ended]])
+        return Series(rows, np.cumsum(change))
+
+    def at(self, number: int, time_ps: int) -> MemoryMoment | None:
+        """An allocator after its last record at or before ``time_ps``; None before the first.
+
+        The answer is that of `peakline.memory.moments.memory_at`.
+        """
+        until = np.searchsorted(self.events.array("time_ps"), time_ps, "right")
+        place = int(np.searchsorted(self.series(number).rows, until, "left")) - 1
+        return None if place < 0 else self._moment(number, place)
+
+    def at_peak(self, number: int) -> MemoryMoment | None:
+        """An allocator at its peak; None for one that never says how much is in use.
+
+        The record of the peak need not be the last one of its time.
+        """
+        row = self.usages[number].peak_row
+        if row < 0:
+            return None
+        return self._moment(number, int(np.searchsorted(self.series(number).rows, row)))
+
+    def _moment(self, number: int, place: int) -> MemoryMoment:
+        series, usage = self.series(number), self.usages[number]
+        row, used = int(series.rows[place]), int(series.used[place])
+        moments = np.full(len(self.allocators), -1, np.int64)
+        moments[number] = row
+        buffers = self.lifetimes.live_after(moments)
+        sizes = buffer_bytes(self.events, buffers)
+        remainders: dict[str, int] = {}
+        if usage.reported:
+            reserved = self.number("reserved_bytes", row) or 0
+            before = max(usage.before - self._unmatched_bytes(number, row), 0)
+            rest = used - reserved - before - int(sizes.sum())
+            every = {BEFORE_PROFILE: before, UNATTRIBUTED: rest, RESERVED: reserved}
+            remainders = {name: size for name, size in every.items() if size}
+        fragmentation = None
+        if self.events.is_valid("fragmentation")[row]:
+            told = float(self.events.array("fragmentation")[row])
+            fragmentation = told if math.isfinite(told) else None
+        return MemoryMoment(
+            row,
+            int(self.events.array("time_ps")[row]),
+            used,
+            self.number("step_id", row),
+            fragmentation,
+            buffers,
+            sizes,
+            remainders,
+        )
+
+    def capacity(self, row: int) -> int | None:
+        """The most the record's allocator may take, as the record says; None where it does not."""
+        in_use, free = self.number("in_use_bytes", row), self.number("free_bytes", row)
+        if in_use is None or free is None:
+            return None
+        return in_use + (self.number("reserved_bytes", row) or 0) + free
+
+    def number(self, column: str, row: int) -> int | None:
+        """A whole number that a record tells; None where it does not."""
+        known = self.events.is_valid(column)[row]
+        return int(self.events.array(column)[row]) if known else None
+
+    def _unmatched_bytes(self, number: int, row: int) -> int:
+        """Bytes freed up to a record by deallocations that found no live buffer."""
+        rows, total = self._unmatched[number]
+        return int(total[np.searchsorted(rows, row, "right")])
+
+    @cached_property
+    def _unmatched(self) -> list[tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]]:
+        """Per allocator the deallocations that found no live buffer, and their running sum."""
+        return [self._sum_unmatched(rows) for rows in self._rows]
+
+    def _sum_unmatched(
+        self, rows: npt.NDArray[np.intp]
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+        """By the rule of `peakline.memory.usage`: a size that is not told is what the reports
+        before and after differ by, where no other change lies between them.
+        """
+        check_deadline()
+        kind = self.lifetimes.kind[rows]
+        found = np.flatnonzero((kind == DEALLOCATION) & (self.lifetimes.begin[rows] < 0))
+        sizes = buffer_bytes(self.events, rows[found])
+        silent = np.flatnonzero(sizes <= 0)
+        if silent.size:
+            in_use = self.events.array("in_use_bytes")[rows]
+            reports = self.events.is_valid("in_use_bytes")[rows]
+            places = np.arange(rows.size)
+            # The last record before each one that reports, and the last that changes unreported.
+            last = np.maximum.accumulate(np.where(reports, places, -1))
+            odd = np.maximum.accumulate(np.where(~reports & (kind != OTHER), places, -1))
+            own = found[silent]
+            before = np.where(own > 0, last[own - 1], -1)
+            unbroken = reports[own] & (before >= 0) & (before > np.where(own > 0, odd[own - 1], -1))
+            sizes[silent] = np.where(unbroken, np.maximum(in_use[before] - in_use[own], 0), 0)
+        return rows[found], np.concatenate([[0], np.cumsum(sizes)])
+
+
+def memory_records(profile: Profile) -> MemoryRecords | None:
+    """The records of a profile, read and matched once; None where it holds none.
+
+    Raises InputError when the profile cannot be read.
+    """
+    if "allocator_events" not in profile.tables or not profile.has_rows("allocator_events"):
+        return None
+    return profile.keep("memory_records", lambda: _read(profile))
+
+
+def _read(profile: Profile) -> MemoryRecords:
+    events, implausible = without_implausible(profile.columns("allocator_events"))
+    return MemoryRecords(events, match_lifetimes(events), implausible)

@@ -1,0 +1,279 @@
+"""The peak of every allocator, explained to the last byte.
+
+At the peak, memory in use is made of
+
+* live buffers: allocated inside the profile and not yet freed, whatever step they come from;
+* ``(before profile)``: what was in use before the first record, less the deallocations since
+  then that found no live buffer (they freed memory from before the profile), and what a source
+  found to be there without knowing who asked for it;
+* ``(reserved)``: bytes the allocator reported as reserved outside its heap;
+* ``(unattributed)``: the signed rest, such as allocations that carry neither id nor address.
+  It is negative when the records name more than the allocator says is in use.
+
+Their bytes add up to the peak exactly. An allocator that does not report its bytes in use is
+measured by the running sum of its live buffers; then only those rows occur.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.deadline import checked
+from peakline.errors import NotFoundError
+from peakline.memory.lifetimes import ALLOCATION, Lifetimes, match_lifetimes
+from peakline.memory.usage import Usage, buffer_bytes, measure
+from peakline.tables.columns import Columns, Names
+
+__all__ = [
+    "BEFORE_PROFILE",
+    "RESERVED",
+    "UNATTRIBUTED",
+    "AllocatorPeak",
+    "PeakBuffer",
+    "find_peaks",
+]
+
+BEFORE_PROFILE = "(before profile)"
+RESERVED = "(reserved)"
+UNATTRIBUTED = "(unattributed)"
+
+_LABELS = ("op", "region_type", "data_type", "shape")
+
+_told: WeakKeyDictionary[Lifetimes, dict[tuple[int, int], AllocatorPeak]] = WeakKeyDictionary()
+"""The peaks of whole profiles, by the allocator's number and the peak's record: a profile of very
+many ops takes long to explain, and moments near the peak ask for the peak again."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeakBuffer:
+    """Buffers live at the peak that share op, region, type, shape and step of allocation.
+
+    ``bytes`` is the sum of their allocated bytes, ``count`` how many they are: 0 for the three
+    rows without a real op. What a record did not say is the empty string, or None for the step.
+    """
+
+    op: str
+    region_type: str
+    data_type: str
+    shape: str
+    bytes: int
+    count: int
+    start_step: int | None
+
+
+@dataclass(frozen=True)
+class AllocatorPeak:
+    """One allocator's memory. Times are picoseconds on the profile's clock, sizes bytes.
+
+    The fields up to ``peak_buffers`` are those of ``peakline memory --json``. ``reported`` says
+    whether the allocator reported its bytes in use; ``double_allocations`` counts allocations
+    under a key that was live (the earlier buffer is taken as ended);
+    ``unexplained_deallocations`` the unmatched ones that memory from before the profile cannot
+    explain.
+    """
+
+    allocator: str
+    capacity_bytes: int | None
+    peak_bytes: int
+    peak_time_ps: int
+    peak_step: int | None
+    lifetime_peak_bytes: int | None
+    fragmentation_at_peak: float | None
+    allocations: int
+    deallocations: int
+    unmatched_deallocations: int
+    untracked_allocations: int
+    live_at_end_bytes: int
+    peak_buffers: tuple[PeakBuffer, ...]
+    reported: bool
+    double_allocations: int
+    unexplained_deallocations: int
+
+    def as_json(self) -> dict[str, object]:
+        """The shape of one of ``allocators`` in ``peakline memory --json``."""
+        shape = {f.name: getattr(self, f.name) for f in fields(self)[:_JSON_FIELDS]}
+        shape["peak_buffers"] = [
+            {f.name: getattr(buffer, f.name) for f in fields(buffer)}
+            for buffer in self.peak_buffers
+        ]
+        return shape
+
+
+_JSON_FIELDS = 1 + [f.name for f in fields(AllocatorPeak)].index("peak_buffers")
+
+
+def find_peaks(
+    events: Columns,
+    *,
+    allocator: str | None = None,
+    eligible: npt.NDArray[np.bool_] | None = None,
+    lifetimes: Lifetimes | None = None,
+) -> tuple[AllocatorPeak, ...]:
+    """The peak of every allocator of ``allocator_events`` (in time order), by allocator name.
+
+    ``allocator`` keeps only the named one. ``eligible`` marks the records that may be the peak
+    (default: all); an allocator without one is left out, and the counts stay those of the whole
+    profile. ``lifetimes`` are those of `match_lifetimes` where they are known already. Raises
+    NotFoundError for an allocator without records.
+    """
+    if lifetimes is None:
+        lifetimes = match_lifetimes(events)
+    if allocator is not None and allocator not in lifetimes.allocators:
+        known = ", ".join(name or '""' for name in lifetimes.allocators)
+        raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")
+    usages = measure(events, lifetimes, eligible)
+    moments = np.array([usage.peak_row for usage in usages], np.int64)
+    if allocator is not None:
+        moments[np.arange(moments.size) != lifetimes.allocators.index(allocator)] = -1
+    told = _told.get(lifetimes, {})
+    wanted = np.flatnonzero(moments >= 0).tolist()
+    keys = [(number, int(moments[number])) for number in wanted]
+    if all(key in told for key in keys):
+        return tuple(told[key] for key in keys)
+    groups = _live_groups(events, lifetimes, moments)
+    # Rows that stand for memory from before the profile are no records of the file.
+    made_up = events.array("is_before") & events.is_valid("is_before")
+    made_up &= lifetimes.kind == ALLOCATION
+    older = np.bincount(lifetimes.allocator[made_up], minlength=len(usages)).tolist()
+    usages = [
+        replace(usage, allocations=usage.allocations - count)
+        for usage, count in zip(usages, older, strict=True)
+    ]
+    peaks = tuple(
+        _explain(events, lifetimes.allocators[number], usages[number], groups[number])
+        for number in wanted
+    )
+    if eligible is None:
+        _told.setdefault(lifetimes, {}).update(zip(keys, peaks, strict=True))
+    return peaks
+
+
+def _explain(events: Columns, name: str, usage: Usage, buffers: list[PeakBuffer]) -> AllocatorPeak:
+    row = usage.peak_row
+
+    def number(column: str) -> int | None:
+        return int(events.array(column)[row]) if events.is_valid(column)[row] else None
+
+    capacity = None
+    if usage.reported:
+        in_use, free = number("in_use_bytes") or 0, number("free_bytes")
+        reserved = number("reserved_bytes") or 0
+        if free is not None:
+            capacity = in_use + reserved + free
+        before = max(usage.before - usage.unmatched_bytes_at_peak, 0)
+        rest = usage.peak - reserved - before - sum(buffer.bytes for buffer in buffers)
+        before += sum(buffer.bytes for buffer in buffers if buffer.op == BEFORE_PROFILE)
+        buffers = [buffer for buffer in buffers if buffer.op != BEFORE_PROFILE]
+        special = {BEFORE_PROFILE: before, UNATTRIBUTED: rest, RESERVED: reserved}
+        buffers = buffers + [
+            PeakBuffer(op, "", "", "", size, 0, None) for op, size in special.items() if size
+        ]
+    fragmentation = None
+    if events.is_valid("fragmentation")[row]:
+        fragmentation = float(events.array("fragmentation")[row])
+        if not math.isfinite(fragmentation):
+            fragmentation = None
+    explained = usage.reported and usage.unmatched_bytes <= max(usage.before, 0)
+    return AllocatorPeak(
+        allocator=name,
+        capacity_bytes=capacity,
+        peak_bytes=usage.peak,
+        peak_time_ps=int(events.array("time_ps")[row]),
+        peak_step=number("step_id"),
+        lifetime_peak_bytes=usage.lifetime_peak,
+        fragmentation_at_peak=fragmentation,
+        allocations=usage.allocations,
+        deallocations=usage.deallocations,
+        unmatched_deallocations=usage.unmatched,
+        untracked_allocations=usage.untracked,
+        live_at_end_bytes=usage.live_at_end,
+        peak_buffers=tuple(sorted(buffers, key=_order)),
+        reported=usage.reported,
+        double_allocations=usage.double,
+        unexplained_deallocations=0 if explained else usage.unmatched,
+    )
+
+
+def _order(buffer: PeakBuffer) -> tuple[int, str, str, str, str, int]:
+    step = -1 if buffer.start_step is None else buffer.start_step
+    return (
+        -buffer.bytes,
+        buffer.op,
+        buffer.region_type,
+        buffer.data_type,
+        buffer.shape,
+        step,
+    )
+
+
+def _live_groups(
+    events: Columns, lifetimes: Lifetimes, moments: npt.NDArray[np.int64]
+) -> list[list[PeakBuffer]]:
+    """Per allocator, the groups of buffers live after record ``moments[allocator]``."""
+    rows = lifetimes.live_after(moments)
+    # Equal strings may have several codes, and a null label is shown as an empty one.
+    labels = [_texts(events.names(name), rows) for name in _LABELS]
+    known = events.is_valid("step_id")[rows]
+    steps, step_codes = np.unique(
+        np.where(known, events.array("step_id")[rows], 0), return_inverse=True
+    )
+    step_codes = np.where(known, step_codes, steps.size)
+    ops, (op_codes, op_texts) = np.zeros(rows.size, np.bool_), labels[0]
+    if BEFORE_PROFILE in op_texts:
+        ops = op_codes == op_texts.index(BEFORE_PROFILE)
+    # What was there before the profile is one row, whatever is told of it.
+    keys: list[npt.NDArray[Any]] = [lifetimes.allocator[rows], op_codes]
+    keys += [np.where(ops, -1, codes) for codes, _ in labels[1:]]
+    keys.append(np.where(ops, -1, step_codes))
+    combined = np.zeros(rows.size, np.int64)
+    bound = 1
+    for key in keys:
+        span = int(key.max(initial=-1)) + 2
+        if bound * span >= 2**62:
+            _, combined = np.unique(combined, return_inverse=True)
+            bound = rows.size
+        combined = combined * span + key + 1
+        bound *= span
+    _, first, group = np.unique(combined, return_index=True, return_inverse=True)
+    sizes, counts = np.zeros(first.size, np.int64), np.zeros(first.size, np.int64)
+    np.add.at(sizes, group, buffer_bytes(events, rows))
+    summed = events.is_valid("count")[rows]
+    np.add.at(counts, group, np.where(summed, events.array("count")[rows], 1))
+    counts[ops[first]] = 0
+
+    found: list[list[PeakBuffer]] = [[] for _ in lifetimes.allocators]
+    known_steps: list[int | None] = [*steps.tolist(), None]
+    op, region, data_type, shape = ([*texts, ""] for _, texts in labels)
+    columns: list[list[int]] = [key[first].tolist() for key in keys]
+    owners, *codes, numbers = columns
+    rows_told = zip(owners, *codes, numbers, sizes.tolist(), counts.tolist(), strict=True)
+    for owner, a, b, c, d, step, size, count in checked(rows_told):
+        found[owner].append(
+            PeakBuffer(
+                op[a],
+                region[b],
+                data_type[c],
+                shape[d],
+                size,
+                count,
+                known_steps[step],
+            )
+        )
+    return found
+
+
+def _texts(names: Names, rows: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """The number of the text of each of ``rows``, and the texts; a null is the empty one."""
+    codes, place = np.unique(names.codes[rows], return_inverse=True)
+    numbers: dict[str, int] = {}
+    of = [
+        numbers.setdefault(names.values[code] if code >= 0 else "", len(numbers))
+        for code in codes.tolist()
+    ]
+    return np.array(of, np.int64)[place], list(numbers)

@@ -1,0 +1,73 @@
+"""What a caching allocator took from its device, and how much of that was handed out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from peakline.memory.peak import AllocatorPeak
+    from peakline.tables import Profile
+    from peakline.tables.columns import Names
+
+__all__ = ["Reserved", "reserved_of"]
+
+_CHANGES = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
+"""What takes memory from the device, and what gives it back."""
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """What one allocator has of its device at the time of the snapshot, in bytes.
+
+    The names are PyTorch's (``torch.cuda.memory_stats``): ``reserved_bytes`` were taken from the
+    device, which is what ``nvidia-smi`` shows, with the CUDA context besides
+    (https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management). ``allocated_bytes``
+    of them are handed out, ``awaiting_free_bytes`` are given back but still used by another
+    stream; ``requested_bytes`` is what the program requested of these two. ``free_bytes`` are the
+    rest. ``at_peak_bytes`` were reserved at the peak of what was allocated.
+    """
+
+    reserved_bytes: int
+    allocated_bytes: int
+    awaiting_free_bytes: int
+    requested_bytes: int
+    free_bytes: int
+    at_peak_bytes: int
+
+
+def reserved_of(profile: Profile, peak: AllocatorPeak) -> Reserved | None:
+    """What the allocator of ``peak`` has reserved; None where the file has no segments of it."""
+    if "segments" not in profile.tables:
+        return None
+    segments = profile.columns("segments")
+    mine = _rows_of(segments.names("allocator"), peak.allocator)
+    if not mine.any():
+        return None
+    total, allocated, active, requested = (
+        int(segments.array(name)[mine].sum())
+        for name in ("total_bytes", "allocated_bytes", "active_bytes", "requested_bytes")
+    )
+    events = profile.columns("allocator_events")
+    since = _rows_of(events.names("allocator"), peak.allocator)
+    since &= events.array("time_ps") > peak.peak_time_ps
+    at_peak = total
+    for action, sign in _CHANGES.items():
+        rows = since & _rows_of(events.names("region_type"), action)
+        at_peak -= sign * int(events.array("allocated_bytes")[rows].sum())
+    return Reserved(
+        reserved_bytes=total,
+        allocated_bytes=allocated,
+        awaiting_free_bytes=max(active - allocated, 0),
+        requested_bytes=requested,
+        free_bytes=max(total - active, 0),
+        at_peak_bytes=max(at_peak, 0),
+    )
+
+
+def _rows_of(names: Names, wanted: str) -> npt.NDArray[np.bool_]:
+    codes = [code for code, value in enumerate(names.values) if value == wanted]
+    return np.isin(names.codes, codes)

@@ -1,0 +1,338 @@
+"""What buffers are: the grouping that all analyses of memory share, and the history they read.
+
+A *signature* is the allocator, op, region, element type and shape of a buffer. Shapes are spelled
+in one way (``[32, 10]``), whatever the runtime writes. A buffer whose record tells no shape is
+known by the size that was asked for instead, so that the nameless buffers of a runtime stay apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.deadline import check_deadline, checked
+from peakline.memory.key_numbers import number_keys
+from peakline.memory.lifetimes import (
+    ALLOCATION,
+    UNTRACKED_ALLOCATION,
+    Lifetimes,
+    match_lifetimes,
+)
+from peakline.tables.columns import Columns, Names
+from peakline.text import size_text
+
+__all__ = [
+    "History",
+    "Signature",
+    "Signatures",
+    "buffer_sizes",
+    "dimensions",
+    "normal_shape",
+    "read_history",
+    "scope_of",
+    "split_by",
+]
+
+_SHAPE = re.compile(r"\s*[\[(](.*)[\])]\s*", re.DOTALL)
+
+
+@lru_cache(maxsize=4096)
+def normal_shape(shape: str) -> str:
+    """``shape`` with one blank after each comma: ``[32,10]`` and ``(32, 10,)`` are ``[32, 10]``.
+
+    What is no list in brackets stays as it is.
+    """
+    found = _SHAPE.fullmatch(shape)
+    if found is None or any(mark in found[1] for mark in "[]()"):
+        return shape.strip()
+    return f"[{', '.join(part for size in found[1].split(',') if (part := size.strip()))}]"
+
+
+def dimensions(shape: str) -> tuple[int, ...] | None:
+    """The sizes of ``shape``, or None where it is none or one of them is not known."""
+    found = _SHAPE.fullmatch(shape)
+    if found is None:
+        return None
+    parts = [part.strip() for part in found[1].split(",") if part.strip()]
+    if not all(part.isdecimal() for part in parts):
+        return None
+    return tuple(int(part) for part in parts)
+
+
+def scope_of(op: str) -> str:
+    """The scope of an op's name: what stands before its last slash, else nothing."""
+    return op.rpartition("/")[0]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One signature as a person reads it.
+
+    ``bytes`` is what one buffer was asked for with, None where the shape tells it. What a record
+    did not say is the empty string.
+    """
+
+    allocator: str
+    op: str
+    region_type: str
+    data_type: str
+    shape: str
+    bytes: int | None
+
+    @property
+    def scope(self) -> str:
+        """The scope of the op's name."""
+        return scope_of(self.op)
+
+    @property
+    def title(self) -> str:
+        """``model/MatMul float [32, 10]``, in one line, as short as it is clear."""
+        what = " ".join(part for part in (self.data_type, self.shape) if part)
+        if self.bytes is not None:
+            what = f"{what} of {size_text(self.bytes)}".strip()
+        return f"{self.op or '(no op)'} {what}"
+
+    def as_row(self) -> dict[str, object]:
+        """The columns that every row of evidence about it has."""
+        return {
+            "op": self.op,
+            "scope": self.scope,
+            "region_type": self.region_type,
+            "data_type": self.data_type,
+            "shape": self.shape,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Signatures:
+    """The signatures of a profile, and which of them each record has.
+
+    ``codes`` is per record the number of its signature, -1 where it begins no buffer.
+    ``allocator``, ``op``, ``region_type``, ``data_type`` and ``shape`` are per signature numbers of
+    texts in the lists of the same name; ``size`` is what one buffer of it was asked for with, -1
+    where the shape tells it.
+    """
+
+    codes: npt.NDArray[np.int32]
+    allocator: npt.NDArray[np.int32]
+    op: npt.NDArray[np.int32]
+    region_type: npt.NDArray[np.int32]
+    data_type: npt.NDArray[np.int32]
+    shape: npt.NDArray[np.int32]
+    size: npt.NDArray[np.int64]
+    allocators: tuple[str, ...]
+    ops: tuple[str, ...]
+    region_types: tuple[str, ...]
+    data_types: tuple[str, ...]
+    shapes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return int(self.allocator.size)
+
+    def __getitem__(self, number: int) -> Signature:
+        size = int(self.size[number])
+        return Signature(
+            self.allocators[self.allocator[number]],
+            self.ops[self.op[number]],
+            self.region_types[self.region_type[number]],
+            self.data_types[self.data_type[number]],
+            self.shapes[self.shape[number]],
+            None if size < 0 else size,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """What all analyses of memory read: the records, matched, measured and named once.
+
+    ``events`` is ``allocator_events`` in time order. Per record: ``allocated`` and ``requested``
+    are the bytes of the buffer it begins (requested is never more; where it is not known it is
+    the same), 0 where it begins none. ``reports`` says per allocator whether it reported its
+    bytes in use.
+    """
+
+    events: Columns
+    lifetimes: Lifetimes
+    signatures: Signatures
+    allocated: npt.NDArray[np.int64]
+    requested: npt.NDArray[np.int64]
+    reports: npt.NDArray[np.bool_]
+
+    @property
+    def rows(self) -> int:
+        """The number of records."""
+        return int(self.allocated.size)
+
+    def rows_of(self, allocator: int) -> npt.NDArray[np.intp]:
+        """The records of an allocator, by its number in ``lifetimes.allocators``."""
+        return self._rows[allocator]
+
+    @cached_property
+    def _rows(self) -> list[npt.NDArray[np.intp]]:
+        """The records of every allocator."""
+        return split_by(self.lifetimes.allocator, len(self.lifetimes.allocators))
+
+    @cached_property
+    def used(self) -> npt.NDArray[np.int64]:
+        """Bytes in use after each record, in its own allocator: reported, else live buffers.
+
+        Where an allocator reports, a record without a report repeats what was known before it;
+        before the first report that is 0.
+        """
+        used = np.empty(self.rows, np.int64)
+        known = self.events.is_valid("in_use_bytes")
+        begin = self.lifetimes.begin
+        for reports, rows in zip(checked(self.reports.tolist()), self._rows, strict=True):
+            if reports and known[rows].all():
+                used[rows] = self._reported(rows)
+                continue
+            if reports:
+                told = np.flatnonzero(known[rows])
+                figures = np.concatenate([[0], self._reported(rows[told])])
+                used[rows] = np.repeat(figures, np.diff(told, prepend=0, append=rows.size))
+                continue
+            change = np.where(self.lifetimes.kind[rows] == ALLOCATION, self.allocated[rows], 0)
+            first = begin[rows]
+            change -= np.where(first >= 0, self.allocated[first], 0)
+            used[rows] = np.cumsum(change)
+        return used
+
+    def _reported(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+        """What records with a report say is in use, reserved bytes included."""
+        found: npt.NDArray[np.int64] = self.events.array("in_use_bytes")[rows]
+        reserved = self.events.array("reserved_bytes")[rows]
+        reserved[~self.events.is_valid("reserved_bytes")[rows]] = 0
+        found += reserved
+        return found
+
+    @cached_property
+    def was_there(self) -> npt.NDArray[np.bool_]:
+        """Which records begin a buffer that is from before the profile."""
+        there: npt.NDArray[np.bool_] = self.events.array("is_before") & self.events.is_valid(
+            "is_before"
+        )
+        return there
+
+    @cached_property
+    def measured(self) -> npt.NDArray[np.bool_]:
+        """Which records say how much is in use: those with a report where there are reports."""
+        silent: npt.NDArray[np.bool_] = ~self.reports[self.lifetimes.allocator]
+        return silent | self.events.is_valid("in_use_bytes")
+
+    @cached_property
+    def capacities(self) -> tuple[int | None, ...]:
+        """Per allocator the most it may take, as its last record with all figures says."""
+        told = self.events.is_valid("in_use_bytes") & self.events.is_valid("free_bytes")
+        rows = np.flatnonzero(told)
+        last = np.full(len(self.lifetimes.allocators), -1, np.int64)
+        last[self.lifetimes.allocator[rows]] = rows  # of several, the last one stays
+        sizes = np.zeros(last.size, np.int64)
+        known = last[last >= 0]
+        sizes[last >= 0] = self._reported(known) + self.events.array("free_bytes")[known]
+        return tuple(
+            size if row >= 0 else None
+            for size, row in zip(sizes.tolist(), last.tolist(), strict=True)
+        )
+
+
+def split_by(numbers: npt.NDArray[Any], count: int) -> list[npt.NDArray[np.intp]]:
+    """Per number from 0 to ``count`` - 1 the places in ``numbers`` that hold it, ascending."""
+    if count == 1:
+        return [np.arange(numbers.size)]
+    # Sorting 16 bits is linear in time.
+    order = np.argsort(numbers.astype(np.uint16) if count <= 2**16 else numbers, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(numbers, minlength=count))[:-1])
+
+
+def read_history(events: Columns, lifetimes: Lifetimes | None = None) -> History:
+    """Match, measure and name the records of ``allocator_events`` (in time order).
+
+    ``lifetimes`` are those of `match_lifetimes` where they are known already.
+    """
+    found = match_lifetimes(events) if lifetimes is None else lifetimes
+    begins = (found.kind == ALLOCATION) | (found.kind == UNTRACKED_ALLOCATION)
+    allocated, requested = buffer_sizes(events, begins)
+    reports = np.zeros(len(found.allocators), np.bool_)
+    reports[found.allocator[events.is_valid("in_use_bytes")]] = True
+    check_deadline()
+    signatures = _name(events, found, np.flatnonzero(begins), requested)
+    return History(events, found, signatures, allocated, requested, reports)
+
+
+def buffer_sizes(
+    events: Columns, chosen: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """What was handed out and what was asked for, as the ``chosen`` records say; else 0.
+
+    What was asked for is never more; where it is not known it is the same.
+    """
+    known = chosen & events.is_valid("requested_bytes")
+    asked = np.where(known, events.array("requested_bytes"), 0)
+    known = chosen & events.is_valid("allocated_bytes")
+    allocated = np.where(known, events.array("allocated_bytes"), asked)
+    told = (asked > 0) & (asked <= allocated)
+    return allocated.astype(np.int64, copy=False), np.where(told, asked, allocated).astype(
+        np.int64, copy=False
+    )
+
+
+def _name(
+    events: Columns,
+    found: Lifetimes,
+    rows: npt.NDArray[np.intp],
+    requested: npt.NDArray[np.int64],
+) -> Signatures:
+    """The signatures of the buffers that begin at ``rows``."""
+    op, op_of, ops = _texts(events.names("op"))
+    region, region_of, regions = _texts(events.names("region_type"))
+    data_type, type_of, types = _texts(events.names("data_type"))
+    shape, shape_of, shapes = _texts(events.names("shape"), shapes=True)
+    keys = np.empty((rows.size, 3), np.int64)
+    owner = found.allocator[rows] * np.int64(len(ops)) + op_of[op[rows]]
+    keys[:, 0] = owner * len(regions) + region_of[region[rows]]
+    forms = shape_of[shape[rows]]
+    keys[:, 1] = type_of[data_type[rows]] * np.int64(len(shapes)) + forms
+    # Text 0 is the empty one: the size is part of the key where there is no shape.
+    keys[:, 2] = np.where(forms == 0, requested[rows], -1)
+    numbers, places = number_keys(keys)
+    first = rows[places]
+    codes = np.full(events.rows, -1, np.int32)
+    codes[rows] = numbers
+    shape_codes = shape_of[shape[first]]
+    return Signatures(
+        codes=codes,
+        allocator=found.allocator[first],
+        op=op_of[op[first]],
+        region_type=region_of[region[first]],
+        data_type=type_of[data_type[first]],
+        shape=shape_codes,
+        size=np.where(shape_codes == 0, requested[first], -1),
+        allocators=found.allocators,
+        ops=ops,
+        region_types=regions,
+        data_types=types,
+        shapes=shapes,
+    )
+
+
+def _texts(
+    names: Names, *, shapes: bool = False
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], tuple[str, ...]]:
+    """The codes, the number of the text of every code, and the texts; text 0 is the empty one.
+
+    A dictionary may repeat strings, and two spellings of one shape are one text. The last place
+    of the numbers is that of the null code -1.
+    """
+    numbers = {"": 0}
+    values: Sequence[str] = names.values
+    of = np.zeros(len(values) + 1, np.int32)
+    for code, value in enumerate(values):
+        text = normal_shape(value) if shapes else value
+        of[code] = numbers.setdefault(text, len(numbers))
+    return names.codes, of, tuple(numbers)

@@ -1,0 +1,111 @@
+"""The memory of every allocator over time, folded to what an answer about its peak needs.
+
+One compiled pass over the records: counts, running sums, and the record at which memory in use
+was largest. `peakline.memory.peak` turns the sums into an explanation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.kernels import memory_layout as layout
+from peakline.kernels import usage
+from peakline.memory.lifetimes import Lifetimes
+from peakline.tables.columns import Columns
+
+__all__ = ["Usage", "buffer_bytes", "measure"]
+
+_NEVER = -(2**63)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one pass found for one allocator. Sizes are bytes.
+
+    ``reported``: the allocator reported its bytes in use on some record; then the peak is the
+    largest reported in use + reserved, else the largest running sum of live buffers.
+    ``before`` is what was in use before the first record as its report implies (0 where
+    nothing was reported). ``peak_row`` is -1 when no record was eligible. ``lifetime_peak`` is
+    the largest lifetime peak it reported, None when it reported none.
+    """
+
+    reported: bool
+    allocations: int
+    deallocations: int
+    unmatched: int
+    untracked: int
+    double: int
+    live_at_end: int
+    before: int
+    unmatched_bytes: int
+    peak_row: int
+    peak: int
+    unmatched_bytes_at_peak: int
+    lifetime_peak: int | None
+
+
+def buffer_bytes(events: Columns, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Bytes handed out by the allocations ``rows``; what was asked for where that is unknown."""
+    allocated = events.array("allocated_bytes")[rows]
+    asked = np.where(
+        events.is_valid("requested_bytes")[rows], events.array("requested_bytes")[rows], 0
+    )
+    return np.where(events.is_valid("allocated_bytes")[rows], allocated, asked).astype(np.int64)
+
+
+def measure(
+    events: Columns, lifetimes: Lifetimes, eligible: npt.NDArray[np.bool_] | None = None
+) -> list[Usage]:
+    """One `Usage` per allocator of ``lifetimes``.
+
+    Every record counts in the sums; only ``eligible`` ones (default: all) can be the peak.
+    """
+
+    def column(name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        return np.ascontiguousarray(events.array(name), np.int64), events.is_valid(name)
+
+    count = len(lifetimes.allocators)
+    in_use, has_in_use = column("in_use_bytes")
+    reports = np.zeros(count, np.bool_)
+    reports[lifetimes.allocator[has_in_use]] = True
+    state = np.zeros((count, layout.U_FIELDS), np.int64)
+    state[:, layout.U_PEAK_ROW] = -1
+    state[:, layout.U_LIFETIME_PEAK] = _NEVER
+    usage.measure(
+        state,
+        reports,
+        np.zeros(0, np.bool_) if eligible is None else eligible,
+        lifetimes.allocator,
+        lifetimes.kind,
+        lifetimes.begin,
+        *column("allocated_bytes"),
+        *column("requested_bytes"),
+        in_use,
+        has_in_use,
+        *column("reserved_bytes"),
+        *column("peak_bytes"),
+    )
+    return [
+        Usage(
+            reported=bool(reports[number]),
+            allocations=s[layout.U_ALLOCATIONS],
+            deallocations=s[layout.U_DEALLOCATIONS],
+            unmatched=s[layout.U_UNMATCHED],
+            untracked=s[layout.U_UNTRACKED],
+            double=s[layout.U_DOUBLE],
+            live_at_end=s[layout.U_LIVE],
+            before=s[layout.U_BEFORE],
+            unmatched_bytes=s[layout.U_UNMATCHED_BYTES],
+            peak_row=s[layout.U_PEAK_ROW],
+            peak=s[layout.U_PEAK],
+            unmatched_bytes_at_peak=s[layout.U_UNMATCHED_AT_PEAK],
+            lifetime_peak=None
+            if s[layout.U_LIFETIME_PEAK] == _NEVER
+            else s[layout.U_LIFETIME_PEAK],
+        )
+        for number, s in enumerate(state.tolist())
+    ]

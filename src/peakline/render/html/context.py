@@ -1,0 +1,61 @@
+"""What every section of a report needs: the profile, its answer, and the page's collectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peakline.render.html.drawing import Drawings
+from peakline.render.html.tables import Tables
+from peakline.render.html.words import Steps, named
+
+if TYPE_CHECKING:
+    from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.findings.memory_details import MemoryDetails
+    from peakline.memory.peak import AllocatorPeak
+    from peakline.memory.signatures import History
+    from peakline.tables import Profile
+
+__all__ = ["Context", "Part"]
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """``is_moment``: the file tells what there was at one moment, and no records of how it came
+    about.
+    """
+
+    profile: Profile
+    answer: MemoryAnswer
+    steps: Steps
+    is_moment: bool
+    tables: Tables
+    drawings: Drawings
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One allocator of the answer; ``number`` is its place in ``history.lifetimes.allocators``."""
+
+    context: Context
+    peak: AllocatorPeak
+    details: MemoryDetails
+    history: History
+    number: int
+    has_finding: frozenset[str]
+    """The kinds of the findings about this allocator."""
+    alike: tuple[str, ...] = ()
+    """Other allocators with the same figures, which have no section of their own."""
+
+    @property
+    def allocators(self) -> tuple[str, ...]:
+        """This allocator and those that are told with it."""
+        return (self.peak.allocator, *self.alike)
+
+    @property
+    def heading(self) -> str:
+        """``Allocator 0``, ``Allocators 0, 1 and 2``."""
+        names = [named(name) for name in self.allocators]
+        if len(names) == 1:
+            return f"Allocator {names[0]}"
+        return f"Allocators {', '.join(names[:-1])} and {names[-1]}"

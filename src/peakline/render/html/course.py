@@ -1,0 +1,210 @@
+"""Memory over time: what was in use while each step ran, and at its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.figures.course import course_rows
+from peakline.memory.marks import Marks
+from peakline.memory.moments import NEAR, find_high_moments
+from peakline.render.html.composition import largest_op
+from peakline.render.html.context import Part
+from peakline.render.html.html import Child, Markup, clip, code, join, tag
+from peakline.render.html.tables import Column, Table
+from peakline.render.html.words import percent, size, size_words, time, time_text
+
+if TYPE_CHECKING:
+    from peakline.memory.peak import AllocatorPeak
+
+__all__ = ["course"]
+
+_ROWS = 12
+_SMALL, _SMALL_SHARE = 1 << 20, 0.01
+"""Nobody has to know how often an allocator with less than this comes near its peak."""
+_WIDTH, _HEIGHT = 960, 180
+_POINTS = 480
+
+
+def course(part: Part) -> Markup | None:
+    """The figure of memory over time; nothing where all records are of one moment."""
+    history, context = part.history, part.context
+    rows = course_rows(history, part.number)
+    times = history.events.array("time_ps")[rows]
+    if context.is_moment or rows.size < 2 or times[0] == times[-1]:
+        return None
+    used = history.used[rows]
+    words = _words(part, times, used)
+    growth = part.details.growth
+    equivalent = (
+        _by_time(part, times, used) if growth is None else _by_step(part, growth.marks, rows, used)
+    )
+    told = context.drawings.figure(
+        "memory_over_time",
+        part,
+        "Memory in use over time",
+        words,
+        equivalent,
+        still=_still(part, times, used, words),
+    )
+    return join([tag("p", words), _near(part), told])
+
+
+def _words(part: Part, times: npt.NDArray[np.int64], used: npt.NDArray[np.int64]) -> str:
+    return (
+        f"From {size_words(int(used[0]))} at {time_text(int(times[0]))} to "
+        f"{size_words(int(used[-1]))} at {time_text(int(times[-1]))}; the most is "
+        f"{size_words(part.peak.peak_bytes)} at {time_text(part.peak.peak_time_ps)}."
+    )
+
+
+def _near(part: Part) -> Markup | None:
+    """How often memory comes near the peak, and of what it is then.
+
+    Nothing for an allocator that is small beside the largest, or at all.
+    """
+    largest = max(peak.peak_bytes for peak in part.context.answer.allocators)
+    if part.peak.peak_bytes < max(_SMALL, _SMALL_SHARE * largest):
+        return None
+    moments = find_high_moments(part.history, part.number)
+    times = sum(len(moment.times_ps) for moment in moments)
+    if times < 2:
+        return None
+    told = f"Memory comes within {1 - NEAR:.0%} of the peak {times:,} times"
+    if len(moments) == 1:
+        return tag("p", f"{told}, made of the same each time: what lowers one lowers all.")
+    # Mixes that read the same are told as one: a person could not tell them apart.
+    mixes: dict[tuple[str, str], AllocatorPeak] = {}
+    for moment in moments:
+        op, most = largest_op(moment.memory) or ("", 0)
+        share = percent(most / max(moment.memory.peak_bytes, 1), 0) if op else ""
+        mixes.setdefault((op, share), moment.memory)
+    if len(mixes) == 1:
+        (op, share), _ = mixes.popitem()
+        return tag(
+            "p", told, *((f", each time with {share} of it from ", code(op)) if op else ()), "."
+        )
+    items = [
+        tag(
+            "li",
+            f"{size_words(memory.peak_bytes)} at {time_text(memory.peak_time_ps)}, ",
+            *((f"{share} of it from ", code(op)) if op else ("from no op that is known",)),
+        )
+        for (op, share), memory in mixes.items()
+    ]
+    told += f", made of {len(mixes)} different mixes. To lower the peak, all of them must fall:"
+    return join([tag("p", told), tag("ul", *items)])
+
+
+def _by_step(
+    part: Part, marks: Marks, rows: npt.NDArray[np.int64], used: npt.NDArray[np.int64]
+) -> Markup:
+    """Per step the most in use and what is left at its end; the step of the peak among them.
+
+    In a step without a record memory stays as it was. Steps in a row that read the same are one
+    row of the table.
+    """
+    bounds = np.searchsorted(rows, np.append(marks.start, marks.rows))
+    places = np.flatnonzero(bounds[1:] > 0)
+    if not places.size:
+        return _by_time(part, part.history.events.array("time_ps")[rows], used)
+    left = used[bounds[places + 1] - 1]
+    # What was in use before a step's first record still is when the step begins.
+    first = np.maximum(bounds[places] - 1, 0)
+    ends = bounds[places + 1]
+    most = np.array(
+        [used[a:b].max() for a, b in zip(first.tolist(), ends.tolist(), strict=True)], np.int64
+    )
+    runs = _alike(most, left)
+    chosen = _evenly(len(runs), max(range(len(runs)), key=lambda k: int(most[runs[k][0]])))
+    cells: list[list[Child]] = []
+    for begin, last in (runs[k] for k in chosen):
+        name = marks.label(int(places[begin]))
+        if last > begin:
+            name += f" to {marks.label(int(places[last]))}"
+        fullest = begin + int(most[begin : last + 1].argmax())
+        cells.append([name, size(int(most[fullest])), size(int(left[last]))])
+    few = ""
+    if len(chosen) < len(runs):
+        few = f" ({len(chosen)} of {len(runs):,}, the one with the most among them)"
+    columns = (
+        Column("Step"),
+        Column("Most in use", is_number=True),
+        Column("In use at its end", is_number=True),
+    )
+    caption = f"Memory in use by step{few}; steps are {clip(marks.detail)}"
+    if len(runs) < places.size:
+        caption += "; those in a row with the same values stand together"
+    if places.size < len(marks):
+        caption += f"; the first {len(marks) - places.size:,} end before the first record"
+    return part.context.tables.write(Table(caption, columns, cells))
+
+
+def _alike(most: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """The first and last place of every run of steps whose two values read the same."""
+    runs: list[tuple[int, int]] = []
+    before = None
+    for k, (high, low) in enumerate(zip(most.tolist(), left.tolist(), strict=True)):
+        told = size_words(high), size_words(low)
+        if told == before:
+            runs[-1] = (runs[-1][0], k)
+        else:
+            runs.append((k, k))
+        before = told
+    return runs
+
+
+def _by_time(part: Part, times: npt.NDArray[np.int64], used: npt.NDArray[np.int64]) -> Markup:
+    """The most and the least in use in equal parts of the time."""
+    edges = np.linspace(int(times[0]), int(times[-1]), _ROWS + 1)
+    bounds = np.searchsorted(times, edges)
+    bounds[-1] = times.size
+    cells: list[list[Child]] = []
+    for first, end, start, stop in zip(bounds, bounds[1:], edges, edges[1:], strict=False):
+        # What was in use before the first record of a part still is when the part begins.
+        own = used[max(int(first) - 1, 0) : max(int(end), 1)]
+        span = (time(int(start)), time(int(stop)))
+        cells.append([*span, size(int(own.max())), size(int(own.min()))])
+    columns = (
+        Column("From"),
+        Column("To"),
+        Column("Most in use", is_number=True),
+        Column("Least in use", is_number=True),
+    )
+    return part.context.tables.write(Table("Memory in use by time", columns, cells))
+
+
+def _evenly(total: int, also: int) -> list[int]:
+    """At most so many places as a table has rows, evenly, ``also`` among them."""
+    if total <= _ROWS:
+        return list(range(total))
+    places = np.linspace(0, total - 1, _ROWS - 1).astype(int).tolist()
+    return sorted({*places, also})
+
+
+def _still(
+    part: Part, times: npt.NDArray[np.int64], used: npt.NDArray[np.int64], words: str
+) -> Markup:
+    """The course as a plain drawing: of every sliver of time the most in use."""
+    start, span = int(times[0]), max(int(times[-1]) - int(times[0]), 1)
+    slots = ((times - start).astype(np.float64) * (_POINTS - 1) / span).astype(np.int64)
+    firsts = np.flatnonzero(np.diff(slots, prepend=-1))
+    heights = np.maximum.reduceat(used, firsts)
+    top = max(int(used.max()), 1)
+    x: list[float] = np.round(slots[firsts] * _WIDTH / _POINTS, 1).tolist()
+    y: list[float] = np.round(_HEIGHT - heights * (_HEIGHT - 4.0) / top, 1).tolist()
+    line = f"M{x[0]} {y[0]}" + "".join(f"H{a}V{b}" for a, b in zip(x[1:], y[1:], strict=True))
+    area = f"{line}H{_WIDTH}V{_HEIGHT}H{x[0]}Z"
+    peak: Any = round((part.peak.peak_time_ps - start) * _WIDTH * (1 - 1 / _POINTS) / span, 1)
+    return tag(
+        "svg",
+        tag("path", d=area, class_="area"),
+        tag("path", d=f"{line}H{_WIDTH}", class_="line"),
+        tag("circle", cx=peak, cy=4, r=4, class_="dot"),
+        class_="still",
+        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
+        role="img",
+        aria_label=words,
+    )

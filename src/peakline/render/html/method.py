@@ -1,0 +1,123 @@
+"""What was lost or guessed, and how the numbers of a report were made."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+
+from peakline.render.html.context import Context, Part
+from peakline.render.html.html import Child, Markup, clip, code, tag
+from peakline.render.html.tables import Column, Table, fact_table
+from peakline.render.html.words import count, time_text
+
+__all__ = ["method", "warnings"]
+
+
+def warnings(context: Context) -> Markup | None:
+    """What the reading and the analyses lost, skipped or guessed."""
+    found = context.profile.warnings
+    if not found:
+        return None
+    columns = (Column("Kind"), Column("Times", is_number=True), Column("What it means"))
+    rows = [(code(one.kind), f"{one.count:,}", clip(one.detail, 1000)) for one in found]
+    return tag(
+        "section",
+        tag("h2", "Warnings", id="warnings"),
+        context.tables.write(Table("Lost, skipped or guessed", columns, rows)),
+        aria_labelledby="warnings",
+    )
+
+
+def method(context: Context, parts: Sequence[Part], command: str | None) -> Markup:
+    """Where the numbers come from, and what the profile could not tell."""
+    alone = len(context.answer.allocators) == 1
+    unknown = [
+        f"{told[0].upper()}{told[1:]}" if alone or name is None else f"{name}: {told}"
+        for name, told in _unknown(context, parts)
+    ]
+    told: list[Child] = [context.tables.write(_facts(context, parts, command))]
+    if unknown:
+        told.append(tag("h3", "What could not be known"))
+        told.append(tag("ul", *(tag("li", one) for one in unknown)))
+    return tag(
+        "section",
+        tag("h2", "How these numbers were made", id="method"),
+        *told,
+        aria_labelledby="method",
+    )
+
+
+def _facts(context: Context, parts: Sequence[Part], command: str | None) -> Table:
+    profile = context.profile
+    facts: list[tuple[Child, Child]] = [
+        ("Profile", code(profile.path, 1000)),
+        ("Format", profile.format),
+    ]
+    if profile.host:
+        facts.append(("Host", clip(profile.host)))
+    if profile.duration_ps and not context.is_moment:
+        facts.append(("Length", time_text(profile.duration_ps)))
+    if parts:
+        buffers = sum(one.count for peak in context.answer.allocators for one in peak.peak_buffers)
+        history = parts[0].history
+        many = count(buffers, "buffer") if context.is_moment else count(history.rows, "record")
+        facts.append(("Read", many))
+    facts += [
+        (
+            "In use is" if len(parts) == 1 else f"In use, {part.heading}",
+            _measured_by(part),
+        )
+        for part in parts
+    ]
+    facts.append(("Peakline", f"{version('peakline')}, Python {platform.python_version()}"))
+    if command:
+        facts.append(("Command", code(command, 2000)))
+    return fact_table("Where the numbers come from", facts)
+
+
+def _measured_by(part: Part) -> str:
+    if part.context.is_moment:
+        return "the sum of the buffers that the file lists"
+    if part.peak.reported:
+        return "what the allocator itself reported with each record"
+    return "the sum of the buffers live after each record, for the allocator reports none"
+
+
+def _unknown(context: Context, parts: Sequence[Part]) -> Iterator[tuple[str | None, str]]:
+    """What the profile could not tell, and of which allocators; None for all of it."""
+    if context.is_moment:
+        yield (
+            None,
+            "The file tells of one moment, not when buffers were made and freed.",
+        )
+        return
+    for part in parts:
+        for told in _unknown_of(part):
+            yield part.heading, told
+    if context.drawings.left_out:
+        many = count(context.drawings.left_out, "figure")
+        yield None, f"{many} would have made this file too large; the tables have what they show."
+
+
+def _unknown_of(part: Part) -> Iterator[str]:
+    peak, growth = part.peak, part.details.growth
+    if not peak.capacity_bytes:
+        yield "how much it may take at most: no record reports what is free."
+    if growth is None:
+        yield "growth: the file has fewer than two steps, and no clear repetition."
+    elif growth.marks.found_by == "period":
+        yield f"which step is which: the file marks none. Instead: {clip(growth.marks.detail)}."
+    if part.details.fragmentation is None:
+        yield "where buffers lie: no record has an address."
+    if peak.untracked_allocations:
+        many = count(peak.untracked_allocations, "record")
+        yield f"which buffers {many} without an id and an address belong to."
+    if peak.unmatched_deallocations:
+        many = count(peak.unmatched_deallocations, "deallocation")
+        if peak.unexplained_deallocations:
+            yield f"what {many} freed: no allocation and nothing from before the profile fits."
+        else:
+            yield f"who made what {many} freed: it was there before the profile began."
+    if any(buffer.op == "(before profile)" for buffer in peak.peak_buffers):
+        yield "who made the memory that was in use before the profile began."

@@ -1,0 +1,287 @@
+"""The head of a report: the verdict in a sentence, the figures that matter, the findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from peakline.findings.memory_growth import room_text
+from peakline.render.html.composition import largest_op
+from peakline.render.html.context import Context, Part
+from peakline.render.html.html import Child, Markup, clip, code, join, tag
+from peakline.render.html.tables import Column, Table, evidence_table, fact_table
+from peakline.render.html.words import (
+    count,
+    heading_of,
+    named,
+    percent,
+    size,
+    time_text,
+    times,
+    value_of,
+)
+
+if TYPE_CHECKING:
+    from peakline.findings.memory_peak import Finding
+    from peakline.memory.peak import AllocatorPeak
+
+__all__ = ["findings", "rank", "summary"]
+
+_SEVERITIES = ("error", "warning", "info")
+_WORDS = {"error": "Error", "warning": "Warning", "info": "For information"}
+_MARKS = {
+    "error": "M8 1 15 15H1ZM8 5.5v5M8 12v1.4",
+    "warning": "M8 1 15 8 8 15 1 8ZM8 4.6v4.2M8 10.2v1.4",
+    "info": "M8 1a7 7 0 1 0 .01 0ZM8 7v5M8 4v1.4",
+    "fine": "M8 1a7 7 0 1 0 .01 0ZM4.6 8.2l2.4 2.4 4.4-5",
+}
+_KINDS = {
+    "out_of_memory": "memory ran out",
+    "leak": "memory grows with every step",
+    "one_pass": "memory is held for the backward pass",
+    "cache": "memory grew as a cache filled",
+    "step_up": "memory rose once and stayed",
+    "sawtooth": "memory gathers over steps before it is released",
+    "fragmentation": "free memory lies in pieces",
+    "fragmentation_at_peak": "free memory lies in pieces",
+    "huge_temporary": "one kind of temporary makes the peak",
+    "churn": "a buffer is made over and over within a step",
+    "near_capacity": "the peak comes near the capacity",
+    "accounting": "the records name more than is in use",
+    "deferred_frees": "deallocations are deferred",
+}
+"""What a finding of each kind comes to, in the verdict."""
+_SAID_BY_ROWS = {"op", "region_type", "data_type", "shape", "buffer_bytes", "bytes"}
+_SAID_ELSEWHERE = {"since_step", "steps", "steps_found_by"}
+_TELLING = 0.01
+"""An op with less of the peak is not worth a place in the summary."""
+_LOWER = ("memory ", "without ", "the ")
+
+
+def rank(severity: str) -> int:
+    """0 for the gravest."""
+    return _SEVERITIES.index(severity) if severity in _SEVERITIES else len(_SEVERITIES)
+
+
+def summary(context: Context, parts: Sequence[Part]) -> Markup:
+    """The verdict, then the figures of the only allocator or a table of all of them."""
+    answer = context.answer
+    told: list[Child] = [_verdict(context, parts)]
+    if len(answer.allocators) == 1 and len(parts) == 1:
+        told.append(_figures(parts[0]))
+    elif answer.allocators:
+        told.append(_overview(context, parts))
+    return tag("section", tag("h2", "Summary", id="summary"), *told, aria_labelledby="summary")
+
+
+def findings(context: Context) -> Markup | None:
+    """What is wrong, the gravest first: each with what to do and the numbers behind it."""
+    found = sorted(context.answer.findings, key=lambda one: rank(one.severity))
+    if not found:
+        return None
+    alone = len(context.answer.allocators) < 2
+    return tag(
+        "section",
+        tag("h2", "Findings", id="findings"),
+        *(_finding(context, finding, alone=alone) for finding in found),
+        aria_labelledby="findings",
+    )
+
+
+def _mark(kind: str) -> Markup:
+    return tag(
+        "svg",
+        tag("path", d=_MARKS[kind]),
+        class_="mark",
+        viewBox="0 0 16 16",
+        aria_hidden="true",
+        focusable="false",
+    )
+
+
+def _verdict(context: Context, parts: Sequence[Part]) -> Markup:
+    found = context.answer.findings
+    if found:
+        gravest = sorted(found, key=lambda one: rank(one.severity))
+        told = list(dict.fromkeys(_KINDS.get(one.kind, "see the findings") for one in gravest))
+        kind = gravest[0].severity
+        words = f"{_listed(told)}."
+        return tag("p", _mark(kind), f"{words[0].upper()}{words[1:]}", class_=f"verdict {kind}")
+    return join(
+        [
+            tag("p", _mark("fine"), "Nothing stands out.", class_="verdict fine"),
+            tag("p", _looked_for(context, parts)) if parts else None,
+        ]
+    )
+
+
+def _looked_for(context: Context, parts: Sequence[Part]) -> str:
+    """What was looked for in vain, and what could not be looked for."""
+    if context.is_moment:
+        return (
+            "The file tells what was in memory at one moment. Whether memory grows, and how it is "
+            "used within a step, cannot be seen in it."
+        )
+    steps = max(
+        (len(part.details.growth.marks) for part in parts if part.details.growth), default=0
+    )
+    looked = ["one kind of temporary that makes the peak"]
+    missing = []
+    if steps:
+        looked.insert(0, f"memory that grows ({steps:,} steps)")
+        looked.append("buffers made over and over within a step")
+    else:
+        missing.append("growth (no steps, and no pattern that repeats)")
+    if any(part.details.fragmentation is not None for part in parts):
+        looked.append("free memory in pieces")
+    else:
+        missing.append("fragmentation (no addresses)")
+    if any(part.peak.capacity_bytes for part in parts):
+        looked.append("a peak near the capacity")
+    else:
+        missing.append("how near the peak is to the capacity (the file does not tell it)")
+    told = f"Looked for, and not found: {_listed(looked)}."
+    return told if not missing else f"{told} Could not be looked for: {_listed(missing)}."
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _figures(part: Part) -> Markup:
+    """The few numbers that an owner asks for first."""
+    peak, context = part.peak, part.context
+    tiles = [_tile("In use" if context.is_moment else "Peak", *peak_words(part))]
+    if peak.capacity_bytes:
+        free = f"the peak takes {percent(peak.peak_bytes / peak.capacity_bytes)} of it"
+        tiles.append(_tile("Capacity", size(peak.capacity_bytes), free))
+    largest = largest_op(peak)
+    if largest and len({buffer.op for buffer in peak.peak_buffers}) > 1:
+        op, most = largest
+        if most >= _TELLING * peak.peak_bytes > 0:
+            share = percent(most / peak.peak_bytes)
+            tiles.append(_tile("Of its largest op", share, code(op, 80)))
+    growth = part.details.growth
+    if growth is not None and growth.bytes_per_step and "leak" in part.has_finding:
+        told = room_text(growth) or "to the end"
+        tiles.append(_tile(f"Growth per {growth.marks.unit}", size(growth.bytes_per_step), told))
+    churn = part.details.churn
+    if not context.is_moment and churn.bytes_per_step is not None and churn.turnover is not None:
+        told = f"{times(churn.turnover)} the peak, over {count(churn.steps or 0, 'step')}"
+        tiles.append(_tile("Handed out per step", size(churn.bytes_per_step), told))
+    if not context.is_moment:
+        told = f"{peak.allocations:,} allocations, {peak.deallocations:,} deallocations"
+        tiles.append(_tile("Live after the last record", size(peak.live_at_end_bytes), told))
+    return join(
+        [
+            tag("p", "Allocator ", code(named(peak.allocator)), class_="of"),
+            tag("dl", *tiles, class_="tiles"),
+        ]
+    )
+
+
+def peak_words(part: Part) -> tuple[Child, str]:
+    """The peak of an allocator, and when it was."""
+    peak = part.peak
+    if peak.untracked_allocations and not peak.peak_bytes:
+        return "not known", "its records have no ids, so no buffer can be followed"
+    exact = f"{peak.peak_bytes:,} bytes"
+    if part.context.is_moment:
+        return size(peak.peak_bytes), exact
+    step = part.context.steps.label(peak.peak_step)
+    when = f", step {step}" if step else ""
+    return size(peak.peak_bytes), f"{exact}, at {time_text(peak.peak_time_ps)}{when}"
+
+
+def _tile(title: str, value: Child, note: Child) -> Markup:
+    return tag("div", tag("dt", title), tag("dd", value, class_="value"), tag("dd", note))
+
+
+def _overview(context: Context, parts: Sequence[Part]) -> Markup:
+    """All allocators, in the order of their sections."""
+    placed = {name: place for place, part in enumerate(parts, 1) for name in part.allocators}
+    own: dict[object, int] = {}
+    for finding in context.answer.findings:
+        name = finding.evidence.get("allocator")
+        own[name] = own.get(name, 0) + 1
+    moment = context.is_moment
+    columns = [Column("Allocator"), Column("In use" if moment else "Peak", is_number=True)]
+    if not moment:
+        columns.append(Column("When"))
+    columns += [Column("Capacity", is_number=True), Column("Taken", is_number=True)]
+    columns.append(Column("Findings", is_number=True))
+    rows = [
+        _overview_row(context, peak, placed.get(peak.allocator), own)
+        for peak in sorted(
+            context.answer.allocators, key=lambda one: placed.get(one.allocator, len(parts) + 1)
+        )
+    ]
+    return context.tables.write(Table("Allocators", columns, rows))
+
+
+def _overview_row(
+    context: Context, peak: AllocatorPeak, place: int | None, own: Mapping[object, int]
+) -> list[Child]:
+    name: Child = code(named(peak.allocator))
+    if place is not None:
+        name = tag("a", name, href=f"#allocator-{place}")
+    unknown = peak.untracked_allocations and not peak.peak_bytes
+    cells: list[Child] = [name, size(None) if unknown else size(peak.peak_bytes)]
+    if not context.is_moment:
+        step = context.steps.label(peak.peak_step)
+        when = time_text(peak.peak_time_ps) + (f", step {step}" if step else "")
+        cells.append("" if unknown else when)
+    share = percent(peak.peak_bytes / peak.capacity_bytes) if peak.capacity_bytes else ""
+    return [*cells, size(peak.capacity_bytes), share, own.get(peak.allocator, 0)]
+
+
+def _finding(context: Context, finding: Finding, *, alone: bool) -> Markup:
+    """One finding: title, what to do, the numbers, the rows."""
+    title = clip(finding.title, 600)
+    allocator = str(finding.evidence.get("allocator") or "")
+    prefix = f"{named(allocator)}: "
+    if title.startswith(prefix):
+        title = title.removeprefix(prefix)
+        if title.startswith(_LOWER):
+            title = f"{title[0].upper()}{title[1:]}"
+    severity = finding.severity if finding.severity in _SEVERITIES else "info"
+    badge = tag("span", _mark(severity), _WORDS[severity], class_=f"badge {severity}")
+    where = None if alone or not allocator else tag("p", "Allocator ", code(named(allocator)))
+    return tag(
+        "article",
+        tag("h3", badge, " ", title),
+        where,
+        tag("p", tag("strong", "What to do. "), finding.suggestion, class_="advice"),
+        *_evidence(context, finding),
+        class_=f"finding {severity}",
+    )
+
+
+def _evidence(context: Context, finding: Finding) -> list[Markup]:
+    told = []
+    if finding.rows:
+        table = evidence_table("The buffers behind it", finding.rows, context.steps, {"pattern"})
+        told.append(context.tables.write(table))
+    skipped = _SAID_ELSEWHERE | {"allocator"} | (_SAID_BY_ROWS if finding.rows else set())
+    if finding.rows:
+        # One row says the same as the numbers about it.
+        first = finding.rows[0]
+        skipped |= {
+            name
+            for name, value in finding.evidence.items()
+            if len(finding.rows) == 1 and name in first and first[name] == value
+        }
+        since = first.get("since_step")
+        if len(finding.rows) == 1 and isinstance(since, int) and context.steps.label(since):
+            skipped.add("since_step_name")
+    facts: list[tuple[Child, Child]] = []
+    for name, value in finding.evidence.items():
+        if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+            told.append(
+                context.tables.write(evidence_table(heading_of(name), value, context.steps))
+            )
+        elif name not in skipped and value not in (None, ""):
+            facts.append((heading_of(name, finding.kind), value_of(name, value, context.steps)))
+    if facts:
+        told.append(context.tables.write(fact_table("The numbers behind it", facts)))
+    return told

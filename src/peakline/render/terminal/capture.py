@@ -1,0 +1,104 @@
+"""What a capture gave: the session's path, and the memory answer of what it stored."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from peakline.cli.memory import memory_document, show_memory
+from peakline.errors import PeaklineError
+from peakline.render.terminal.output import print_json
+from peakline.text import one_line, size_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from peakline.capture import CaptureResult, HostOutcome
+    from peakline.repository import Repository, Session
+
+__all__ = ["print_capture", "print_capture_json"]
+
+
+def print_capture(result: CaptureResult, repository: Repository) -> None:
+    """Print where the session lies, a line per host where there are several, and the memory
+    answer for the host with the largest peak.
+    """
+    from rich.text import Text
+
+    import peakline
+    from peakline.render.terminal.screen import plain_table, show
+
+    kept = [outcome for outcome in result.outcomes if outcome.is_kept]
+    if not kept:
+        return
+    session = repository.session(result.session_id)
+    parts: list[RenderableType] = [Text(one_line(session.path))]
+    documents: dict[str, dict[str, object]] = {}
+    if len(result.outcomes) > 1:
+        documents = {outcome.host: _document(session, outcome) for outcome in kept}
+        rows = [_row(outcome, documents.get(outcome.host)) for outcome in result.outcomes]
+        parts.append(plain_table(("HOST", "STATE", "SIZE", "PEAK"), rows, right=("SIZE", "PEAK")))
+    show([*parts, ""])
+    readable = [outcome.host for outcome in kept if "error" not in documents.get(outcome.host, {})]
+    if readable:
+        host = max(readable, key=lambda host: _peak(documents.get(host)) or 0)
+        with peakline.open(session.host(host).path) as profile:
+            show_memory(profile, as_json=False)
+    for host, document in documents.items():
+        if "error" in document:
+            told = one_line(f"{host}: {document['error']}")
+            print(f"peakline: {told}", file=sys.stderr)
+
+
+def print_capture_json(result: CaptureResult, repository: Repository) -> None:
+    """Print one document: the session, every host's outcome and its memory answer."""
+    kept = any(outcome.is_kept for outcome in result.outcomes)
+    session = repository.session(result.session_id) if kept else None
+    hosts = []
+    for outcome in result.outcomes:
+        document = _document(session, outcome) if session and outcome.is_kept else None
+        hosts.append(
+            {
+                "host": outcome.host,
+                "address": outcome.address,
+                "state": outcome.state,
+                "bytes": outcome.size,
+                "attempts": outcome.attempts,
+                "error": outcome.error,
+                "memory": document,
+            }
+        )
+    print_json(
+        {
+            "session_id": result.session_id,
+            "path": session.path if session else None,
+            "empty_trace": result.empty_trace,
+            "hosts": hosts,
+        }
+    )
+
+
+def _document(session: Session, outcome: HostOutcome) -> dict[str, object]:
+    """What ``peakline memory --json`` prints, or why the profile cannot be read."""
+    import peakline
+
+    try:
+        with peakline.open(session.host(outcome.host).path) as profile:
+            return memory_document(profile)
+    except PeaklineError as error:
+        return {"error": str(error)}
+
+
+def _peak(document: dict[str, object] | None) -> int | None:
+    """The largest peak of any allocator; None where none is known."""
+    allocators = (document or {}).get("allocators")
+    if not isinstance(allocators, list):
+        return None
+    return max((allocator["peak_bytes"] for allocator in allocators), default=None)
+
+
+def _row(outcome: HostOutcome, document: dict[str, object] | None) -> tuple[str, ...]:
+    peak = _peak(document)
+    size = size_text(outcome.size) if outcome.is_kept else ""
+    state = outcome.state.replace("_", " ")
+    return (outcome.host, state, size, "" if peak is None else size_text(peak))

@@ -1,0 +1,126 @@
+"""What ``peakline view`` serves: a log directory as it is, or one made of what a path names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from peakline.errors import InputError
+from peakline.repository import Repository, hosts, is_url, resolve_hosts
+from peakline.repository.names import host_of, is_name
+
+__all__ = ["Place", "find_place"]
+
+_STDIN = "-"
+_SUFFIX = ".profile"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A log directory to serve, and where in it to begin.
+
+    ``linked`` are files elsewhere that links in it lead to. Without a ``session`` the list of all
+    is shown. ``source`` is the only file of a session that was made for it.
+    """
+
+    logdir: str
+    session: str | None = None
+    host: str | None = None
+    linked: tuple[str, ...] = ()
+    source: str | None = None
+
+
+def find_place(path: str, session: str | None, host: str | None, folder: str) -> Place:
+    """What to serve for ``path``: itself, or a log directory made in the empty ``folder``.
+
+    A file or a session's directory is shown alone: nothing beside it is served. Raises
+    NotFoundError, UsageError or InputError for a path, session or host that is not there.
+    """
+    found = resolve_hosts(path, session, host)
+    if found == path or path == _STDIN:
+        name = "stdin" if path == _STDIN else _last(path)
+        known = host_of(name)
+        called = known[0] if known else name if is_name(name) else "profile"
+        files = {name if known else f"{called}{_SUFFIX}": path}
+        return _made(folder, called, files, None)
+    files = {_last(file.path): file.path for file in hosts(path)}
+    if files:
+        return _made(folder, _last(os.path.realpath(path)), files, _host(files, host))
+    if isinstance(found, str) and _last(found).startswith("saved_model."):
+        called = _last(os.path.realpath(path))
+        return _made(folder, called, {f"{called}{_SUFFIX}": found}, None)
+    return _in_logdir(path, session, host)
+
+
+def _in_logdir(path: str, session: str | None, host: str | None) -> Place:
+    """A log directory, at the named session, the only one, or with ``host`` the newest."""
+    repository = Repository(path)
+    runs = repository.runs()
+    if session is None and host is None and len(runs) != 1:
+        return Place(path)
+    chosen = runs[0] if session is None else repository.session(session)
+    shown = None if host is None else chosen.host(host).host
+    return Place(path, chosen.name, shown)
+
+
+def _host(files: Mapping[str, str], host: str | None) -> str | None:
+    """The host as the session will call it."""
+    if host is None:
+        return None
+    return next(
+        (found[0] for found in map(host_of, files) if found and host.replace(":", "_") == found[0]),
+        host,
+    )
+
+
+def _made(folder: str, session: str, files: Mapping[str, str], host: str | None) -> Place:
+    """A log directory in ``folder`` with one session of ``files``, paths by their names in it."""
+    name = session if is_name(session) else "session"
+    place = Path(folder, "plugins", "profile", name)
+    place.mkdir(parents=True)
+    linked = [real for file, path in files.items() if (real := _bring(path, place / file))]
+    source = next(iter(files.values())) if len(files) == 1 else None
+    return Place(folder, name, host, tuple(linked), source)
+
+
+def _bring(path: str, place: Path) -> str | None:
+    """Make ``place`` a link to the file, and return where that is; or a copy, and return None.
+
+    Standard input and what a URL names are copied, as a server has to read them more than once.
+    """
+    try:
+        if path == _STDIN:
+            if sys.stdin is None:
+                raise InputError("standard input is closed")
+            with place.open("wb") as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+            return None
+        if is_url(path):
+            _download(path, place)
+            return None
+        real = os.path.realpath(path)
+        try:
+            place.symlink_to(real)
+        except OSError:  # a file system, or a system, without such links
+            shutil.copyfile(real, place)
+            return None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be brought to the server: {error.strerror}") from error
+    return real
+
+
+def _download(url: str, place: Path) -> None:
+    from peakline.formats.urls import connect, reading
+
+    system, path = connect(url)
+    with place.open("wb") as copy, reading(url), system.open(path, "rb") as stream:
+        shutil.copyfileobj(stream, copy)
+
+
+def _last(path: str) -> str:
+    """The last part of a path or a URL."""
+    return path.replace(os.sep, "/").rstrip("/").rpartition("/")[2]

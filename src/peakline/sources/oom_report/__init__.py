@@ -1,6 +1,0 @@
-"""Out-of-memory reports in text logs: TensorFlow's BFC allocator, PyTorch, XLA and TPU."""
-
-from peakline.sources.oom_report.scanner import OomScanner
-from peakline.sources.oom_report.tables import OomReports
-
-__all__ = ["OomReports", "OomScanner"]

@@ -1,0 +1,55 @@
+"""Tables made from other tables, for formats that do not fill them themselves.
+
+A table is made by ``columns_of`` of the module of its name, in the room that knows how: the only
+import that goes up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from peakline.tables.profile import Derivation
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.tables.columns import Columns
+
+__all__ = ["DERIVED"]
+
+
+def _in(room: str, table: str) -> Callable[[Profile], Columns]:
+    """What makes ``table``, imported where it is used."""
+
+    def make(profile: Profile) -> Columns:
+        columns: Columns = import_module(f"peakline.{room}.{table}").columns_of(profile)
+        return columns
+
+    return make
+
+
+_MEMORY: Mapping[str, Derivation] = {
+    name: Derivation(needs, _in("memory", name), but_of)
+    for name, needs, but_of in (
+        ("buffers", ("allocator_events",), frozenset[str]()),
+        ("allocator_events", ("buffers",), frozenset[str]()),
+        # An XSpace has its own, read by upstream's rules; without host threads it has none.
+        ("memory_snapshots", ("allocator_events",), frozenset({"xplane"})),
+    )
+}
+_RAN = ("events", "op_runs")
+_TIME: Mapping[str, Derivation] = {
+    name: Derivation(needs, _in("timing", name), one_of=one_of)
+    for name, needs, one_of in (
+        ("step_breakdown", ("steps",), _RAN),
+        ("device_time", (), _RAN),
+        ("thread_time", (), _RAN),
+        ("op_stats", (), _RAN),
+        ("kernels", ("events",), ()),
+        ("input_pipeline", ("events",), ()),
+    )
+}
+DERIVED: Mapping[str, Derivation] = {**_MEMORY, **_TIME}
+"""What `peakline.open` gives every profile: a format that tells only buffers gets its events, one
+that tells only events its buffers, and either the snapshots of the memory_profile tool."""

@@ -1,0 +1,474 @@
+"""One open profile: its tables on demand, SQL over them, and what was lost on the way."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from peakline.deadline import check_deadline, holding, interrupting
+from peakline.errors import CheckFailed, StrictError, UsageError
+from peakline.process_memory import give_back_memory
+from peakline.tables.columns import Columns, Names
+from peakline.tables.query import READING, QueryNeeds, arrow_with_nulls, connect, needs_of
+from peakline.tables.reader import Reader, Warnings
+from peakline.tables.reader_facts import ReaderFacts
+from peakline.tables.retained import retained_bytes
+from peakline.tables.sql_memory import bounded_table, watching_memory
+from peakline.tables.tables import TABLES, arrow_of, check_columns
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+__all__ = ["Derivation", "Profile", "ProfileWarning"]
+
+_WARNINGS = "warnings"
+Kept = TypeVar("Kept")
+
+_LISTING = re.compile(r"\s*(show|describe|desc)(\s+(all\s+)?tables)?[\s;]*", re.IGNORECASE)
+
+
+_question: ContextVar[tuple[Profile, Warnings] | None] = ContextVar("question", default=None)
+
+
+class ProfileWarning(NamedTuple):
+    """Something lost, skipped or guessed: a fixed word, how often, one line for a person."""
+
+    kind: str
+    # Hides tuple.count, which nobody needs on a record.
+    count: int  # type: ignore[assignment]
+    detail: str
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A table made from others where the format does not fill it itself.
+
+    It exists when the profile has all tables of ``needs`` and one of ``one_of``, if that is not
+    empty, except for the formats ``but_of``; ``make`` reads them from the profile.
+    """
+
+    needs: tuple[str, ...]
+    make: Callable[[Profile], Columns]
+    but_of: frozenset[str] = frozenset()
+    one_of: tuple[str, ...] = ()
+
+
+class Profile(ReaderFacts):
+    """The profile of one host, read lazily through a `Reader`.
+
+    Tables are read at most once and shared: do not write into their arrays. Methods may be
+    called from several threads. With ``strict``, a read that loses anything raises
+    `StrictError`. Reading ends at the deadline (`peakline.deadline`) with DeadlineError or
+    CancelledError; the profile stays as it was, and the same question may be asked again.
+    An ``is_alone`` profile is answered for from its own file, whatever lies beside it.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        *,
+        strict: bool = False,
+        derived: Mapping[str, Derivation] | None = None,
+        is_alone: bool = False,
+    ) -> None:
+        self._reader = reader
+        self.is_alone = is_alone
+        self._derived: dict[str, Derivation] = {}
+        for _ in derived or ():
+            # A table may be derived from one that is derived itself.
+            there = reader.tables | self._derived.keys()
+            for name, derivation in (derived or {}).items():
+                fits = there.issuperset(derivation.needs) and reader.format not in derivation.but_of
+                fits = fits and (not derivation.one_of or not there.isdisjoint(derivation.one_of))
+                if fits and name not in there:
+                    self._derived[name] = derivation
+        self._strict = strict
+        self._warnings = Warnings()
+        self._columns: dict[str, tuple[Columns, AbstractSet[str] | None]] = {}
+        """What has been read of each table, and which columns (None: all)."""
+        self._arrow: dict[str, pa.Table] = {}
+        self._kept: dict[str, Any] = {}
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._memory_limit: int | None = None
+        self._registered: dict[str, Columns] = {}
+        self._duration_ps: int | None = None
+        self._closed = False
+        self._lock = threading.RLock()
+        self._sql_lock = threading.RLock()
+        """Held during a query, and taken before ``_lock``: a long query keeps nobody from the
+        tables."""
+
+    @property
+    def path(self) -> str:
+        """What was opened, as the caller named it."""
+        return self._reader.path
+
+    @property
+    def format(self) -> str:
+        """Short name of the file's format, such as ``xplane``."""
+        return self._reader.format
+
+    @property
+    def host(self) -> str:
+        """The host the profile came from, empty when the file does not say."""
+        return self._reader.host
+
+    @property
+    def duration_ps(self) -> int:
+        """Picoseconds from the profile's start to the end of its last event, and as many as the
+        profiler ran, where the file says when it was started and stopped.
+        """
+        with holding(self._lock):
+            if self._duration_ps is None:
+                self._check_open()
+                self._duration_ps = self._reader.duration_ps()
+            return self._duration_ps
+
+    @property
+    def zero_ps(self) -> int:
+        """The time on the file's own clock, in picoseconds, at which the profile's clock is 0."""
+        with holding(self._lock):
+            self._check_open()
+            return int(getattr(self._reader, "zero_ps", 0))
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of the tables this profile has, sorted."""
+        return sorted({*self._reader.tables, *self._derived, _WARNINGS})
+
+    def is_derived(self, name: str) -> bool:
+        """Whether the named table is made from others because the format does not fill it."""
+        return name in self._derived
+
+    def with_runtime_steps(self) -> Profile:
+        """The profile with the steps into which the runtime's own profiler groups events, as XProf
+        shows them; this one where those are the same. Close only this one.
+
+        Raises InputError when the profile cannot be read.
+        """
+        return self.keep("with_runtime_steps", self._with_runtime_steps)
+
+    def _with_runtime_steps(self) -> Profile:
+        from peakline.tables.runtime_steps import RuntimeSteps
+
+        read = self._of_reader("runtime_steps")
+        if read is None:
+            return self
+        # Read with their steps at once: whoever asks for these needs the events too.
+        self.columns("events", frozenset(("step_id",)))
+        steps = read()
+        if steps is None:
+            return self
+        other = Profile(RuntimeSteps(self, self._reader, steps), is_alone=self.is_alone)
+        other._derived, other._lock = self._derived, self._lock
+        return other
+
+    @property
+    def warnings(self) -> list[ProfileWarning]:
+        """What the reads so far lost, skipped or guessed."""
+        return [ProfileWarning(*entry) for entry in self._warnings.entries()]
+
+    @property
+    def concerning(self) -> list[ProfileWarning]:
+        """The `warnings`, and those of the `question` that is being asked, if one is."""
+        question = _question.get()
+        own = question[1].entries() if question and question[0] is self else ()
+        return [*self.warnings, *(ProfileWarning(*entry) for entry in own)]
+
+    @contextmanager
+    def question(self) -> Iterator[Callable[[], list[ProfileWarning]]]:
+        """One of several questions to a shared profile, asked within the block.
+
+        What it gives lists the warnings that concern this question: those of all reads so far
+        and what `warn` was told in the block, which nobody else sees.
+        """
+        own = Warnings()
+        token = _question.set((self, own))
+        try:
+            yield lambda: [*self.warnings, *(ProfileWarning(*entry) for entry in own.entries())]
+        finally:
+            _question.reset(token)
+
+    def warn(self, kind: str, detail: str, count: int = 1, *, once: bool = False) -> None:
+        """Count ``count`` more of a warning; raises StrictError when opened with ``strict``.
+
+        With ``once`` the same kind and detail count only the first time, in the profile and in each
+        `question` to it: so may an answer tell what it found however often it is asked for.
+        """
+        question = _question.get()
+        warnings = question[1] if question and question[0] is self else self._warnings
+        (warnings.add_once if once else warnings.add)(kind, detail, count)
+        if self._strict:
+            self.strict()
+
+    def strict(self) -> None:
+        """Raise StrictError naming the warnings, if there are any."""
+        if self._warnings.entries():
+            found = "; ".join(f"{w.kind} ({w.count}): {w.detail}" for w in self.warnings)
+            raise StrictError(f"{self.path}: {found}")
+
+    def columns(self, name: str, wanted: AbstractSet[str] | None = None) -> Columns:
+        """The named table as NumPy columns: at least the ``wanted`` ones, None means all.
+
+        Raises UsageError for a table this profile does not have, InputError when the file
+        cannot be read.
+        """
+        with holding(self._lock):
+            self._check_open()
+            if name == _WARNINGS:
+                return self._warning_columns()
+            columns, have = self._columns.get(name, (None, frozenset()))
+            if columns is None or not _covers(have, wanted):
+                needed = None if wanted is None or have is None else have | wanted
+                columns = self._read(name, needed)
+            if self._strict:
+                self.strict()
+            return columns
+
+    def has_rows(self, name: str) -> bool:
+        """Whether the named table is there and has a row; reads as little as possible for it.
+
+        Raises InputError when the file cannot be read.
+        """
+        with holding(self._lock):
+            self._check_open()
+            if name == _WARNINGS:
+                return bool(len(self._warnings))
+            if name in self._columns:
+                return self._columns[name][0].rows > 0
+            if name in self._derived:
+                # What is made of tables that are all empty is empty.
+                made_of = (*self._derived[name].needs, *self._derived[name].one_of)
+                if not any(self.has_rows(table) for table in made_of if table in self.tables):
+                    return False
+            elif name not in self._reader.tables:
+                return False
+            else:
+                look = getattr(self._reader, "has_rows", None)
+                found: bool | None = None if look is None else look(name)
+                if found is not None:
+                    return found
+            return self.columns(name, frozenset()).rows > 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the profile keeps: its tables, and what its reader holds.
+
+        A file that is mapped from the disk does not count.
+        """
+        return retained_bytes(
+            [*self._columns.values()],
+            [*self._arrow.values()],
+            [*self._kept.values()],
+            self._reader,
+        )
+
+    @property
+    def held(self) -> int:
+        """A number that grows with every column, table and answer that is kept: cheap to ask for,
+        where `nbytes` looks at all of them.
+        """
+        return sum(map(len, [*self._columns.values()])) + len(self._arrow) + len(self._kept)
+
+    def _read(self, name: str, needed: AbstractSet[str] | None) -> Columns:
+        if name in self._derived:
+            needed = None
+            found = self._derived[name].make(self)
+        elif name in self._reader.tables:
+            if needed is not None:
+                # Readers leave out what they never fill; one column that is always there tells
+                # how many rows there are.
+                needed = _with_one_that_is_there(name, needed)
+            found = self._reader.read(name, self._warnings, needed)
+        else:
+            raise UsageError(self._no_table(name))
+        columns = check_columns(name, found, needed)
+        # A reader that gave all of them need not be asked again.
+        whole = len(columns) == len(TABLES[name].columns)
+        self._columns[name] = (columns, None if whole else needed)
+        return columns
+
+    def table(self, name: str) -> pa.Table:
+        """The named table as Arrow; raises as `columns` does."""
+        with holding(self._lock):
+            if name == _WARNINGS:
+                return self.columns(name).arrow()
+            if name not in self._arrow:
+                self._arrow[name] = arrow_of(name, self.columns(name))
+            return self._arrow[name]
+
+    def keep(self, key: str, make: Callable[[], Kept]) -> Kept:
+        """What ``make`` returned the first time it was asked for as ``key``.
+
+        For what several questions need and only reading all events gives. It counts in `nbytes`
+        and is given up when the profile is closed.
+        """
+        with holding(self._lock):
+            self._check_open()
+            if key not in self._kept:
+                self._kept[key] = make()
+            kept: Kept = self._kept[key]
+            return kept
+
+    def release(self, name: str) -> None:
+        """Give up what has been read of a table; it is read again when somebody asks for it."""
+        with holding(self._lock):
+            self._columns.pop(name, None)
+            self._arrow.pop(name, None)
+            forget = self._of_reader("forget")
+            if forget is not None:
+                forget(name)
+            give_back_memory()
+
+    def sql(self, query: str, *, memory_limit_bytes: int | None = None) -> pa.Table:
+        """The answer to one reading SQL statement (DuckDB's dialect) over the profile's tables.
+
+        Only the tables and columns that the query needs are read. The query reaches no file, no
+        network, no Python variable and no word about the machine, and neither it nor its answer
+        may take more than ``memory_limit_bytes`` (default: what the database allows itself, and
+        an answer of any size). Raises CheckFailed, with the reason in one line, for a query
+        that is wrong or not allowed. Queries of several threads run one after the other.
+        """
+        import duckdb
+
+        with holding(self._sql_lock):
+            self._check_open()
+            connection = self._connect(memory_limit_bytes)
+            self._check_query(query)
+            try:
+                statements = connection.extract_statements(query)
+                if len(statements) != 1 or statements[0].type.name not in READING:
+                    raise CheckFailed("the query must be one statement that reads, such as SELECT")
+                kind = statements[0].type.name
+                needs = needs_of(query, kind, self.tables, memory_limit_bytes)
+                self._register(connection, needs)
+                if memory_limit_bytes is not None:
+                    return self._within_memory(connection, query, memory_limit_bytes)
+                with interrupting(connection.interrupt):
+                    return connection.sql(query).to_arrow_table()
+            except duckdb.Error as error:
+                raise CheckFailed(self._refusal(error)) from error
+
+    def _within_memory(
+        self, connection: duckdb.DuckDBPyConnection, query: str, limit: int
+    ) -> pa.Table:
+        try:
+            with watching_memory(connection.interrupt, limit), interrupting(connection.interrupt):
+                return bounded_table(connection.sql(query), limit)
+        except Exception as error:
+            # The database keeps what it took until it is closed.
+            self._disconnect()
+            give_back_memory()
+            if isinstance(error, OSError):
+                # So says Arrow what the database said to it.
+                raise CheckFailed(self._refusal(error)) from error
+            raise
+
+    def close(self) -> None:
+        """Release the file and the database; the profile cannot be used afterwards."""
+        with self._sql_lock, self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._disconnect()
+            self._columns.clear()
+            self._arrow.clear()
+            self._kept.clear()
+            self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Profile {self.path} ({self.format})>"
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError(f"{self.path}: the profile is closed")
+
+    def _no_table(self, name: str) -> str:
+        return f"{self.path}: no table {name} in this profile; it has {', '.join(self.tables)}"
+
+    def _warning_columns(self) -> Columns:
+        entries = self._warnings.entries()
+        return Columns(
+            {
+                "kind": Names.encode([kind for kind, _, _ in entries]),
+                "count": np.array([count for _, count, _ in entries], np.int64),
+                "detail": Names.encode([detail for _, _, detail in entries]),
+            }
+        )
+
+    def _check_query(self, query: str) -> None:
+        """Refuse what the database would answer wrongly or not as an error of its own."""
+        try:
+            query.encode()
+        except UnicodeEncodeError as error:
+            raise CheckFailed(
+                f"the query is not valid Unicode at character {error.start}"
+            ) from None
+        if _LISTING.fullmatch(query):
+            # The database knows only the tables that queries have named so far.
+            raise CheckFailed(f"the tables are: {', '.join(self.tables)}; DESCRIBE explains one")
+
+    def _connect(self, memory_limit: int | None) -> duckdb.DuckDBPyConnection:
+        if memory_limit != self._memory_limit:
+            self._disconnect()
+        if self._connection is None:
+            self._memory_limit = memory_limit
+            self._connection = connect(memory_limit)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._registered.clear()
+
+    def _register(self, connection: duckdb.DuckDBPyConnection, needs: QueryNeeds) -> None:
+        """Make every table of ``needs`` known to ``connection``, with the columns it needs."""
+        for name in sorted(needs.keys() - {_WARNINGS}):
+            columns = self.columns(name, needs[name])
+            check_deadline()
+            if self._registered.get(name) is not columns:
+                connection.register(name, arrow_with_nulls(name, columns))
+                self._registered[name] = columns
+        if _WARNINGS in needs:
+            # Last, and each time anew: reading the other tables may have added to it.
+            connection.register(_WARNINGS, self.table(_WARNINGS))
+
+    def _refusal(self, error: Exception) -> str:
+        """DuckDB's message as one line, without its excerpt of the query."""
+        text = str(error).split("\nLINE ")[0].split("\nDatabase is launched ")[0]
+        if "Table with name" in text:
+            first = text.splitlines()[0].removeprefix("Catalog Error: ")
+            return f"{first} There is: {', '.join(self.tables)}"
+        return " ".join(text.split())
+
+
+def _covers(have: AbstractSet[str] | None, wanted: AbstractSet[str] | None) -> bool:
+    return have is None or (wanted is not None and wanted <= have)
+
+
+def _with_one_that_is_there(name: str, needed: AbstractSet[str]) -> AbstractSet[str]:
+    """The columns ``needed``, and one that may not be null unless one of them is such."""
+    sure = [column.name for column in TABLES[name].columns if not column.nullable]
+    return needed if needed & set(sure) else needed | {sure[0]}

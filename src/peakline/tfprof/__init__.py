@@ -1,0 +1,31 @@
+"""What ops cost: the views of TensorFlow's own tfprof over a traced run, and its advice."""
+
+from peakline.tfprof.advice import advise
+from peakline.tfprof.gathered import code_view, op_view
+from peakline.tfprof.graph import FULL_GRAPHS, read_graph
+from peakline.tfprof.model import OpNodes, OpStats, read_op_stats
+from peakline.tfprof.options import MEASURES, ORDERS, SELECTABLE, Options
+from peakline.tfprof.patterns import check_patterns
+from peakline.tfprof.shown import Shown
+from peakline.tfprof.views import GRAPH_PARENT, SCOPE_PARENT, graph_view, scope_view
+
+__all__ = [
+    "FULL_GRAPHS",
+    "GRAPH_PARENT",
+    "MEASURES",
+    "ORDERS",
+    "SCOPE_PARENT",
+    "SELECTABLE",
+    "OpNodes",
+    "OpStats",
+    "Options",
+    "Shown",
+    "advise",
+    "check_patterns",
+    "code_view",
+    "graph_view",
+    "op_view",
+    "read_graph",
+    "read_op_stats",
+    "scope_view",
+]

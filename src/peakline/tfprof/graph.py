@@ -1,0 +1,204 @@
+"""The graph that tfprof's views stand on: node names, op types, inputs and a few attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from peakline.tables import Columns, Names, Profile
+from peakline.tfprof.options import Bools, Ints
+
+__all__ = ["FULL_GRAPHS", "OpGraph", "read_graph"]
+
+FULL_GRAPHS = ("graph_def", "meta_graph")
+"""Kinds of graphs that a user wrote; ``partition`` is what the runtime made of one."""
+
+_PARTITION = "partition"
+
+_ATTRIBUTES = (
+    "shape",
+    "_output_shapes",
+    "value",
+    "data_format",
+    "ksize",
+    "strides",
+    "transpose_a",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class OpGraph:
+    """Nodes by number, and their inputs sorted by node and place in its list of inputs.
+
+    ``sources`` are node numbers, -1 for an input that is no node of the graph.
+    """
+
+    names: Sequence[str] = ()
+    ops: Sequence[str] = ()
+    targets: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    places: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    sources: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    ports: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    attributes: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    frames: Mapping[int, Sequence[str]] = field(default_factory=dict)
+
+    def attribute(self, name: str) -> Mapping[int, str]:
+        """The text of an attribute by node, for the nodes that have it."""
+        return self.attributes.get(name, {})
+
+
+def read_graph(profile: Profile, *, full_only: bool = False) -> OpGraph | None:
+    """The graph in ``profile``: the first that a user wrote, else all partitions together.
+
+    None without one. A name that occurs twice means its first node, as in tfprof. Functions'
+    bodies are no part of it.
+    """
+    if "nodes" not in profile.tables:
+        return None
+    nodes = profile.columns("nodes")
+    chosen = _chosen_graphs(profile, nodes, full_only)
+    if not chosen:
+        return None
+    rows = np.flatnonzero(_is_in(nodes.names("graph"), chosen) & _outside_functions(nodes))
+    name, graph = nodes.names("name"), nodes.names("graph")
+    _, first = np.unique(name.codes[rows], return_index=True)
+    rows = rows[np.sort(first)]
+    names = [name.values[code] for code in name.codes[rows].tolist()]
+    op = nodes.names("op")
+    found = _Rows(
+        number={text: number for number, text in enumerate(names)},
+        graph=[graph.values[code] for code in graph.codes[rows].tolist()],
+        chosen=chosen,
+    )
+    return OpGraph(
+        names=names,
+        ops=[op.values[code] for code in op.codes[rows].tolist()],
+        **_inputs(profile, found),
+        attributes=_attributes(profile, found),
+        frames=_frames(profile, found),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Which rows of the graph tables are of the nodes: by name and graph."""
+
+    number: Mapping[str, int]
+    graph: Sequence[str]
+    chosen: frozenset[str]
+
+    def nodes(self, table: Columns, name: str) -> Ints:
+        """The node that each row of ``table`` is about, -1 for none of them."""
+        column, graph = table.names(name), table.names("graph")
+        numbers = np.array([*(self.number.get(text, -1) for text in column.values), -1], np.int64)
+        found = numbers[column.codes]
+        if len(self.chosen) > 1:
+            # A name may stand in several partitions: only its first node counts.
+            codes = {text: code for code, text in enumerate(graph.values)}
+            own = np.array([*(codes.get(text, -2) for text in self.graph), -2], np.int64)
+            found = np.where(own[found] == graph.codes, found, -1)
+        else:
+            found = np.where(_is_in(graph, self.chosen), found, -1)
+        return np.asarray(np.where(_outside_functions(table), found, -1))
+
+
+def _chosen_graphs(profile: Profile, nodes: Columns, full_only: bool) -> frozenset[str]:
+    if "graphs" not in profile.tables:
+        return frozenset() if full_only else frozenset(nodes.names("graph").values[:1])
+    graphs = profile.columns("graphs")
+    names, kinds = graphs.names("graph").to_list(), graphs.names("kind").to_list()
+    by_kind: dict[str | None, list[str]] = {}
+    for name, kind in zip(names, kinds, strict=True):
+        by_kind.setdefault(kind, []).append(name or "")
+    for kind in FULL_GRAPHS:
+        if kind in by_kind:
+            return frozenset(by_kind[kind][:1])
+    return frozenset() if full_only else frozenset(by_kind.get(_PARTITION, ()))
+
+
+def _is_in(column: Names, wanted: frozenset[str]) -> Bools:
+    return np.asarray(
+        np.array([*(text in wanted for text in column.values), False], np.bool_)[column.codes]
+    )
+
+
+def _outside_functions(table: Columns) -> Bools:
+    if "function" not in table:
+        return np.ones(table.rows, np.bool_)
+    return np.asarray(~table.is_valid("function"))
+
+
+def _inputs(profile: Profile, found: _Rows) -> dict[str, Ints]:
+    edges = profile.columns("edges")
+    target = found.nodes(edges, "target")
+    rows = np.flatnonzero(target >= 0)
+    place = edges.array("target_input").astype(np.int64)
+    rows = rows[np.lexsort((place[rows], target[rows]))]
+    source = edges.names("source")
+    numbers = np.array([*(found.number.get(text, -1) for text in source.values), -1], np.int64)
+    return {
+        "targets": target[rows],
+        "places": place[rows],
+        "sources": numbers[source.codes[rows]],
+        "ports": np.maximum(edges.array("source_output")[rows].astype(np.int64), 0),
+    }
+
+
+def _attributes(profile: Profile, found: _Rows) -> dict[str, dict[int, str]]:
+    if "node_attrs" not in profile.tables:
+        return {}
+    attrs = profile.columns("node_attrs")
+    name, value = attrs.names("attr"), attrs.names("value")
+    rows = np.flatnonzero(_is_in(name, frozenset(_ATTRIBUTES)))
+    attrs = attrs.take(rows)
+    node = found.nodes(attrs, "name")
+    kept = node >= 0
+    if "shape" in name.values:
+        # An attribute of this name that holds no shape (a tensor's, say) is another thing.
+        is_shape = _is_in(attrs.names("kind"), frozenset({"shape"}))
+        kept &= is_shape | (attrs.names("attr").codes != name.code_of("shape"))
+    texts: dict[str, dict[int, str]] = {}
+    for number, attribute, text in zip(
+        node[kept].tolist(),
+        attrs.names("attr").codes[kept].tolist(),
+        attrs.names("value").codes[kept].tolist(),
+        strict=True,
+    ):
+        texts.setdefault(name.values[attribute], {})[number] = value.values[text]
+    return texts
+
+
+def _frames(profile: Profile, found: _Rows) -> dict[int, list[str]]:
+    """The labels of the frames that made each node, the outermost first."""
+    if "node_frames" not in profile.tables:
+        return {}
+    frames = profile.columns("node_frames")
+    key, graph = frames.names("node"), frames.names("graph")
+    # The key holds the function after the node; outside functions that is empty.
+    numbers = np.array(
+        [*(found.number.get(text.removesuffix("@"), -1) for text in key.values), -1], np.int64
+    )
+    node = np.where(_is_in(graph, found.chosen), numbers[key.codes], -1)
+    rows = np.flatnonzero(node >= 0)
+    rows = rows[np.lexsort((-frames.array("depth")[rows], node[rows]))]
+    file, function = frames.names("file"), frames.names("function")
+    labels: dict[int, list[str]] = {}
+    for number, path, line, name in zip(
+        node[rows].tolist(),
+        file.codes[rows].tolist(),
+        frames.array("line")[rows].tolist(),
+        function.codes[rows].tolist(),
+        strict=True,
+    ):
+        labels.setdefault(number, []).append(_label(file.values[path], line, function.values[name]))
+    return labels
+
+
+def _label(file: str, line: int, function: str) -> str:
+    """The name of a frame, as tfprof makes it; the length of a function's counts in bytes."""
+    encoded = function.encode()
+    if len(encoded) >= 20:
+        function = encoded[:17].decode("utf-8", "replace") + "..."
+    return f"{file.rsplit('/', 1)[-1]}:{line}:{function}"

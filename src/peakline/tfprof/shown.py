@@ -1,0 +1,159 @@
+"""What a view shows: rows in printing order with their own and their total measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from peakline.tfprof.forest import Forest
+from peakline.tfprof.model import OpNodes
+from peakline.tfprof.options import EVERYTHING, MEASURES, ORDERS, Bools, Ints, Options
+from peakline.tfprof.patterns import matches_any
+
+__all__ = ["ROOT", "Shown", "Tree", "passes_minima", "passes_names", "show", "sort_key"]
+
+ROOT = "_TFProfRoot"
+
+_TOTAL_MINIMA = {
+    "min_bytes": "requested_bytes",
+    "min_peak_bytes": "peak_bytes",
+    "min_residual_bytes": "residual_bytes",
+    "min_output_bytes": "output_bytes",
+    "min_micros": "exec_micros",
+    "min_accelerator_micros": "accelerator_exec_micros",
+    "min_cpu_micros": "cpu_exec_micros",
+}
+_OTHER_MINIMA = {"min_params": "parameters", "min_float_ops": "float_ops"}
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """The rows of a view before anything is hidden.
+
+    ``own`` and ``accounted`` are per row of ``forest``; the root's are zero and False. ``members``
+    gives the nodes gathered in a row, for views whose rows are no nodes themselves.
+    """
+
+    forest: Forest
+    names: Sequence[str]
+    own: Ints
+    accounted: Bools
+    totals: Ints
+    members: Callable[[int], Sequence[int]] | None = None
+
+    def take(self, forest: Forest, rows: Ints) -> Tree:
+        """The same for fewer rows, or other parents."""
+        return replace(
+            self,
+            forest=forest,
+            names=[self.names[row] for row in rows.tolist()],
+            own=self.own[rows],
+            accounted=self.accounted[rows],
+            totals=self.totals[rows],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A view as it is printed: the root first, children after their parents, ``depth`` 0 the root.
+
+    ``item`` is the node that a row is, -1 for none. ``members`` are the nodes that a row gathers
+    (views op and code), by row.
+    """
+
+    nodes: OpNodes
+    names: Sequence[str]
+    depth: Ints
+    item: Ints
+    own: Ints
+    totals: Ints
+    accounted: Bools
+    members: Sequence[Sequence[int]] | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, the root included."""
+        return len(self.names)
+
+
+def show(nodes: OpNodes, tree: Tree, options: Options) -> Shown:
+    """Apply tfprof's filters and order to a tree whose totals are there."""
+    gathered = tree.members is not None
+    if options.start_name_regexes != EVERYTHING:
+        tree = tree.take(
+            *tree.forest.below_first(matches_any(tree.names, options.start_name_regexes))
+        )
+    depth = tree.forest.depth() + 1
+    trimmed = matches_any(tree.names, options.trim_name_regexes)
+    if gathered:
+        # In the code view a trimmed row goes too; in the others only what is below it.
+        inside = ~trimmed & (depth <= options.max_depth)
+        reached = tree.forest.reached(inside | (depth == 1), inside)
+    else:
+        passes = ~trimmed & (depth <= options.max_depth)
+        reached = tree.forest.reached(passes, np.ones(tree.forest.rows, np.bool_))
+    shown = (
+        reached
+        & (depth <= options.max_depth)
+        & passes_minima(options, tree.totals, tree.totals if gathered else tree.own)
+        & passes_names(options, tree.names)
+    )
+    if not gathered:
+        shown &= tree.own[:, MEASURES.index("run_count")] >= options.min_occurrence
+    tree = tree.take(*tree.forest.keep(shown))
+    if options.account_displayed_op_only and not gathered:
+        own = tree.own.copy()
+        own[0, MEASURES.index("definition_count")] = 1
+        tree = replace(tree, totals=tree.forest.totals(own))
+    sizes = None
+    if tree.members is not None:
+        sizes = [len(tree.members(row)) for row in tree.forest.item.tolist()]
+    key = sort_key(options.order_by, tree.names, tree.totals, sizes)
+    tree = tree.take(*tree.forest.sort(key))
+    members = None
+    if tree.members is not None:
+        members = [tree.members(row) for row in tree.forest.item.tolist()]
+    return Shown(
+        nodes=nodes,
+        names=tree.names,
+        depth=tree.forest.depth(),
+        item=np.full(tree.forest.rows, -1, np.int64) if gathered else tree.forest.item,
+        own=tree.own,
+        totals=tree.totals,
+        accounted=tree.accounted,
+        members=members,
+    )
+
+
+def passes_minima(options: Options, totals: Ints, other: Ints) -> Bools:
+    """Rows that reach the minima; ``other`` is what parameters and operations are taken from."""
+    passes = np.ones(len(totals), np.bool_)
+    for minima, measures in ((_TOTAL_MINIMA, totals), (_OTHER_MINIMA, other)):
+        for option, measure in minima.items():
+            passes &= measures[:, MEASURES.index(measure)] >= getattr(options, option)
+    return passes
+
+
+def passes_names(options: Options, names: Sequence[str]) -> Bools:
+    """Rows that are to be shown by name, and not hidden."""
+    return matches_any(names, options.show_name_regexes) & ~matches_any(
+        names, options.hide_name_regexes
+    )
+
+
+def sort_key(
+    order_by: str, names: Sequence[str], totals: Ints, sizes: Sequence[int] | None = None
+) -> Callable[[int], str | int]:
+    """What to sort rows by: the name, else a number that is least where the measure is largest.
+
+    ``sizes`` are what ``occurrence`` means, for views that have it. Rows with equal keys keep
+    their order.
+    """
+    if order_by in ORDERS:
+        keys: list[int] = (-totals[:, MEASURES.index(ORDERS[order_by])]).tolist()
+        return keys.__getitem__
+    if order_by == "occurrence" and sizes is not None:
+        return lambda row: -sizes[row]
+    return names.__getitem__

@@ -1,0 +1,1 @@
+"""Where a step's time goes: ops, kernels, input, breakdown, critical path, timeline."""

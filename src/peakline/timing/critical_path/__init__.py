@@ -1,0 +1,1 @@
+"""The critical path of every step."""

@@ -1,0 +1,270 @@
+"""Executions of ops on devices, and which of the framework's ops they were for.
+
+- GPU (XSpace): an event says which instruction of which program it is (``hlo_op``, ``program_id``),
+  or which op launched it (``tf_op``); the program, where the profile holds it, says what the
+  instruction was made for and what it costs.
+- TPU: the events of the line ``XLA Ops``; what each kind is stands with its metadata.
+- Anything else on a device (Kineto, StepStats): the op that runs on the host around the launch, by
+  the profile's links; else what the event itself is called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.timing.device_programs import DeviceOp, gpu_ops
+from peakline.timing.host_ops import (
+    Executions,
+    OpKey,
+    Ops,
+    host_executions,
+    is_derived,
+    op_numbers_of_runs,
+    summed,
+)
+from peakline.timing.op_metrics import OpMetrics, OpTable, combine_tables
+from peakline.timing.op_names import parse_op_name
+from peakline.timing.op_stats_columns import op_stats_of
+from peakline.timing.tpu_ops import is_op_line, tpu_ops
+from peakline.trace.activity import NO_WORK
+from peakline.trace.events import DEVICE, Trace, TraceLine, nesting_of, trace_of
+from peakline.trace.intervals import total, union
+from peakline.trace.links import links_of
+from peakline.trace.nesting import nest_lines
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = [
+    "STEP_LINES",
+    "DeviceExecutions",
+    "device_executions",
+    "device_table",
+    "fill_table",
+    "framework_executions",
+    "launching_runs",
+]
+
+_Array = npt.NDArray[Any]
+_TPU = "/device:TPU:"
+STEP_LINES = ("Steps", "Sparse Core Steps")
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceExecutions:
+    """Executions on devices, device after device and line after line.
+
+    ``event`` is the place in the trace, ``op`` that in ``ops``, ``plane`` that of the device in
+    `Trace.planes`. ``start`` and ``end`` are by the device's own clock where the profile has it.
+    """
+
+    ops: list[DeviceOp]
+    event: npt.NDArray[np.int64]
+    op: npt.NDArray[np.int32]
+    plane: npt.NDArray[np.int32]
+    start: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+    own_ps: npt.NDArray[np.int64]
+    parent: npt.NDArray[np.int32]
+    eager: frozenset[int]
+
+
+def device_executions(profile: Profile) -> DeviceExecutions:
+    """Every execution of an op on a device, kept with the profile.
+
+    Raises InputError when the profile cannot be read.
+    """
+    return profile.keep("device_executions", lambda: _find(profile))
+
+
+def _find(profile: Profile) -> DeviceExecutions:
+    trace = trace_of(profile)
+    lines = _lines(trace)
+    events = [np.arange(line.first, line.last, dtype=np.int64) for line in lines]
+    event = np.concatenate([np.zeros(0, np.int64), *events])
+    line_of = np.repeat(np.arange(len(lines), dtype=np.int64), [part.size for part in events])
+    if profile.format == "chrome_trace":
+        # Kineto repeats on the streams of a GPU what the user marked on the host, and waits.
+        category = profile.columns("events", frozenset(("category",))).names("category")
+        idle = np.array([*(text.lower() in NO_WORK for text in category.values), False])
+        works = ~idle[category.codes[trace.rows(event)]]
+        event, line_of = event[works], line_of[works]
+    start, end = _times(profile, trace, event)
+    order = np.lexsort((start - end, start, line_of))
+    if (order[1:] < order[:-1]).any():
+        event, line_of, start, end = event[order], line_of[order], start[order], end[order]
+    own = end - start
+    parent = np.full(event.size, -1, np.int32)
+    first = np.searchsorted(line_of, np.arange(len(lines) + 1))
+    if any(trace.planes[line.plane].name.startswith(_TPU) for line in lines):
+        nests = np.ones(len(lines), np.bool_)
+        nest_lines(start, end, first, nests, parent, np.zeros(0, np.uint16), own)
+    ops, op, eager = _ops(profile, trace, event)
+    plane = np.array([line.plane for line in lines], np.int32)[line_of]
+    return DeviceExecutions(ops, event, op, plane, start, end, own, parent, eager)
+
+
+def _lines(trace: Trace) -> list[TraceLine]:
+    """The lines that tell what ran on a device, each thing once."""
+    found = []
+    for line in trace.lines:
+        plane = trace.planes[line.plane]
+        if plane.kind != DEVICE or is_derived(line):
+            continue
+        if plane.name.startswith(_TPU) and not is_op_line(plane.name, line.name):
+            continue
+        found.append(line)
+    return found
+
+
+def _times(profile: Profile, trace: Trace, event: _Array) -> tuple[_Array, _Array]:
+    """By the clock of the device, where the profile tells (TPU), else by the host's."""
+    start, end = trace.start[event], trace.end[event]
+    if trace.source != "events" or not event.size:
+        return start, end
+    stats = op_stats_of(profile)
+    begin, length = stats["device_offset_ps"], stats["device_duration_ps"]
+    if begin.row.size and length.row.size:
+        rows = trace.rows(event)
+        at, has = begin.at(rows)
+        at_length, has_length = length.at(rows)
+        both = has & has_length
+        start = np.where(both, begin.integer[at], start)
+        end = np.where(both, start + length.integer[at_length], end)
+    return start, end
+
+
+def _ops(
+    profile: Profile, trace: Trace, event: _Array
+) -> tuple[list[DeviceOp], npt.NDArray[np.int32], frozenset[int]]:
+    if trace.source == "op_runs":
+        numbers = Ops()
+        op = op_numbers_of_runs(profile, trace, numbers)[event]
+        made = [DeviceOp((0, key.name), key.name, key.op_type) for key in numbers.numbers]
+        return made, op, frozenset()
+    rows, names = trace.rows(event), trace.name.take(event)
+    if any(plane.name.startswith(_TPU) for plane in trace.planes):
+        ops, op = tpu_ops(profile, rows)
+    else:
+        found = gpu_ops(profile, rows, names, "xla")
+        ops, op = list(found.ops), found.op.copy()
+    silent = np.flatnonzero(op < 0)
+    if silent.size:
+        _name_silent(profile, trace, event, silent, ops, op)
+    flags = op_stats_of(profile)["is_eager"].integers_at(rows) != 0
+    return ops, op, frozenset(np.unique(op[flags]).tolist())
+
+
+def _name_silent(
+    profile: Profile, trace: Trace, event: _Array, silent: _Array, ops: list[DeviceOp], op: _Array
+) -> None:
+    """Events that say nothing of an op: that of the host that launched them, else themselves."""
+    host = host_executions(profile)
+    run, keys = launching_runs(profile)[event[silent]], host.keys
+    launcher = np.where(run >= 0, host.op[run], -1) if host.op.size else run
+    codes = trace.name.codes[event[silent]].astype(np.int64)
+    pairs, place = np.unique(codes * (len(keys) + 1) + launcher + 1, return_inverse=True)
+    numbers = []
+    for pair in pairs.tolist():
+        code, number = divmod(pair, len(keys) + 1)
+        text = trace.name.values[code]
+        numbers.append(len(ops))
+        if number:
+            key = keys[number - 1]
+            ops.append(DeviceOp((0, f"{key.name}/{text}"), key.name, key.op_type))
+        else:
+            ops.append(DeviceOp((0, text), text, parse_op_name(text).op_type))
+    op[silent] = np.array(numbers, np.int32)[place]
+
+
+def launching_runs(profile: Profile) -> npt.NDArray[np.int32]:
+    """For every event which of `host_executions` ran around its launch, -1 for none."""
+    return profile.keep("launching_runs", lambda: _launching_runs(profile, trace_of(profile)))
+
+
+def _launching_runs(profile: Profile, trace: Trace) -> npt.NDArray[np.int32]:
+    found = np.full(trace.size, -1, np.int32)
+    links = links_of(profile)
+    if not links.size:
+        return found
+    host, parent = host_executions(profile), nesting_of(profile).parent
+    run_of = np.full(trace.size, -1, np.int32)
+    run_of[host.event] = np.arange(host.event.size, dtype=np.int32)
+    above = links.cause.copy()
+    open_ = np.flatnonzero(run_of[above] < 0)
+    while open_.size:
+        above[open_] = parent[above[open_]]
+        open_ = open_[above[open_] >= 0]
+        open_ = open_[run_of[above[open_]] < 0]
+    found[links.target] = np.where(above >= 0, run_of[above], -1)
+    return found
+
+
+def framework_executions(profile: Profile) -> Executions:
+    """The executions on devices by the framework's op, for statistics."""
+    found = device_executions(profile)
+    numbers: dict[OpKey, int] = {}
+    eager: set[int] = set()
+    of_op = np.zeros(len(found.ops), np.int32)
+    for number, op in enumerate(found.ops):
+        parsed = parse_op_name(op.provenance) if op.provenance else op
+        key = OpKey(0, parsed.name, parsed.op_type)
+        of_op[number] = numbers.setdefault(key, len(numbers))
+        if number in found.eager:
+            eager.add(int(of_op[number]))
+    return Executions(
+        list(numbers), found.event, of_op[found.op], found.end - found.start, found.own_ps,
+        frozenset(eager),
+    )  # fmt: skip
+
+
+def device_table(profile: Profile) -> OpTable:
+    """The ops of all devices, and the time without one.
+
+    A device's time runs from its first execution (or step, on a TPU) to the end of its last.
+    """
+    found, trace = device_executions(profile), trace_of(profile)
+    tables = []
+    used = sorted({line.plane for line in _lines(trace)})
+    for plane in used:
+        here = np.flatnonzero(found.plane == plane)
+        table = OpTable()
+        fill_table(
+            table, found.ops, found.op[here], (found.end - found.start)[here], found.own_ps[here],
+            found.eager,
+        )  # fmt: skip
+        start, end = found.start[here], found.end[here]
+        begins, ends = start.min(initial=2**62), end.max(initial=-(2**62))
+        for line in trace.lines:
+            if line.plane == plane and line.name in STEP_LINES and line.last > line.first:
+                begins = min(begins, trace.start[line.events].min())
+                ends = max(ends, trace.end[line.events].max())
+        idle = max(0, int(ends - begins)) - total(union(start, end)) if ends > begins else 0
+        table.close(table.op_ps + idle)
+        tables.append(table)
+    return combine_tables(tables)
+
+
+def fill_table(
+    table: OpTable, ops: list[DeviceOp], op: _Array, length: _Array, own: _Array,
+    eager: frozenset[int],
+) -> None:  # fmt: skip
+    """Count executions of device ops, in the order in which the ops first ran."""
+    count = len(ops)
+    runs = np.bincount(op, minlength=count).tolist()
+    total_ps, self_ps = summed(op, length, count).tolist(), summed(op, own, count).tolist()
+    distinct, first = np.unique(op, return_index=True)
+    for number in distinct[np.argsort(first)].tolist():
+        one = ops[number]
+        table.add(
+            one.key,
+            OpMetrics(
+                one.name, one.op_type, one.provenance, number in eager, runs[number],
+                total_ps[number] % 2**64, self_ps[number] % 2**64, one.flops * runs[number],
+                one.model_flops * runs[number], int(one.bytes_accessed) * runs[number],
+            ),
+        )  # fmt: skip

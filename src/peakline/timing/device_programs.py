@@ -1,0 +1,159 @@
+"""The ops of a device's events: instructions of compiled programs, kinds of events, kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.hlo.cost import NOTHING, Cost, Rule, costs_of
+from peakline.hlo.modules import Instruction, Module, modules_of, parse_program
+from peakline.hlo.sound import is_sound
+from peakline.timing.op_metrics import Key
+from peakline.timing.op_names import parse_op_name
+from peakline.timing.op_stats_columns import op_stats_of
+from peakline.trace.distribution import distinct
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.tables.columns import Names
+
+__all__ = ["DeviceOp", "GpuOps", "Programs", "gpu_ops"]
+
+_Array = npt.NDArray[Any]
+
+
+class DeviceOp(NamedTuple):
+    """An op of a device, and what one run of it costs.
+
+    ``provenance`` is the full name of the framework's op it was made for; without one it stands for
+    ``name`` and ``op_type``.
+    """
+
+    key: Key
+    name: str
+    op_type: str = ""
+    provenance: str = ""
+    flops: float = 0.0
+    model_flops: float = 0.0
+    bytes_accessed: float = 0.0
+
+
+class Programs:
+    """The compiled programs of a profile by id, and the costs of their instructions.
+
+    By XProf's rule those that XLA refuses are not there.
+    """
+
+    def __init__(self, profile: Profile, rule: Rule) -> None:
+        self._rule: Rule = rule
+        self._modules: dict[int | None, Module] = {}
+        for module in modules_of(profile):
+            if rule == "xla" or _is_known(module):
+                self._modules.setdefault(module.program_id, module)
+        self._costs: dict[int, dict[str, Cost]] = {}
+        self._arguments: dict[int, frozenset[str]] = {}
+
+    def find(self, program: int, name: str) -> Instruction | None:
+        """The instruction of a program by its name."""
+        module = self._modules.get(program)
+        return None if module is None else module.instructions.get(name)
+
+    def names_argument(self, program: int, made: Instruction) -> bool:
+        """Whether the name of an instruction's op is that of an argument of the program.
+
+        JAX calls a parameter as the function does (``a``), and what XLA makes of the parameter
+        alone, as its transpose, keeps that name.
+        """
+        if made.op_type or "/" in made.op_name:
+            return False
+        if program not in self._arguments:
+            every = self._modules[program].instructions.values()
+            self._arguments[program] = frozenset(
+                one.op_name for one in every if one.opcode == "parameter"
+            )
+        return made.op_name in self._arguments[program]
+
+    def cost(self, program: int, name: str) -> Cost:
+        """What one run of it costs."""
+        module = self._modules.get(program)
+        if module is None:
+            return NOTHING
+        if program not in self._costs:
+            self._costs[program] = costs_of(module.data, self._rule)
+        return self._costs[program].get(name, NOTHING)
+
+
+def _is_known(module: Module) -> bool:
+    proto = parse_program(module.data)
+    return proto is not None and is_sound(proto.hlo_module)
+
+
+@dataclass(frozen=True, eq=False)
+class GpuOps:
+    """The op of each of some events of GPUs, as a place in ``ops``; -1 where nothing tells it."""
+
+    ops: list[DeviceOp]
+    op: npt.NDArray[np.int32]
+    is_hlo: npt.NDArray[np.bool_]
+    """Whether it says which instruction it is, known or not."""
+
+
+def gpu_ops(profile: Profile, rows: _Array, names: Names, rule: Rule) -> GpuOps:
+    """Which ops the events ``rows`` with ``names`` were, by what they say of themselves.
+
+    An instruction of a program that the profile does not hold stands for itself, except by XProf's
+    rule, which leaves it out.
+    """
+    stats, programs = op_stats_of(profile), Programs(profile, rule)
+    hlo, framework = stats["hlo_op"].texts_at(rows), stats["tf_op"].texts_at(rows)
+    program = stats["program_id"].integers_at(rows)
+    flops, moved = stats["flops"].integers_at(rows), stats["bytes_accessed"].integers_at(rows)
+    if rule == "xprof":
+        # An empty name is one too, that of no instruction.
+        _, says = stats["hlo_op"].at(rows)
+        framework = np.where(says & (hlo < 0), np.int32(-1), framework)
+    first, place = distinct(hlo, framework, program, names.codes, flops, moved)
+    texts = stats["hlo_op"].texts
+    ops: list[DeviceOp] = []
+    numbers: dict[DeviceOp, int] = {}
+    op_of = np.full(first.size, -1, np.int32)
+    for number, row in enumerate(first.tolist()):
+        event = names[row] or ""
+        found: DeviceOp | None = None
+        if hlo[row] >= 0:
+            found = _instruction(
+                programs, int(program[row]) % 2**64, texts[int(hlo[row])].rsplit("::", 1)[-1],
+                int(flops[row]), int(moved[row]), strict=rule == "xprof",
+            )  # fmt: skip
+        elif framework[row] >= 0:
+            text = texts[int(framework[row])]
+            name = f"{parse_op_name(text).name}/{event}"
+            found = DeviceOp((0, name), name, provenance=text)
+        if found is not None:
+            op_of[number] = numbers.setdefault(found, len(ops))
+            if op_of[number] == len(ops):
+                ops.append(found)
+    return GpuOps(ops, op_of[place], hlo >= 0)
+
+
+def _instruction(
+    programs: Programs, program: int, name: str, flops: int, moved: int, *, strict: bool
+) -> DeviceOp | None:
+    made = programs.find(program, name)
+    if made is None:
+        if strict:
+            return None
+        return DeviceOp((program, name), name, "", "", flops, flops, moved)
+    cost = programs.cost(program, name)
+    provenance = f"{made.op_name}:{made.op_type}" if made.op_name or made.op_type else ""
+    if not strict and programs.names_argument(program, made):
+        provenance = ""
+    done = cost.device_flops if cost.device_flops > 0 else float(flops)
+    return DeviceOp(
+        (program, name), name, "", provenance, done,
+        cost.flops if cost.flops > 0 else float(flops),
+        cost.bytes_accessed if cost.bytes_accessed > 0 else float(moved),
+    )  # fmt: skip

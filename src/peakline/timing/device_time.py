@@ -1,0 +1,110 @@
+"""How long every device was busy: the table ``device_time``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.tables.columns import Columns, Names
+from peakline.trace.activity import Activity
+from peakline.trace.activity_sets import (
+    NEVER,
+    DeviceSets,
+    device_sets_of,
+    either,
+)
+from peakline.trace.intervals import Intervals, total
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["DeviceTime", "columns_of", "device_times"]
+
+_COPIES = (Activity.DEVICE_TO_DEVICE, Activity.DEVICE_TO_HOST, Activity.HOST_TO_DEVICE)
+
+
+@dataclass(frozen=True)
+class DeviceTime:
+    """From the first to the last work of a device, in ps: what it did, each moment once.
+
+    ``communication_ps`` is that during which it did not compute, ``copy_ps`` what neither hides;
+    with ``compute_ps`` and ``idle_ps`` they are all of the time.
+    """
+
+    device: str
+    compute_ps: int
+    communication_ps: int
+    copy_ps: int
+    idle_ps: int
+
+
+def device_times(profile: Profile) -> tuple[DeviceTime, ...]:
+    """Every device that worked, in the order of the file."""
+    found = []
+    for own in device_sets_of(profile):
+        computes = own.sets.get(Activity.COMPUTE, NEVER)
+        talks = either(computes, own.communication)
+        busy = _busy(own)
+        if not busy[0].size:
+            continue
+        span = int(busy[1][-1] - busy[0][0])
+        found.append(
+            DeviceTime(
+                own.device.name,
+                total(computes),
+                total(talks) - total(computes),
+                total(busy) - total(talks),
+                span - total(busy),
+            )
+        )
+    return tuple(found)
+
+
+def columns_of(profile: Profile) -> Columns:
+    """The table ``device_time``: unions over all streams of a device, so that nothing counts twice.
+
+    A device that waits for its infeed is not busy. Raises InputError when the profile cannot be
+    read.
+    """
+    rows: list[list[int]] = []
+    names: list[str | None] = []
+    for found in device_sets_of(profile):
+        sets = found.sets
+        busy = _busy(found)
+        if not busy[0].size:
+            continue
+        start, end = int(busy[0][0]), int(busy[1][-1])
+        rows.append([
+            found.device.plane_id,
+            start,
+            end,
+            total(busy),
+            end - start - total(busy),
+            total(sets.get(Activity.COMPUTE, NEVER)),
+            total(found.communication),
+            total(either(*(sets.get(kind, NEVER) for kind in _COPIES))),
+            _longest_gap(busy),
+        ])  # fmt: skip
+        names.append(found.device.name)
+    table = np.array(rows, np.int64).reshape(len(rows), 9)
+    columns = (
+        "plane_id", "start_ps", "end_ps", "busy_ps", "idle_ps", "compute_ps", "communication_ps",
+        "copy_ps", "longest_idle_ps",
+    )  # fmt: skip
+    data: dict[str, npt.NDArray[Any] | Names] = {
+        name: np.ascontiguousarray(table[:, place]) for place, name in enumerate(columns)
+    }
+    return Columns(data | {"device": Names.encode(names)})
+
+
+def _busy(found: DeviceSets) -> Intervals:
+    """When the device worked: also on a transfer beside its ops."""
+    own = [own for kind, own in found.sets.items() if kind != Activity.INPUT_WAIT]
+    return either(found.communication, *own)
+
+
+def _longest_gap(busy: Intervals) -> int:
+    return int((busy[0][1:] - busy[1][:-1]).max(initial=0))

@@ -1,0 +1,110 @@
+"""Times in which nothing is done: short ones between two pieces of a device's work, in which it is
+fed, and those between two steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.timing.step_facts import StepFacts
+from peakline.trace.activity import Activity
+from peakline.trace.activity_sets import (
+    NEVER,
+    DeviceSets,
+    device_sets_of,
+    either,
+    host_sets_of,
+)
+from peakline.trace.intervals import covered, without
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["LONGEST_PS", "SHORTEST_PS", "BetweenSteps", "Gaps", "between_steps", "gaps_of"]
+
+_Array = npt.NDArray[Any]
+
+SHORTEST_PS = 3_000_000
+"""A GPU takes one to three microseconds from a kernel to the next even where both are queued."""
+
+LONGEST_PS = 100_000_000
+"""Running one op from Python and launching its kernel takes 5 to 50 microseconds. Who waits longer
+waits for something else."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """Per row of `StepFacts`: how many such gaps its window holds, and how long they are."""
+
+    count: npt.NDArray[np.int64]
+    ps: npt.NDArray[np.int64]
+
+
+def gaps_of(profile: Profile, facts: StepFacts) -> Gaps:
+    """The gaps of `SHORTEST_PS` to `LONGEST_PS` in the windows of every step.
+
+    None on a TPU, which runs a program's ops by itself. Raises InputError when the profile cannot
+    be read.
+    """
+    count, length = np.zeros(facts.rows, np.int64), np.zeros(facts.rows, np.int64)
+    begin, end = facts.part("start_ps"), facts.part("end_ps")
+    for sets, rows in _rows_by_device(profile, facts):
+        if sets.device.is_tpu:
+            continue
+        starts, ends = _short(*either(*sets.sets.values()))
+        length[rows] = covered((starts, ends), begin[rows], end[rows])
+        first, last = np.searchsorted(starts, (begin[rows], end[rows]))
+        count[rows] = last - first
+    return Gaps(count, length)
+
+
+@dataclass(frozen=True, eq=False)
+class BetweenSteps:
+    """Per row of `StepFacts`, what the time since the end of the step before went to, in ps.
+
+    ``input_wait`` is when the host waited for input and the device did nothing, ``nothing`` when
+    neither that was so, nor the device (without one: a thread of the steps) did anything.
+    """
+
+    input_wait: npt.NDArray[np.int64]
+    nothing: npt.NDArray[np.int64]
+
+
+def between_steps(profile: Profile, facts: StepFacts) -> BetweenSteps:
+    """What lies between the steps. Raises InputError when the profile cannot be read."""
+    gap, begin = facts.part("gap_before_ps"), facts.part("start_ps")
+    wait, nothing = np.zeros(facts.rows, np.int64), gap.astype(np.int64)
+    if not gap.any():
+        return BetweenSteps(wait, nothing)
+    host = host_sets_of(profile)
+    waits = host.get(Activity.INPUT_WAIT, NEVER)
+    lanes = [(either(*sets.sets.values()), rows) for sets, rows in _rows_by_device(profile, facts)]
+    if not facts.has_device:
+        works = either(*(one for kind, one in host.items() if kind != Activity.INPUT_WAIT))
+        lanes = [(works, np.arange(facts.rows))]
+    for busy, rows in lanes:
+        first, last = begin[rows] - gap[rows], begin[rows]
+        wait[rows] = covered(without(waits, busy), first, last)
+        nothing[rows] = gap[rows] - wait[rows] - covered(busy, first, last)
+    return BetweenSteps(wait, nothing)
+
+
+def _rows_by_device(profile: Profile, facts: StepFacts) -> list[tuple[DeviceSets, _Array]]:
+    if not facts.has_device:
+        return []
+    return [
+        (sets, np.flatnonzero(facts.device == facts.devices.index(sets.device.name)))
+        for sets in device_sets_of(profile)
+        if sets.device.name in facts.devices
+    ]
+
+
+def _short(begin: _Array, end: _Array) -> tuple[_Array, _Array]:
+    starts, ends = end[:-1], begin[1:]
+    lengths = ends - starts
+    kept = (lengths >= SHORTEST_PS) & (lengths <= LONGEST_PS)
+    return starts[kept], ends[kept]

@@ -1,0 +1,303 @@
+"""Executions of ops on the threads of a host.
+
+An event is the execution of an op when its name is one (`peakline.timing.op_names`), when
+it is a stage of an input pipeline (stat ``_ipl_stage_id``), when it is an instruction of a program
+that XLA compiled for the CPU (stat ``hlo_op``), when TensorFlow runs it eagerly
+(``EagerLocalExecute: ``), or when it says which op it was for (stat ``tf_op``), unless it only
+tells of memory or is a call of the driver for a device that the profile shows. Kineto's traces say
+by the category of an event whether it is one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.timing.device_programs import gpu_ops
+from peakline.timing.op_metrics import OpMetrics, OpTable
+from peakline.timing.op_names import (
+    EAGER,
+    INPUT_PIPELINE,
+    TENSORFLOW,
+    OpName,
+    parse_op_name,
+)
+from peakline.timing.op_stats_columns import MEMORY_EVENTS, OpStatColumns, op_stats_of
+from peakline.trace.distribution import distinct
+from peakline.trace.events import DEVICE, Trace, TraceLine, trace_of
+from peakline.trace.nesting import own_times
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["HOST_THREADS", "Executions", "OpKey", "host_executions", "host_table", "is_derived"]
+
+_Array = npt.NDArray[Any]
+HOST_THREADS = "/host:CPU"
+_KINETO = frozenset(("cpu_op", "Operator"))
+_DERIVED = 0xDEADBEEF
+_MOST_DERIVED = 406
+_SCOPE = "#"
+"""In the names of PyTorch's own marks (``ProfilerStep#5``, ``Optimizer.step#SGD.step``), which
+older versions give the category of ops; no op's name holds it."""
+
+
+class OpKey(NamedTuple):
+    """An op: the stage's number (0 where it is none), its name and its type."""
+
+    stage: int
+    name: str
+    op_type: str
+
+
+@dataclass(frozen=True, eq=False)
+class Executions:
+    """Executions of ops. ``event`` is the place in the trace, ascending; ``op`` that in ``keys``.
+
+    ``total_ps`` is how long each took, ``own_ps`` that without the executions within it.
+    """
+
+    keys: list[OpKey]
+    event: npt.NDArray[np.integer[Any]]
+    op: npt.NDArray[np.int32]
+    total_ps: npt.NDArray[np.int64]
+    own_ps: npt.NDArray[np.int64]
+    eager: frozenset[int]
+    """Ops that were run one by one, eagerly."""
+
+
+class Ops:
+    """The distinct ops found so far, each with a number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[OpKey, int] = {}
+
+    def add(self, found: OpName, stage: int = 0) -> int:
+        """The number of an op."""
+        return self.numbers.setdefault(OpKey(stage, found.name, found.op_type), len(self.numbers))
+
+
+def is_derived(line: TraceLine) -> bool:
+    """Whether a line of an XSpace was made by the profiler from others (trace_utils.h)."""
+    return line.native_id is not None and _DERIVED <= line.native_id < _DERIVED + _MOST_DERIVED
+
+
+def host_lines(profile: Profile, trace: Trace) -> dict[int, TraceLine]:
+    """The lines of threads that may run ops, by their place in the trace."""
+    is_xspace = profile.format == "xplane"
+    found = {}
+    for number, line in enumerate(trace.lines):
+        plane = trace.planes[line.plane]
+        if is_xspace and (plane.name != HOST_THREADS or is_derived(line)):
+            continue
+        if plane.kind == "host":
+            found[number] = line
+    return found
+
+
+def host_executions(profile: Profile) -> Executions:
+    """Every execution of an op by the host, kept with the profile.
+
+    Raises InputError when the profile cannot be read.
+    """
+    return profile.keep("host_executions", lambda: _find(profile))
+
+
+def _find(profile: Profile) -> Executions:
+    trace, ops = trace_of(profile), Ops()
+    if trace.source == "op_runs":
+        op = op_numbers_of_runs(profile, trace, ops)
+        eager = frozenset[int]()
+    else:
+        op, eager = _ops_of_events(profile, trace, ops)
+    lines = host_lines(profile, trace)
+    found = [np.zeros(0, np.int32)] * len(trace.lines)
+    for number, line in lines.items():
+        found[number] = np.flatnonzero(op[line.events] >= 0).astype(np.int32)
+        found[number] += np.int32(line.first)
+    first = np.cumsum([0, *(part.size for part in found)])
+    event = np.concatenate([np.zeros(0, np.int32), *found])
+    total, own = np.empty(event.size, np.int64), np.empty(event.size, np.int64)
+    nests = np.array([line.nests for line in trace.lines], np.bool_)
+    own_times(trace.start, trace.end, event, first, nests, total, own)
+    return Executions(list(ops.numbers), event, op[event], total, own, eager)
+
+
+def op_numbers_of_runs(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.int32]:
+    """The op of every run of StepStats, which says its type."""
+    rows = trace.rows(slice(None))
+    runs = profile.columns("op_runs", frozenset(("name", "op_type")))
+    names, types = runs.names("name").take(rows), runs.names("op_type").take(rows)
+    pairs = names.codes.astype(np.int64) * (len(types.values) + 1) + types.codes + 1
+    used, place = np.unique(pairs, return_inverse=True)
+    numbers = []
+    for pair in used.tolist():
+        name, kind = divmod(pair, len(types.values) + 1)
+        text = names.values[name] if name >= 0 else ""
+        known = types.values[kind - 1] if kind else ""
+        numbers.append(ops.add(OpName(text, known, "")))
+    return np.array(numbers, np.int32)[place] if numbers else np.zeros(0, np.int32)
+
+
+def _ops_of_events(
+    profile: Profile, trace: Trace, ops: Ops
+) -> tuple[npt.NDArray[np.int32], frozenset[int]]:
+    """The op of every event by its name or its stats, -1 for none; and which ops were eager."""
+    kineto = _kineto_ops(profile, trace, ops)
+    if kineto is not None:
+        return kineto, frozenset()
+    timeline = _timeline_ops(profile, trace, ops)
+    if timeline is not None:
+        return timeline, frozenset()
+    numbers = np.full(len(trace.name.values) + 1, -1, np.int32)
+    eager_ops: set[int] = set()
+    for code, text in enumerate(trace.name.values):
+        found = parse_op_name(text)
+        if text.startswith(EAGER) and not text.startswith(f"{EAGER}__"):
+            # The CPU says nothing else of an op that is run eagerly. Two underscores begin the
+            # name of a function, whose ops tell of themselves.
+            op_type = text.removeprefix(EAGER)
+            numbers[code] = ops.add(OpName(op_type, op_type, TENSORFLOW))
+            eager_ops.add(int(numbers[code]))
+        elif found.is_op:
+            numbers[code] = ops.add(found)
+    op = numbers[trace.name.codes]
+    stats = op_stats_of(profile)
+    memory = np.array([text in MEMORY_EVENTS for text in trace.name.values] + [False])
+
+    named = stats["tf_op"]
+    event = trace.places(named.row)
+    use = np.flatnonzero(event >= 0)
+    use = use[(op[event[use]] < 0) & ~memory[trace.name.codes[event[use]]]]
+    use = use[~_calls_of_driver(trace, stats, named.row[use])]
+    for code in np.unique(named.text[use]).tolist():
+        if code >= 0 and named.texts[code]:
+            here = use[named.text[use] == code]
+            op[event[here]] = ops.add(parse_op_name(named.texts[code]))
+
+    _name_instructions(profile, trace, ops, op)
+    stages, kinds = stats["_ipl_stage_id"], stats["_ipl_stage_cat"]
+    event, kind = trace.places(stages.row), kinds.texts_at(stages.row)
+    _, has_kind = kinds.at(stages.row)
+    use = np.flatnonzero((event >= 0) & has_kind)
+    event, kind, stage = event[use], kind[use], stages.integer[use]
+    first, which = distinct(stage, kind, trace.name.codes[event])
+    made = np.full(first.size, -1, np.int32)
+    for number, place in enumerate(first.tolist()):
+        category = kinds.texts[int(kind[place])] if kind[place] >= 0 else ""
+        found = OpName(trace.name[int(event[place])] or "", category, INPUT_PIPELINE)
+        made[number] = ops.add(found, int(stage[place]))
+    op[event] = made[which]
+
+    flags = stats["is_eager"]
+    event = trace.places(flags.row[flags.integer != 0])
+    eager = frozenset(np.unique(op[event[event >= 0]]).tolist()) | eager_ops
+    return op, eager - {-1}
+
+
+def _calls_of_driver(trace: Trace, stats: OpStatColumns, rows: _Array) -> npt.NDArray[np.bool_]:
+    """Which events are calls for a device that tells itself what it did."""
+    if not any(True for _ in trace.lines_on(DEVICE)):
+        return np.zeros(rows.size, np.bool_)
+    return stats["correlation_id"].at(rows)[1]
+
+
+def _name_instructions(profile: Profile, trace: Trace, ops: Ops, op: npt.NDArray[np.int32]) -> None:
+    """Instructions of compiled programs that the host runs itself (XLA on a CPU)."""
+    stats = op_stats_of(profile)
+    row = stats["hlo_op"].row
+    event = trace.places(row[~_calls_of_driver(trace, stats, row)])
+    event = event[event >= 0]
+    event = event[op[event] < 0]
+    found = gpu_ops(profile, trace.rows(event), trace.name.take(event), "xla")
+    numbers = []
+    for one in found.ops:
+        made = parse_op_name(one.provenance) if one.provenance else OpName(one.name, "", "")
+        numbers.append(ops.add(made))
+    known = np.array([*numbers, -1], np.int32)
+    op[event] = known[found.op]
+
+
+def _kineto_ops(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.int32] | None:
+    """Of a trace with Kineto's categories the ops by name; None for any other."""
+    if profile.format != "chrome_trace":
+        return None
+    category = profile.columns("events", frozenset(("category",))).names("category")
+    known = np.array([text in _KINETO for text in category.values] + [False])
+    is_op = known[category.codes[trace.rows(slice(None))]]
+    if not is_op.any():
+        return None
+    numbers = np.full(len(trace.name.values) + 1, -1, np.int32)
+    for code in np.unique(trace.name.codes[is_op]).tolist():
+        if _SCOPE not in trace.name.values[code]:
+            numbers[code] = ops.add(OpName(trace.name.values[code], "", ""))
+    return np.where(is_op, numbers[trace.name.codes], np.int32(-1))
+
+
+def _timeline_ops(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.int32] | None:
+    """Of TensorFlow's own timeline the ops by the arguments ``name`` and ``op``; None for another.
+
+    The event itself is called by the op's type, which no other writer's events with such
+    arguments are. Source: ``tensorflow/python/client/timeline.py``, ``_emit_op``.
+    """
+    if profile.format != "chrome_trace" or "event_stats" not in profile.tables:
+        return None
+    stats = profile.columns("event_stats")
+    names, values = stats.names("name"), stats.names("value")
+    rows = trace.rows(slice(None))
+    event = stats.array("event_id")
+    texts = np.full((2, int(max(rows.max(initial=-1), event.max(initial=-1))) + 1), -1, np.int64)
+    for code, key in zip(texts, ("name", "op"), strict=True):
+        mine = names.codes == names.code_of(key)
+        code[event[mine]] = values.codes[mine]
+    name, kind = texts[:, rows]
+    same = {(code, values.code_of(text)) for code, text in enumerate(trace.name.values)}
+    found = np.full(rows.size, -1, np.int32)
+    for place in np.flatnonzero((name >= 0) & (kind >= 0)).tolist():
+        if (int(trace.name.codes[place]), int(kind[place])) in same:
+            node, op = values.values[int(name[place])], values.values[int(kind[place])]
+            found[place] = ops.add(OpName(node, op, TENSORFLOW))
+    return found if (found >= 0).any() else None
+
+
+def host_table(profile: Profile) -> OpTable:
+    """The ops of the host, and the time of its threads without one.
+
+    A thread's time runs from its first execution to the end of its last.
+    """
+    found, trace = host_executions(profile), trace_of(profile)
+    count = len(found.keys)
+    table = OpTable()
+    runs = np.bincount(found.op, minlength=count).tolist()
+    total, own = summed(found.op, found.total_ps, count), summed(found.op, found.own_ps, count)
+    for number, key in enumerate(found.keys):
+        if runs[number]:
+            table.add(
+                (key.stage, key.name),
+                OpMetrics(
+                    key.name, key.op_type, "", number in found.eager,
+                    runs[number], int(total[number]), int(own[number]),
+                ),
+            )  # fmt: skip
+    first = np.searchsorted(found.event, trace.first)
+    lines = host_lines(profile, trace)
+    busy = 0
+    for number in lines:
+        here = slice(int(first[number]), int(first[number + 1]))
+        event = found.event[here]
+        if event.size:
+            span = int(trace.end[event].max() - trace.start[event[0]])
+            busy += max(span, int(found.own_ps[here].sum()))
+    if lines:
+        table.close(busy)
+    return table
+
+
+def summed(op: _Array, values: _Array, count: int) -> npt.NDArray[np.int64]:
+    """The sum of ``values`` per op, exactly."""
+    total = np.zeros(count, np.int64)
+    np.add.at(total, op, values)
+    return total

@@ -1,0 +1,302 @@
+"""Input pipelines: their stages, what each one costs, who waits for it, and which one is too slow.
+
+A stage is an iterator of tf.data (``Iterator::Root::Prefetch::BatchV2``: BatchV2 is asked by
+Prefetch, which is asked by Root), a stage that tells so itself (stats ``_ipl_stage_*``), an enqueue
+to a TPU's infeed, or the iterator of PyTorch's DataLoader. Iterators of one name are one stage,
+whichever dataset they belong to. How iterators are connected is told in
+``convert/xplane_to_tf_data_stats.cc`` of openxla/xprof: by their names and, across threads, by
+time: while a prefetching iterator waits, the one below it works on a thread of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.tables.columns import Columns, Names
+from peakline.timing.input_ops import input_category
+from peakline.timing.op_names import parse_op_name
+from peakline.trace.events import HOST, Trace, nesting_of, trace_of
+from peakline.trace.intervals import (
+    Intervals,
+    covered,
+    intersection,
+    total,
+    union,
+    without,
+)
+from peakline.xprof.rules.step_kinds import is_enqueue
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["SLOW_CALL_PS", "SLOW_SHARE", "Stage", "columns_of", "input_stages"]
+
+_Array = npt.NDArray[Any]
+
+SLOW_CALL_PS = 50_000_000
+"""A pipeline none of whose calls takes longer is fast enough: 50 us, from
+https://www.tensorflow.org/guide/data_performance_analysis."""
+SLOW_SHARE = 0.05
+"""Nor does one hold a program up that waits for it less than this share of the time between its
+first call and the end of its last: XProf's threshold of what is input-bound."""
+_ITERATOR = "Iterator::"
+_LOADER = "enumerate(DataLoader)"
+_SOURCE, _PREPROCESSING, _ENQUEUE, _OTHER = "source", "preprocessing", "enqueue", "other"
+_CATEGORIES = {
+    "Enqueue": _ENQUEUE, "Demanded file read": _SOURCE, "Preprocessing": _PREPROCESSING,
+}  # fmt: skip
+_AHEAD = ("Prefetch", "ParallelMap", "ParallelInterleave", "MapAndBatch", "ParallelBatch")
+"""Iterators that have threads of their own, and else only hand on what those have made."""
+_STAGE_NAME, _STAGE_CATEGORY = "_ipl_stage_name", "_ipl_stage_category"
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One stage of a pipeline; times are ps.
+
+    ``parent`` is the stage that asks it for elements. ``lengths`` are its calls' durations,
+    ascending, ``self_ps`` their sum without the time in which the stages below worked or were
+    waited for. ``wait_ps`` is how long the parent's calls waited for this one; of a stage without
+    a parent all its time. ``blocking_ps`` is how long the program waited and this stage was the
+    one that it waited for in the end: the largest of a pipeline is its bottleneck, unless the
+    pipeline is fast enough (`SLOW_CALL_PS`, `SLOW_SHARE`).
+    """
+
+    name: str
+    parent: str | None
+    category: str
+    lengths: npt.NDArray[np.int64]
+    self_ps: int
+    wait_ps: int
+    blocking_ps: int
+    is_bottleneck: bool = False
+    why: str = ""
+
+
+@dataclass(eq=False)
+class _Calls:
+    """The calls of one stage (places in the trace), and the time that they cover together."""
+
+    name: str
+    events: _Array
+    category: str
+    parent: str | None = None
+    time: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def input_stages(profile: Profile) -> tuple[Stage, ...]:
+    """The stages of all pipelines of a host, each pipeline from its consumer down.
+
+    Raises InputError when the profile cannot be read.
+    """
+    return profile.keep("input_stages", lambda: _stages(profile))
+
+
+def columns_of(profile: Profile) -> Columns:
+    """The table ``input_pipeline``."""
+    stages = input_stages(profile)
+
+    def numbers(values: Iterable[float]) -> _Array:
+        return np.fromiter((round(value) for value in values), np.int64, len(stages))
+
+    return Columns(
+        {
+            "stage": Names.encode([stage.name for stage in stages]),
+            "parent": Names.encode([stage.parent for stage in stages]),
+            "category": Names.encode([stage.category for stage in stages]),
+            "occurrences": numbers(stage.lengths.size for stage in stages),
+            "total_ps": numbers(int(stage.lengths.sum()) for stage in stages),
+            "self_ps": numbers(stage.self_ps for stage in stages),
+            "wait_ps": numbers(stage.wait_ps for stage in stages),
+            "min_ps": numbers(stage.lengths[0] for stage in stages),
+            "median_ps": numbers(_rank(stage.lengths, 0.5) for stage in stages),
+            "p95_ps": numbers(_rank(stage.lengths, 0.95) for stage in stages),
+            "max_ps": numbers(stage.lengths[-1] for stage in stages),
+            "is_bottleneck": np.array([stage.is_bottleneck for stage in stages], np.bool_),
+        }
+    )
+
+
+def _rank(lengths: _Array, share: float) -> int:
+    """The least length that so large a share of all does not exceed."""
+    return int(lengths[max(int(np.ceil(share * lengths.size)) - 1, 0)])
+
+
+def _stages(profile: Profile) -> tuple[Stage, ...]:
+    trace = trace_of(profile)
+    calls = {call.name: call for call in [*_named(trace), *_told(profile, trace)]}
+    for call in calls.values():
+        call.time = union(trace.start[call.events], trace.end[call.events])
+        if call.parent is None and call.name.startswith(_ITERATOR):
+            call.parent = _above(call.name, calls)
+    below: dict[str | None, list[_Calls]] = {}
+    for call in calls.values():
+        below.setdefault(call.parent, []).append(call)
+    for name, call in calls.items():
+        if call.category == _PREPROCESSING and name.startswith(_ITERATOR) and name not in below:
+            call.category = _SOURCE
+    found: list[Stage] = []
+    for root in sorted(below.get(None, []), key=lambda call: (-total(call.time), call.name)):
+        found += _pipeline(profile, trace, root, below)
+    return tuple(found)
+
+
+def _named(trace: Trace) -> list[_Calls]:
+    """Stages that are known by the names of their events."""
+    kinds: dict[int, tuple[str, str]] = {}
+    for code, name in enumerate(trace.name.values):
+        if name.startswith(_ITERATOR):
+            kinds[code] = name, _PREPROCESSING
+        elif name.startswith(_LOADER):
+            kinds[code] = name, _OTHER
+        elif "InfeedEnqueue" in name and is_enqueue(parse_op_name(name).op_type):
+            kinds[code] = name, _ENQUEUE
+    if not kinds:
+        return []
+    mask = np.zeros(len(trace.name.values), np.bool_)
+    mask[list(kinds)] = True
+    on_host = np.zeros(trace.size, np.bool_)
+    for line in trace.lines_on(HOST):
+        on_host[line.events] = True
+    events = np.flatnonzero(on_host & mask[trace.name.codes])
+    codes = trace.name.codes[events]
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(mask.size + 1))
+    return [
+        _Calls(name, events[order[bounds[code] : bounds[code + 1]]], category)
+        for code, (name, category) in kinds.items()
+        if bounds[code + 1] > bounds[code]
+    ]
+
+
+def _told(profile: Profile, trace: Trace) -> list[_Calls]:
+    """Stages that say so themselves; the one around a stage on its thread asks it."""
+    if trace.source != "events" or "event_stats" not in profile.tables:
+        return []
+    stats = profile.typed_stats(frozenset((_STAGE_NAME, _STAGE_CATEGORY)))
+    text, name = stats.names("text"), stats.names("name")
+    place = trace.places(stats.array("event_id"))
+    told = (text.codes >= 0) & (place >= 0)
+    named = told & (name.codes == name.code_of(_STAGE_NAME))
+    if not named.any():
+        return []
+    categories = {
+        int(event): text.values[code]
+        for event, code in zip(
+            *(part[told & ~named].tolist() for part in (place, text.codes)), strict=True
+        )
+    }
+    stage_of = np.full(trace.size, -1, np.int32)
+    stage_of[place[named]] = text.codes[named]
+    parent = nesting_of(profile).parent
+    found = []
+    for code in np.unique(text.codes[named]).tolist():
+        events = np.sort(place[named & (text.codes == code)])
+        first = int(events[0])
+        category = input_category("", categories.get(first, ""))
+        above = int(parent[first])
+        while above >= 0 and stage_of[above] in {-1, code}:
+            above = int(parent[above])
+        asked_by = text.values[int(stage_of[above])] if above >= 0 else None
+        own = _CATEGORIES.get(category or "", _OTHER)
+        found.append(_Calls(text.values[code], events, own, asked_by))
+    return found
+
+
+def _above(name: str, calls: dict[str, _Calls]) -> str | None:
+    """The nearest stage that this one's name goes through."""
+    while "::" in name:
+        name = name.rpartition("::")[0]
+        if name in calls:
+            return name
+    return None
+
+
+def _pipeline(
+    profile: Profile, trace: Trace, root: _Calls, below: dict[str | None, list[_Calls]]
+) -> list[Stage]:
+    """The stages of one pipeline, each before those that it asks."""
+    slowest = int((trace.end[root.events] - trace.start[root.events]).max())
+    made: list[Stage] = []
+    waiting: list[tuple[_Calls, _Calls | None, Intervals]] = [(root, None, root.time)]
+    nested = _Nested(profile, trace)
+    while waiting:
+        call, parent, blocked = waiting.pop()
+        asked = below.get(call.name, [])
+        length = trace.end[call.events] - trace.start[call.events]
+        own = length.sum() - nested.time_in(call, asked).sum()
+        wait = length.sum() if parent is None else nested.time_in(parent, [call]).sum()
+        inner: list[tuple[_Calls, _Calls | None, Intervals]] = [
+            (one, call, intersection(blocked, one.time)) for one in asked
+        ]
+        rest = blocked
+        for _, _, times in inner:
+            rest = without(rest, times)
+        made.append(
+            Stage(call.name, call.parent, call.category, np.sort(length), int(own), int(wait),
+                  total(rest))
+        )  # fmt: skip
+        waiting += sorted(inner, key=lambda entry: entry[0].name, reverse=True)
+    worst = max(made, key=lambda stage: stage.blocking_ps)
+    waited, span = total(root.time), int(root.time[1][-1] - root.time[0][0])
+    if slowest <= SLOW_CALL_PS or waited < SLOW_SHARE * span:
+        return made
+    return [_accused(stage, waited) if stage is worst else stage for stage in made]
+
+
+def _accused(stage: Stage, waited_ps: int) -> Stage:
+    share = 100.0 * stage.blocking_ps / waited_ps
+    why = f"{share:.0f}% of the time that the program waited for input, it waited for this stage"
+    if stage.name.rpartition("::")[2].startswith(_AHEAD):
+        why += ", whose own threads did the work, or had no processor to do it"
+    return replace(stage, is_bottleneck=True, why=why)
+
+
+class _Nested:
+    """How much of a stage's calls the stages below take."""
+
+    def __init__(self, profile: Profile, trace: Trace) -> None:
+        self.profile, self.trace = profile, trace
+
+    def time_in(self, call: _Calls, asked: list[_Calls]) -> _Array:
+        """Per call the time in which stages of ``asked`` worked: those within it on its thread; in
+        a call without any, those of other threads, which it waits for.
+        """
+        trace = self.trace
+        begin, end = trace.start[call.events], trace.end[call.events]
+        found = np.zeros(call.events.size, np.int64)
+        if not asked:
+            return found
+        parent = nesting_of(self.profile).parent
+        inside = np.zeros(call.events.size, np.bool_)
+        times: list[Intervals] = []
+        for one in asked:
+            within = self._enclosing(parent, one.events, call.events)
+            mine = within >= 0
+            at = np.searchsorted(call.events, within[mine])
+            inner = one.events[mine]
+            np.add.at(found, at, trace.end[inner] - trace.start[inner])
+            inside[at] = True
+            times.append(one.time)
+        elsewhere = union(*(np.concatenate(part) for part in zip(*times, strict=True)))
+        alone = ~inside
+        found[alone] = covered(elsewhere, begin[alone], end[alone])
+        return found
+
+    @staticmethod
+    def _enclosing(parent: _Array, events: _Array, wanted: _Array) -> _Array:
+        """The innermost of ``wanted`` (ascending) around each event of its thread, -1 for none."""
+        above = parent[events].astype(np.int64)
+        searching = np.arange(above.size)
+        while True:
+            here = above[searching]
+            at = np.minimum(np.searchsorted(wanted, here), wanted.size - 1)
+            searching = searching[(here >= 0) & (wanted[at] != here)]
+            if not searching.size:
+                return above
+            above[searching] = parent[above[searching]]

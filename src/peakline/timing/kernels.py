@@ -1,0 +1,127 @@
+"""Statistics of the kernels of GPUs: how often each ran, how long, and how it was launched.
+
+A kernel is an event of a stream with the launch parameters that the profiler noted: the stat
+``kernel_details`` of an XSpace (NVIDIA: ``regs``, ``static_shared``, ``dynamic_shared``, ``grid``,
+``block``, ``occ_pct``; AMD: ``private_mem``, ``group_mem``, the latter being its shared memory), or
+those of Kineto's category ``kernel``. Kernels are one when name, launch parameters and op agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.tables.columns import Columns, Names
+from peakline.timing.kernel_launches import Launch, launches_of
+from peakline.trace.distribution import distribution
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from peakline.tables import Profile
+
+__all__ = ["KernelReport", "columns_of", "kernel_reports", "merge_reports"]
+
+_Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReport:
+    """One kernel and all its runs; times in ps (by XProf's rule whole ns).
+
+    ``occupancy_percent`` is that of its first launch.
+    """
+
+    launch: Launch
+    occupancy_percent: float
+    occurrences: int
+    total_ps: int
+    shortest_ps: int
+    median_ps: int
+    p95_ps: int
+    longest_ps: int
+
+    def order(self) -> tuple[object, ...]:
+        """By total time, the longest first, then by what tells kernels apart."""
+        return (-self.total_ps, self.launch)
+
+
+def kernel_reports(profile: Profile, *, strict: bool = False) -> list[KernelReport]:
+    """The kernels of a profile, those that took longest first; kept with it.
+
+    ``strict`` is XProf's rule: only of XSpaces, every run cut to whole ns, tensor cores and ops as
+    it knows them. Raises InputError when the profile cannot be read.
+    """
+    return profile.keep(f"kernel_reports {strict}", lambda: _reports(profile, strict=strict))
+
+
+def _reports(profile: Profile, *, strict: bool) -> list[KernelReport]:
+    found = launches_of(profile, strict=strict)
+    spread = distribution(found.launch, found.duration_ps, len(found.launches))
+    columns = (
+        spread.count, spread.total, spread.shortest, spread.median, spread.p95, spread.longest,
+    )  # fmt: skip
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    made = [
+        KernelReport(launch, occupancy, *row)
+        for (launch, occupancy), row in zip(found.launches.items(), rows, strict=True)
+    ]
+    return sorted(made, key=KernelReport.order)
+
+
+def merge_reports(reports: Iterable[KernelReport]) -> list[KernelReport]:
+    """One report per kernel, of several hosts.
+
+    What lies in the middle cannot be put together: it is that of the host with most runs.
+    """
+    joined: dict[Launch, KernelReport] = {}
+    most: dict[Launch, int] = {}
+    for report in reports:
+        before = joined.get(report.launch)
+        if before is None:
+            joined[report.launch], most[report.launch] = report, report.occurrences
+            continue
+        middle = report if report.occurrences > most[report.launch] else before
+        most[report.launch] = max(most[report.launch], report.occurrences)
+        joined[report.launch] = replace(
+            before,
+            occurrences=before.occurrences + report.occurrences,
+            total_ps=before.total_ps + report.total_ps,
+            shortest_ps=min(before.shortest_ps, report.shortest_ps),
+            median_ps=middle.median_ps,
+            p95_ps=middle.p95_ps,
+            longest_ps=max(before.longest_ps, report.longest_ps),
+        )
+    return sorted(joined.values(), key=KernelReport.order)
+
+
+def columns_of(profile: Profile) -> Columns:
+    """The table ``kernels``, those that took longest first."""
+    reports = kernel_reports(profile)
+    launches = [report.launch for report in reports]
+    ints: dict[str, list[int]] = {
+        "registers_per_thread": [launch.registers for launch in launches],
+        "static_shared_bytes": [launch.static_shared for launch in launches],
+        "dynamic_shared_bytes": [launch.dynamic_shared for launch in launches],
+        "occurrences": [report.occurrences for report in reports],
+        "total_ps": [report.total_ps for report in reports],
+        "min_ps": [report.shortest_ps for report in reports],
+        "median_ps": [report.median_ps for report in reports],
+        "p95_ps": [report.p95_ps for report in reports],
+        "max_ps": [report.longest_ps for report in reports],
+    }
+    return Columns(
+        {
+            "kernel": Names.encode([launch.name for launch in launches]),
+            "op": Names.encode([launch.op or None for launch in launches]),
+            "grid": Names.encode([",".join(map(str, launch.grid)) for launch in launches]),
+            "block": Names.encode([",".join(map(str, launch.block)) for launch in launches]),
+            "occupancy_percent": np.array([r.occupancy_percent for r in reports], np.float64),
+            "uses_tensor_cores": np.array([launch.uses_tensor_cores for launch in launches], bool),
+            "could_use_tensor_cores": np.array([launch.could_use for launch in launches], bool),
+            **{name: np.array(values, np.int64) for name, values in ints.items()},
+        }
+    )

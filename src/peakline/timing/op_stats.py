@@ -1,0 +1,184 @@
+"""Statistics of ops: how often each ran on the host and on devices, and how its runs were spread.
+
+An op of a device is the framework's op that an instruction or a kernel was made for. Kernels that
+one run of the op on the host launched are one run of it there; where that is not known, each
+execution of an instruction or a kernel is one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from peakline.tables.columns import Columns, Names
+from peakline.timing.device_ops import (
+    device_executions,
+    framework_executions,
+    launching_runs,
+)
+from peakline.timing.host_ops import Executions, host_executions, summed
+from peakline.timing.op_names import IDLE
+from peakline.trace.distribution import distinct, distribution
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["OpTime", "OpTimes", "columns_of", "op_times"]
+
+HOST, DEVICE = "host", "device"
+
+
+@dataclass(frozen=True, slots=True)
+class OpTime:
+    """One op of one side (host or device), times in ps.
+
+    ``self_ps`` is ``total_ps`` without the ops within it. ``flops`` and ``bytes_accessed`` are
+    those of all runs, None where the profile does not tell.
+    """
+
+    side: str
+    op: str
+    op_type: str
+    occurrences: int
+    total_ps: int
+    self_ps: int
+    min_ps: int
+    median_ps: int
+    p95_ps: int
+    max_ps: int
+    flops: float | None
+    bytes_accessed: float | None
+    is_eager: bool
+
+
+@dataclass(frozen=True)
+class OpTimes:
+    """The ops of a profile, those with the most self time first; ``host_ps`` and ``device_ps`` are
+    the self time of all of each side.
+    """
+
+    ops: tuple[OpTime, ...]
+    host_ps: int
+    device_ps: int
+
+    def of(self, side: str) -> tuple[OpTime, ...]:
+        """The ops of one side, ``host`` or ``device``."""
+        return tuple(op for op in self.ops if op.side == side)
+
+
+def op_times(profile: Profile, *, by_type: bool = False) -> OpTimes:
+    """How often each op ran and how long; with ``by_type`` those of one type together.
+
+    Empty where nothing ran. Raises InputError when the profile cannot be read.
+    """
+    return profile.keep(f"op_times {by_type}", lambda: _times(profile, by_type=by_type))
+
+
+def _times(profile: Profile, *, by_type: bool) -> OpTimes:
+    found: list[OpTime] = []
+    device = framework_executions(profile)
+    costs = _costs(profile, device)
+    found += _spread(DEVICE, _joined(profile, device), costs, by_type=by_type)
+    found += _spread(HOST, host_executions(profile), None, by_type=by_type)
+    found.sort(key=lambda op: (op.side != DEVICE, -op.self_ps, op.op, op.op_type))
+    total = {side: sum(op.self_ps for op in found if op.side == side) for side in (HOST, DEVICE)}
+    return OpTimes(tuple(found), total[HOST], total[DEVICE])
+
+
+def _costs(profile: Profile, runs: Executions) -> tuple[list[float], list[float]]:
+    """Operations and bytes of all runs, per op of the framework."""
+    device = device_executions(profile)
+    count, ops = len(runs.keys), device.ops
+    ran = np.bincount(device.op, minlength=len(ops)).astype(np.float64)
+    op_of = np.zeros(len(ops), np.int64)
+    op_of[device.op] = runs.op
+    flops = np.array([op.flops for op in ops], np.float64) * ran
+    moved = np.array([op.bytes_accessed for op in ops], np.float64) * ran
+    return (
+        np.bincount(op_of, flops, minlength=count).tolist(),
+        np.bincount(op_of, moved, minlength=count).tolist(),
+    )
+
+
+def _joined(profile: Profile, runs: Executions) -> Executions:
+    """With what one run of an op launched on devices as one run of it."""
+    if not runs.event.size:
+        return runs
+    host, cause = host_executions(profile), launching_runs(profile)[runs.event]
+    names = {key.name: number for number, key in enumerate(runs.keys)}
+    # The same op, or the kernel says better what it was for than what ran around its launch.
+    same = np.array([*(names.get(key.name, -1) for key in host.keys), -1], np.int32)
+    op_of_cause = np.where(cause >= 0, host.op[cause], -1) if host.op.size else cause
+    is_known = (cause >= 0) & (same[op_of_cause] == runs.op)
+    if not is_known.any():
+        return runs
+    run = np.where(is_known, cause, host.op.size + np.arange(cause.size))
+    first, which = distinct(run)
+    return replace(
+        runs, event=runs.event[first], op=runs.op[first],
+        total_ps=summed(which, runs.total_ps, first.size),
+        own_ps=summed(which, runs.own_ps, first.size),
+    )  # fmt: skip
+
+
+def _spread(
+    side: str,
+    runs: Executions,
+    costs: tuple[list[float], list[float]] | None,
+    *,
+    by_type: bool,
+) -> list[OpTime]:
+    labels = [("", key.op_type) if by_type else (key.name, key.op_type) for key in runs.keys]
+    number = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    group = np.array([number[label] for label in labels], np.int32)
+    op = group[runs.op] if group.size else runs.op
+    spread = distribution(op, runs.total_ps, len(number))
+    own = summed(op, runs.own_ps, len(number)).tolist()
+    eager = {labels[place] for place in runs.eager}
+    flops, moved = [0.0] * len(number), [0.0] * len(number)
+    for place, label in enumerate(labels if costs else ()):
+        flops[number[label]] += costs[0][place] if costs else 0.0
+        moved[number[label]] += costs[1][place] if costs else 0.0
+    made = []
+    for (name, op_type), place in number.items():
+        if not spread.count[place] or (name, op_type) == (IDLE, IDLE):
+            continue
+        made.append(
+            OpTime(
+                side=side,
+                op=op_type if by_type else name,
+                op_type=op_type,
+                occurrences=int(spread.count[place]),
+                total_ps=int(spread.total[place]),
+                self_ps=own[place],
+                min_ps=int(spread.shortest[place]),
+                median_ps=int(spread.median[place]),
+                p95_ps=int(spread.p95[place]),
+                max_ps=int(spread.longest[place]),
+                flops=flops[place] or None,
+                bytes_accessed=moved[place] or None,
+                is_eager=(name, op_type) in eager,
+            )
+        )
+    return made
+
+
+def columns_of(profile: Profile) -> Columns:
+    """The table ``op_stats``: devices first, then the host, the most self time first."""
+    ops = op_times(profile).ops
+    data: dict[str, object] = {
+        "side": Names.encode([op.side for op in ops]),
+        "op": Names.encode([op.op for op in ops]),
+        "op_type": Names.encode([op.op_type or None for op in ops]),
+        "is_eager": np.array([op.is_eager for op in ops], np.bool_),
+    }
+    for name in ("occurrences", "total_ps", "self_ps", "min_ps", "median_ps", "p95_ps", "max_ps"):
+        data[name] = np.array([getattr(op, name) for op in ops], np.int64)
+    valid = {}
+    for name in ("flops", "bytes_accessed"):
+        values = [getattr(op, name) for op in ops]
+        data[name] = np.array([value or 0.0 for value in values], np.float64)
+        valid[name] = np.array([value is not None for value in values], np.bool_)
+    return Columns(data, valid)  # type: ignore[arg-type]

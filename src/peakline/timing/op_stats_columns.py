@@ -1,0 +1,140 @@
+"""The stats of events that say which op an event belongs to, read once for all who ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.trace.events import DEVICE, trace_of
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.tables.columns import Columns
+
+__all__ = ["MEMORY_EVENTS", "OpStatColumns", "Stat", "op_stats_of"]
+
+_Array = npt.NDArray[Any]
+MEMORY_EVENTS = frozenset(("MemoryAllocation", "MemoryDeallocation"))
+_PIECE = 1 << 16
+_WANTED = frozenset(
+    (
+        "tf_op", "hlo_op", "program_id", "kernel_details", "is_eager", "equation", "flops",
+        "bytes_accessed", "correlation_id", "_ipl_stage_id", "_ipl_stage_cat",
+        "device_offset_ps", "device_duration_ps",
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Stat:
+    """One stat: the rows of ``events`` that have it, ascending, each once, and their values.
+
+    ``text`` are codes of ``texts`` (-1: no text), ``integer`` numbers (0: no number).
+    """
+
+    row: npt.NDArray[np.int64]
+    text: npt.NDArray[np.int32]
+    integer: npt.NDArray[np.int64]
+    texts: list[str]
+
+    def at(self, rows: _Array) -> tuple[_Array, _Array]:
+        """For each of ``rows`` where its value stands, and whether it has one."""
+        if not self.row.size:
+            return np.zeros(rows.size, np.int64), np.zeros(rows.size, np.bool_)
+        place = np.minimum(np.searchsorted(self.row, rows), self.row.size - 1)
+        return place, self.row[place] == rows
+
+    def texts_at(self, rows: _Array) -> npt.NDArray[np.int32]:
+        """The code of the text of each of ``rows``; -1 for none, and for an empty one."""
+        if not self.row.size:
+            return np.full(rows.size, -1, np.int32)
+        place, has = self.at(rows)
+        codes = self.text[place]
+        empty = np.array([not text for text in self.texts] + [True])
+        return np.where(has & ~empty[codes], codes, np.int32(-1))
+
+    def integers_at(self, rows: _Array) -> npt.NDArray[np.int64]:
+        """The number of each of ``rows``, 0 for none."""
+        if not self.row.size:
+            return np.zeros(rows.size, np.int64)
+        place, has = self.at(rows)
+        return np.where(has, self.integer[place], 0)
+
+
+class OpStatColumns:
+    """The stats by name; of a stat that an event has several times the last counts."""
+
+    def __init__(self, stats: Columns) -> None:
+        names = stats.names("name")
+        self._parts: dict[str, Stat] = {}
+        self._texts = list(stats.names("text").values)
+        rows, text = stats.array("event_id"), stats.names("text").codes
+        integer = stats.array("integer")
+        for code, name in enumerate(names.values):
+            here = np.flatnonzero(names.codes == code)
+            own = rows[here]
+            last = np.ones(own.size, np.bool_)
+            last[:-1] = own[1:] != own[:-1]
+            here = here[last]
+            self._parts[name] = Stat(
+                rows[here].astype(np.int64), text[here], integer[here], self._texts
+            )
+
+    def __getitem__(self, name: str) -> Stat:
+        none = np.zeros(0, np.int64)
+        return self._parts.get(name) or Stat(none, np.zeros(0, np.int32), none, self._texts)
+
+
+def op_stats_of(profile: Profile, *, whole: bool = False) -> OpStatColumns:
+    """The stats of the profile's events that name ops, kept with it.
+
+    TensorFlow on a CPU names the op (``tf_op``) of millions of memory events and of nothing else:
+    only ``whole`` surely has these. Raises InputError when the profile cannot be read.
+    """
+    read: dict[bool, OpStatColumns] = profile.keep("op_stat_columns", dict)
+    whole = whole or profile.holds_stats(_WANTED)
+    if True not in read and (whole or not (read or _only_memory_names_ops(profile))):
+        read[True] = OpStatColumns(profile.typed_stats(_WANTED))
+    elif not read:
+        read[False] = OpStatColumns(profile.typed_stats(_WANTED - {"tf_op"}))
+    return read.get(True) or read[False]
+
+
+def _only_memory_names_ops(profile: Profile) -> bool:
+    """Whether, of a host alone, only events of memory say which op they were for.
+
+    Events of one name are traced at one place: the first and the last of each name are looked at.
+    Calls of a driver (``correlation_id``) say it or not, so that a few prove nothing.
+    """
+    if profile.format != "xplane":
+        return False
+    trace = trace_of(profile)
+    names = trace.name.values
+    if MEMORY_EVENTS.isdisjoint(names) or any(True for _ in trace.lines_on(DEVICE)):
+        return False
+    codes = trace.name.codes
+    other = np.array([*(name not in MEMORY_EVENTS for name in names), False], np.bool_)
+    last = codes.size - 1 - _first_of_each(codes[::-1], other)
+    some = np.concatenate([_first_of_each(codes, other), last])
+    stats = profile.stats_of(np.unique(trace.rows(some)))
+    return frozenset(("tf_op", "correlation_id")).isdisjoint(stats.names("name").values)
+
+
+def _first_of_each(codes: _Array, wanted: npt.NDArray[np.bool_]) -> _Array:
+    """Where each code that is ``wanted`` stands first; reads no further than to the last of these.
+
+    The last entry of ``wanted`` is for -1.
+    """
+    missing, found = wanted.copy(), [np.zeros(0, np.int64)]
+    for start in range(0, codes.size, _PIECE):
+        piece = codes[start : start + _PIECE]
+        new = np.flatnonzero(missing[piece])
+        if new.size:
+            found.append(start + new[np.unique(piece[new], return_index=True)[1]])
+            missing[piece[new]] = False
+            if not missing.any():
+                break
+    return np.concatenate(found)

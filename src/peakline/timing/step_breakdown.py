@@ -1,0 +1,245 @@
+"""What the time of every step went to: the table ``step_breakdown``, exact to the picosecond."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.tables.columns import Columns, Names
+from peakline.trace.activity import Activity
+from peakline.trace.activity_sets import (
+    NEVER,
+    DeviceSets,
+    Sets,
+    device_sets_of,
+    either,
+    host_sets_of,
+)
+from peakline.trace.events import read_with_steps
+from peakline.trace.intervals import Intervals, covered
+from peakline.trace.windows import Windows, windows_of
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["PARTS", "StepTimes", "columns_of", "step_times"]
+
+_Array = npt.NDArray[Any]
+
+PARTS = (
+    "compute",
+    "communication",
+    "device_to_device",
+    "device_to_host",
+    "host_to_device",
+    "input_wait",
+    "compile",
+    "launch",
+    "host_compute",
+    "idle",
+    "unknown",
+)
+"""The parts of a step's time; ``NAME_ps`` is the column of ``step_breakdown``."""
+_PART = {name: number for number, name in enumerate(PARTS)}
+_COPIES = (
+    (Activity.DEVICE_TO_DEVICE, "device_to_device"),
+    (Activity.DEVICE_TO_HOST, "device_to_host"),
+    (Activity.HOST_TO_DEVICE, "host_to_device"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class StepTimes:
+    """A row per device and step, device by device in order of time; times in picoseconds.
+
+    ``device`` is the place in ``devices``, -1 where there is none and the row is of the host.
+    ``parts`` has a column for each of `PARTS`; its rows add up to ``wall``. ``last_compute`` is
+    when the device computed last in the step's window (its begin, where it did not).
+    """
+
+    devices: tuple[str, ...]
+    device: npt.NDArray[np.int32]
+    step_id: npt.NDArray[np.int64]
+    name: Names
+    is_cut_off: npt.NDArray[np.bool_]
+    found_by: Names
+    start: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+    gap_before: npt.NDArray[np.int64]
+    parts: npt.NDArray[np.int64]
+    communication_total: npt.NDArray[np.int64]
+    last_compute: npt.NDArray[np.int64]
+
+    @property
+    def rows(self) -> int:
+        """Steps times devices."""
+        return self.start.size
+
+    @property
+    def wall(self) -> npt.NDArray[np.int64]:
+        """How long each step's window is."""
+        return self.end - self.start
+
+    def part(self, name: str) -> npt.NDArray[np.int64]:
+        """The column of one of `PARTS`."""
+        found: npt.NDArray[np.int64] = self.parts[:, _PART[name]]
+        return found
+
+    def total(self, name: str) -> int:
+        """One part over all rows."""
+        return int(self.part(name).sum())
+
+    def rows_of(self, device: int) -> _Array:
+        """The rows of one device (-1: the host), in order of time."""
+        return np.flatnonzero(self.device == device)
+
+
+def step_times(profile: Profile) -> StepTimes:
+    """What the time of every step of ``profile`` went to, made once; no rows without steps.
+
+    The rules are in docs/steps.md. Raises InputError when the profile cannot be read.
+    """
+    return profile.keep("step_times", lambda: _step_times(profile))
+
+
+def columns_of(profile: Profile) -> Columns:
+    """The table ``step_breakdown``."""
+    times = step_times(profile)
+    data: dict[str, npt.NDArray[Any] | Names] = {
+        "step_id": times.step_id,
+        "name": times.name,
+        "is_cut_off": times.is_cut_off,
+        "found_by": times.found_by,
+        "device": Names(times.device, list(times.devices)),
+        "start_ps": times.start,
+        "end_ps": times.end,
+        "wall_ps": times.wall,
+        "gap_before_ps": times.gap_before,
+    }
+    data |= {f"{name}_ps": np.ascontiguousarray(times.part(name)) for name in PARTS}
+    data["communication_total_ps"] = times.communication_total
+    return Columns(data)
+
+
+def _step_times(profile: Profile) -> StepTimes:
+    read_with_steps(profile)
+    windows = windows_of(profile)
+    host = host_sets_of(profile)
+    by_plane = {sets.device.plane_id: sets for sets in device_sets_of(profile)}
+    found = []
+    for own in windows:
+        device = by_plane[own.device.plane_id] if own.device is not None else None
+        layers = _host_layers(host) if device is None else _device_layers(device, host)
+        parts = _parts(layers, own, "unknown" if device is None else "idle")
+        communication = host.get(Activity.COMMUNICATION, NEVER)
+        computes = either(host.get(Activity.HOST_OP, NEVER), host.get(Activity.HOST, NEVER))
+        if device is not None:
+            communication = device.communication
+            computes = device.sets.get(Activity.COMPUTE, NEVER)
+        found.append((parts, covered(communication, own.begin, own.end), _last(computes, own), own))
+    step = np.concatenate([np.zeros(0, np.int64), *(own.step for own in windows)])
+    steps = profile.columns("steps") if step.size else None
+    counts = [own.step.size for own in windows]
+    has_device = [own.device is not None for own in windows]
+    numbers = np.where(has_device, np.arange(len(windows)), -1).astype(np.int32)
+    return StepTimes(
+        devices=tuple(own.device.name for own in windows if own.device is not None),
+        device=np.repeat(numbers, counts),
+        step_id=step if steps is None else steps.array("step_id")[step],
+        name=_names(steps, "name", step),
+        is_cut_off=_cut_off(steps, step),
+        found_by=_names(steps, "found_by", step),
+        start=_joined([own.begin for own in windows]),
+        end=_joined([own.end for own in windows]),
+        gap_before=_joined([_gaps(own) for own in windows]),
+        parts=np.concatenate([np.zeros((0, len(PARTS)), np.int64), *(one[0] for one in found)]),
+        communication_total=_joined([one[1] for one in found]),
+        last_compute=_joined([one[2] for one in found]),
+    )
+
+
+def _names(steps: Columns | None, column: str, step: _Array) -> Names:
+    return Names(np.zeros(0, np.int32), []) if steps is None else steps.names(column).take(step)
+
+
+def _cut_off(steps: Columns | None, step: _Array) -> npt.NDArray[np.bool_]:
+    """Which of ``step``, rows of the table ``steps``, the record does not hold whole."""
+    if steps is None or not steps.is_valid("is_cut_off").all():
+        return np.zeros(step.size, np.bool_)
+    found: npt.NDArray[np.bool_] = steps.array("is_cut_off")[step]
+    return found
+
+
+def _joined(arrays: list[_Array]) -> npt.NDArray[np.int64]:
+    return np.concatenate([np.zeros(0, np.int64), *arrays])
+
+
+def _device_layers(device: DeviceSets, host: Sets) -> list[tuple[str, Intervals]]:
+    """What explains a moment of a step, the first that holds it."""
+    own = device.sets
+    layers = [
+        ("compute", own.get(Activity.COMPUTE, NEVER)),
+        ("communication", own.get(Activity.COMMUNICATION, NEVER)),
+        *((part, own.get(kind, NEVER)) for kind, part in _COPIES),
+        ("input_wait", own.get(Activity.INPUT_WAIT, NEVER)),
+        ("communication", host.get(Activity.COMMUNICATION, NEVER)),
+        ("input_wait", host.get(Activity.INPUT_WAIT, NEVER)),
+        ("compile", host.get(Activity.COMPILE, NEVER)),
+        ("launch", host.get(Activity.LAUNCH, NEVER)),
+    ]
+    return [*layers, *_host_compute(host)]
+
+
+def _host_layers(host: Sets) -> list[tuple[str, Intervals]]:
+    """The same without a device, whose place the ops take that the host runs."""
+    return [
+        ("host_compute", host.get(Activity.HOST_OP, NEVER)),
+        ("communication", host.get(Activity.COMMUNICATION, NEVER)),
+        ("input_wait", host.get(Activity.INPUT_WAIT, NEVER)),
+        ("compile", host.get(Activity.COMPILE, NEVER)),
+        ("launch", host.get(Activity.LAUNCH, NEVER)),
+        ("host_compute", host.get(Activity.HOST, NEVER)),
+    ]
+
+
+def _host_compute(host: Sets) -> list[tuple[str, Intervals]]:
+    return [("host_compute", host.get(kind, NEVER)) for kind in (Activity.HOST_OP, Activity.HOST)]
+
+
+def _parts(layers: list[tuple[str, Intervals]], windows: Windows, rest: str) -> _Array:
+    """How much of each window each layer explains that those before it do not."""
+    found = np.zeros((windows.step.size, len(PARTS)), np.int64)
+    seen, before = NEVER, np.zeros(windows.step.size, np.int64)
+    for part, intervals in layers:
+        if not intervals[0].size:
+            continue
+        seen = either(seen, intervals)
+        until = covered(seen, windows.begin, windows.end)
+        found[:, _PART[part]] += until - before
+        before = until
+    found[:, _PART[rest]] += windows.end - windows.begin - before
+    return found
+
+
+def _gaps(windows: Windows) -> _Array:
+    """How long before each window the last one before it ended, 0 for the first."""
+    gaps = np.zeros(windows.step.size, np.int64)
+    reach = np.maximum.accumulate(windows.end)[:-1]
+    gaps[1:] = np.maximum(windows.begin[1:] - reach, 0)
+    return gaps
+
+
+def _last(computes: Intervals, windows: Windows) -> _Array:
+    """When a device computed last in each window; its begin, where it did not."""
+    begins, ends = computes
+    if not begins.size:
+        return windows.begin.copy()
+    at = np.maximum(np.searchsorted(begins, windows.end) - 1, 0)
+    last = np.minimum(ends[at], windows.end)
+    found: _Array = np.where(
+        (begins[at] < windows.end) & (last > windows.begin), last, windows.begin
+    )
+    return found

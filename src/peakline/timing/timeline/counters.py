@@ -1,0 +1,176 @@
+"""Counters as lanes of a timeline: memory in use of every allocator, and the profile's own.
+
+A counter holds each value until the next one. Its least and largest values are exact at any width,
+because every level of detail keeps those of the level below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.deadline import check_deadline
+from peakline.errors import UsageError
+from peakline.kernels.timeline import extremes
+from peakline.trace.events import FARTHEST
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.tables.columns import Columns
+
+__all__ = ["Counter", "CounterPixels", "counters_of", "make_counter"]
+
+_Array = npt.NDArray[Any]
+_FAN_OUT = 16
+MEMORY = "memory in use"
+
+
+@dataclass(frozen=True, eq=False)
+class CounterPixels:
+    """A counter on so many pixels: what it was at least, at most, and at the end of each.
+
+    NaN before the first value. The value that a pixel begins with counts for it too.
+    """
+
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+    last: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counter:
+    """One series: ``value[n]`` holds from ``time_ps[n]`` (ascending) until the next.
+
+    ``group`` says what it belongs to: the plane, or `MEMORY` for bytes in use, whose ``name`` is
+    the allocator's. ``low`` and ``high`` are the values, and behind them the extremes of 16
+    neighbours, of 256 and so on; ``level_first`` is where each of these levels begins.
+    """
+
+    group: str
+    name: str
+    time_ps: npt.NDArray[np.int64]
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+    level_first: npt.NDArray[np.int64]
+
+    @property
+    def value(self) -> npt.NDArray[np.float64]:
+        """The values."""
+        return self.low[: self.time_ps.size]
+
+    def pixels(self, start_ps: int, end_ps: int, width: int) -> CounterPixels:
+        """The counter from ``start_ps`` to ``end_ps`` on ``width`` pixels.
+
+        Pixel n begins ``n * (end_ps - start_ps) // width`` after the start. Raises UsageError for
+        an empty stretch.
+        """
+        if end_ps <= start_ps or width < 1:
+            raise UsageError("a counter needs an end after its start, and a width of a pixel")
+        edges = pixel_edges(start_ps, end_ps, width)
+        bounds = np.searchsorted(self.time_ps, edges, side="left")
+        # What holds at the pixel's very begin, if a value comes there it is that one.
+        before = self._held(np.searchsorted(self.time_ps, edges[:-1], side="right"))
+        has_own = bounds[1:] > bounds[:-1]
+        low = np.where(np.isnan(before), np.inf, before)
+        high = np.where(np.isnan(before), -np.inf, before)
+        extremes(self.low, self.high, self.level_first, bounds, low, high)
+        # A pixel narrower than a picosecond may begin where it ends.
+        last = np.where(has_own, self._held(bounds[1:]), before)
+        known = np.isfinite(low)
+        return CounterPixels(np.where(known, low, np.nan), np.where(known, high, np.nan), last)
+
+    def _held(self, past: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+        """The last of the first ``past`` values; NaN for the last of none."""
+        if not self.time_ps.size:
+            return np.full(past.size, np.nan)
+        return np.where(past > 0, self.value[past - 1], np.nan)
+
+
+def pixel_edges(start_ps: int, end_ps: int, width: int) -> npt.NDArray[np.int64]:
+    """Where pixels begin, and where the last one ends; exact for any span."""
+    span = end_ps - start_ps
+    step, rest = divmod(span, width)
+    pixel = np.arange(width + 1, dtype=np.int64)
+    edges: npt.NDArray[np.int64] = start_ps + pixel * step + pixel * rest // width
+    return edges
+
+
+def counters_of(profile: Profile) -> tuple[Counter, ...]:
+    """The counters of a profile: memory in use by allocator, then the ``counters`` table's series.
+
+    Made once. Raises InputError when the profile cannot be read.
+    """
+    return profile.keep("timeline_counters", lambda: (*_memory(profile), *_own(profile)))
+
+
+def make_counter(group: str, name: str, time_ps: _Array, value: _Array) -> Counter:
+    """A counter of values in order of time; values that are no finite number are left out."""
+    numbers = np.asarray(value, np.float64)
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        time_ps, numbers = time_ps[finite], numbers[finite]
+    levels = [(numbers, numbers)]
+    while levels[-1][0].size > _FAN_OUT:
+        low, high = levels[-1]
+        starts = np.arange(0, low.size, _FAN_OUT)
+        levels.append((np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)))
+    first = np.cumsum([0, *(low.size for low, _ in levels)])
+    low, high = (np.concatenate(part) for part in zip(*levels, strict=True))
+    time = np.clip(np.asarray(time_ps, np.int64), -FARTHEST, FARTHEST)
+    return Counter(group, name, time, low, high, first)
+
+
+def _memory(profile: Profile) -> list[Counter]:
+    from peakline.memory.live import memory_records
+
+    records = memory_records(profile)
+    if records is None:
+        return []
+    time, was_there = records.events.array("time_ps"), records.events.array("is_before")
+    was_there = was_there & records.events.is_valid("is_before")
+    found = []
+    for number, allocator in enumerate(records.allocators):
+        check_deadline()
+        series = records.series(number)
+        # Buffers from before the profile are all of its first moment: only their sum was in use.
+        recorded = np.flatnonzero(~was_there[series.rows])
+        first = max((int(recorded[0]) if recorded.size else series.rows.size) - 1, 0)
+        if series.rows.size:
+            rows, used = series.rows[first:], series.used[first:]
+            found.append(make_counter(MEMORY, allocator, time[rows], used))
+    return found
+
+
+def _own(profile: Profile) -> list[Counter]:
+    if "counters" not in profile.tables or not profile.has_rows("counters"):
+        return []
+    table: Columns = profile.columns("counters")
+    planes = dict(
+        zip(
+            profile.columns("planes").array("plane_id").tolist(),
+            profile.columns("planes").names("name").to_list(),
+            strict=True,
+        )
+    )
+    name, series = table.names("name"), table.names("series")
+    keys = np.stack([table.array("plane_id"), name.codes, series.codes])
+    distinct, place = np.unique(keys, axis=1, return_inverse=True)
+    order = np.lexsort((table.array("time_ps"), place))
+    bounds = np.searchsorted(place[order], np.arange(distinct.shape[1] + 1)).tolist()
+    found = []
+    for number, (plane, own, part) in enumerate(distinct.T.tolist()):
+        check_deadline()
+        rows = order[bounds[number] : bounds[number + 1]]
+        names = [text for text in (name.values[own], series.values[part]) if text]
+        found.append(
+            make_counter(
+                planes.get(plane) or "",
+                " ".join(dict.fromkeys(names)),
+                table.array("time_ps")[rows],
+                table.array("value")[rows],
+            )
+        )
+    return found

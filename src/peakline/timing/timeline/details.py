@@ -1,0 +1,145 @@
+"""All that is known of one event: where it lies, what it holds, and its stats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.errors import NotFoundError
+from peakline.timing.timeline.index import Timeline
+from peakline.trace.events import step_places_of
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["Children", "EventDetails", "details_of", "place_of"]
+
+_Array = npt.NDArray[Any]
+_MOST_NAMES = 20
+_RUN_TEXTS = ("op_type", "label", "kind")
+
+
+@dataclass(frozen=True)
+class Children:
+    """What the direct children of one name come to."""
+
+    name: str
+    count: int
+    total_ps: int
+
+
+@dataclass(frozen=True)
+class EventDetails:
+    """One event; others are named by their place in the trace, -1 is none.
+
+    ``parents`` begins with the innermost. ``children`` are the names of direct children that take
+    the most time, at most 20, ``child_count`` and ``child_ps`` count all. ``previous`` and
+    ``next`` are its neighbours on its track. ``step`` is the step's id and name, None where it
+    belongs to none or was not asked for. ``stats`` are those of the event itself, in the file's
+    order.
+    """
+
+    event: int
+    line: int
+    row: int
+    name: str
+    start_ps: int
+    end_ps: int
+    own_ps: int
+    parents: tuple[int, ...]
+    child_count: int
+    child_ps: int
+    children: tuple[Children, ...]
+    previous: int
+    next: int
+    step: tuple[int, str] | None
+    stats: tuple[tuple[str, str | None], ...]
+
+
+def place_of(timeline: Timeline, event_id: int) -> int:
+    """The place in the trace of the event that is row ``event_id`` of its table.
+
+    Raises NotFoundError where there is no such event, or it has no time.
+    """
+    trace = timeline.trace
+    if trace.row is None:
+        place = event_id if 0 <= event_id < trace.size else -1
+    else:
+        found = np.flatnonzero(trace.row == event_id)
+        place = int(found[0]) if found.size else -1
+    if place < 0:
+        raise NotFoundError(f"no event {event_id} with a time; there are {trace.size:,}")
+    return place
+
+
+def details_of(
+    profile: Profile, timeline: Timeline, event: int, *, with_step: bool = True
+) -> EventDetails:
+    """What is known of ``event`` (its place in the trace).
+
+    Of the stats only its own are read. Without ``with_step`` its step is not looked for: the first
+    time that takes grouping all events of the file.
+    """
+    trace, nesting = timeline.trace, timeline.nesting
+    line = int(trace.lines_of(np.array([event]))[0])
+    start, end = int(trace.start[event]), int(trace.end[event])
+    parents, above = [], int(nesting.parent[event])
+    while above >= 0:
+        parents.append(above)
+        above = int(nesting.parent[above])
+    stop = trace.lines[line].last
+    stop = event + 1 + int(np.searchsorted(trace.start[event + 1 : stop], end, "right"))
+    own = event + 1 + np.flatnonzero(nesting.parent[event + 1 : stop] == event)
+    lengths = trace.end[own] - trace.start[own]
+    previous, following = timeline.neighbours(event)
+    return EventDetails(
+        event,
+        line,
+        int(nesting.row[event]),
+        trace.name[event] or "",
+        start,
+        end,
+        int(nesting.own_ps[event]),
+        tuple(parents),
+        int(own.size),
+        int(lengths.sum()),
+        _by_name(timeline, own, lengths),
+        previous,
+        following,
+        _step(profile, event) if with_step else None,
+        _stats(profile, timeline, event),
+    )
+
+
+def _by_name(timeline: Timeline, events: _Array, lengths: _Array) -> tuple[Children, ...]:
+    names = timeline.trace.name
+    codes, place = np.unique(names.codes[events], return_inverse=True)
+    total = np.zeros(codes.size, np.int64)
+    np.add.at(total, place, lengths)
+    counts = np.bincount(place, minlength=codes.size)
+    longest = np.argsort(-total, kind="stable")[:_MOST_NAMES]
+    return tuple(
+        Children(names.values[int(codes[k])], int(counts[k]), int(total[k])) for k in longest
+    )
+
+
+def _step(profile: Profile, event: int) -> tuple[int, str] | None:
+    row = int(step_places_of(profile)[event])
+    if row < 0:
+        return None
+    steps = profile.columns("steps")
+    return int(steps.array("step_id")[row]), steps.names("name")[row] or ""
+
+
+def _stats(profile: Profile, timeline: Timeline, event: int) -> tuple[tuple[str, str | None], ...]:
+    row = timeline.trace.rows(np.array([event]))
+    if timeline.trace.source == "op_runs":
+        runs = profile.columns("op_runs").take(row)
+        told = ((name, runs.names(name)[0]) for name in _RUN_TEXTS if name in runs)
+        return tuple((name, value) for name, value in told if value)
+    stats = profile.stats_of(row)
+    names, values = stats.names("name").to_list(), stats.names("value").to_list()
+    return tuple((name or "", value) for name, value in zip(names, values, strict=True))

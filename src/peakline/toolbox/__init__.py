@@ -1,0 +1,1 @@
+"""What tools are made of: the registry, parameters, tables of answers."""

@@ -1,0 +1,202 @@
+"""Tools by name: what every face calls to get the bytes of an answer.
+
+A tool is one module, or one folder, of `peakline.tools` or `peakline.xprof` that has its name and
+holds a `Tool` named ``TOOL``: the folders are the list. Modules are imported when their tool is
+wanted, so that knowing the names costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from peakline.errors import NotFoundError, UsageError
+from peakline.toolbox.parameters import Parameters
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+    from peakline.tables import Profile
+
+__all__ = [
+    "Aggregate",
+    "Tool",
+    "ToolResult",
+    "available_tools",
+    "find_tool",
+    "run_tool",
+    "tool_names",
+]
+
+_ROOMS = ("tools", "xprof")
+_NO_TOOLS = frozenset({"rules"})
+"""What ``xprof`` holds beside tools."""
+_AT = "_at"
+"""How the module of a tool whose name ends in ``@`` ends."""
+
+
+Aggregate = Callable[[Sequence[tuple[str, bytes]], Any, str], bytes]
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What a tool returned: ``content`` in ``format`` (one of the tool's formats)."""
+
+    content: bytes
+    format: str
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A named question: typed parameters, output formats (the first is the default), an answer.
+
+    ``parameters`` is the class that declares them; those that are ``local_only`` are not for
+    remote callers. ``shows`` names the tables that the tool shows: it has something to show where
+    all tables of one of the entries have rows and ``looks``, where there is one, finds what the
+    tool is about: it reads next to nothing. ``run`` takes the profile, an instance of
+    ``parameters`` and a format. ``aggregate``, where there is one, makes one answer of those of
+    several hosts: it takes ``[(host, that host's answer)]``, the parameters and the format. A tool
+    whose answers cannot be put together has ``partial`` and ``combine`` instead: what one host
+    contributes, a value that can be pickled, and the answer made of ``[(host, contribution)]``.
+    With ``runtime_steps`` the parameter ``compatible=xprof`` means also the steps into which the
+    runtime's profiler groups events: ``run`` and ``partial`` take what `seen` returns.
+    """
+
+    name: str
+    doc: str
+    parameters: type[Parameters]
+    formats: tuple[str, ...]
+    shows: tuple[tuple[str, ...], ...]
+    run: Callable[[Profile, Any, str], bytes]
+    looks: Callable[[Profile], bool] | None = None
+    aggregate: Aggregate | None = None
+    partial: Callable[[Profile, Any], Any] | None = None
+    combine: Callable[[Sequence[tuple[str, Any]], Any, str], bytes] | None = None
+    runtime_steps: bool = False
+
+    def seen(self, profile: Profile, question: Any) -> Profile:
+        """The profile as ``run`` and ``partial`` take it for a question."""
+        if not self.runtime_steps or getattr(question, "compatible", "") != "xprof":
+            return profile
+        return profile.with_runtime_steps()
+
+    def supports(self, profile: Profile) -> bool:
+        """Whether ``profile`` has something to show; reads as little as possible."""
+        if not any(all(map(profile.has_rows, tables)) for tables in self.shows):
+            return False
+        return self.looks is None or self.looks(profile)
+
+    def may_support(self, tables: AbstractSet[str]) -> bool:
+        """Whether a profile with these tables can have something to show."""
+        return any(tables >= set(needed) for needed in self.shows)
+
+    @property
+    def local_only(self) -> frozenset[str]:
+        """The parameters that are not for remote callers."""
+        return frozenset(
+            name for name, found in self.parameters.declared().items() if found.local_only
+        )
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the parameters."""
+        from peakline.toolbox.parameter_models import model_of
+
+        return model_of(self.parameters).model_json_schema()
+
+    def checked_format(self, format: str | None) -> str:  # noqa: A002 (as in `run_tool`)
+        """``format``, or the first one for None; raises UsageError for one the tool lacks."""
+        chosen = self.formats[0] if format is None else format
+        if chosen not in self.formats:
+            shown = f"{chosen!r:.80}"
+            raise UsageError(
+                f"{self.name}: no format {shown}; there is: {', '.join(self.formats)}"
+            ).quoting(shown)
+        return chosen
+
+    def validated(self, parameters: Mapping[str, object]) -> Parameters:
+        """An instance of ``parameters``; raises UsageError that names what is wrong."""
+        plain = self.parameters.plain(parameters)
+        return self._decided(parameters) if plain is None else plain
+
+    def _decided(self, parameters: Mapping[str, object]) -> Parameters:
+        """As `validated`, by pydantic, whose import most answers do without."""
+        from pydantic import ValidationError
+
+        from peakline.toolbox.parameter_models import validate
+
+        try:
+            return validate(self.parameters, parameters)
+        except ValidationError as error:
+            raise _complaint(self, error) from error
+
+
+def tool_names() -> list[str]:
+    """The names of all tools, sorted."""
+    return sorted(_modules())
+
+
+@cache
+def _modules() -> dict[str, str]:
+    """The module of every tool, by the tool's name; ours where ``xprof`` has one too."""
+    here = Path(__file__).parents[1]
+    found: dict[str, str] = {}
+    for room in _ROOMS:
+        for entry in (here / room).iterdir():
+            name = entry.name.removesuffix(".py")
+            if name.isidentifier() and not name.startswith("_") and name not in _NO_TOOLS:
+                tool = f"{name.removesuffix(_AT)}@" if name.endswith(_AT) else name
+                found.setdefault(tool, f"peakline.{room}.{name}")
+    return found
+
+
+def find_tool(name: str) -> Tool:
+    """The tool called ``name``; raises NotFoundError that names the known ones."""
+    if name not in _modules():
+        shown = f"{name!r:.80}"
+        missing = f"no tool {shown}" if name else "no tool named"
+        raise NotFoundError(f"{missing}; there is: {', '.join(tool_names())}").quoting(shown)
+    tool: Tool = import_module(_modules()[name]).TOOL
+    return tool
+
+
+def available_tools(profile: Profile) -> list[str]:
+    """The names of the tools that have something to show for ``profile``, sorted."""
+    return [name for name in tool_names() if find_tool(name).supports(profile)]
+
+
+def run_tool(
+    profile: Profile,
+    name: str,
+    parameters: Mapping[str, object] | None = None,
+    format: str | None = None,  # noqa: A002 (the word of the command line and the RPC)
+) -> ToolResult:
+    """Run a tool; ``format`` None means the tool's first.
+
+    Raises NotFoundError for an unknown tool, or for a host or allocator the profile does not
+    have; UsageError for a bad parameter or format; InputError when the profile cannot be read.
+    """
+    tool = find_tool(name)
+    chosen = tool.checked_format(format)
+    question = tool.validated(parameters or {})
+    return ToolResult(tool.run(tool.seen(profile, question), question, chosen), chosen)
+
+
+def _complaint(tool: Tool, error: ValidationError) -> UsageError:
+    """The first thing wrong, in one line."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    name = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        known = ", ".join(tool.parameters.declared())
+        return UsageError(f"{tool.name}: no parameter {name!r}; there is: {known}").quoting(
+            repr(name)
+        )
+    message = " ".join(str(first["msg"]).split())
+    shown = f"{first['input']!r:.80}"
+    return UsageError(
+        f"{tool.name}: parameter {name}: {message[:1].lower()}{message[1:]}, not {shown}"
+    ).quoting(shown)

@@ -1,0 +1,257 @@
+"""The ``live_memory`` tool: what is in memory at any moment, buffer by buffer or grouped.
+
+The first question matches the records, which the opened profile keeps.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any, Literal
+
+from peakline.errors import NotFoundError
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
+
+if TYPE_CHECKING:
+    from peakline.memory.live import MemoryMoment, MemoryRecords
+    from peakline.tables import Profile
+
+__all__ = ["MOST_ROWS", "TOOL", "LiveMemoryParameters"]
+
+MOST_ROWS = 5000
+"""An answer has at most so many rows."""
+_MOST_PS = 1 << 62
+_LONGEST_TEXT = 1000
+_MOST_SCOPES = 150
+"""So many scopes are drawn as they are; with those that stand for small ones at most twice."""
+
+
+class LiveMemoryParameters(Parameters):
+    """The parameters; text is accepted for every value."""
+
+    at_ps: int | None = parameter(
+        None,
+        ge=-_MOST_PS,
+        le=_MOST_PS,
+        description="the moment, in ps from the profile's start. Default: the allocator's peak",
+    )
+    allocator: str | None = parameter(
+        None, description="of this allocator. Default: the one with the largest peak"
+    )
+    group: Literal["buffer", "op", "scope", "region_type", "data_type", "shape", "step"] = (
+        parameter(
+            "buffer", description="a row per buffer, or per op, scope, region_type, ... of buffers"
+        )
+    )
+    search: str | None = parameter(
+        None,
+        max_length=_LONGEST_TEXT,
+        description="only buffers with this text in op, region, type or shape, in any case",
+    )
+    op: str | None = parameter(None, description="only buffers of this op; empty: of none")
+    scope: str | None = parameter(None, description="only buffers of ops directly in this scope")
+    within: str | None = parameter(
+        None, description="only buffers of this op and of ops in this scope, at any depth"
+    )
+    region_type: str | None = parameter(None, description="only buffers of this region")
+    data_type: str | None = parameter(None, description="only buffers of this element type")
+    shape: str | None = parameter(None, description="only buffers of this shape")
+    step: str | None = parameter(
+        None,
+        pattern=r"^-?[0-9]{0,18}$",
+        description="only buffers allocated in the step with this id; empty: in none",
+    )
+    record: int | None = parameter(None, description="only the buffer that this record began")
+    sort: str = parameter("bytes", max_length=40, description="the column that orders the rows")
+    descending: bool | None = parameter(
+        None, description="the largest first. Default: numbers so, texts not"
+    )
+    offset: int = parameter(0, ge=0, le=1 << 40, description="leave out so many rows")
+    limit: int = parameter(200, ge=0, le=MOST_ROWS, description="at most so many rows")
+    scopes: bool = parameter(
+        default=False, description="add the tree of scopes of all that is live, for an icicle"
+    )
+
+
+def _run(profile: Profile, parameters: LiveMemoryParameters, output_format: str) -> bytes:
+    document = _document(profile, parameters)
+    if output_format == "csv":
+        return _csv(document["rows"], document["columns"])
+    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, Any]:
+    from peakline.memory.live import memory_records
+
+    records = memory_records(profile)
+    if records is None:
+        from peakline.findings.memory_answer import NOTHING
+
+        profile.warn(NOTHING, "no memory events in this profile", once=True)
+        if parameters.allocator is not None:
+            raise NotFoundError("no memory events in this profile, and so no allocator")
+        return _answer(profile, parameters, None, None, None)
+    if records.implausible:
+        profile.warn(
+            "implausible_size",
+            "records with a size below 0 or above 2^48 bytes, which is taken as unknown",
+            records.implausible,
+            once=True,
+        )
+    number = _chosen(records, parameters.allocator)
+    moment = None
+    if number is not None and parameters.at_ps is None:
+        moment = records.at_peak(number)
+    elif number is not None and parameters.at_ps is not None:
+        moment = records.at(number, parameters.at_ps)
+    return _answer(profile, parameters, records, number, moment)
+
+
+def _chosen(records: MemoryRecords, allocator: str | None) -> int | None:
+    """The number of the allocator asked for, else of the one with the largest peak."""
+    if allocator is not None:
+        if allocator not in records.allocators:
+            known = ", ".join(name or '""' for name in records.allocators)
+            raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")
+        return records.allocators.index(allocator)
+    known_peaks = [n for n, usage in enumerate(records.usages) if usage.peak_row >= 0]
+    return max(known_peaks, key=lambda n: (records.usages[n].peak, -n), default=None)
+
+
+def _answer(
+    profile: Profile,
+    parameters: LiveMemoryParameters,
+    records: MemoryRecords | None,
+    number: int | None,
+    moment: MemoryMoment | None,
+) -> dict[str, Any]:
+    from peakline.findings.memory_answer import steps_of
+    from peakline.tools.live_memory.rows import LiveRows, columns_of
+
+    at_ps = parameters.at_ps
+    if at_ps is None and moment is not None:
+        at_ps = moment.time_ps
+    steps = steps_of(profile)
+    document: dict[str, Any] = {
+        "host": profile.host,
+        "start_ps": None,
+        "end_ps": None,
+        "allocators": [],
+        "allocator": None,
+        "at_ps": at_ps,
+        "record_ps": None,
+        "bytes_in_use": None,
+        "fragmentation": None,
+        "step_id": None,
+        "step_name": None,
+        "is_peak": False,
+        "group": parameters.group,
+        "columns": list(columns_of(parameters.group, parameters.sort)),
+        "rows": [],
+        "rows_total": 0,
+        "rows_bytes": 0,
+    }
+    if parameters.scopes:
+        document["scopes"] = _scopes("", {})
+    if records is None:
+        return document
+    from peakline.memory.oom import limits_of
+
+    time = records.events.array("time_ps")
+    document |= {"start_ps": int(time.min()), "end_ps": int(time.max())}
+    document["allocators"] = _allocators(records, limits_of(profile))
+    if number is None:
+        return document
+    document["allocator"] = records.allocators[number]
+    if moment is None:
+        return document
+    live = LiveRows(records, moment, steps)
+    document |= {
+        "record_ps": moment.time_ps,
+        "bytes_in_use": moment.bytes_in_use,
+        "fragmentation": moment.fragmentation,
+        "step_id": moment.step_id,
+        "step_name": live.step_name(moment.step_id),
+        "is_peak": moment.row == records.usages[number].peak_row,
+    }
+    document |= live.table(parameters)
+    if parameters.scopes:
+        document["scopes"] = _scopes(records.allocators[number], live.ops())
+    return document
+
+
+def _allocators(records: MemoryRecords, limits: dict[str, int]) -> list[dict[str, object]]:
+    told: list[dict[str, object]] = []
+    for name, usage in zip(records.allocators, records.usages, strict=True):
+        row = usage.peak_row
+        if row < 0:
+            continue
+        capacity = records.capacity(row) if usage.reported else None
+        told.append(
+            {
+                "allocator": name,
+                "capacity_bytes": limits.get(name) if capacity is None else capacity,
+                "peak_bytes": usage.peak,
+                "peak_time_ps": int(records.events.array("time_ps")[row]),
+                "peak_step": records.number("step_id", row),
+                "lifetime_peak_bytes": usage.lifetime_peak,
+                "live_at_end_bytes": usage.live_at_end,
+                "untracked_allocations": usage.untracked,
+            }
+        )
+    return told
+
+
+def _scopes(label: str, ops: dict[str, tuple[int, int]]) -> dict[str, list[Any]]:
+    """The tree of scopes as columns, the outer ones first; ``ops`` is bytes and buffers by op.
+
+    A scope that is an op too has that op as a part: ids say which of both they name. The path of
+    an op is its name as rows have it, empty for what is of no op.
+    """
+    from peakline.memory.peak import PeakBuffer
+    from peakline.memory.scopes import NO_OP, scopes_of, without_small
+
+    buffers = [PeakBuffer(op, "", "", "", size, count, None) for op, (size, count) in ops.items()]
+    found: dict[str, list[Any]] = {
+        name: [] for name in ("id", "label", "parent", "path", "bytes", "count")
+    }
+    if not buffers:
+        return found
+    waiting = [(without_small(scopes_of(buffers, label), _MOST_SCOPES), "")]
+    while waiting:
+        scope, parent = waiting.pop()
+        kind = "rest" if scope.merged else "op" if scope.buffers else "scope"
+        path = "" if kind == "op" and scope.path == NO_OP else scope.path
+        own = f"{kind}:{path}"
+        for name, value in (
+            ("id", own),
+            ("label", scope.label),
+            ("parent", parent),
+            ("path", path),
+            ("bytes", scope.bytes),
+            ("count", scope.count),
+        ):
+            found[name].append(value)
+        waiting += [(part, own) for part in reversed(scope.parts)]
+    return found
+
+
+def _csv(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue().encode("utf-8", "replace")
+
+
+TOOL = Tool(
+    name="live_memory",
+    doc="What is in memory at any moment, by buffer, op, scope, region, type, shape or step "
+    "(docs/live-memory.md).",
+    parameters=LiveMemoryParameters,
+    formats=("json", "csv"),
+    shows=(("allocator_events",),),
+    run=_run,
+)

@@ -1,0 +1,146 @@
+"""The ``memory_findings`` tool: what deserves attention about memory, and the analyses behind it.
+
+The findings are those of ``peakline memory``, word by word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
+
+if TYPE_CHECKING:
+    from peakline.findings.memory_peak import Finding
+    from peakline.tables import Profile
+
+__all__ = ["KINDS", "TOOL", "MemoryFindingsParameters"]
+
+Kind = Literal[
+    "accounting",
+    "cache",
+    "churn",
+    "deferred_frees",
+    "fragmentation",
+    "fragmentation_at_peak",
+    "huge_temporary",
+    "leak",
+    "near_capacity",
+    "one_pass",
+    "out_of_memory",
+    "sawtooth",
+    "step_up",
+]
+KINDS: tuple[str, ...] = get_args(Kind)
+"""Every kind of finding there is."""
+Severity = Literal["info", "warning", "error"]
+_SEVERITIES: tuple[str, ...] = get_args(Severity)
+
+_DETAILS = ("savings", "growth", "fragmentation", "churn")
+
+
+class MemoryFindingsParameters(Parameters):
+    """The parameters."""
+
+    allocator: str | None = parameter(None, description="only this allocator")
+    step: str | None = parameter(
+        None, description="about the largest use while this step ran: its id, or its name"
+    )
+    kind: Kind | None = parameter(None, description="only findings of this kind")
+    min_severity: Severity = parameter(
+        "info", description="only findings as severe as this: info, warning or error"
+    )
+
+
+def _run(profile: Profile, parameters: MemoryFindingsParameters, output_format: str) -> bytes:
+    from peakline.findings.memory_answer import answer_memory
+    from peakline.tools.memory_findings.output import details_json, markdown
+
+    answer = answer_memory(profile, allocator=parameters.allocator, step=parameters.step)
+    findings = [found.as_json() for found in answer.findings if _is_wanted(found, parameters)]
+    if output_format == "markdown":
+        return markdown(findings).encode()
+    document: dict[str, list[object]] = {"findings": [*findings], **{name: [] for name in _DETAILS}}
+    for details, peak in zip(answer.details, answer.allocators, strict=True):
+        for name, told in details_json(details, peak).items():
+            entries: list[Any] = told if isinstance(told, list) else [told] if told else []
+            document[name] += [{"allocator": peak.allocator} | entry for entry in entries]
+    return _encoded(document)
+
+
+def _is_wanted(finding: Finding, parameters: MemoryFindingsParameters) -> bool:
+    least = _SEVERITIES.index(parameters.min_severity)
+    is_severe = _SEVERITIES.index(finding.severity) >= least
+    return is_severe and parameters.kind in {None, finding.kind}
+
+
+def _encoded(document: object) -> bytes:
+    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _aggregate(
+    answers: Sequence[tuple[str, bytes]], _parameters: MemoryFindingsParameters, output_format: str
+) -> bytes:
+    """One answer of those of several hosts: a finding that many have is told once.
+
+    Findings of two hosts are the same when kind, severity, allocator and what was allocated are.
+    The words are those of the first host; ``hosts`` names all that have it, and
+    ``evidence_by_host`` has the numbers of each. Details have their ``host``.
+    """
+    if output_format == "markdown":
+        return _join_markdown(answers)
+    found: dict[tuple[object, ...], dict[str, Any]] = {}
+    document: dict[str, list[object]] = {"findings": [], **{name: [] for name in _DETAILS}}
+    for host, content in answers:
+        told = json.loads(content)
+        for finding in told["findings"]:
+            whole = found.setdefault(
+                _identity(finding), finding | {"hosts": [], "evidence_by_host": {}}
+            )
+            if host not in whole["hosts"]:
+                whole["hosts"].append(host)
+                whole["evidence_by_host"][host] = finding["evidence"]
+        for name in _DETAILS:
+            document[name] += [{"host": host} | entry for entry in told[name]]
+    document["findings"] += found.values()
+    return _encoded(document)
+
+
+_SAME = ("allocator", "cause", "op", "region_type", "data_type", "shape", "buffer_bytes")
+
+
+def _identity(finding: dict[str, Any]) -> tuple[object, ...]:
+    evidence = finding["evidence"]
+    named = (json.dumps(evidence.get(name)) for name in _SAME)
+    return finding["kind"], finding["severity"], *named
+
+
+def _join_markdown(answers: Sequence[tuple[str, bytes]]) -> bytes:
+    from peakline.tools.memory_findings.output import markdown_of_hosts
+
+    hosts: dict[str, list[str]] = {}
+    for host, content in answers:
+        for item in _items(content.decode()):
+            hosts.setdefault(item, []).append(host)
+    return markdown_of_hosts(hosts).encode()
+
+
+def _items(text: str) -> Iterator[str]:
+    """The items of a list as `markdown` writes it: two lines each."""
+    lines = text.splitlines(keepends=True)
+    for first, second in zip(lines[::2], lines[1::2], strict=True):
+        yield first + second
+
+
+TOOL = Tool(
+    name="memory_findings",
+    doc="What deserves attention about memory (leaks, fragmentation, failed allocations), "
+    "and what would lower the peak.",
+    parameters=MemoryFindingsParameters,
+    formats=("json", "markdown"),
+    shows=(("allocator_events",), ("oom_reports",)),
+    run=_run,
+    aggregate=_aggregate,
+)

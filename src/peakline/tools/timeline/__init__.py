@@ -1,0 +1,86 @@
+"""The ``timeline`` tool: any stretch of a profile's events at any width, search, details, counters.
+
+Nothing is left out: what is too short for a pixel is merged, counted and named by its longest
+event. The first question builds an index that the opened profile keeps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["TOOL", "TimelineParameters"]
+
+_MOST_PS = 1 << 62
+_MOST_WIDTH = 16384
+_LONGEST_TEXT = 1000
+
+
+class TimelineParameters(Parameters):
+    """The parameters; text is accepted for every value."""
+
+    view: Literal["tile", "lanes", "search", "event", "counter"] = parameter(
+        "tile",
+        description="tile: what to draw; lanes: lines and names; search: events by name; "
+        "event: all about one; counter: memory in use and other counters",
+    )
+    start_ps: int | None = parameter(
+        None, ge=-_MOST_PS, le=_MOST_PS, description="begin of the viewport. Default: the first"
+    )
+    end_ps: int | None = parameter(
+        None, ge=-_MOST_PS, le=_MOST_PS, description="its end, exclusive. Default: past the last"
+    )
+    width: int = parameter(1000, ge=1, le=_MOST_WIDTH, description="pixels of the viewport")
+    lines: str | None = parameter(
+        None,
+        max_length=1 << 16,
+        description="tile and search: only these lines of view lanes, as 0,3,8-12; "
+        "counter: only these counters",
+    )
+    rows: int | None = parameter(
+        None, ge=1, le=4096, description="tile: at most so many drawing rows of each line"
+    )
+    search: str | None = parameter(
+        None, max_length=_LONGEST_TEXT, description="search: text in the name, in any case"
+    )
+    pattern: bool = parameter(default=False, description="search: the text is an expression (RE2)")
+    at_ps: int | None = parameter(
+        None,
+        ge=-_MOST_PS,
+        le=_MOST_PS,
+        description="search: next and previous from here. Default: the viewport's begin",
+    )
+    event: int | None = parameter(
+        None, description="event: its id, as in tiles; search: next and previous from there"
+    )
+    with_step: bool = parameter(
+        default=True, description="event: tell its step, which costs grouping all events once"
+    )
+    names_from: int = parameter(
+        0, ge=0, description="lanes: names from this code on, where they come in several parts"
+    )
+
+
+def _run(profile: Profile, parameters: TimelineParameters, output_format: str) -> bytes:
+    from peakline.tools.timeline.format import as_binary, as_json
+    from peakline.tools.timeline.views import VIEWS
+
+    columns = VIEWS[parameters.view](profile, parameters)
+    encode = as_binary if output_format == "bin" else as_json
+    return encode(parameters.view, columns)
+
+
+TOOL = Tool(
+    name="timeline",
+    doc="Events of any stretch of time at any width, search by name, details, counters "
+    "(docs/timeline.md).",
+    parameters=TimelineParameters,
+    formats=("json", "bin"),
+    shows=(("events",), ("op_runs",), ("counters",)),
+    run=_run,
+)

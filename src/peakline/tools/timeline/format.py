@@ -1,0 +1,96 @@
+"""How the answers of the ``timeline`` tool are written: as columns of bytes, or the same as JSON.
+
+``docs/timeline.md`` describes the bytes; `peakline.tools.timeline.reader` reads them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Stored", "Value", "as_binary", "as_json", "stored"]
+
+_MAGIC = b"PEAKTIME"
+_VERSION = 1
+_HEADER = np.dtype(
+    [("magic", "S8"), ("version", "<u4"), ("view", "<u4"), ("columns", "<u4"), ("reserved", "<u4"),
+     ("size", "<u8")]
+)  # fmt: skip
+_ENTRY = np.dtype(
+    [("name", "S24"), ("type", "<u4"), ("is_scalar", "<u4"), ("offset", "<u8"), ("length", "<u8")]
+)
+_VIEWS = {"lanes": 0, "tile": 1, "counter": 2, "search": 3, "event": 4}
+_TYPES = {"uint8": 1, "int32": 2, "uint32": 3, "int64": 4, "float64": 5}
+_JSON = 6
+_ALIGNED = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A column of numbers, and the type that it has in the bytes; JSON has them as they are."""
+
+    values: npt.NDArray[Any]
+    type: str
+
+
+Value = Stored | int | list[Any] | dict[str, Any] | None
+"""A column: numbers, one number, or a JSON value (texts, a document)."""
+
+
+def stored(values: npt.NDArray[Any], kind: str) -> Stored:
+    """A column of numbers of ``kind``: uint8, int32, uint32, int64 or float64."""
+    return Stored(np.asarray(values), kind)
+
+
+def as_json(view: str, columns: Mapping[str, Value]) -> bytes:
+    """One JSON object: ``view``, and every column by name. What is no number is null."""
+    document: dict[str, object] = {"view": view}
+    for name, value in columns.items():
+        document[name] = _plain(value) if isinstance(value, Stored) else value
+    return _encoded(document)
+
+
+def _plain(column: Stored) -> list[Any]:
+    values: list[Any] = column.values.tolist()
+    if column.values.dtype.kind == "f" and np.isnan(column.values).any():
+        return [None if value != value else value for value in values]  # noqa: PLR0124
+    return values
+
+
+def as_binary(view: str, columns: Mapping[str, Value]) -> bytes:
+    """The same columns as bytes, each at a multiple of 8."""
+    entries = np.zeros(len(columns), _ENTRY)
+    at = _HEADER.itemsize + entries.nbytes
+    parts: list[bytes] = []
+    for entry, (name, value) in zip(entries, columns.items(), strict=True):
+        kind, length, content = _content(value)
+        entry["name"], entry["type"], entry["is_scalar"] = name, kind, isinstance(value, int)
+        entry["offset"], entry["length"] = at, length
+        content += bytes(-len(content) % _ALIGNED)
+        parts.append(content)
+        at += len(content)
+    header = np.zeros((), _HEADER)
+    header["magic"], header["version"], header["view"] = _MAGIC, _VERSION, _VIEWS[view]
+    header["columns"], header["size"] = len(columns), at
+    return b"".join([header.tobytes(), entries.tobytes(), *parts])
+
+
+def _content(value: Value) -> tuple[int, int, bytes]:
+    """The type of a column, its length in elements, and its bytes."""
+    if isinstance(value, int):
+        value = Stored(np.array([value]), "int64")
+    if isinstance(value, Stored):
+        numbers = value.values.astype(np.dtype(value.type).newbyteorder("<"))
+        return _TYPES[value.type], numbers.size, numbers.tobytes()
+    text = _encoded(value)
+    return _JSON, len(text), text
+
+
+def _encoded(document: object) -> bytes:
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "replace")

@@ -1,0 +1,250 @@
+"""What each view of the ``timeline`` tool tells, as columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.errors import UsageError
+from peakline.timing.timeline import Timeline, draw_tile, timeline_of, tracks_of
+from peakline.tools.timeline.format import Value, stored
+from peakline.trace.events import trace_of
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.timing.timeline.counters import Counter
+    from peakline.tools.timeline import TimelineParameters
+
+__all__ = ["MOST_ITEMS", "VIEWS"]
+
+_Array = npt.NDArray[Any]
+MOST_ITEMS = 1 << 19
+"""Items of a tile, or pixels of all counters of an answer, at most: about 20 MB."""
+_NAME_BYTES = 4 << 20
+"""Names of one answer take about so much; the others are asked for in the next."""
+_MOST_NAMES = 1000
+_MOST_PARENTS = 256
+_RANGE = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", re.ASCII)
+
+
+def _span(whole: Callable[[], tuple[int, int]], parameters: TimelineParameters) -> tuple[int, int]:
+    """The viewport; by default ``whole``, all there is, the last instant too."""
+    start, end = parameters.start_ps, parameters.end_ps
+    if start is None or end is None:
+        # Looked for only here: it is all events that tell.
+        first, last = whole()
+        start = first if start is None else start
+        end = last + 1 if end is None else end
+    if end <= start:
+        raise UsageError(f"timeline: the viewport ends at {end} ps, not after its start {start} ps")
+    return start, end
+
+
+def _chosen(text: str | None, count: int, what: str) -> npt.NDArray[np.int64] | None:
+    """The numbers that a list like ``0,3,8-12`` names, ascending; None for no list."""
+    if text is None:
+        return None
+    is_chosen = np.zeros(count, np.bool_)
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            raise UsageError(f"timeline: lines are written as 0,3,8-12, not {text!r:.80}")
+        first = int(match[1])
+        last = first if match[2] is None else int(match[2])
+        if first > last or last >= count:
+            raise UsageError(f"timeline: no {what} {part.strip()}: there are {count}, from 0")
+        is_chosen[first : last + 1] = True
+    return np.flatnonzero(is_chosen)
+
+
+def _lanes(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
+    timeline = timeline_of(profile)
+    trace = timeline.trace
+    start, end = trace.span()
+    names, first = trace.name.values, parameters.names_from
+    if first > len(names):
+        raise UsageError(f"timeline: no name {first}: there are {len(names)}, from 0")
+    last, room = first, _NAME_BYTES
+    while last < len(names) and room > 0:
+        room -= len(names[last]) + 3
+        last += 1
+    counts = np.diff(trace.first)
+    return {
+        "start_ps": start,
+        "end_ps": end + 1 if trace.size else 0,
+        "events": trace.size,
+        "untimed": trace.untimed,
+        "plane_name": [plane.name for plane in trace.planes],
+        "plane_kind": [plane.kind for plane in trace.planes],
+        "line_plane": stored(np.array([line.plane for line in trace.lines], np.int64), "int32"),
+        "line_name": [line.name for line in trace.lines],
+        "line_native_id": [line.native_id for line in trace.lines],
+        "line_events": stored(counts, "uint32"),
+        "line_rows": stored(np.diff(timeline.first_track), "uint32"),
+        "names_from": first,
+        "names_total": len(names),
+        "names": list(names[first:last]),
+    }
+
+
+def _tile(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
+    timeline = timeline_of(profile)
+    trace = timeline.trace
+    start, end = _span(trace.span, parameters)
+    tracks = tracks_of(
+        timeline, _chosen(parameters.lines, len(trace.lines), "line"), parameters.rows
+    )
+    tile = draw_tile(timeline, start, end, parameters.width, tracks, most=MOST_ITEMS)
+    used = np.flatnonzero(tile.first[1:] > tile.first[:-1])
+    line = timeline.track_line[tracks[used]]
+    return {
+        "start_ps": start,
+        "end_ps": end,
+        "width": parameters.width,
+        "resolution_ps": tile.resolution_ps,
+        "events": int(tile.count.sum()),
+        "track_line": stored(line, "int32"),
+        "track_row": stored(tracks[used] - timeline.first_track[line], "int32"),
+        "track_first": stored(np.append(tile.first[used], tile.items), "uint32"),
+        "begin_ps": stored(tile.begin_ps - start, "float64"),
+        "duration_ps": stored(tile.until_ps - tile.begin_ps, "float64"),
+        "busy_ps": stored(tile.busy_ps, "float64"),
+        "count": stored(tile.count, "uint32"),
+        "name": stored(trace.name.codes[tile.event], "int32"),
+        "event": stored(trace.rows(tile.event), "int32"),
+    }
+
+
+def _search(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
+    from peakline.timing.timeline.details import place_of
+    from peakline.timing.timeline.search import search
+
+    if not parameters.search:
+        raise UsageError("timeline: view search needs the parameter search")
+    timeline = timeline_of(profile)
+    start, end = _span(timeline.trace.span, parameters)
+    found = search(
+        timeline,
+        parameters.search,
+        start_ps=start,
+        end_ps=end,
+        width=parameters.width,
+        is_pattern=parameters.pattern,
+        lines=_chosen(parameters.lines, len(timeline.trace.lines), "line"),
+        at_ps=parameters.at_ps,
+        event=None if parameters.event is None else place_of(timeline, parameters.event),
+    )
+    ends: dict[str, Value] = {
+        which: _brief(timeline, getattr(found, which))
+        for which in ("first", "last", "previous", "next")
+    }
+    return {
+        "start_ps": start,
+        "end_ps": end,
+        "width": parameters.width,
+        "total": found.total,
+        "names_total": int(found.names.size),
+        "name": stored(found.names[:_MOST_NAMES], "int32"),
+        "count": stored(found.counts[:_MOST_NAMES], "uint32"),
+        **ends,
+        "bins": stored(found.bins, "uint32"),
+    }
+
+
+def _brief(timeline: Timeline, event: int) -> dict[str, Any] | None:
+    """Where an event is (its place in the trace); None for none."""
+    if event < 0:
+        return None
+    trace = timeline.trace
+    place = np.array([event])
+    return {
+        "event": int(trace.rows(place)[0]),
+        "name": trace.name[event] or "",
+        "line": int(trace.lines_of(place)[0]),
+        "row": int(timeline.nesting.row[event]),
+        "start_ps": int(trace.start[event]),
+        "duration_ps": int(trace.end[event] - trace.start[event]),
+    }
+
+
+def _event(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
+    from peakline.timing.timeline.details import details_of, place_of
+
+    if parameters.event is None:
+        raise UsageError("timeline: view event needs the parameter event")
+    timeline = timeline_of(profile)
+    place = place_of(timeline, parameters.event)
+    found = details_of(profile, timeline, place, with_step=parameters.with_step)
+    line = timeline.trace.lines[found.line]
+    step = None if found.step is None else {"step_id": found.step[0], "name": found.step[1]}
+    return {
+        "details": {
+            **(_brief(timeline, place) or {}),
+            "end_ps": found.end_ps,
+            "own_ps": found.own_ps,
+            "plane": timeline.trace.planes[line.plane].name,
+            "line_name": line.name,
+            "step": step,
+            "parents_total": len(found.parents),
+            "parents": [_brief(timeline, above) for above in found.parents[:_MOST_PARENTS]],
+            "children": {
+                "count": found.child_count,
+                "total_ps": found.child_ps,
+                "names": [vars(child) for child in found.children],
+            },
+            "previous": _brief(timeline, found.previous),
+            "next": _brief(timeline, found.next),
+            "stats": [{"name": name, "value": value} for name, value in found.stats],
+        }
+    }
+
+
+def _counter(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
+    from peakline.timing.timeline.counters import counters_of
+
+    every = counters_of(profile)
+    chosen = _chosen(parameters.lines, len(every), "counter")
+    numbers = range(len(every)) if chosen is None else chosen.tolist()
+    start, end = _span(lambda: _counted(profile, every), parameters)
+    if len(numbers) * parameters.width > MOST_ITEMS:
+        raise UsageError(
+            f"timeline: {len(numbers)} counters of {parameters.width} pixels are too many: "
+            "ask for fewer (lines), or a smaller width"
+        )
+    drawn = [every[number].pixels(start, end, parameters.width) for number in numbers]
+    none = np.zeros(0)
+    return {
+        "start_ps": start,
+        "end_ps": end,
+        "width": parameters.width,
+        "counter_group": [counter.group for counter in every],
+        "counter_name": [counter.name for counter in every],
+        "counter_values": stored(np.array([c.time_ps.size for c in every], np.int64), "uint32"),
+        "counter": stored(np.array(numbers, np.int64), "int32"),
+        "low": stored(np.concatenate([none, *(pixels.low for pixels in drawn)]), "float64"),
+        "high": stored(np.concatenate([none, *(pixels.high for pixels in drawn)]), "float64"),
+        "last": stored(np.concatenate([none, *(pixels.last for pixels in drawn)]), "float64"),
+    }
+
+
+def _counted(profile: Profile, every: Sequence[Counter]) -> tuple[int, int]:
+    """From the first event to the last; from the first value to the last where nothing ran."""
+    trace = trace_of(profile)
+    times = [counter.time_ps for counter in every if counter.time_ps.size]
+    if trace.size or not times:
+        return trace.span()
+    return min(int(time[0]) for time in times), max(int(time[-1]) for time in times)
+
+
+VIEWS: Mapping[str, Callable[[Profile, TimelineParameters], Mapping[str, Value]]] = {
+    "lanes": _lanes,
+    "tile": _tile,
+    "search": _search,
+    "event": _event,
+    "counter": _counter,
+}
+"""The views by name."""

@@ -1,0 +1,189 @@
+"""The ``trace_viewer@`` tool: the part of a trace that a viewer shows, by viewport and search.
+
+The name, the parameters and the answer's form are XProf's. Sources (openxla/xprof,
+``xprof/convert``): ``streaming_trace_viewer_processor.cc``, ``trace_view_options.cc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.viewer.part import HostPart
+    from peakline.viewer.view import View
+
+__all__ = ["TOOL", "StreamingTraceParameters"]
+
+
+class StreamingTraceParameters(Parameters):
+    """The parameters; text is accepted for every value. Times are in ms on the file's clock."""
+
+    start_time_ms: float = parameter(
+        default=0.0, description="where the viewport begins, or with event_name the event"
+    )
+    end_time_ms: float = parameter(default=0.0, description="where it ends; 0: with the last event")
+    resolution: float | None = parameter(
+        default=None,
+        ge=0,
+        description="how many events side by side can be told apart, such as the pixels of the "
+        "width; 0: leave nothing out. Default: 8000 for 500,000 events or more, else 0",
+    )
+    search_prefix: str = parameter(
+        default="", description="instead of a viewport all events whose name begins so"
+    )
+    search_metadata: bool = parameter(
+        default=False, description="with search_prefix: their arguments too"
+    )
+    event_name: str = parameter(
+        default="",
+        description="instead all of one event: its name, with start_time_ms, duration_ms and "
+        "unique_id",
+    )
+    duration_ms: float = parameter(default=0.0, description="with event_name: how long it took")
+    unique_id: float = parameter(
+        default=0, description="with event_name: the argument uid of the event in an answer"
+    )
+    full_dma: bool = parameter(default=False, description="TPU: the middle events of transfers too")
+    derived_timeline: bool = parameter(
+        default=True, description="devices: the lines made of what their events tell"
+    )
+    raw_gpu_streams: bool = parameter(default=True, description="GPU: the lines of the streams")
+    max_threads: int | None = parameter(
+        default=None, ge=1, description="most threads of a process: those with most events"
+    )
+    links: bool | None = parameter(
+        default=None,
+        description="flows, steps and their names. Default: where nothing is left out for the "
+        "resolution",
+    )
+    compatible: Literal["", "xprof"] = parameter(
+        default="", description="xprof: the events that XProf shows, even where that is wrong"
+    )
+
+
+def _partial(profile: Profile, parameters: StreamingTraceParameters) -> HostPart:
+    from peakline.viewer.choose import choose, choose_as_xprof, find_event, find_prefix
+    from peakline.viewer.part import part_of, without
+
+    wanted = parameters
+    view = _view(profile, wanted)
+    as_xprof = wanted.compatible == "xprof"
+    with_links, with_arguments = True, False
+    if wanted.event_name:
+        chosen = find_event(
+            view, wanted.event_name, wanted.start_time_ms, wanted.duration_ms, int(wanted.unique_id)
+        )
+        with_arguments = True
+    elif wanted.search_prefix:
+        chosen = find_prefix(view, wanted.search_prefix, compatible=as_xprof)
+        with_arguments = wanted.search_metadata
+    elif as_xprof:
+        chosen = choose_as_xprof(
+            view, wanted.start_time_ms, wanted.end_time_ms, int(wanted.resolution or 0),
+            full_dma=wanted.full_dma,
+        )  # fmt: skip
+    else:
+        resolution = None if wanted.resolution is None else int(wanted.resolution)
+        chosen = choose(view, wanted.start_time_ms, wanted.end_time_ms, resolution)
+        with_links = not chosen.thinned
+    if wanted.links is not None:
+        with_links = wanted.links
+    part = part_of(
+        view, chosen, with_links=with_links, with_arguments=with_arguments,
+        tells_frames=as_xprof and not wanted.event_name,
+    )  # fmt: skip
+    dropped = _dropped_threads(profile, view, wanted)
+    return without(part, dropped) if dropped else part
+
+
+def _dropped_threads(
+    profile: Profile, view: View, parameters: StreamingTraceParameters
+) -> set[tuple[int, int]]:
+    """Process and number of the threads that are not wanted."""
+    dropped: set[tuple[int, int]] = set()
+    if not (parameters.derived_timeline and parameters.raw_gpu_streams):
+        from peakline.xprof.trace_viewer.derived import derived_lines
+
+        derived = derived_lines(profile)
+        plane_of = {process.name: process.pid for process in view.processes}
+        names = profile.columns("planes").names("name").to_list()
+        made = {(plane_of.get(names[line.plane] or "", -1), line.tid) for line in derived.lines}
+        if not parameters.derived_timeline:
+            dropped |= made
+        if not parameters.raw_gpu_streams:
+            raw = set(derived.tids.values())
+            dropped |= {
+                (process.pid, tid)
+                for process in view.processes
+                if process.name.startswith("/device:GPU:")
+                for tid in process.threads
+                if tid in raw and (process.pid, tid) not in made
+            }
+    if parameters.max_threads is not None:
+        from peakline.viewer.view import COMPLETE
+
+        sizes: dict[tuple[int, int], int] = {}
+        for track in view.tracks:
+            if track.kind == COMPLETE and (track.pid, track.tid) not in dropped:
+                key = track.pid, track.tid
+                sizes[key] = sizes.get(key, 0) + track.last - track.first
+        for process in view.processes:
+            own = sorted((-size, tid) for (pid, tid), size in sizes.items() if pid == process.pid)
+            surplus = own[parameters.max_threads :]
+            if surplus:
+                profile.warn(
+                    "threads_cut",
+                    f"{process.name}: threads with fewer events are not shown",
+                    len(surplus),
+                )
+            dropped |= {(process.pid, tid) for _, tid in surplus}
+    return dropped
+
+
+def _view(profile: Profile, parameters: StreamingTraceParameters) -> View:
+    if parameters.compatible == "xprof" and "event_types" in profile.tables:
+        from peakline.xprof.trace_viewer.view import xprof_view
+
+        return xprof_view(profile)
+    from peakline.viewer.view import whole_view
+
+    return whole_view(profile)
+
+
+def _combine(
+    parts: Sequence[tuple[str, HostPart]], parameters: StreamingTraceParameters, form: str
+) -> bytes:
+    hosts = [part for _, part in parts]
+    details = [("mpmd_pipeline_view", False)]
+    if any(part.is_tpu for part in hosts):
+        details.append(("full_dma", parameters.full_dma))
+    as_xprof = parameters.compatible == "xprof"
+    if form == "pb":
+        from peakline.viewer.proto import answer_pb
+
+        return answer_pb(hosts, details)
+    from peakline.viewer.json import answer_json
+
+    return answer_json(hosts, details, compatible=as_xprof)
+
+
+def _run(profile: Profile, parameters: StreamingTraceParameters, form: str) -> bytes:
+    return _combine([(profile.host, _partial(profile, parameters))], parameters, form)
+
+
+TOOL = Tool(
+    name="trace_viewer@",
+    doc="The part of a trace that a viewer shows: by viewport, resolution and search.",
+    parameters=StreamingTraceParameters,
+    formats=("json", "pb"),
+    shows=(("events",), ("op_runs",)),
+    run=_run,
+    partial=_partial,
+    combine=_combine,
+    runtime_steps=True,
+)

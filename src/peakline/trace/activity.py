@@ -1,0 +1,273 @@
+"""What every event of a trace does: one small number per event, decided once per distinct name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.trace.activity_names import (
+    Activity,
+    category_activity,
+    copy_of,
+    device_activity,
+    host_activity,
+    tells_no_direction,
+)
+from peakline.trace.collectives import recorded_collectives
+from peakline.trace.device_lines import devices_of
+from peakline.trace.events import HOST, Trace, TraceLine, trace_of
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.tables.columns import Names
+
+__all__ = ["NO_WORK", "Activity", "activity_of", "is_xla_line", "named_activities"]
+
+_Array = npt.NDArray[Any]
+_RUNTIME = (
+    "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "xpu_runtime",
+    "xpu_driver", "mtia_runtime", "privateuse1_runtime", "privateuse1_driver",
+)  # fmt: skip
+NO_WORK = (
+    "gpu_user_annotation", "cuda_sync", "overhead", "cuda_profiler_range", "ac2g", "trace",
+    "fwdbwd", "cpu_instant_event", "async_cpu_op", "cuda_event", "xpu_sync",
+)  # fmt: skip
+"""Categories of PyTorch's traces whose events are no work of their line, in lower case."""
+_KERNEL = frozenset(("kernel", "concurrent_kernel"))
+_THUNKS = "ThunkExecutor::Execute"
+"""What XLA's runtime for CPUs traces wherever it runs a program."""
+_CORRELATION = frozenset(("correlation_id", "correlation"))
+
+
+def activity_of(profile: Profile) -> npt.NDArray[np.uint8]:
+    """An `Activity` for every event of ``trace_of(profile)``.
+
+    Decided by where the event lies (a device's streams or ops, a host's thread) and by its name,
+    its category (PyTorch), its ``hlo_category`` (TPU), or the kind and label of an execution
+    (StepStats). Made once per profile. Raises InputError when the profile cannot be read.
+    """
+    return profile.keep("activity", lambda: _activity(profile, trace_of(profile)))
+
+
+def named_activities(profile: Profile) -> Callable[[TraceLine], npt.NDArray[np.uint8]] | None:
+    """What gives of a line of a host's threads an `Activity` per code of a name (the last for no
+    name), as `activity_of` decides; None where more than the names counts.
+    """
+    trace = trace_of(profile)
+    if profile.format != "xplane" or trace.name.code_of(_THUNKS) >= 0:
+        return None
+    names = _Table(trace.name, host_activity)
+    return lambda line: _of_line(line, names)
+
+
+def is_xla_line(line: TraceLine) -> bool:
+    """Whether a host's thread is one on which XLA runs compiled programs for the CPU."""
+    return line.name.startswith("tf_XLA")
+
+
+def _activity(profile: Profile, trace: Trace) -> npt.NDArray[np.uint8]:
+    found = np.zeros(trace.size, np.uint8)
+    if not trace.size:
+        return found
+    on_host = _Table(trace.name, host_activity)
+    on_device = _Table(trace.name, device_activity)
+    of_devices = [(device, place) for device in devices_of(profile) for place, _ in device.lines]
+    for _, place in of_devices:
+        events = trace.lines[place].events
+        found[events] = on_device.of(events)[trace.name.codes[events]]
+    for line in trace.lines_on(HOST):
+        found[line.events] = _of_line(line, on_host)[trace.name.codes[line.events]]
+    if trace.source == "op_runs":
+        _refine_runs(profile, trace, found, [place for _, place in of_devices])
+        return found
+    if profile.format == "chrome_trace":
+        _refine_categories(profile, trace, found, [place for _, place in of_devices])
+    if any(device.is_tpu for device, _ in of_devices):
+        _refine_tpu(profile, trace, found, [place for dev, place in of_devices if dev.is_tpu])
+    if trace.name.code_of(_THUNKS) >= 0:
+        _refine_thunks(profile, trace, found)
+    if any(tells_no_direction(name) for name in trace.name.values):
+        _refine_copies(profile, trace, found, [place for _, place in of_devices])
+    return found
+
+
+def _of_line(line: TraceLine, names: _Table) -> npt.NDArray[np.uint8]:
+    """What the events of a host's thread do, by the code of their name."""
+    if line.name.startswith("tf_data"):
+        return np.full(names.size, Activity.INPUT_WORK, np.uint8)
+    if "ompiler" in line.name or "codegen" in line.name:
+        return np.full(names.size, Activity.COMPILE, np.uint8)
+    table = names.of(line.events)
+    if is_xla_line(line):
+        return np.where(table == Activity.HOST, np.uint8(Activity.HOST_OP), table)
+    return table
+
+
+class _Table:
+    """An activity per distinct name, made for the names that are asked for."""
+
+    _FEW = 1 << 12
+    """So many names are sooner decided than looked for among millions of events."""
+
+    def __init__(self, names: Names, decide: Callable[[str], Activity]) -> None:
+        self._names, self._decide = names, decide
+        self._known = np.zeros(len(names.values) + 1, np.bool_)
+        self._known[-1] = True
+        self.size = self._known.size
+        self._table = np.zeros(self.size, np.uint8)
+
+    def of(self, events: slice) -> npt.NDArray[np.uint8]:
+        """The activity per code of a name (the last: none), right for those of ``events``."""
+        if not self._known.all():
+            used = np.full(self.size, self.size <= self._FEW)
+            if self.size > self._FEW:
+                used[self._names.codes[events]] = True
+            for code in np.flatnonzero(used & ~self._known).tolist():
+                self._table[code] = self._decide(self._names.values[code])
+            self._known |= used
+        return self._table
+
+
+def _refine_categories(
+    profile: Profile, trace: Trace, found: npt.NDArray[np.uint8], places: list[int]
+) -> None:
+    """PyTorch's categories say which events are calls of the driver, and which are no work."""
+    category = profile.columns("events", frozenset(("category",))).names("category")
+    if not category.values:
+        return
+    codes = category.codes if trace.row is None else category.codes[trace.row]
+    lower = [value.lower() for value in category.values]
+    no_work = np.array([*(value in NO_WORK for value in lower), False])
+    found[no_work[codes]] = Activity.NOTHING
+    runtime = np.array([*(value in _RUNTIME for value in lower), False])
+    found[runtime[codes] & (found == Activity.HOST_OP)] = Activity.HOST
+    annotation = np.array([*(value == "user_annotation" for value in lower), False])
+    # What a program calls a stretch of its own code says nothing of what it does there.
+    found[annotation[codes] & (found != Activity.INPUT_WAIT)] = Activity.NOTHING
+    op = np.array([*(value == "cpu_op" for value in lower), False])
+    found[op[codes] & (found == Activity.HOST)] = Activity.HOST_OP
+    kernel = np.array([*(value in _KERNEL for value in lower), False])
+    for place in places:
+        events = trace.lines[place].events
+        # Whatever a kernel is called, even as what is no work elsewhere, it is one.
+        silent = kernel[codes[events]] & (found[events] == Activity.NOTHING)
+        found[events][silent] = Activity.COMPUTE
+    recorded = recorded_collectives(profile).event
+    found[recorded[found[recorded] == Activity.COMPUTE]] = Activity.COMMUNICATION
+
+
+def _refine_tpu(
+    profile: Profile, trace: Trace, found: npt.NDArray[np.uint8], places: list[int]
+) -> None:
+    """The compiler tells the category of every op of a TPU; a name only its opcode."""
+    if "event_type_stats" not in profile.tables:
+        return
+    stats = profile.columns("event_type_stats")
+    rows = np.flatnonzero(stats.names("name").codes == stats.names("name").code_of("hlo_category"))
+    if not rows.size:
+        return
+    kinds = profile.columns("event_types", frozenset(("type_id", "name")))
+    category = dict(zip(
+        stats.array("type_id")[rows].tolist(),
+        stats.names("value").take(rows).to_list(),
+        strict=True,
+    ))  # fmt: skip
+    names = kinds.names("name")
+    table = np.zeros(kinds.rows + 1, np.uint8)
+    for row, type_id in enumerate(kinds.array("type_id").tolist()):
+        told = category.get(type_id)
+        if told:
+            table[row] = category_activity(told, names[row] or "")
+    events = profile.columns("events", frozenset(("type_id",)))
+    type_id, is_known = events.array("type_id"), events.is_valid("type_id")
+    for place in places:
+        part = trace.lines[place].events
+        rows = trace.rows(part)
+        told_of = table[np.where(is_known[rows], type_id[rows], kinds.rows)]
+        found[part] = np.where(told_of > 0, told_of, found[part])
+
+
+def _refine_thunks(profile: Profile, trace: Trace, found: npt.NDArray[np.uint8]) -> None:
+    """A small program runs on the thread that calls it: its ops are known by ``hlo_op``."""
+    stats = profile.typed_stats(frozenset(("hlo_op",)))
+    if not stats.rows:
+        return
+    places = trace.places(stats.array("event_id"))
+    places = places[places >= 0]
+    on_host = np.zeros(trace.size, np.bool_)
+    for line in trace.lines_on(HOST):
+        on_host[line.events] = True
+    places = places[on_host[places]]
+    places = places[found[places] == Activity.HOST]
+    communicates = np.zeros(len(trace.name.values) + 1, np.bool_)
+    for code in np.unique(trace.name.codes[places]).tolist():
+        communicates[code] = device_activity(trace.name.values[code]) == Activity.COMMUNICATION
+    found[places] = np.where(
+        communicates[trace.name.codes[places]], Activity.COMMUNICATION, Activity.HOST_OP
+    )
+
+
+def _refine_copies(
+    profile: Profile, trace: Trace, found: npt.NDArray[np.uint8], places: list[int]
+) -> None:
+    """ROCm's copies by kernel do not tell where to: what launched them (by correlation) does."""
+    stats = profile.typed_stats(_CORRELATION)
+    number, event = stats.array("integer"), trace.places(stats.array("event_id"))
+    known = stats.is_valid("integer") & (event >= 0)
+    number, event = number[known], event[known]
+    values = trace.name.values
+    unsaid = np.array([*map(tells_no_direction, values), False])
+    told = np.array([*(int(copy_of(name) or 0) for name in values), 0], np.uint8)
+    told[unsaid] = 0
+    codes = trace.name.codes[event]
+    on_device = np.zeros(trace.size, np.bool_)
+    for place in places:
+        on_device[trace.lines[place].events] = True
+    copies = np.flatnonzero(unsaid[codes] & on_device[event])
+    calls = np.flatnonzero((told[codes] > 0) & ~on_device[event])
+    if not copies.size or not calls.size:
+        return
+    calls = calls[np.argsort(number[calls], kind="stable")]
+    at = np.minimum(np.searchsorted(number[calls], number[copies]), calls.size - 1)
+    same = number[calls][at] == number[copies]
+    found[event[copies[same]]] = told[codes[calls[at[same]]]]
+
+
+def _refine_runs(
+    profile: Profile, trace: Trace, found: npt.NDArray[np.uint8], places: list[int]
+) -> None:
+    """Executions of ops: their kind, type and label tell what the name of the node does not."""
+    wanted = frozenset(("kind", "op_type", "label"))
+    runs = profile.columns("op_runs", wanted)
+    rows = trace.rows(slice(None))
+    kind, op_type, label = (runs.names(name).take(rows) for name in ("kind", "op_type", "label"))
+    typed = _by_value(op_type, lambda text: host_activity(f"x:{text}"))
+    plain = np.isin(found, (Activity.HOST, Activity.HOST_OP, Activity.NOTHING))
+    on_device = np.zeros(trace.size, np.bool_)
+    for place in places:
+        on_device[trace.lines[place].events] = True
+    found[:] = np.where(plain & ~on_device, np.where(typed > 0, typed, Activity.HOST_OP), found)
+    device_plane = np.array([plane.kind != HOST for plane in trace.planes], np.bool_)
+    for line in trace.lines:
+        if device_plane[line.plane] and not on_device[line.first : line.last].all():
+            found[line.events] = Activity.LAUNCH
+    for line in (trace.lines[place] for place in places):
+        copied = copy_of(trace.planes[line.plane].name.rpartition("<")[2].rstrip(">"))
+        if copied is not None:
+            found[line.events] = copied
+    copied_by = _by_value(label, lambda text: copy_of(text) or Activity.NOTHING)
+    found[:] = np.where(on_device & (copied_by > 0), copied_by, found)
+    found[kind.codes == kind.code_of("sync")] = Activity.WAIT
+    found[kind.codes == kind.code_of("rpc")] = Activity.COMMUNICATION
+
+
+def _by_value(names: Names, decide: Callable[[str], Activity]) -> npt.NDArray[np.uint8]:
+    """``decide`` of every row's text, 0 for null."""
+    table = np.zeros(len(names.values) + 1, np.uint8)
+    for code in np.unique(names.codes).tolist():
+        if code >= 0:
+            table[code] = decide(names.values[code])
+    return table[names.codes]

@@ -1,0 +1,216 @@
+"""When a device computed, communicated, copied; when a step's host threads did what: sets of time.
+
+Everything that sums up time by activity stands on these sets: the step breakdown, the time of a
+device, communication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.trace.activity import Activity, activity_of, is_xla_line
+from peakline.trace.device_lines import Device, Role, devices_of
+from peakline.trace.events import HOST, Trace, TraceLine, step_places_of, trace_of
+from peakline.trace.intervals import Intervals, union, without
+from peakline.trace.windows import markers_of
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["NEVER", "DeviceSets", "device_sets_of", "either", "host_sets_of"]
+
+_Array = npt.NDArray[Any]
+Sets = Mapping[Activity, Intervals]
+NEVER: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+_INNERMOST = (Activity.LAUNCH, Activity.WAIT, Activity.HOST_OP, Activity.COMMUNICATION)
+"""Of these what is called inside of another counts; input and compilation hold all within them,
+and other work of a host is what is left."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceSets:
+    """What a device did when: ``sets`` by activity, which may overlap.
+
+    ``communication`` is all of it, also what ran beside the ops of a TPU.
+    """
+
+    device: Device
+    sets: Sets
+    communication: Intervals
+
+
+def device_sets_of(profile: Profile) -> tuple[DeviceSets, ...]:
+    """The sets of every device that worked, made once."""
+    return profile.keep("device_sets", lambda: _device_sets(profile))
+
+
+def host_sets_of(profile: Profile) -> Sets:
+    """What the host's threads of the profile's steps did when, made once; empty without steps.
+
+    Those are the threads that a step's marker lies on, at all times; other threads where they work
+    for a step; and the threads on which XLA runs programs for the CPU. Activities of one thread
+    exclude each other; those of several may overlap.
+    """
+    return profile.keep("host_sets", lambda: _host_sets(profile))
+
+
+def either(*sets: Intervals) -> Intervals:
+    """When one of ``sets`` is."""
+    from peakline.kernels.intervals import merge
+
+    found = NEVER
+    for one in sets:
+        if not found[0].size:
+            found = one
+        elif one[0].size:
+            room = found[0].size + one[0].size
+            begins, ends = np.empty(room, np.int64), np.empty(room, np.int64)
+            count = merge(*found, *one, begins, ends)
+            found = begins[:count], ends[:count]
+    return found
+
+
+class _Gathered:
+    """Sets of several lines, by activity."""
+
+    def __init__(self) -> None:
+        self.parts: dict[Activity, list[Intervals]] = {}
+
+    def add(self, activity: Activity, intervals: Intervals) -> None:
+        if intervals[0].size:
+            self.parts.setdefault(activity, []).append(intervals)
+
+    def sets(self) -> dict[Activity, Intervals]:
+        return {activity: either(*parts) for activity, parts in self.parts.items()}
+
+
+def _device_sets(profile: Profile) -> tuple[DeviceSets, ...]:
+    trace, activity = trace_of(profile), activity_of(profile)
+    return tuple(_of_device(trace, activity, device) for device in devices_of(profile))
+
+
+def _of_device(trace: Trace, activity: npt.NDArray[np.uint8], device: Device) -> DeviceSets:
+    gathered, beside = _Gathered(), _Gathered()
+    for number, role in device.lines:
+        events = trace.lines[number].events
+        start, end, code = trace.start[events], trace.end[events], activity[events]
+        if role is Role.OPS:
+            for kind, intervals in _painted(start, end, code):
+                gathered.add(kind, intervals)
+            continue
+        home = beside if role is Role.ASYNC else gathered
+        for kind in _present(code):
+            home.add(kind, _union_of(start, end, code == kind))
+    sets, others = gathered.sets(), beside.sets()
+    communication = either(
+        sets.get(Activity.COMMUNICATION, NEVER), others.get(Activity.COMMUNICATION, NEVER)
+    )
+    # The op line tells what the core itself was at; a transfer beside it explains only the rest.
+    busy = either(*sets.values())
+    for kind, intervals in others.items():
+        sets[kind] = either(sets.get(kind, NEVER), without(intervals, busy))
+    return DeviceSets(device, sets, communication)
+
+
+def _host_sets(profile: Profile) -> Sets:
+    trace, markers = trace_of(profile), markers_of(profile)
+    if not markers.start.size:
+        return {}
+    place, activity = step_places_of(profile), activity_of(profile)
+    marked = markers.event[(markers.event >= 0) & ~markers.on_device]
+    threads = set(markers.line[markers.line >= 0].tolist())
+    gathered = _Gathered()
+    for number, line in enumerate(trace.lines):
+        on_host = trace.planes[line.plane].kind == HOST or trace.source == "op_runs"
+        if not on_host or line.first == line.last:
+            continue
+        code = activity[line.events]
+        is_thread = number in threads
+        keep = _explaining(trace, line, code, place, is_thread=is_thread)
+        if is_thread:
+            own = marked[(marked >= line.first) & (marked < line.last)]
+            keep[own - line.first] = False
+        events = np.flatnonzero(keep)
+        if events.size:
+            start, end = trace.start[line.events][events], trace.end[line.events][events]
+            for kind, intervals in _of_thread(start, end, code[events]):
+                gathered.add(kind, intervals)
+    return gathered.sets()
+
+
+def _explaining(
+    trace: Trace, line: TraceLine, code: _Array, place: _Array, *, is_thread: bool
+) -> npt.NDArray[np.bool_]:
+    """Which events of a thread tell what a step's time went to."""
+    keep: npt.NDArray[np.bool_] = code != Activity.NOTHING
+    keep &= trace.end[line.events] > trace.start[line.events]
+    if is_thread:
+        return keep
+    if trace.source == "op_runs":
+        # What a device ran is told by its sets.
+        keep &= code > Activity.HOST_TO_DEVICE
+        keep |= (code == Activity.COMMUNICATION) & (trace.planes[line.plane].kind == HOST)
+    works_for_step = place[line.events] >= 0
+    if is_xla_line(line):
+        works_for_step |= (code == Activity.HOST_OP) | (code == Activity.COMMUNICATION)
+    keep &= works_for_step & (code != Activity.INPUT_WORK)
+    return keep
+
+
+def _of_thread(start: _Array, end: _Array, code: _Array) -> Iterable[tuple[Activity, Intervals]]:
+    """The activities of one thread's events, each moment with one of them."""
+    waits = _union_of(start, end, (code == Activity.INPUT_WAIT) | (code == Activity.INPUT_WORK))
+    compiles = _compiling(start, end, code)
+    within = either(waits, compiles)
+    yield Activity.INPUT_WAIT, waits
+    yield Activity.COMPILE, without(compiles, waits)
+    inner = np.isin(code, _INNERMOST)
+    rest = _union_of(start, end, code == Activity.HOST)
+    for kind, intervals in _painted(start[inner], end[inner], code[inner]):
+        if kind == Activity.WAIT:
+            rest = without(rest, intervals)
+        yield kind, without(intervals, within)
+    yield Activity.HOST, without(rest, within)
+
+
+def _compiling(start: _Array, end: _Array, code: _Array) -> Intervals:
+    """When a thread compiled: a call that had to compile did nothing else until it was done."""
+    compiles = _union_of(start, end, code == Activity.COMPILE)
+    if not compiles[0].size:
+        return compiles
+    calls = np.flatnonzero(code == Activity.LAUNCH)
+    last = np.searchsorted(compiles[0], end[calls]) - 1
+    until = np.where(last >= 0, compiles[1][np.maximum(last, 0)], start[calls])
+    until = np.minimum(until, end[calls])
+    return union(np.concatenate([compiles[0], start[calls]]), np.concatenate([compiles[1], until]))
+
+
+def _painted(start: _Array, end: _Array, code: _Array) -> Iterable[tuple[Activity, Intervals]]:
+    """What the innermost events say, by activity."""
+    from peakline.kernels.intervals import paint
+
+    none, stack = np.empty(0, np.int64), np.empty(256, np.int64)
+    # Counted first: memory that turns out to be too small has to be touched again.
+    while (count := paint(start, end, code, none, none, np.empty(0, np.uint8), stack)) < 0:
+        stack = np.empty(4 * stack.size, np.int64)
+    begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+    codes = np.empty(count, np.uint8)
+    paint(start, end, code, begins, ends, codes, stack)
+    for kind in _present(codes):
+        own = codes == kind
+        yield kind, (begins[own], ends[own])
+
+
+def _union_of(start: _Array, end: _Array, own: npt.NDArray[np.bool_]) -> Intervals:
+    return union(start[own], end[own])
+
+
+def _present(code: _Array) -> list[Activity]:
+    """The activities among ``code``, but for NOTHING."""
+    counts = np.bincount(code, minlength=1)
+    return [Activity(number) for number in np.flatnonzero(counts).tolist() if number]

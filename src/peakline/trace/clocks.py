@@ -1,0 +1,258 @@
+"""Several hosts on one axis of time, and how far the clocks of the hosts can be trusted.
+
+A profile's clock begins at zero; most formats tell when that was by the host's own clock: XSpace
+(the times of lines, or ``profile_start_time`` of the plane ``Task Environment``), the Chrome
+traces of PyTorch (``baseTimeNanoseconds``) and StepStats (``all_start``). Clocks of hosts differ,
+by milliseconds where something keeps them, by anything elsewhere. What happens on all hosts at
+once shows it: a collective ends on all that take part when the last one has its data, and hosts
+that wait for each other begin the steps of one name together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.trace.events import step_places_of, trace_of
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["Alignment", "HostClock", "HostOffset", "align", "clock_of"]
+
+_Array = npt.NDArray[Any]
+_NONE = -1
+LEAST_MATCHES = 3
+"""Fewer steps in common say nothing about a clock."""
+MOST_SPREAD = 0.05
+"""Steps whose starts (ends of collectives) lie apart by amounts that vary by more than this part
+of a step (median) were not run together."""
+SURE = 3.0
+"""A clock is put right when it is wrong by this many times the uncertainty."""
+
+
+@dataclass(frozen=True, eq=False)
+class HostClock:
+    """What one host's profile says about time; can be pickled.
+
+    ``zero_ns`` is when its clock was zero, in ns since 1970 by the host's own clock, None where the
+    format does not tell. Of steps with a name that no other step of the host has: the name, and
+    when each began, ended, and its last collective ended (-1: it has none), in ps.
+    """
+
+    host: str
+    zero_ns: int | None
+    names: tuple[str, ...] = ()
+    begin: _Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    end: _Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    collective_end: _Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True)
+class HostOffset:
+    """Where a host's clock lies: ``offset_ps`` is to be added to its times for the common axis.
+
+    ``source``: ``clock`` (the host's own clock is believed), ``collectives`` or ``steps`` (put
+    where those match those of the reference), ``none`` (nothing is known; its zero is that of the
+    axis).
+    ``matches`` things were compared with the reference, which told that the host's clock is
+    ``skew_ps`` ahead of the reference's, give or take ``uncertainty_ps`` (the median deviation,
+    scaled to that of a normal distribution); null where too few match, or match too badly
+    (``spread_ps`` is their deviation even then).
+    """
+
+    host: str
+    offset_ps: int
+    source: str
+    matches: int = 0
+    matched: str = ""
+    skew_ps: int | None = None
+    uncertainty_ps: int | None = None
+    spread_ps: int | None = None
+
+    @property
+    def matched_offset_ps(self) -> int:
+        """What puts the host where it matches the reference, whoever is believed.
+
+        To ask who is late within a step: what all steps are late by in the same way cannot be told
+        from a clock that is wrong.
+        """
+        if self.source == "clock" and self.skew_ps is not None:
+            return self.offset_ps - self.skew_ps
+        return self.offset_ps
+
+    def as_json(self) -> dict[str, object]:
+        """As tools show it."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """One axis for several hosts; zero is that of the clock which began first.
+
+    ``zero_ns`` is that moment in ns since 1970; None where no host knows. ``reference`` is the host
+    that the others were compared with.
+    """
+
+    reference: str
+    zero_ns: int | None
+    hosts: tuple[HostOffset, ...]
+
+    def of(self, host: str) -> HostOffset:
+        """Where ``host`` lies; KeyError for one that is not there."""
+        for own in self.hosts:
+            if own.host == host:
+                return own
+        raise KeyError(host)
+
+    def as_json(self) -> dict[str, object]:
+        """As tools show it."""
+        return {
+            "reference": self.reference,
+            "zero_ns": self.zero_ns,
+            "hosts": [own.as_json() for own in self.hosts],
+        }
+
+
+def clock_of(profile: Profile, host: str | None = None) -> HostClock:
+    """The clock of a profile whose host is called ``host`` (default: as the file says).
+
+    Finds the steps and classifies the events: it costs what these cost. Raises InputError when the
+    profile cannot be read.
+    """
+    name = profile.host if host is None else host
+    zero = _zero_ns(profile)
+    if "steps" not in profile.tables:
+        return HostClock(name, zero)
+    steps = profile.columns("steps")
+    names = [text or "" for text in steps.names("name").to_list()]
+    begin, end = steps.array("start_ps"), steps.array("end_ps")
+    last = _last_collectives(profile, begin.size)
+    seen: dict[str, int] = {}
+    for text in names:
+        seen[text] = seen.get(text, 0) + 1
+    rows = [row for row, text in enumerate(names) if text and seen[text] == 1]
+    return HostClock(
+        name, zero, tuple(names[row] for row in rows), begin[rows], end[rows], last[rows]
+    )
+
+
+def _zero_ns(profile: Profile) -> int | None:
+    if profile.start_ns is not None:
+        return profile.start_ns
+    if "op_times" in profile.tables and profile.has_rows("op_runs"):
+        times = profile.columns("op_times", frozenset(("all_start_micros", "all_start_nanos")))
+        since = profile.columns("op_runs", frozenset(("start_ps",))).array("start_ps")
+        micros, nanos = times.array("all_start_micros"), times.array("all_start_nanos")
+        when = np.where(nanos > 0, nanos, micros * 1000)
+        timed = np.flatnonzero(when > 0)
+        if timed.size:
+            return int(when[timed[0]] - since[timed[0]] // 1000)
+    return None
+
+
+def _last_collectives(profile: Profile, steps: int) -> _Array:
+    """Per row of ``steps``: when its last collective ended, -1 for one without."""
+    from peakline.trace.activity import Activity, activity_of
+
+    last = np.full(steps, _NONE, np.int64)
+    trace = trace_of(profile)
+    events = np.flatnonzero(activity_of(profile) == Activity.COMMUNICATION)
+    if events.size:
+        step = step_places_of(profile)[events]
+        events, step = events[step >= 0], step[step >= 0]
+        np.maximum.at(last, step, trace.end[events])
+    return last
+
+
+def align(clocks: Sequence[HostClock]) -> Alignment:
+    """One axis for hosts, by their own clocks, put right where what they have in common says so.
+
+    The reference is the first host with most steps in common with the others, of those whose own
+    clock is known. Another host's clock is compared with it by the ends of the last collectives of
+    the steps that both have by name, else by the steps' begins: at least `LEAST_MATCHES`, that lie
+    apart by the same amount to within `MOST_SPREAD` of a step. It is believed unless it is wrong by
+    more than `SURE` times the uncertainty of that, and for begins of steps also by more than the
+    time from one to the next: hosts may come late for a step.
+    """
+    if not clocks:
+        return Alignment("", None, ())
+    sets = [set(clock.names) for clock in clocks]
+    shared = [
+        (clock.zero_ns is not None, sum(len(own & other) for other in sets))
+        for clock, own in zip(clocks, sets, strict=True)
+    ]
+    first = clocks[shared.index(max(shared))]
+    base = _base_ns(clocks)
+    found = [_against(first, clock, base) for clock in clocks]
+    start = min((own.offset_ps for own in found), default=0)
+    moved = tuple(HostOffset(**{**vars(own), "offset_ps": own.offset_ps - start}) for own in found)
+    return Alignment(first.host, None if base is None else base + start // 1000, moved)
+
+
+def _base_ns(clocks: Sequence[HostClock]) -> int | None:
+    return min((clock.zero_ns for clock in clocks if clock.zero_ns is not None), default=None)
+
+
+def _own_offset(clock: HostClock, base: int | None) -> int | None:
+    """Where the clock's zero lies by the host's own clock, in ps after ``base``."""
+    return None if clock.zero_ns is None or base is None else (clock.zero_ns - base) * 1000
+
+
+def _against(reference: HostClock, clock: HostClock, base: int | None) -> HostOffset:
+    own, lead = _own_offset(clock, base), _own_offset(reference, base)
+    believed = own if own is not None else 0
+    plain = HostOffset(clock.host, believed, "clock" if own is not None else "none")
+    if clock is reference:
+        return plain
+    what, here, there = _matches(reference, clock)
+    if here.size < LEAST_MATCHES:
+        return HostOffset(clock.host, believed, plain.source, int(here.size), what)
+    lead = lead or 0
+    ahead = (here + believed) - (there + lead)
+    skew = int(np.median(ahead))
+    spread = int(1.4826 * np.median(np.abs(ahead - skew)))
+    period = float(np.median(np.abs(np.diff(np.sort(there)))))
+    told = HostOffset(clock.host, believed, plain.source, int(here.size), what, spread_ps=spread)
+    if spread > MOST_SPREAD * period:
+        return told
+    # The median of n values is that much surer than one of them.
+    unsure = int(spread * 1.2533 / np.sqrt(here.size)) + 1
+    is_wrong = abs(skew) > max(SURE * unsure, _tolerance(what, period))
+    move = own is None or is_wrong
+    return HostOffset(
+        clock.host,
+        believed - skew if move else believed,
+        what if move else plain.source,
+        int(here.size),
+        what,
+        None if own is None else skew,
+        unsure,
+        spread,
+    )
+
+
+def _tolerance(what: str, period: float) -> float:
+    """How far apart the same may be on hosts whose clocks agree.
+
+    Nothing holds one host's step back but the collectives in it, so steps may begin apart by a
+    large part of one.
+    """
+    return 0.0 if what == "collectives" else period
+
+
+def _matches(reference: HostClock, clock: HostClock) -> tuple[str, _Array, _Array]:
+    """What is the same on both: the ends of steps' last collectives, else begins of steps."""
+    places = {name: row for row, name in enumerate(reference.names)}
+    rows = [(row, places[name]) for row, name in enumerate(clock.names) if name in places]
+    here = np.array([row for row, _ in rows], np.int64)
+    there = np.array([row for _, row in rows], np.int64)
+    both = (clock.collective_end[here] >= 0) & (reference.collective_end[there] >= 0)
+    if np.count_nonzero(both) >= LEAST_MATCHES:
+        here, there = here[both], there[both]
+        return "collectives", clock.collective_end[here], reference.collective_end[there]
+    return "steps", clock.begin[here], reference.begin[there]

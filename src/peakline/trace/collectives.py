@@ -1,0 +1,82 @@
+"""Which kernels PyTorch's records call communication, whatever the kernels are called.
+
+``record_param_comms`` is the op that PyTorch runs around every collective of a process group
+(``torch/csrc/distributed/c10d/ParamCommsUtils.hpp``); it names the collective, and newer versions
+write the same arguments to the kernel that Kineto finds launched inside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.trace.events import DEVICE, Trace, nesting_of, trace_of
+from peakline.trace.links import links_of
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["Recorded", "recorded_collectives"]
+
+_Array = npt.NDArray[Any]
+_RECORD = "record_param_comms"
+_LABEL = frozenset(("Collective name",))
+_DEEPEST = 64
+"""Levels of nesting above a launch that are looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """Events of devices that a record calls communication: places in the trace, ascending.
+
+    ``label`` is the code of the collective's name in ``labels``, -1 where the record has none.
+    """
+
+    event: npt.NDArray[np.int64]
+    label: npt.NDArray[np.int32]
+    labels: Sequence[str]
+
+
+def recorded_collectives(profile: Profile) -> Recorded:
+    """The kernels of PyTorch's collectives by its records; made once.
+
+    Empty for a profile without such records. Raises InputError when it cannot be read.
+    """
+    return profile.keep("recorded_collectives", lambda: _find(profile, trace_of(profile)))
+
+
+def _find(profile: Profile, trace: Trace) -> Recorded:
+    none = Recorded(np.zeros(0, np.int64), np.zeros(0, np.int32), [])
+    record = trace.name.code_of(_RECORD)
+    by_library = any("ccl" in name.lower() for name in trace.name.values)
+    if trace.source != "events" or profile.format != "chrome_trace":
+        return none
+    if record < 0 and not by_library:
+        return none
+    stats = profile.typed_stats(_LABEL)
+    places, text = trace.places(stats.array("event_id")), stats.names("text")
+    label = np.full(trace.size, -1, np.int32)
+    label[places[places >= 0]] = text.codes[places >= 0]
+    on_device = np.zeros(trace.size, np.bool_)
+    for line in trace.lines_on(DEVICE):
+        on_device[line.events] = True
+    found = on_device & (label >= 0)
+    if record >= 0:
+        links, parent = links_of(profile), nesting_of(profile).parent
+        above = links.cause.astype(np.int64)
+        for _ in range(_DEEPEST):
+            open_ = np.flatnonzero((above >= 0) & (trace.name.codes[above] != record))
+            if not open_.size:
+                break
+            above[open_] = parent[above[open_]]
+        inside = (above >= 0) & (trace.name.codes[above] == record)
+        target, above = links.target[inside], above[inside]
+        found[target] = True
+        unlabelled = label[target] < 0
+        label[target[unlabelled]] = label[above[unlabelled]]
+    event = np.flatnonzero(found)
+    return Recorded(event, label[event], text.values)

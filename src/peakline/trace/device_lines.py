@@ -1,0 +1,119 @@
+"""The devices of a trace, and which of their lines tell what they did."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from peakline.trace.events import DEVICE, Trace, TraceLine, trace_of
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["Device", "Role", "devices_of"]
+
+_FIRST_DERIVED, _LAST_DERIVED = 0xDEADBEEF, 0xDEADBEEF + 64
+_DERIVED = re.compile(
+    r"(?is)(?:sparse ?core )?(?:steps|modules)|(?:xla|hlo) (?:modules|traceme)|"
+    r"(?:framework|tensorflow|name) (?:ops|name scope|scopes?)|name scope|source(?: code)?|"
+    r"launch stats|overheads?|(?:async )?xla ops.*derived.*|.*\bderived\b.*"
+)
+"""Lines that repeat what others tell: XProf makes them, and so do some runtimes."""
+_OPS = re.compile(r"(?i)(?:sparse ?core |tensor ?core )?(?:xla |hlo )?ops")
+_ASYNC = re.compile(r"(?i)async (?:sparse ?core )?(?:xla )?ops")
+_TRACEME = re.compile(r"(?i)xla traceme")
+_PART = re.compile(r"(?i)/(stream:[^/]*|memcpy|sync)$")
+"""What StepStats append to a device's name for its streams, copies and synchronisations."""
+_DEVICE = re.compile(r"(?is)(.*?)/?(?:device:)?(?<![a-z])([a-z]+:\d+)")
+
+
+class Role(Enum):
+    """What a line of a device is: its events side by side, its ops one in the other, or beside."""
+
+    STREAM = 0
+    OPS = 1
+    ASYNC = 2
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that did something; ``lines`` are places in `Trace.lines` with what each is."""
+
+    plane_id: int
+    name: str
+    lines: tuple[tuple[int, Role], ...]
+    is_tpu: bool = False
+
+
+def devices_of(profile: Profile) -> tuple[Device, ...]:
+    """The devices of the profile with work of their own, in the order of their planes.
+
+    Lines that are derived from others are left out. An XLA device whose streams are told has its
+    op line derived from them.
+    """
+    return profile.keep("devices", lambda: _devices(trace_of(profile)))
+
+
+def _devices(trace: Trace) -> tuple[Device, ...]:
+    if trace.source == "op_runs":
+        return _of_runs(trace)
+    found = []
+    for number, plane in enumerate(trace.planes):
+        if plane.kind != DEVICE:
+            continue
+        is_tpu = "tpu" in plane.name.lower()
+        roles = [
+            (place, _role(line, is_tpu=is_tpu))
+            for place, line in enumerate(trace.lines)
+            if line.plane == number and line.last > line.first
+        ]
+        lines = [(place, role) for place, role in roles if role is not None]
+        if not is_tpu and any(role is Role.STREAM for _, role in lines):
+            lines = [(place, role) for place, role in lines if role is Role.STREAM]
+        if lines:
+            found.append(Device(plane.plane_id, plane.name, tuple(lines), is_tpu))
+    return tuple(found)
+
+
+def _role(line: TraceLine, *, is_tpu: bool) -> Role | None:
+    if line.native_id is not None and _FIRST_DERIVED <= line.native_id <= _LAST_DERIVED:
+        return None
+    if _OPS.fullmatch(line.name):
+        return Role.OPS
+    if _ASYNC.fullmatch(line.name):
+        return Role.ASYNC
+    if is_tpu:
+        # It tells of barriers, which no op line does.
+        return Role.STREAM if _TRACEME.fullmatch(line.name) else None
+    return None if _DERIVED.fullmatch(line.name) else Role.STREAM
+
+
+def _of_runs(trace: Trace) -> tuple[Device, ...]:
+    """Devices of StepStats: the streams and the copies of a device are told as devices.
+
+    What the executor ran for a device whose streams are told, it ran on the host.
+    """
+    told = {_key(_PART.sub("", plane.name)) for plane in trace.planes if _PART.search(plane.name)}
+    homes: dict[tuple[str, str], Device] = {}
+    for number, plane in enumerate(trace.planes):
+        part = _PART.search(plane.name)
+        if plane.kind != DEVICE or (part and part[1].lower() == "sync"):
+            continue
+        name = _PART.sub("", plane.name)
+        task, device = _key(name)
+        if part is None and ((task, device) in told or ("", device) in told):
+            continue
+        lines = [
+            (place, Role.STREAM) for place, line in enumerate(trace.lines) if line.plane == number
+        ]
+        home = homes.get((task, device), Device(plane.plane_id, name, ()))
+        homes[task, device] = replace(home, lines=(*home.lines, *lines))
+    return tuple(homes.values())
+
+
+def _key(name: str) -> tuple[str, str]:
+    """Task and device of ``/job:x/replica:0/task:0/device:GPU:0``, or of ``/gpu:0``."""
+    found = _DEVICE.fullmatch(name)
+    return (found[1], found[2].lower()) if found else ("", name.lower())

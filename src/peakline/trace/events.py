@@ -1,0 +1,399 @@
+"""The events of a profile as one trace: what every analysis of time reads.
+
+Times are int64 picoseconds on the profile's clock. An event is known by its place in the arrays
+of a `Trace`; `Trace.rows` gives its row in the profile's own table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.kernels.trace_nesting import ends
+from peakline.trace.nesting import nest_lines
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.tables.columns import Columns, Names
+
+__all__ = [
+    "FARTHEST",
+    "Nesting",
+    "Trace",
+    "TraceLine",
+    "TracePlane",
+    "line_bounds",
+    "nesting_of",
+    "step_places_of",
+    "trace_of",
+]
+
+_Array = npt.NDArray[Any]
+FARTHEST = 2**62 - 1
+"""No time of a trace is farther from the profile's start, in ps (53 days): so every span, and the
+moment after the last, is a whole number of 64 bits.
+"""
+_EVENTS = frozenset(("line_id", "name", "start_ps", "duration_ps"))
+_RUNS = frozenset(
+    ("op_run_id", "device", "name", "op_type", "start_ps", "duration_ps", "thread", "is_duplicate")
+)
+HOST, DEVICE, OTHER = "host", "device", "other"
+
+
+@dataclass(frozen=True)
+class TracePlane:
+    """A device, the threads of a host, or something else; ``kind`` is host, device or other."""
+
+    plane_id: int
+    name: str
+    kind: str
+    native_id: int | None
+
+
+@dataclass(frozen=True)
+class TraceLine:
+    """A thread, a stream or a derived line; ``plane`` is its place in `Trace.planes`.
+
+    ``first`` to ``last`` (exclusive) are its events. Without ``nests`` nobody knows which threads
+    they ran on: that one lies in the time of another then says nothing.
+    """
+
+    line_id: int
+    plane: int
+    name: str
+    native_id: int | None
+    first: int
+    last: int
+    nests: bool = True
+
+    @property
+    def events(self) -> slice:
+        """Where its events stand."""
+        return slice(self.first, self.last)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """All events that have a time, line after line, each line by start, the longest first.
+
+    ``source`` is the table they come from, ``events`` or ``op_runs`` (executions of StepStats; a
+    line per device and thread, work told twice left out). ``end`` is never before ``start``, and
+    both lie within 2**62 - 1 ps (53 days) of the profile's start: what is farther stands there.
+    ``row`` is None where event n is row n of the table.
+    """
+
+    source: str
+    planes: tuple[TracePlane, ...]
+    lines: tuple[TraceLine, ...]
+    start: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+    name: Names
+    row: _Array | None
+    untimed: int
+    """Events of the table that have no time, and so are not here."""
+
+    @property
+    def size(self) -> int:
+        """The number of events."""
+        return self.start.size
+
+    @property
+    def first(self) -> npt.NDArray[np.int64]:
+        """Where the events of each line begin, and the end of the last."""
+        bounds = [line.first for line in self.lines]
+        return np.array([*bounds, self.size], np.int64)
+
+    def rows(self, events: _Array | slice) -> _Array:
+        """The rows of the source table that ``events`` (indices, mask or slice) stand for."""
+        if self.row is not None:
+            found: _Array = self.row[events]
+            return found
+        # All numbers of ten million events are not made to pick a few.
+        if isinstance(events, slice):
+            return np.arange(*events.indices(self.size), dtype=np.int64)
+        if events.dtype == np.bool_:
+            return np.flatnonzero(events)
+        return events.astype(np.int64, copy=False)
+
+    def places(self, rows: _Array) -> _Array:
+        """Where the events stand that are ``rows`` of the source table; -1 for one without a
+        time.
+        """
+        if self.row is None:
+            return rows
+        most = max(int(self.row.max(initial=-1)), int(rows.max(initial=-1)))
+        place = np.full(most + 1, -1, np.int64)
+        place[self.row] = np.arange(self.size)
+        return place[rows]
+
+    def lines_of(self, events: _Array) -> _Array:
+        """The place in ``lines`` of each of ``events`` (indices)."""
+        found: _Array = np.searchsorted(self.first[1:], events, side="right")
+        return found
+
+    def lines_on(self, *kinds: str) -> Iterator[TraceLine]:
+        """The lines with events on planes of one of ``kinds`` (host, device, other)."""
+        for line in self.lines:
+            if line.last > line.first and self.planes[line.plane].kind in kinds:
+                yield line
+
+    def span(self) -> tuple[int, int]:
+        """From the first start to the last end; (0, 0) without events."""
+        if not self.size:
+            return 0, 0
+        return int(self.start.min()), int(self.end.max())
+
+
+@dataclass(frozen=True, eq=False)
+class Nesting:
+    """What lies in what, within each line of ``trace``; each array is made when it is first read.
+
+    Events that overlap only in part are both kept: neither is the other's parent, and the later
+    one gets a row of its own.
+    """
+
+    trace: Trace
+
+    @cached_property
+    def parent(self) -> npt.NDArray[np.int32]:
+        """The innermost event of its line that holds an event whole, -1 where none does."""
+        return self._nest(np.zeros(0, np.uint16), np.zeros(0, np.int64))
+
+    @cached_property
+    def row(self) -> npt.NDArray[np.uint16]:
+        """How deep an event is drawn."""
+        row = np.empty(self.trace.size, np.uint16)
+        self._nest(row, np.zeros(0, np.int64))
+        return row
+
+    @cached_property
+    def own_ps(self) -> npt.NDArray[np.int64]:
+        """The duration of an event without what its direct children cover, in ps."""
+        own = np.empty(self.trace.size, np.int64)
+        self._nest(np.zeros(0, np.uint16), own)
+        return own
+
+    def _nest(
+        self, row: npt.NDArray[np.uint16], own: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int32]:
+        trace = self.trace
+        parent = vars(self).get("parent")
+        if parent is None:
+            parent = np.empty(trace.size, np.int32)
+        nests = np.array([line.nests for line in trace.lines], np.bool_)
+        nest_lines(trace.start, trace.end, trace.first, nests, parent, row, own)
+        # Not before: another thread takes it as it is.
+        vars(self)["parent"] = parent
+        return parent
+
+
+def trace_of(profile: Profile) -> Trace:
+    """The profile's events; executions of ops where the file holds those. Read once.
+
+    Empty where there is nothing that ran at a time. Raises InputError when the profile cannot be
+    read.
+    """
+    return profile.keep("trace", lambda: _read(profile))
+
+
+def read_with_steps(profile: Profile) -> None:
+    """Read the events and which step each belongs to at once.
+
+    For who needs both: asked for the trace first, the file would be read again for the steps.
+    """
+    if not profile.has_rows("op_runs") and "events" in profile.tables:
+        profile.columns("events", _EVENTS | {"step_id"})
+
+
+def nesting_of(profile: Profile) -> Nesting:
+    """The nesting of `trace_of`, made once."""
+    return profile.keep("nesting", lambda: Nesting(trace_of(profile)))
+
+
+def step_places_of(profile: Profile) -> npt.NDArray[np.int32]:
+    """For every event of `trace_of` the row of its step in the ``steps`` table, -1 for none.
+
+    A group that the table does not hold counts as none.
+    """
+    return profile.keep("step_places", lambda: _step_places(profile))
+
+
+def line_bounds(line_id: _Array, lines: Iterable[int]) -> list[int]:
+    """Where each of ``lines`` begins, or would, in a column ``line_id`` that ascends."""
+    # Of another type, NumPy would copy the whole column for each question.
+    bounds: list[int] = np.searchsorted(line_id, np.fromiter(lines, line_id.dtype)).tolist()
+    return bounds
+
+
+def _read(profile: Profile) -> Trace:
+    if profile.has_rows("op_runs"):
+        return _of_runs(profile.columns("op_runs", _RUNS))
+    if "events" not in profile.tables:
+        return _empty()
+    # First: whoever reads the events sees the lines on the way.
+    events = profile.columns("events", _EVENTS)
+    return _of_events(profile.columns("planes"), profile.columns("lines"), events)
+
+
+def _empty() -> Trace:
+    from peakline.tables.columns import Names
+
+    none = np.zeros(0, np.int64)
+    return Trace("events", (), (), none, none, Names(np.zeros(0, np.int32), []), None, 0)
+
+
+def _of_events(planes: Columns, lines: Columns, events: Columns) -> Trace:
+    line, name = events.array("line_id"), events.names("name")
+    start, length = events.array("start_ps"), events.array("duration_ps")
+    row: _Array | None = None
+    timed = events.is_valid("start_ps")
+    untimed = int(timed.size - np.count_nonzero(timed))
+    if untimed:
+        row = np.flatnonzero(timed)
+        line, start, length, name = line[row], start[row], length[row], name.take(row)
+    count = lines.rows
+    if line.size and (line[1:] < line[:-1]).any():
+        order = np.argsort(line, kind="stable")
+        row = order if row is None else row[order]
+        line, start, length, name = line[order], start[order], length[order], name.take(order)
+    first = line_bounds(line, range(count + 1))
+    planes_read = _planes(planes)
+    place = {plane.plane_id: number for number, plane in enumerate(planes_read)}
+    natives = _numbers(lines, "native_id")
+    made = tuple(
+        TraceLine(line_id, place[plane], text or "", native, lo, hi)
+        for line_id, plane, text, native, lo, hi in zip(
+            lines.array("line_id").tolist(),
+            lines.array("plane_id").tolist(),
+            lines.names("name").to_list(),
+            natives,
+            first[:-1],
+            first[1:],
+            strict=True,
+        )
+    )
+    return _ordered("events", planes_read, made, start, length, name, row, untimed)
+
+
+def _of_runs(runs: Columns) -> Trace:
+    """One plane per device, one line per thread of it."""
+    keep = np.flatnonzero(~runs.array("is_duplicate"))
+    runs = runs.take(keep)
+    device, thread = runs.names("device"), runs.array("thread")
+    threaded = runs.is_valid("thread")
+    keys = np.stack([device.codes.astype(np.int64), np.where(threaded, thread, -1)])
+    distinct, line = np.unique(keys, axis=1, return_inverse=True)
+    order = np.argsort(line, kind="stable")
+    first = np.searchsorted(line[order], np.arange(distinct.shape[1] + 1)).tolist()
+    used = sorted(set(distinct[0].tolist()))
+    planes = tuple(
+        TracePlane(
+            number, device.values[code] if code >= 0 else "", _device_kind(device, code), None
+        )
+        for number, code in enumerate(used)
+    )
+    lines = tuple(
+        TraceLine(
+            number, used.index(code), "" if own < 0 else f"thread {own}",
+            None if own < 0 else own, first[number], first[number + 1], nests=own >= 0,
+        )
+        for number, (code, own) in enumerate(distinct.T.tolist())
+    )  # fmt: skip
+    runs = runs.take(order)
+    return _ordered(
+        "op_runs", planes, lines, runs.array("start_ps"), runs.array("duration_ps"),
+        runs.names("name"), keep[order], 0,
+    )  # fmt: skip
+
+
+def _device_kind(device: Names, code: int) -> str:
+    name = device.values[code].lower() if code >= 0 else ""
+    return HOST if "cpu" in name and "stream" not in name else DEVICE
+
+
+def _planes(planes: Columns) -> tuple[TracePlane, ...]:
+    return tuple(
+        TracePlane(number, name or "", kind or OTHER, native)
+        for number, name, kind, native in zip(
+            planes.array("plane_id").tolist(),
+            planes.names("name").to_list(),
+            planes.names("kind").to_list(),
+            _numbers(planes, "native_id"),
+            strict=True,
+        )
+    )
+
+
+def _numbers(table: Columns, column: str) -> list[int | None]:
+    values, known = table.array(column).tolist(), table.is_valid(column).tolist()
+    return [value if there else None for value, there in zip(values, known, strict=True)]
+
+
+def _ordered(
+    source: str,
+    planes: tuple[TracePlane, ...],
+    lines: tuple[TraceLine, ...],
+    start: _Array,
+    length: _Array,
+    name: Names,
+    row: _Array | None,
+    untimed: int,
+) -> Trace:
+    """A trace of events that stand line after line; lines that are not in order are sorted."""
+    first = np.array([*(line.first for line in lines), start.size], np.int64)
+    end = np.empty(start.size, np.int64)
+    unordered = np.empty(len(lines), np.bool_)
+    least, most = ends(start, length, first, FARTHEST, end, unordered)
+    odd = np.flatnonzero(unordered)
+    if odd.size:
+        order = np.arange(start.size, dtype=np.int64)
+        for number in odd.tolist():
+            part = lines[number].events
+            order[part] = part.start + np.lexsort((-length[part], start[part]))
+        row = order if row is None else row[order]
+        start, end, name = start[order], end[order], name.take(order)
+    if least < -FARTHEST or most > FARTHEST:
+        start, end = (np.clip(times, -FARTHEST, FARTHEST) for times in (start, end))
+    return Trace(source, planes, lines, start, end, name, row, untimed)
+
+
+def _step_places(profile: Profile) -> npt.NDArray[np.int32]:
+    if profile.has_rows("op_runs"):
+        trace = trace_of(profile)
+        own = profile.columns("op_runs", frozenset(("step_id",)))
+    elif "events" not in profile.tables:
+        return np.zeros(0, np.int32)
+    else:
+        read_with_steps(profile)
+        own = profile.columns("events", frozenset(("step_id",)))
+        trace = trace_of(profile)
+    if not trace.size or "steps" not in profile.tables:
+        return np.full(trace.size, -1, np.int32)
+    place = _places_among(profile.columns("steps").array("step_id"), own)
+    return place if trace.row is None else place[trace.row]
+
+
+def _places_among(steps: _Array, own: Columns) -> npt.NDArray[np.int32]:
+    """For each row of ``own`` the row of its step, -1 for none."""
+    step = own.array("step_id")
+    if not steps.size:
+        return np.full(step.size, -1, np.int32)
+    known = own.is_valid("step_id")
+    if (steps == np.arange(steps.size)).all():
+        within = (step >= 0) & (step < steps.size) & known
+        if step.dtype == np.int32 and (step[~within] == -1).all():
+            return step
+        place = np.where(within, step, -1).astype(np.int32)
+    else:
+        order = np.argsort(steps, kind="stable")
+        at = np.minimum(np.searchsorted(steps, step, sorter=order), steps.size - 1)
+        place = order[at].astype(np.int32)
+        place[steps[place] != step] = -1
+    if not known.all():
+        place[~known] = -1
+    return place

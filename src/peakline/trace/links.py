@@ -1,0 +1,341 @@
+"""What on the host caused what: launches and the device work they launched, by the profile's links.
+
+- XSpace of a GPU, and Kineto: the launch and the work carry the same number (``correlation_id``,
+  ``correlation``); one launch of a command buffer may have many pieces of work.
+- XSpace of a TPU: the host event that enqueues a program produces a context (stats ``_pt``, ``_p``)
+  that the run of the program consumes (``_ct``, ``_c``); without one, both carry the same
+  ``run_id``, ``queue_id`` and ``core_type`` for the device. The same contexts tie host threads to
+  one another: work handed to a thread pool.
+- Chrome traces without either: arrows (flow events) that lead from a host thread to a device.
+- StepStats: a kernel is named after its node, and belongs to the last run of that node before it.
+
+Of several that fit, the cause is the one that began last before the work did, else the first one;
+of several processes that count for themselves (merged files), that of the device's own process.
+Sources: ``tsl/profiler/lib/context_types.h`` (contexts) and the Trace Event Format (arrows).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.tables.joins import REPEATED, by_process, causes
+from peakline.tables.typed import typed_stats
+from peakline.trace.events import DEVICE, HOST, Trace, nesting_of, trace_of
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.tables.columns import Columns
+
+__all__ = ["Links", "causes", "contexts_of", "links_of", "links_within"]
+
+_Array = npt.NDArray[Any]
+_CORRELATION = ("correlation_id", "correlation")
+_RUN = ("run_id", "queue_id", "core_type", "device_ordinal")
+_PRODUCED, _CONSUMED = ("_pt", "_p"), ("_ct", "_c")
+_WORTH = 4
+"""Of fewer events than one in so many the stats are read one by one."""
+_DEEPEST = 64
+"""Levels of nesting that an arrow is followed outwards."""
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Pairs of events, as places in the trace: ``target`` happened because ``cause`` did.
+
+    ``source`` says by which links: correlation, context, run, flow or name; empty where there are
+    none. ``unlinked`` are events that carry a link whose other end the profile does not have.
+    Targets are in ascending order, each once.
+    """
+
+    cause: npt.NDArray[np.int64]
+    target: npt.NDArray[np.int64]
+    source: str
+    unlinked: int
+    repeated: int = 0
+    """How many numbers several processes count, each for its own."""
+
+    @property
+    def size(self) -> int:
+        """The number of pairs."""
+        return self.target.size
+
+    def __bool__(self) -> bool:
+        """Whether there are numbers to go by, if only ones that leave it open."""
+        return self.size > 0 or self.repeated > 0
+
+
+def _none(source: str = "", unlinked: int = 0) -> Links:
+    return Links(np.zeros(0, np.int64), np.zeros(0, np.int64), source, unlinked)
+
+
+def links_of(profile: Profile) -> Links:
+    """From launches on the host to work on devices; made once.
+
+    Empty where the profile has no links. Raises InputError when it cannot be read.
+    """
+    links = profile.keep("launch_links", lambda: _links(profile, trace_of(profile)))
+    if links.repeated and all(warning.kind != "repeated_ids" for warning in profile.warnings):
+        profile.warn("repeated_ids", REPEATED, links.repeated, once=True)
+    return links
+
+
+def contexts_of(profile: Profile) -> Links:
+    """From host events that hand work on to those that take it up (XSpace); made once.
+
+    On a host that hands over millions of times it takes seconds: see `links_within`.
+    """
+    return profile.keep("context_links", lambda: _contexts(profile, trace_of(profile)))
+
+
+def links_within(profile: Profile, begin: int, end: int) -> tuple[Links, Links]:
+    """`links_of` and `contexts_of` between events that begin within a time, read for it alone."""
+    trace = trace_of(profile)
+    inside = [np.zeros(0, np.int64)]
+    for line in trace.lines:
+        first, last = np.searchsorted(trace.start[line.events], (begin, end)) + line.first
+        inside.append(np.arange(first, last))
+    events = np.concatenate(inside)
+    if trace.source == "op_runs" or events.size * _WORTH > trace.size:
+        return links_of(profile), contexts_of(profile)
+    wanted = frozenset((*_CORRELATION, *_RUN, *_PRODUCED, *_CONSUMED))
+    stats = _by_name_of(trace, typed_stats(profile.stats_of(trace.rows(events)), wanted))
+    launches = _launched(trace, stats)
+    if not launches:
+        on_device, on_host = _on(trace, DEVICE), _on(trace, HOST)
+        launches = _by_flow(profile, trace, on_host, on_device)
+    return launches, _handed(trace, stats)
+
+
+def _links(profile: Profile, trace: Trace) -> Links:
+    on_device, on_host = _on(trace, DEVICE), _on(trace, HOST)
+    if not (on_device.any() and on_host.any()):
+        return _none()
+    if trace.source == "op_runs":
+        return _by_name(profile, trace, on_device, on_host)
+    found = _launched(trace, _by_name_of(trace, profile.typed_stats(frozenset(_CORRELATION))))
+    if not found:
+        others = frozenset((*_RUN, *_PRODUCED, *_CONSUMED))
+        found = _launched(trace, _by_name_of(trace, profile.typed_stats(others)))
+    return found or _by_flow(profile, trace, on_host, on_device)
+
+
+def _launched(trace: Trace, stats: Stats) -> Links:
+    """By the numbers that both ends carry, of the first kind that there is."""
+    on_device, on_host = _on(trace, DEVICE), _on(trace, HOST)
+    found = _pair("correlation", stats, _CORRELATION, _CORRELATION, trace, on_host, on_device)
+    if not found:
+        found = _pair("context", stats, _PRODUCED, _CONSUMED, trace, on_host, on_device)
+    return found or _by_run(stats, trace, on_host, on_device)
+
+
+def _contexts(profile: Profile, trace: Trace) -> Links:
+    if trace.source == "op_runs" or not trace.size:
+        return _none()
+    stats = profile.typed_stats(frozenset((*_PRODUCED, *_CONSUMED)))
+    return _handed(trace, _by_name_of(trace, stats))
+
+
+def _handed(trace: Trace, stats: Stats) -> Links:
+    everywhere = np.ones(len(trace.lines), np.bool_)
+    return _pair("context", stats, _PRODUCED, _CONSUMED, trace, everywhere, everywhere)
+
+
+def _on(trace: Trace, kind: str) -> _Array:
+    """Which lines are on planes of a kind."""
+    return np.array([trace.planes[line.plane].kind == kind for line in trace.lines], np.bool_)
+
+
+Stats = dict[str, tuple[_Array, _Array]]
+"""Places of the events that have a stat, ascending, and its values."""
+
+
+def _by_name_of(trace: Trace, rows: Columns) -> Stats:
+    names = rows.names("name")
+    whole = rows.is_valid("integer")
+    place = trace.places(rows.array("event_id"))
+    integer = rows.array("integer")
+    found: Stats = {}
+    for code, name in enumerate(names.values):
+        own = (names.codes == code) & whole & (place >= 0)
+        at, value = place[own], integer[own]
+        # Of a stat that an event has twice the last counts.
+        order = np.argsort(at, kind="stable")
+        at, value = at[order], value[order]
+        last = np.append(at[1:] != at[:-1], True) if at.size else np.zeros(0, np.bool_)
+        found[name] = at[last], value[last]
+    return found
+
+
+def _both(stats: Stats, names: tuple[str, ...]) -> tuple[_Array, list[_Array]]:
+    """The events that have all the stats, and the values of each."""
+    nothing = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    places, values = stats.get(names[0], nothing)
+    columns = [values]
+    for name in names[1:]:
+        others, more = stats.get(name, nothing)
+        shared = np.isin(places, others, assume_unique=True)
+        places, columns = places[shared], [column[shared] for column in columns]
+        columns.append(more[np.searchsorted(others, places)])
+    return places, columns
+
+
+def _pair(
+    source: str,
+    stats: Stats,
+    causing: tuple[str, ...],
+    caused: tuple[str, ...],
+    trace: Trace,
+    cause_lines: _Array,
+    target_lines: _Array,
+) -> Links:
+    if causing is _CORRELATION:
+        # Two names of the same number; a profile has one of them.
+        causing = caused = tuple(name for name in _CORRELATION if name in stats)[:1]
+        if not causing:
+            return _none()
+    from_place, from_key = _both(stats, causing)
+    to_place, to_key = _both(stats, caused)
+    return _joined(
+        source, trace, _on_lines(trace, from_place, from_key, cause_lines),
+        _on_lines(trace, to_place, to_key, target_lines),
+    )  # fmt: skip
+
+
+Ends = tuple[_Array, list[_Array]]
+"""Events, and the columns of their keys."""
+
+
+def _on_lines(trace: Trace, places: _Array, keys: list[_Array], wanted: _Array) -> Ends:
+    here = wanted[trace.lines_of(places)]
+    # Zero is what stands where there is no number.
+    here &= keys[-1] != 0
+    return places[here], [key[here] for key in keys]
+
+
+def _joined(source: str, trace: Trace, causing: Ends, caused: Ends) -> Links:
+    """Pairs with equal keys; none where either side is missing."""
+    if not (causing[0].size and caused[0].size):
+        return _none()
+    number = _numbered([np.concatenate(pair) for pair in zip(causing[1], caused[1], strict=True)])
+    split = causing[0].size
+    start, at = trace.start[causing[0]], trace.start[caused[0]]
+    key, of_key, repeated = number[:split], number[split:], 0
+    # A name is no number: it is the same everywhere.
+    if source != "name":
+        plane = np.array([line.plane for line in trace.lines], np.int64)
+        planes = plane[trace.lines_of(causing[0])], plane[trace.lines_of(caused[0])]
+        key, of_key, repeated = by_process(key, start, planes[0], of_key, at, planes[1])
+    found = causes(key, start, of_key, at)
+    known = found >= 0
+    target = caused[0][known]
+    cause = causing[0][found[known]]
+    different = cause != target
+    cause, target = cause[different], target[different]
+    order = np.argsort(target, kind="stable")
+    lonely = int(known.size - np.count_nonzero(known))
+    return Links(cause[order], target[order], source if target.size else "", lonely, repeated)
+
+
+def _numbered(columns: list[_Array]) -> _Array:
+    """One number per distinct combination of values."""
+    number = np.zeros(columns[0].size, np.int64)
+    for column in columns:
+        distinct, code = np.unique(column, return_inverse=True)
+        number = np.unique(number * np.int64(distinct.size) + code, return_inverse=True)[1]
+    return number
+
+
+def _by_run(stats: Stats, trace: Trace, on_host: _Array, on_device: _Array) -> Links:
+    """Runs of programs on a TPU; the host's event also says on which device."""
+    from_place, from_key = _both(stats, _RUN)
+    to_place, to_key = _both(stats, _RUN[:3])
+    numbers = np.array([_ordinal(plane.name) for plane in trace.planes], np.int64)
+    plane = np.array([line.plane for line in trace.lines], np.int64)
+    to_key.append(numbers[plane[trace.lines_of(to_place)]])
+    host, device = on_host[trace.lines_of(from_place)], on_device[trace.lines_of(to_place)]
+    return _joined(
+        "run", trace, (from_place[host], [key[host] for key in from_key]),
+        (to_place[device], [key[device] for key in to_key]),
+    )  # fmt: skip
+
+
+def _ordinal(plane: str) -> int:
+    number = plane.rpartition(":")[2]
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
+
+
+def _by_flow(profile: Profile, trace: Trace, on_host: _Array, on_device: _Array) -> Links:
+    """Arrows that begin at a host thread and end on a device."""
+    if not profile.has_rows("flows"):
+        return _none()
+    flows = profile.columns("flows")
+    place = _bound(profile, trace, flows)
+    names = flows.names("phase")
+    starts, ends = names.code_of("s"), names.code_of("f")
+    there = place >= 0
+    line = trace.lines_of(np.maximum(place, 0))
+    begins = there & (names.codes == starts) & on_host[line]
+    finishes = there & (names.codes == ends) & on_device[line]
+    number = flows.array("flow_id")
+    found = _joined(
+        "flow", trace, (place[begins], [number[begins]]), (place[finishes], [number[finishes]])
+    )
+    # Several arrows may end at one event: one cause each.
+    kept = np.append(found.target[1:] != found.target[:-1], True) if found.size else slice(0)
+    return Links(found.cause[kept], found.target[kept], found.source, found.unlinked)
+
+
+def _bound(profile: Profile, trace: Trace, flows: Columns) -> _Array:
+    """The event that each end of an arrow is bound to: the innermost that holds the moment, or
+    the next to begin where an arrow ends without ``bp: e``; -1 for none.
+    """
+    line, time = flows.array("line_id"), flows.array("time_ps")
+    parent = nesting_of(profile).parent
+    is_next = ~flows.array("binds_enclosing")
+    is_next &= flows.names("phase").codes == flows.names("phase").code_of("f")
+    place = np.full(flows.rows, -1, np.int64)
+    of_id = {one.line_id: one for one in trace.lines}
+    for number in np.unique(line).tolist():
+        one = of_id.get(number)
+        if one is None or one.first == one.last:
+            continue
+        own = np.flatnonzero(line == number)
+        start = trace.start[one.events]
+        at = np.searchsorted(start, time[own], side="right") - 1
+        after = np.searchsorted(start, time[own], side="left")
+        inside = np.where(at >= 0, at + one.first, -1)
+        for _ in range(_DEEPEST):
+            ended = (inside >= 0) & (trace.end[np.maximum(inside, 0)] < time[own])
+            if not ended.any():
+                break
+            inside[ended] = parent[inside[ended]]
+        following = np.where(after < start.size, after + one.first, -1)
+        place[own] = np.where(is_next[own], following, inside)
+    return place
+
+
+def _by_name(profile: Profile, trace: Trace, on_device: _Array, on_host: _Array) -> Links:
+    """Kernels of StepStats and the runs of their nodes."""
+    line = trace.lines_of(np.arange(trace.size))
+    kind = profile.columns("op_runs", frozenset(("kind",))).names("kind")
+    by_executor = kind.codes[trace.rows(slice(None))] == kind.code_of("executor")
+    node: dict[str, int] = {}
+    codes = np.array(
+        [node.setdefault((name or "").partition(":")[0], len(node)) for name in trace.name.values],
+        np.int64,
+    )
+    code = codes[trace.name.codes]
+    hosts = np.flatnonzero(by_executor & ~_streams(trace)[line])
+    devices = np.flatnonzero(on_device[line] & ~by_executor)
+    if not on_host.any():
+        return _none()
+    return _joined("name", trace, (hosts, [code[hosts]]), (devices, [code[devices]]))
+
+
+def _streams(trace: Trace) -> _Array:
+    names = [trace.planes[line.plane].name.lower() for line in trace.lines]
+    return np.array(["stream" in name for name in names], np.bool_)

@@ -1,0 +1,1 @@
+"""The events of a profile as trace viewers show them, and the writers of that JSON."""

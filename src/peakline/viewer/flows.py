@@ -1,0 +1,267 @@
+"""Flows of a trace viewer: arrows from the event that hands work on to the one that takes it.
+
+Sources: ``preprocess_xplane.h``, ``AddFlowsToXplane`` in ``xplane_utils.cc`` and ``XFlow`` in
+``xplane_schema.h`` (openxla/xla, ``xla/tsl/profiler/utils``); the names of the categories:
+``context_types.cc``. Upstream numbers flows with a hash that differs from run to run; here they
+are numbered as they come, from 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.trace.events import DEVICE
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.tables.columns import Columns
+
+__all__ = ["CATEGORIES", "IN", "OUT", "Flows", "flows_of"]
+
+_Array = npt.NDArray[Any]
+IN, OUT = 1, 2
+"""Directions; both together are 3."""
+
+CATEGORIES = (
+    "", "", "tf_exec", "tfrt_exec", "batch_sched", "PjRt", "as_batch_sched", "tfrt_rt",
+    "tpu_embed", "gpu_launch", "batcher", "tpu_stream", "tpu_launch", "pathways_exec",
+    "pjrt_library_call", "threadpool_event", "jax_serving", "sparsecore_offload",
+)  # fmt: skip
+"""The types of contexts by number; the first two say nothing, and another counts as the first."""
+_LEGACY, _GPU_LAUNCH, _TPU_STREAM, _TPU_LAUNCH = 1, 9, 11, 12
+
+_PLAIN = ("_pt", "_p", "_ct", "_c", "correlation_id", "flow", "group_id")
+_EXECUTOR = ("id", "iter_num")
+_QUEUE = ("request_id", "queue_addr")
+_LAUNCH = ("device_ordinal", "queue_id", "run_id", "core_type")
+_QUEUE_ENDS = frozenset(
+    """
+    RunProgramRequest HostCallbackRequest TransferH2DRequest TransferPreprocessedH2DRequest
+    TransferD2HRequest OnDeviceSendRequest OnDeviceRecvRequest OnDeviceSendRecvLocalRequest
+    CustomWait OnDeviceSendRequestMulti OnDeviceRecvRequestMulti PjrtAsyncWait
+    """.split()
+)
+_MASKED_RUNS = frozenset(("DoEnqueueProgram", "CompleteCallbacks", "DoEnqueueContinuationProgram"))
+_RUN_MASK = (1 << 27) - 1
+_FLOW_MASK = (1 << 56) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Flows:
+    """The flow of every event: its number (-1: none), `IN`, `OUT` or both, and its category."""
+
+    number: npt.NDArray[np.int32]
+    direction: npt.NDArray[np.uint8]
+    category: npt.NDArray[np.uint8]
+    count: int
+    is_from_file: bool = False
+    """Whether the profile was grouped when it was written, and all flows are its own."""
+
+    def take(self, rows: _Array) -> Flows:
+        """The flows of ``rows``; a row below 0 has none."""
+        there = rows >= 0
+        if not self.number.size:
+            nothing = np.zeros(rows.size, np.uint8)
+            none = np.full(rows.size, -1, np.int32)
+            return Flows(none, nothing, nothing, self.count, self.is_from_file)
+        return Flows(
+            np.where(there, self.number[rows], np.int32(-1)),
+            np.where(there, self.direction[rows], np.uint8(0)),
+            np.where(there, self.category[rows], np.uint8(0)),
+            self.count,
+            self.is_from_file,
+        )
+
+
+def flows_of(profile: Profile) -> Flows:
+    """The flow of every row of ``events``; made once. An event with several has the last one.
+
+    Raises InputError when the profile cannot be read.
+    """
+    return profile.keep("viewer_flows", lambda: _read(profile))
+
+
+def _read(profile: Profile) -> Flows:
+    if "event_types" not in profile.tables:
+        # Only XSpaces tell flows in stats.
+        none = np.zeros(0, np.uint8)
+        return Flows(np.zeros(0, np.int32), none, none, 0)
+    columns = frozenset(("line_id", "name"))
+    events = profile.columns("events", columns)
+    names = set(events.names("name").values)
+    wanted = set(_PLAIN)
+    if names & {"ExecutorState::Process", "TpuExecuteOp"}:
+        wanted |= set(_EXECUTOR)
+    if names & (_QUEUE_ENDS | {"EnqueueRequestLocked"}):
+        wanted |= set(_QUEUE)
+    planes = profile.columns("planes").names("name").to_list()
+    if names & _MASKED_RUNS or any((name or "").startswith("/device:TPU:") for name in planes):
+        wanted |= set(_LAUNCH)
+    stats = _Stats(profile.typed_stats(frozenset(wanted)), events.rows)
+    flows = _Numbering(events.rows)
+    event, value = stats.of("flow")
+    unsigned = value.view(np.uint64)
+    flows.add(
+        event, (unsigned >> np.uint64(2)) & np.uint64(_FLOW_MASK), unsigned >> np.uint64(58), 0,
+        (unsigned & np.uint64(3)).astype(np.uint8),
+    )  # fmt: skip
+    lines, kind = profile.columns("lines"), profile.columns("planes").names("kind").to_list()
+    is_from_file = bool(profile.is_grouped())
+    if not is_from_file:
+        is_device = np.array([text == DEVICE for text in kind], np.bool_)
+        contexts = _contexts(stats, events, lines, [name or "" for name in planes])
+        event, value = stats.of("correlation_id")
+        on_device = is_device[lines.array("plane_id")[events.array("line_id")[event]]]
+        flows.add(
+            event, value.view(np.uint64), np.full(event.size, _GPU_LAUNCH), 1,
+            np.where(on_device, IN, OUT).astype(np.uint8),
+        )  # fmt: skip
+        for (event, value, category), way in zip(contexts, (OUT, IN), strict=True):
+            flows.add(event, value, category, 2, np.full(event.size, way, np.uint8))
+    return flows.done(is_from_file=is_from_file)
+
+
+class _Stats:
+    """The numbers that some stats hold, by the stat's name; of several on one event the last."""
+
+    def __init__(self, stats: Columns, events: int) -> None:
+        name, known = stats.names("name"), stats.is_valid("integer")
+        self._event, self._value = stats.array("event_id"), stats.array("integer")
+        self._rows = {
+            text: np.flatnonzero((name.codes == code) & known)
+            for code, text in enumerate(name.values)
+        }
+        self.events = events
+
+    def of(self, name: str) -> tuple[_Array, _Array]:
+        """Events (ascending) and values."""
+        rows = self._rows.get(name, np.zeros(0, np.int64))
+        event = self._event[rows]
+        last = np.ones(rows.size, np.bool_)
+        last[:-1] = event[1:] != event[:-1]
+        return event[last], self._value[rows[last]]
+
+    def at(self, name: str, events: _Array) -> tuple[_Array, _Array]:
+        """Which of ``events`` (ascending) have the stat, and the value of each (0: none)."""
+        event, value = self.of(name)
+        if not event.size:
+            return np.zeros(events.size, np.bool_), np.zeros(events.size, np.int64)
+        place = np.minimum(np.searchsorted(event, events), event.size - 1)
+        has = event[place] == events
+        return has, np.where(has, value[place], 0)
+
+    def both(self, kind: str, number: str) -> tuple[_Array, _Array, _Array]:
+        """Events that have both stats, the number, and the category that the kind stands for."""
+        event, value = self.of(number)
+        has, category = self.at(kind, event)
+        return event[has], value[has].view(np.uint64), _safe(category[has])
+
+
+def _safe(category: _Array) -> _Array:
+    return np.where((category < 0) | (category >= len(CATEGORIES)), 0, category)
+
+
+_Context = tuple[_Array, _Array, _Array]
+
+
+def _contexts(
+    stats: _Stats, events: Columns, lines: Columns, planes: list[str]
+) -> tuple[_Context, _Context]:
+    """Producers and consumers: what the file says, and what is made of other stats of old events,
+    which replaces it.
+    """
+    names = events.names("name")
+    producers, consumers = [stats.both("_pt", "_p")], [stats.both("_ct", "_c")]
+
+    def named(wanted: frozenset[str] | set[str]) -> _Array:
+        is_it = np.array([text in wanted for text in names.values], np.bool_)
+        return np.flatnonzero(is_it[names.codes]) if is_it.any() else np.zeros(0, np.int64)
+
+    def tied(
+        events: _Array, stat_names: tuple[str, ...], category: int, first: _Array | None = None
+    ) -> _Context:
+        has = np.ones(events.size, np.bool_)
+        parts = [] if first is None else [first]
+        for name in stat_names:
+            there, value = stats.at(name, events)
+            if name == "run_id" and first is None:
+                value = value & _RUN_MASK
+            if name != "core_type":
+                has &= there
+            parts.append(value)
+        key = _mix(*(part[has] for part in parts), np.full(int(has.sum()), category))
+        return events[has], key, np.full(key.size, category)
+
+    producers.append(tied(named({"ExecutorState::Process"}), _EXECUTOR, _LEGACY))
+    consumers.append(tied(named({"TpuExecuteOp"}), _EXECUTOR, _LEGACY))
+    producers.append(tied(named({"EnqueueRequestLocked"}), _QUEUE, _TPU_STREAM))
+    consumers.append(tied(named(_QUEUE_ENDS), _QUEUE, _TPU_STREAM))
+    producers.append(tied(named({"DoEnqueueProgram"}), _LAUNCH, _TPU_LAUNCH))
+    consumers.append(tied(named({"CompleteCallbacks"}), _LAUNCH, _TPU_LAUNCH))
+    line_name, line_plane = lines.names("name").to_list(), lines.array("plane_id").tolist()
+    for line, (name, plane) in enumerate(zip(line_name, line_plane, strict=True)):
+        core = planes[plane].removeprefix("/device:TPU:")
+        if name == "XLA Modules" and core != planes[plane] and core.isdecimal():
+            here = np.flatnonzero(events.array("line_id") == line)
+            device = np.full(here.size, int(core), np.int64)
+            consumers.append(tied(here, _LAUNCH[1:], _TPU_LAUNCH, device))
+    return _later_wins(producers), _later_wins(consumers)
+
+
+def _later_wins(parts: list[_Context]) -> _Context:
+    event = np.concatenate([part[0] for part in parts])
+    number = np.concatenate([part[1] for part in parts])
+    category = np.concatenate([part[2] for part in parts])
+    order = np.argsort(event, kind="stable")
+    event = event[order]
+    last = np.ones(event.size, np.bool_)
+    last[:-1] = event[1:] != event[:-1]
+    kept = order[last]
+    return event[last], number[kept], category[kept]
+
+
+class _Numbering:
+    """Numbers the flows that events name; of several at one event the last added counts."""
+
+    def __init__(self, events: int) -> None:
+        self._direction = np.zeros(events, np.uint8)
+        self._category = np.zeros(events, np.uint8)
+        self._key = np.zeros(events, np.uint64)
+
+    def add(
+        self, event: _Array, number: _Array, category: _Array, space: int, direction: _Array
+    ) -> None:
+        """Events and the flow each names; ``space`` is what kind of number it is."""
+        category = _safe(category.astype(np.int64))
+        of_kind = category if space == 2 else np.zeros(event.size, np.int64)
+        self._key[event] = _mix(number, of_kind * 4 + space)
+        self._category[event] = category
+        self._direction[event] = direction | 4
+
+    def done(self, *, is_from_file: bool) -> Flows:
+        """All of them, numbered as they come."""
+        has = np.flatnonzero(self._direction)
+        _, first, place = np.unique(self._key[has], return_index=True, return_inverse=True)
+        rank = np.empty(first.size, np.int32)
+        rank[np.argsort(first)] = np.arange(first.size, dtype=np.int32)
+        number = np.full(self._direction.size, -1, np.int32)
+        number[has] = rank[place]
+        direction = self._direction & np.uint8(3)
+        return Flows(number, direction, self._category, int(first.size), is_from_file)
+
+
+def _mix(*parts: _Array) -> _Array:
+    """One 64-bit number for numbers that belong together (splitmix64, part by part)."""
+    mixed = np.zeros(parts[0].size, np.uint64)
+    for part in parts:
+        mixed = mixed * np.uint64(0x9E3779B97F4A7C15) + np.ascontiguousarray(part).view(np.uint64)
+        mixed ^= mixed >> np.uint64(30)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(27)
+        mixed *= np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+    return mixed

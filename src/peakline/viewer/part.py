@@ -1,0 +1,221 @@
+"""What one host gives to an answer of ``trace_viewer@``: its chosen events, ready to be written.
+
+Everything here can be sent to another process. Source of the arguments of an event:
+``ConvertXStatsToTraceEventArguments`` in ``xplane_to_trace_container.cc`` (openxla/xprof).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.tables.columns import Names
+from peakline.viewer.view import COMPLETE, COUNTER, Process, Track, View
+
+if TYPE_CHECKING:
+    from peakline.tables.columns import Columns
+    from peakline.viewer.choose import Chosen
+
+__all__ = ["UNSEEN_STATS", "Argument", "HostPart", "arguments_of", "part_of", "without"]
+
+_Array = npt.NDArray[Any]
+Argument = str | int | float
+
+UNSEEN_STATS = frozenset(("_pt", "_p", "_ct", "_c", "_r", "flops", "program_id", "symbol_id"))
+"""Stats by which the runtime tells the profiler something: no viewer shows them."""
+_TOLD_OTHERWISE = frozenset(("flow", "group_id", "_a"))
+_MOST_LONG_NAME, _SHORT = 10_000, 16
+_BYTES = "<", " bytes>"
+
+
+@dataclass(frozen=True, eq=False)
+class HostPart:
+    """Events in the order of their tracks; the tracks are cut to them.
+
+    Times are in ps on the file's clock. ``flow`` counts from 1, 0 is none; ``group`` holds for
+    events that ``has_group``. ``arguments`` are those of single events, by place (None: not asked
+    for); ``counters`` the names and values of counter events, by place.
+    """
+
+    host: str
+    processes: tuple[Process, ...]
+    tracks: tuple[Track, ...]
+    start: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
+    name: Names
+    serial: _Array
+    group: _Array
+    has_group: npt.NDArray[np.bool_]
+    flow: _Array
+    direction: _Array
+    category: _Array
+    flows: int
+    span: tuple[int, int]
+    thinned: bool
+    is_tpu: bool
+    arguments: dict[int, list[tuple[str, Argument]]] | None = None
+    counters: dict[int, list[tuple[str, Argument]]] = field(default_factory=dict)
+    frames: tuple[str, ...] = ()
+    """Full names of events, whether these are chosen or not."""
+
+
+def without(part: HostPart, dropped: AbstractSet[tuple[int, int]]) -> HostPart:
+    """The part without some threads (process and number)."""
+    processes = tuple(
+        replace(one, threads={tid: name for tid, name in one.threads.items()
+                              if (one.pid, tid) not in dropped})
+        for one in part.processes
+    )  # fmt: skip
+    tracks = tuple(
+        track for track in part.tracks
+        if track.kind != COMPLETE or (track.pid, track.tid) not in dropped
+    )  # fmt: skip
+    return replace(part, processes=processes, tracks=tracks)
+
+
+def part_of(
+    view: View,
+    chosen: Chosen,
+    *,
+    with_links: bool,
+    with_arguments: bool,
+    tells_frames: bool = False,
+) -> HostPart:
+    """The part of the profile that was chosen.
+
+    ``with_links`` adds flows and steps, ``with_arguments`` the stats of every event. With
+    ``tells_frames`` the full names of all events of the view go with it.
+    """
+    events = chosen.events
+    tracks_of = view.tracks_of(events)
+    first = np.searchsorted(tracks_of, np.arange(len(view.tracks) + 1)).tolist()
+    tracks = tuple(
+        Track(track.pid, track.tid, track.kind, lo, hi)
+        for track, lo, hi in zip(view.tracks, first[:-1], first[1:], strict=True)
+        if hi > lo
+    )
+    nothing: _Array = np.zeros(events.size, np.uint8)
+    group, has_group = nothing, np.zeros(events.size, np.bool_)
+    flow, direction, category, flows = nothing, nothing, nothing, 0
+    if with_links:
+        group, has_group = view.groups(events)
+        own = view.flows(events)
+        flow, direction, category = own.number.astype(np.int64) + 1, own.direction, own.category
+        flows = own.count
+    counting = [
+        place for track in tracks if track.kind == COUNTER
+        for place in range(track.first, track.last)
+    ]  # fmt: skip
+    counters = _stats_of(view, events, np.array(counting, np.int64)) if counting else {}
+    arguments = None
+    if with_arguments:
+        places = np.arange(events.size)
+        if counting:
+            places = np.delete(places, counting)
+        arguments = _stats_of(view, events, places)
+    shown = view.names_of(events, with_steps=with_links)
+    used, code = np.unique(shown.codes, return_inverse=True)
+    name = Names(code.astype(np.int32), [shown.values[number] for number in used.tolist()])
+    host = view.profile.host
+    return HostPart(
+        host, view.processes, tracks, view.start[events] + view.zero_ps,
+        view.end[events] - view.start[events], name, chosen.serial, group, has_group,
+        flow, direction, category, flows,
+        (chosen.span[0] + view.zero_ps, chosen.span[1] + view.zero_ps), chosen.thinned,
+        any("/device:TPU:" in process.name for process in view.processes), arguments, counters,
+        _full_names(view) if tells_frames else (),
+    )  # fmt: skip
+
+
+def _stats_of(view: View, events: _Array, places: _Array) -> dict[int, list[tuple[str, Argument]]]:
+    """The arguments of the events at ``places``."""
+    rows = view.rows(events[places])
+    there = rows >= 0
+    found = arguments_of(view, rows[there])
+    told = dict(zip(places[there].tolist(), found, strict=True))
+    if view.made is not None:
+        for place in places[~there].tolist():
+            made = view.made(int(events[place]))
+            told[place] = [(key, value) for key, value in made if key not in _TOLD_OTHERWISE]
+    return told
+
+
+def arguments_of(view: View, rows: _Array) -> list[list[tuple[str, Argument]]]:
+    """What a viewer tells of each of ``rows`` (of ``events``): its full name, the stats of its
+    kind, its own.
+    """
+    profile = view.profile
+    if not view.has_stats:
+        return [[] for _ in rows]
+    stats = profile.stats_of(rows)
+    own: dict[int, list[tuple[str, Argument]]] = {row: [] for row in rows.tolist()}
+    of_kind: dict[int, list[tuple[str, Argument]]] = {}
+    if "event_types" in profile.tables and rows.size:
+        events = profile.columns("events", frozenset(("type_id",)))
+        types = profile.columns("event_types")
+        kinds = np.where(events.is_valid("type_id"), events.array("type_id"), -1)[rows]
+        names, shown = types.names("name"), types.names("display_name")
+        stats_of_kind = _by(profile.columns("event_type_stats"), "type_id", np.unique(kinds))
+        for row, kind in zip(rows.tolist(), kinds.tolist(), strict=True):
+            if kind < 0:
+                continue
+            if kind not in of_kind:
+                of_kind[kind] = []
+                if shown[kind]:
+                    of_kind[kind].append(("long_name", _cut(names[kind] or "")))
+                of_kind[kind] += stats_of_kind.get(kind, [])
+            own[row] = [*of_kind[kind]]
+    for row, told in _by(stats, "event_id", rows).items():
+        own[row] += told
+    for row in own:
+        own[row] += view.steps.get(row, [])
+    return [own[row] for row in rows.tolist()]
+
+
+def _by(stats: Columns, key: str, wanted: _Array) -> dict[int, list[tuple[str, Argument]]]:
+    owner = stats.array(key)
+    rows = np.flatnonzero(np.isin(owner, wanted))
+    found: dict[int, list[tuple[str, Argument]]] = {}
+    for row, number in zip(rows.tolist(), owner[rows].tolist(), strict=True):
+        name, text = stats.names("name")[row] or "", stats.names("value")[row]
+        is_bytes = text is not None and text.startswith(_BYTES[0]) and text.endswith(_BYTES[1])
+        if text is None or is_bytes or name in UNSEEN_STATS | _TOLD_OTHERWISE:
+            continue
+        found.setdefault(number, []).append((name, _value(text)))
+    return found
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _MOST_LONG_NAME else name[:_MOST_LONG_NAME] + "...<truncated>"
+
+
+def _value(text: str) -> Argument:
+    """A number where the text is exactly how one is written."""
+    if text[:1].isdigit() or text[:1] == "-":
+        for kind in (int, float):
+            try:
+                number = kind(text)
+            except ValueError:
+                continue
+            written = str(number) if kind is int else repr(number)
+            if written == text:
+                return number
+    return text
+
+
+def _full_names(view: View) -> tuple[str, ...]:
+    """The long names of all events that are shown by another."""
+    events = view.profile.columns("events", frozenset(("type_id",)))
+    types = view.profile.columns("event_types")
+    rows = view.rows(np.arange(view.start.size))
+    kinds = np.where(events.is_valid("type_id"), events.array("type_id"), -1)[rows[rows >= 0]]
+    names, shown = types.names("name"), types.names("display_name")
+    full = [
+        _cut(names[kind] or "") for kind in np.unique(kinds).tolist() if kind >= 0 and shown[kind]
+    ]
+    made = view.made.full_names() if view.made is not None else []
+    return tuple(dict.fromkeys(text for text in [*full, *made] if len(text) > _SHORT))

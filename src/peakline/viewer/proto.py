@@ -1,0 +1,229 @@
+"""``trace_viewer@`` as XProf's compact form: zstd of a ``xprof.TraceDataResponse``.
+
+Source: ``trace_data_to_compressed_delta_series_proto.cc`` in openxla/xprof
+(``xprof/convert/trace_viewer/delta_series``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.viewer.flows import CATEGORIES
+from peakline.viewer.json import HOST_PIDS
+from peakline.viewer.names import is_interned
+from peakline.viewer.part import HostPart
+from peakline.viewer.view import ASYNC, COMPLETE, COUNTER, Track
+
+__all__ = ["answer_pb"]
+
+_Array = npt.NDArray[Any]
+_SERIES = {COMPLETE: 1, COUNTER: 2, ASYNC: 3}
+"""The field of the answer that holds the series of each kind of track."""
+_DELTAS, _DURATIONS, _NAMES, _METADATA = 2, 3, 4, 5
+_LEVEL = 1
+_SILENT = 2
+"""Categories below this one say nothing."""
+_MOST_BYTES = 10
+_BLOCK = 1 << 16
+"""Events whose bytes are made at once: few enough to stay in a cache."""
+
+
+def answer_pb(
+    parts: Sequence[HostPart], details: Sequence[tuple[str, bool]], *, numbers_hosts: bool = True
+) -> bytes:
+    """The answer made of what the hosts give, in their order; with ``numbers_hosts`` the numbers of
+    processes tell the host.
+    """
+    import pyarrow as pa
+
+    from peakline.schema import TraceDataResponse
+
+    rest = TraceDataResponse()
+    for name, value in details:
+        rest.details.add(name=name, value=value)
+    spans = [part.span for part in parts if part.processes]
+    if spans:
+        rest.full_timespan_start_ps = min(begin for begin, _ in spans) % 2**64
+        rest.full_timespan_end_ps = max(end for _, end in spans) % 2**64
+    strings = _Strings()
+    series: list[bytes] = []
+    flows = 0
+    for number, part in enumerate(parts):
+        base = (number + 1) * HOST_PIDS if numbers_hosts else 0
+        for process in sorted(part.processes, key=lambda process: process.pid):
+            pid = base + process.pid
+            told = rest.metadata.processes.add(
+                name=f"{part.host} {process.name}".lstrip(), id=pid, sort_index=pid
+            )
+            for tid, name in sorted(process.threads.items()):
+                told.threads.add(name=name, id=tid, sort_index=tid)
+        series += _series(part, base, flows, strings)
+        flows += part.flows
+    rest.interned_strings.extend(strings.texts)
+    content = b"".join([*series, rest.SerializeToString()])
+    # Level 1, as upstream: fast, and its size is told in the frame.
+    packed: bytes = pa.Codec("zstd", compression_level=_LEVEL).compress(content, asbytes=True)
+    return packed
+
+
+class _Strings:
+    """Every text once, by its place; the first is empty."""
+
+    def __init__(self) -> None:
+        self._places = {"": 0}
+
+    def place(self, text: str) -> int:
+        return self._places.setdefault(text, len(self._places))
+
+    @property
+    def texts(self) -> list[str]:
+        # Message fields hold no halves of characters.
+        return [text.encode("utf-8", "replace").decode() for text in self._places]
+
+
+def _series(part: HostPart, base: int, flows: int, strings: _Strings) -> list[bytes]:
+    names = np.array([strings.place(text) for text in part.name.values] or [0], np.uint64)
+    categories = np.array(
+        [strings.place(text) if number >= _SILENT else 0
+         for number, text in enumerate(CATEGORIES)] if part.flows else [0] * len(CATEGORIES),
+        np.uint64,
+    )  # fmt: skip
+    start = part.start.view(np.uint64)
+    deltas = np.diff(start, prepend=np.uint64(0))
+    firsts = np.array([track.first for track in part.tracks], np.int64)
+    deltas[firsts] = start[firsts]
+    lengths = part.length.astype(np.uint64)
+    codes, flow = part.name.codes, part.flow
+    columns = {
+        _DELTAS: _Rows(start.size, lambda here: _used(deltas[here])),
+        _DURATIONS: _Rows(start.size, lambda here: _used(lengths[here])),
+        _NAMES: _Rows(start.size, lambda here: _used(names[codes[here]])),
+    }
+
+    def links(here: slice) -> tuple[_Array, _Array]:
+        own = flow[here].astype(np.uint64)
+        group = np.where(part.has_group[here], part.group[here], 0).astype(np.int64)
+        return _metadata(
+            [
+                np.where(own > 0, own + np.uint64(flows), np.uint64(0)),
+                np.where(own > 0, categories[part.category[here]], np.uint64(0)),
+                group.view(np.uint64) & np.uint64(2**32 - 1),
+                part.serial[here].astype(np.uint64),
+            ]
+        )
+
+    metadata = _Rows(start.size, links)
+    found = []
+    for track in part.tracks:
+        code = int(codes[track.first])
+        name = int(names[code])
+        if track.kind == ASYNC and is_interned(part.name.values[code]):
+            # XProf keeps such a name elsewhere, and finds none here.
+            name = 0
+        told = part.counters.get(track.first, []) if track.kind == COUNTER else []
+        label = strings.place(told[0][0]) if told else None
+        fields = [_message(1, _identity(track, base, name, label))]
+        kept = {COUNTER: (_DELTAS,), ASYNC: (_DELTAS, _DURATIONS)}.get(track.kind, tuple(columns))
+        fields += [_message(field, columns[field].of(track)) for field in kept]
+        if track.kind == COUNTER:
+            fields += [_value(part, place) for place in range(track.first, track.last)]
+        else:
+            fields.append(metadata.of(track))
+        found.append(_message(_SERIES[track.kind], b"".join(fields)))
+    return found
+
+
+class _Rows:
+    """The bytes of every event, made for many at once: there can be thousands of series."""
+
+    def __init__(self, size: int, encode: Callable[[slice], tuple[_Array, _Array]]) -> None:
+        parts, first = [], np.zeros(size + 1, np.int64)
+        for begin in range(0, size, _BLOCK):
+            letters, used = encode(slice(begin, begin + _BLOCK))
+            parts.append(letters[used].tobytes())
+            first[begin + 1 : begin + 1 + len(used)] = used.sum(axis=1)
+        self._content, self._first = b"".join(parts), np.cumsum(first)
+
+    def of(self, track: Track) -> bytes:
+        """Those of a track."""
+        return self._content[self._first[track.first] : self._first[track.last]]
+
+
+def _identity(track: Track, base: int, name: int, label: int | None) -> bytes:
+    numbers = [(1, base + track.pid)]
+    numbers.append((2, track.tid & 0xFFFFFFFF) if track.kind == COMPLETE else (3, name))
+    known = b"".join(_number(field, value) for field, value in numbers if value)
+    return known if label is None else known + _number(4, label)
+
+
+def _value(part: HostPart, place: int) -> bytes:
+    """What a counter has: a message even for none, so that there is one for each event."""
+    from peakline.schema import TraceEventMetadata
+
+    message = TraceEventMetadata()
+    told = part.counters.get(place, [])
+    if told and isinstance(told[0][1], float):
+        message.counter_value_double = told[0][1]
+    elif told and isinstance(told[0][1], int):
+        message.counter_value_uint64 = told[0][1] % 2**64
+    return _message(_METADATA, message.SerializeToString())
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _message(field: int, content: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    letters = bytearray()
+    while value > 127:
+        letters.append(value & 127 | 128)
+        value >>= 7
+    letters.append(value)
+    return bytes(letters)
+
+
+def _used(values: _Array) -> tuple[_Array, _Array]:
+    letters, lengths = _varints(values)
+    return letters, np.arange(_MOST_BYTES) < lengths[:, None]
+
+
+def _metadata(numbers: list[_Array]) -> tuple[_Array, _Array]:
+    """One message for every row, of the fields from 1 on that are not 0, and which bytes count."""
+    size = numbers[0].size
+    letters = np.empty((size, 2 + len(numbers) * (1 + _MOST_BYTES)), np.uint8)
+    used = np.zeros(letters.shape, np.bool_)
+    letters[:, 0], used[:, :2] = _METADATA << 3 | 2, True
+    at = 2
+    for field, values in enumerate(numbers, 1):
+        own, is_own = _used(values)
+        letters[:, at] = field << 3
+        letters[:, at + 1 : at + 1 + _MOST_BYTES] = own
+        used[:, at] = values > 0
+        used[:, at + 1 : at + 1 + _MOST_BYTES] = is_own
+        used[values == 0, at : at + 1 + _MOST_BYTES] = False
+        at += 1 + _MOST_BYTES
+    # Four numbers of at most 32 bits: a length below 128, which is one byte.
+    letters[:, 1] = used[:, 2:].sum(axis=1)
+    return letters, used
+
+
+def _varints(values: _Array) -> tuple[_Array, _Array]:
+    """The bytes of each number, and how many they are."""
+    letters = np.empty((values.size, _MOST_BYTES), np.uint8)
+    lengths = np.ones(values.size, np.int64)
+    rest = values.astype(np.uint64)
+    for place in range(_MOST_BYTES):
+        letters[:, place] = (rest & np.uint64(127)).astype(np.uint8)
+        rest = rest >> np.uint64(7)
+        more = rest > 0
+        letters[more, place] |= 128
+        lengths += more
+    return letters, lengths

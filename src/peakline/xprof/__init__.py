@@ -1,0 +1,1 @@
+"""What exists only to say what XProf says: its rules, and one module or folder per tool."""

@@ -1,0 +1,100 @@
+"""The ``framework_op_stats`` tool: how long the ops of TensorFlow, JAX or PyTorch took.
+
+The tables of XProf's tool of the same name (openxla/xprof), with time without an op and then
+without that: the ops of devices, then those of the host, each by self time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from peakline.errors import NotFoundError
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.timing.device_peaks import Peaks
+    from peakline.timing.kernels import KernelReport
+    from peakline.timing.op_metrics import OpTable
+
+__all__ = ["TOOL", "FrameworkOpStatsParameters", "HostOpStats"]
+
+_CUT = "ops_cut"
+
+
+class FrameworkOpStatsParameters(Parameters):
+    """The parameters; text is accepted for every value."""
+
+    host: str | None = parameter(None, description="the host, where a session has several")
+    compatible: Literal["", "xprof"] = parameter(
+        "", description="xprof: the numbers of XProf 2.24.2, also where they are wrong"
+    )
+
+
+@dataclass(frozen=True)
+class HostOpStats:
+    """What one host contributes."""
+
+    host_ops: OpTable
+    device_ops: OpTable
+    peaks: Peaks
+    kernels: list[KernelReport]
+
+
+def _partial(profile: Profile, parameters: FrameworkOpStatsParameters) -> HostOpStats:
+    from peakline.timing.device_ops import device_table
+    from peakline.timing.device_peaks import peaks_of
+    from peakline.timing.host_ops import host_table
+    from peakline.timing.kernels import kernel_reports
+    from peakline.xprof.framework_op_stats.rows import MOST_OPS, is_cut
+
+    if parameters.compatible and profile.format == "xplane":
+        from peakline.xprof.rules.device_ops import xprof_device_table
+        from peakline.xprof.rules.host_ops import xprof_host_table
+
+        host, device = xprof_host_table(profile), xprof_device_table(profile)
+        for side, table in (("host", host), ("device", device)):
+            if cut := is_cut(table, device=side == "device"):
+                profile.warn(_CUT, f"ops of the {side} beyond the first {MOST_OPS} left out", cut)
+        return HostOpStats(
+            host, device, peaks_of(profile, strict=True), kernel_reports(profile, strict=True)
+        )
+    return HostOpStats(
+        host_table(profile), device_table(profile), peaks_of(profile), kernel_reports(profile)
+    )
+
+
+def _combine(
+    parts: Sequence[tuple[str, HostOpStats]],
+    parameters: FrameworkOpStatsParameters,
+    output_format: str,
+) -> bytes:
+    from peakline.toolbox.data_table import tables_csv, tables_json
+    from peakline.xprof.framework_op_stats.rows import op_tables
+
+    hosts = [part for _, part in parts]
+    tables = op_tables(hosts, strict=bool(parameters.compatible))
+    return tables_csv(tables[0]) if output_format == "csv" else tables_json(*tables)
+
+
+def _run(profile: Profile, parameters: FrameworkOpStatsParameters, output_format: str) -> bytes:
+    if parameters.host and parameters.host != profile.host:
+        known = profile.host or "one without a name"
+        raise NotFoundError(f"no host {parameters.host!r} in {profile.path}; there is: {known}")
+    return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
+
+
+TOOL = Tool(
+    name="framework_op_stats",
+    doc="How often each op of the framework ran and how long, on devices and on the host.",
+    parameters=FrameworkOpStatsParameters,
+    formats=("json", "csv"),
+    shows=(("events",), ("op_runs",)),
+    run=_run,
+    partial=_partial,
+    combine=_combine,
+    runtime_steps=True,
+)

@@ -1,0 +1,239 @@
+"""The ``input_pipeline_analyzer`` tool: steps, what they wait for, and the ops that bring data.
+
+An array of five tables in the shape of XProf's tool of the same name: the slowest core to be fed
+per step (TPUs only), steps, the host's input ops, recommendations, diagnostics. As CSV the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from peakline.errors import NotFoundError
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.timing.input_ops import HostInput, InputOps
+    from peakline.toolbox.data_table import DataTable
+    from peakline.xprof.rules.bottleneck import Bottleneck
+    from peakline.xprof.rules.step_model import HostSteps, StepDatabase
+
+__all__ = ["TOOL", "InputPipelineParameters"]
+
+_DATASET = "https://www.tensorflow.org/api_docs/python/tf/data/Dataset#"
+_RECORDS = (
+    "https://www.tensorflow.org/api_docs/python/tf/data/TFRecordDataset#class_tfrecorddataset"
+)
+_GUIDE = "https://www.tensorflow.org/programmers_guide/datasets"
+
+
+class InputPipelineParameters(Parameters):
+    """The parameters; text is accepted for every value."""
+
+    host: str | None = parameter(None, description="the host, where a session has several")
+    compatible: Literal["", "xprof"] = parameter(
+        "", description="xprof: the numbers of XProf 2.24.2, also where they are wrong"
+    )
+
+
+@dataclass(frozen=True)
+class HostPart:
+    """What one host contributes."""
+
+    steps: HostSteps
+    ops: HostInput
+
+
+def _partial(profile: Profile, parameters: InputPipelineParameters) -> HostPart:
+    from peakline.timing.input_ops import host_input
+    from peakline.xprof.rules.steps import host_steps
+
+    compatible = parameters.compatible == "xprof"
+    return HostPart(
+        host_steps(profile, compatible=compatible), host_input(profile, compatible=compatible)
+    )
+
+
+def _combine(
+    parts: Sequence[tuple[str, HostPart]], parameters: InputPipelineParameters, output_format: str
+) -> bytes:
+    from peakline.timing.input_ops import combine_inputs
+    from peakline.toolbox.data_table import tables_csv, tables_json
+    from peakline.xprof.rules.steps import combine_steps
+
+    database = combine_steps([(host, part.steps) for host, part in parts])
+    ops = combine_inputs(part.ops for _, part in parts)
+    compatible = parameters.compatible == "xprof"
+    tables = _tables(database, ops, compatible=compatible)
+    if output_format == "csv":
+        # XProf writes the first table, which has nothing in it but on TPUs.
+        return tables_csv(tables[0 if compatible else 1])
+    return tables_json(*tables)
+
+
+def _tables(database: StepDatabase, host: HostInput, *, compatible: bool) -> list[DataTable]:
+    from peakline.xprof.rules.step_model import TPU
+    from peakline.xprof.rules.step_tables import diagnostics_table, step_warnings
+
+    made = _tpu_tables if database.hardware == TPU else _generic_tables
+    slowest, steps, ops = made(database, host, compatible)
+    return [
+        slowest, steps, _ops_table(ops), _recommendations(),
+        diagnostics_table(step_warnings(database)),
+    ]  # fmt: skip
+
+
+def _generic_tables(
+    database: StepDatabase, host: HostInput, compatible: bool
+) -> tuple[DataTable, DataTable, InputOps]:
+    from peakline.timing.input_ops import input_ops
+    from peakline.xprof.rules.bottleneck import (
+        generic_bottleneck,
+        generic_steps,
+        next_step,
+        step_time_summary,
+        summary_of,
+    )
+    from peakline.xprof.rules.step_tables import NoTable, generic_steps_table
+
+    steps = generic_steps(database, compatible=compatible)
+    step_time = step_time_summary(database)
+    sent = summary_of([step.host_to_device_ms for step in steps])
+    ops = input_ops(host, step_ms=step_time.average, host_to_device_ms=sent.average)
+    found = generic_bottleneck(steps, uses_tf_data=ops.uses_tf_data)
+    advice = next_step(found, uses_tf_data=ops.uses_tf_data)
+    table = generic_steps_table(
+        steps, step_time, database.hardware, found, advice, compatible=compatible
+    )
+    return NoTable(()), table, ops
+
+
+def _tpu_tables(
+    database: StepDatabase, host: HostInput, compatible: bool
+) -> tuple[DataTable, DataTable, InputOps]:
+    from peakline.timing.input_ops import input_ops
+    from peakline.toolbox.data_table import Column, DataTable
+    from peakline.xprof.rules.bottleneck import (
+        next_step,
+        step_time_summary,
+        tpu_bottleneck,
+        tpu_steps_of,
+    )
+    from peakline.xprof.rules.step_tables import tpu_steps_table
+
+    steps = tpu_steps_of(database)
+    ops = input_ops(host, step_ms=0.0, host_to_device_ms=0.0)
+    found: Bottleneck = tpu_bottleneck(steps, compatible=compatible)
+    table = tpu_steps_table(
+        steps,
+        step_time_summary(database),
+        found,
+        next_step(found, uses_tf_data=ops.uses_tf_data),
+        has_sparse_cores=any(core.is_sparse_core for core in database.core_details.values()),
+        compatible=compatible,
+    )
+    columns = [Column(str(number), "string", str(number)) for number in range(len(steps))]
+    slowest = DataTable(
+        [Column("index", "string", "Index"), *columns],
+        [
+            ["Step number", *(str(step.number) for step in steps)],
+            ["Core name", *(step.slowest_infeed or "unknown" for step in steps)],
+        ],
+    )
+    return slowest, table, ops
+
+
+def _ops_table(found: InputOps) -> DataTable:
+    from peakline.toolbox.data_table import Column, DataTable
+
+    def share(ps: int) -> float:
+        return 100.0 * (ps / found.total_self_ps if found.total_self_ps else 0.0) / 100.0
+
+    of_input = "(as % of total input-processing time)"
+    return DataTable(
+        (
+            Column("opName", "string", "Input Op"),
+            Column("count", "number", "Count"),
+            Column("timeInMs", "number", "Total Time (in ms)"),
+            Column("timeInPercent", "number", f"Total Time {of_input}"),
+            Column("selfTimeInMs", "number", "Total Self Time (in ms)"),
+            Column("selfTimeInPercent", "number", f"Total Self Time {of_input}"),
+            Column("category", "string", "Category"),
+        ),
+        [
+            [
+                op.name, op.count, op.total_ps / 1e9, share(op.total_ps), op.self_ps / 1e9,
+                share(op.self_ps), op.category,
+            ]
+            for op in found.ops
+        ],
+        {
+            "enqueue_us": f"{found.enqueue_us:.3f}",
+            "demanded_file_read_us": f"{found.demanded_us:.3f}",
+            "advanced_file_read_us": f"{found.advanced_us:.3f}",
+            "preprocessing_us": f"{found.preprocessing_us:.3f}",
+            "unclassified_nonequeue_us": f"{found.unclassified_us:.3f}",
+        },
+    )  # fmt: skip
+
+
+def _recommendations() -> DataTable:
+    from peakline.toolbox.data_table import Column, DataTable
+    from peakline.xprof.rules.bottleneck import link
+
+    ahead = ", ".join((
+        link(_DATASET + "prefetch", "prefetch size"),
+        link(_DATASET + "interleave", "interleave cycle_length"),
+        link(_RECORDS, "reader buffer_size"),
+    ))  # fmt: skip
+    demanded = ", ".join((
+        link(_DATASET + "prefetch", "prefetch"),
+        link(_DATASET + "interleave", "interleave"),
+        link(_RECORDS, "reader buffer"),
+    ))  # fmt: skip
+    advice = (
+        (
+            "Enqueuing data: you may want to combine small input data chunks into fewer but larger "
+            "chunks."
+        ),
+        (
+            "Data preprocessing: you may increase num_parallel_calls in "
+            f"{link(_DATASET + 'map', 'Dataset map()')} or preprocess the data OFFLINE."
+        ),
+        (
+            "Reading data from files in advance: you may tune parameters in the following tf.data "
+            f"API ({ahead})"
+        ),
+        (
+            "Reading data from files on demand: you should read data IN ADVANCE using the "
+            f"following tf.data API ({demanded})"
+        ),
+        (
+            "Other data reading or processing: you may consider using the "
+            f"{link(_GUIDE, 'tf.data API')} (if you are not using it now)"
+        ),
+    )
+    return DataTable((Column("link", "string", "link"),), [[text] for text in advice])
+
+
+def _run(profile: Profile, parameters: InputPipelineParameters, output_format: str) -> bytes:
+    if parameters.host and parameters.host != profile.host:
+        known = profile.host or "one without a name"
+        raise NotFoundError(f"no host {parameters.host!r} in {profile.path}; there is: {known}")
+    return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
+
+
+TOOL = Tool(
+    name="input_pipeline_analyzer",
+    doc="Steps, what they wait for, and the host's ops that bring data (tables).",
+    parameters=InputPipelineParameters,
+    formats=("json", "csv"),
+    shows=(("events",), ("op_runs",)),
+    run=_run,
+    partial=_partial,
+    combine=_combine,
+    runtime_steps=True,
+)

@@ -1,0 +1,102 @@
+"""The ``memory_profile`` tool: allocators' timelines and what was live at each one's peak.
+
+Equal to XProf's tool of the same name (openxla/xprof) field by field. An XSpace without host
+threads has no memory profile at all: the answer is then 0 bytes, as upstream's. Any other file
+without memory events gets an empty message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from peakline.errors import NotFoundError
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+__all__ = ["TOOL", "MemoryProfileParameters"]
+
+_TABLE = "memory_snapshots"
+_EMPTY = "no_memory_events"
+_XSPACE = "xplane"
+
+
+class MemoryProfileParameters(Parameters):
+    """The parameters; text is accepted for numbers."""
+
+    host: str | None = parameter(None, description="the host, where a session has several")
+    memory_id: str | None = parameter(None, description="only this allocator or memory")
+    max_snapshots: int = parameter(
+        1000, ge=1, description="most snapshots of the sampled timeline (version 1)"
+    )
+    version: int = parameter(
+        1,
+        ge=0,
+        le=1,
+        description="1: snapshots of the peak's table and a sampled timeline; "
+        "0: all snapshots in time order",
+    )
+
+
+def _run(profile: Profile, parameters: MemoryProfileParameters, output_format: str) -> bytes:
+    if parameters.host and parameters.host != profile.host:
+        known = profile.host or "one without a name"
+        raise NotFoundError(f"no host {parameters.host!r} in {profile.path}; there is: {known}")
+    if _TABLE not in profile.tables and profile.format == _XSPACE:
+        _check_memory_id(parameters.memory_id, [])
+        profile.warn(_EMPTY, "the profile has no host threads, so no memory events")
+        return b""
+    from peakline.tables.tables import empty_columns
+
+    # Compiling and loading the rules takes a moment: only when there is something to do.
+    from peakline.xprof.memory_profile.output import Report, to_json, to_proto
+    from peakline.xprof.memory_profile.rules import allocator_profiles, memory_ids
+
+    snapshots = profile.columns(_TABLE) if _TABLE in profile.tables else empty_columns(_TABLE)
+    _check_memory_id(parameters.memory_id, memory_ids(snapshots))
+    if snapshots.rows == 0:
+        profile.warn(_EMPTY, "the file has no memory events")
+    report = Report(
+        snapshots=snapshots,
+        allocators=list(allocator_profiles(snapshots, parameters.memory_id)),
+        modules=profile.columns("module_runs") if "module_runs" in profile.tables else None,
+        version=parameters.version,
+        max_snapshots=parameters.max_snapshots,
+        knows_capacity=_knows_capacity(profile),
+    )
+    return to_proto(report) if output_format == "proto" else to_json(report)
+
+
+def _knows_capacity(profile: Profile) -> bool:
+    """Whether free bytes were reported: without them the sum at the peak is only the peak."""
+    if profile.format == _XSPACE or "allocator_events" not in profile.tables:
+        return True
+    return bool(profile.columns("allocator_events").is_valid("free_bytes").any())
+
+
+def _check_memory_id(wanted: str | None, known: list[str]) -> None:
+    if wanted is not None and wanted not in known:
+        listed = ", ".join(repr(name) for name in known) or "none"
+        raise NotFoundError(f"no memory {wanted!r} in the profile; there is: {listed}")
+
+
+def _aggregate(
+    answers: Sequence[tuple[str, bytes]], _parameters: MemoryProfileParameters, output_format: str
+) -> bytes:
+    from peakline.xprof.memory_profile.hosts import join_json, join_proto
+
+    return join_proto(answers) if output_format == "proto" else join_json(answers)
+
+
+TOOL = Tool(
+    name="memory_profile",
+    doc="Timeline of each allocator and the allocations live at its peak (MemoryProfile).",
+    parameters=MemoryProfileParameters,
+    formats=("json", "proto"),
+    shows=((_TABLE,),),
+    run=_run,
+    aggregate=_aggregate,
+)

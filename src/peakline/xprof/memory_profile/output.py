@@ -1,0 +1,382 @@
+"""A memory profile as ``tensorflow.profiler.MemoryProfile``: protobuf JSON or wire format.
+
+Snapshots are written a few thousand at a time, so a timeline of millions needs little more than
+the bytes of its own output. The JSON is what the C++ protobuf library prints with
+``always_print_fields_with_no_presence``: compact, 64-bit integers as text, enums by name.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.deadline import check_deadline
+from peakline.tables import Columns, Names
+from peakline.text import valid_text
+from peakline.xprof.memory_profile.rules import AllocatorProfile, SpecialAllocation
+
+__all__ = ["Report", "json_number", "json_string", "map_entry", "to_json", "to_proto"]
+
+Ints = npt.NDArray[np.int64]
+
+_CHUNK = 16384
+
+_ACTIVITIES = {
+    0: "UNKNOWN_ACTIVITY",
+    1: "ALLOCATION",
+    2: "DEALLOCATION",
+    3: "RESERVATION",
+    4: "EXPANSION",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What to write: the allocators' profiles over one table of snapshots, and the module runs.
+
+    ``version`` 0 keeps every snapshot and has no sample and no modules; 1 keeps the snapshots of
+    the table at the peak and a sample of at most ``max_snapshots``. Without ``knows_capacity``
+    (nothing told how much was free) the memory capacity is 0.
+    """
+
+    snapshots: Columns
+    allocators: list[AllocatorProfile]
+    modules: Columns | None
+    version: int
+    max_snapshots: int
+    knows_capacity: bool = True
+
+    def capacity_bytes(self, allocator: AllocatorProfile) -> int:
+        """``memory_capacity`` of the summary; 0 where it is not known."""
+        return allocator.peak.capacity_bytes if self.knows_capacity else 0
+
+    def kept(self, allocator: AllocatorProfile) -> Ints:
+        """Positions that become ``memory_profile_snapshots``."""
+        if self.version == 0:
+            return np.arange(allocator.rows.size, dtype=np.int64)
+        return allocator.referenced
+
+    def sampled(self, allocator: AllocatorProfile) -> Ints:
+        """Positions that become ``sampled_timeline_snapshots``."""
+        if self.version == 0:
+            return np.zeros(0, np.int64)
+        return allocator.sampled(self.max_snapshots)
+
+    def active(self, allocator: AllocatorProfile) -> Iterator[tuple[int, int, int]]:
+        """``(snapshot_index, special_index, num_occurrences)`` per row of the table at the peak."""
+        index = allocator.active.copy()
+        if self.version != 0:
+            index[index >= 0] = np.arange(allocator.referenced.size)
+        special = np.where(index < 0, -1 - index, -1)
+        return zip(index.tolist(), special.tolist(), allocator.occurrences.tolist(), strict=True)
+
+
+def to_json(report: Report) -> bytes:
+    """The report as protobuf JSON in UTF-8."""
+    out = BytesIO()
+    out.write(b'{"memoryProfilePerAllocator":{')
+    for number, allocator in enumerate(report.allocators):
+        key = json_string(allocator.memory_id)
+        out.write(f'{"," if number else ""}{key}:{{"memoryProfileSnapshots":['.encode())
+        _write_snapshots(out, report, allocator, report.kept(allocator))
+        out.write(
+            f'],"profileSummary":{_summary(report, allocator)},"activeAllocations":['.encode()
+        )
+        out.write(
+            ",".join(
+                f'{{"snapshotIndex":"{index}","specialIndex":"{special}","numOccurrences":"{n}"}}'
+                for index, special, n in report.active(allocator)
+            ).encode()
+        )
+        specials = ",".join(_special(special) for special in allocator.specials)
+        out.write(f'],"specialAllocations":[{specials}],"sampledTimelineSnapshots":['.encode())
+        _write_snapshots(out, report, allocator, report.sampled(allocator))
+        out.write(b"]}")
+    ids = ",".join(json_string(allocator.memory_id) for allocator in report.allocators)
+    out.write(f'}},"numHosts":1,"memoryIds":[{ids}],"version":{report.version}'.encode())
+    modules = ",".join(
+        f'{{"name":{json_string(name)},"startTimePs":"{start}","endTimePs":"{end}",'
+        f'"id":"{number}","planeName":{json_string(plane)}}}'
+        for number, (name, start, end, plane) in enumerate(_modules(report))
+    )
+    out.write(f',"hloModules":[{modules}]}}'.encode())
+    return out.getvalue()
+
+
+def to_proto(report: Report) -> bytes:
+    """The report as a serialized ``MemoryProfile``."""
+    from peakline.schema import MemoryProfile, PerAllocatorMemoryProfile
+
+    out = BytesIO()
+    for allocator in report.allocators:
+        profile = BytesIO()
+        # Serialized messages that follow each other merge: repeated fields append. So each
+        # message below holds only a part of the allocator's profile.
+        for fields in _snapshot_fields(report, allocator, report.kept(allocator)):
+            part = PerAllocatorMemoryProfile()
+            for values in fields:
+                _fill_snapshot(part.memory_profile_snapshots.add(), values)
+            profile.write(part.SerializeToString())
+        for fields in _snapshot_fields(report, allocator, report.sampled(allocator)):
+            part = PerAllocatorMemoryProfile()
+            for values in fields:
+                _fill_snapshot(part.sampled_timeline_snapshots.add(), values)
+            profile.write(part.SerializeToString())
+        profile.write(_rest(report, allocator, PerAllocatorMemoryProfile()).SerializeToString())
+        value = profile.getbuffer()
+        out.write(map_entry(allocator.memory_id, len(value)))
+        out.write(value)
+    whole = MemoryProfile(num_hosts=1, version=report.version)
+    whole.memory_ids.extend(valid_text(allocator.memory_id) for allocator in report.allocators)
+    for number, (name, start, end, plane) in enumerate(_modules(report)):
+        whole.hlo_modules.add(
+            name=valid_text(name),
+            start_time_ps=start,
+            end_time_ps=end,
+            id=number,
+            plane_name=valid_text(plane),
+        )
+    out.write(whole.SerializeToString())
+    return out.getvalue()
+
+
+def map_entry(memory_id: str, size: int) -> bytes:
+    """What stands in a serialized ``MemoryProfile`` before an allocator's ``size`` bytes."""
+    key = valid_text(memory_id).encode()
+    head = b"\x0a" + _varint(len(key)) + key + b"\x12" + _varint(size)
+    return b"\x0a" + _varint(len(head) + size) + head
+
+
+# Plain columns before and after the one that is not: order of a snapshot's values everywhere.
+_NUMBERS = ("time_offset_ps", "stack_reserved_bytes", "heap_allocated_bytes", "free_memory_bytes")
+_SIZES = ("peak_bytes_in_use", "activity", "requested_bytes", "allocation_bytes", "address")
+
+
+def _snapshot_fields(
+    report: Report,
+    allocator: AllocatorProfile,
+    positions: Ints,
+    text: Callable[[str], str] | None = None,
+    number: Callable[[float], Any] | None = None,
+) -> Iterator[Iterator[tuple[Any, ...]]]:
+    """The values of the snapshots at ``positions`` in the order of the JSON, chunk by chunk."""
+    table = report.snapshots
+    write_text = valid_text if text is None else text
+    for start in range(0, positions.size, _CHUNK):
+        check_deadline()
+        chunk = positions[start : start + _CHUNK]
+        rows, sources = allocator.rows[chunk], allocator.sources[chunk]
+        fragmentation = table.array("fragmentation")[rows].tolist()
+        op, region, data_type, shape = (
+            _texts(table.names(name), sources, write_text)
+            for name in ("tf_op_name", "region_type", "data_type", "tensor_shape")
+        )
+        yield zip(
+            *(table.array(name)[rows].tolist() for name in _NUMBERS),
+            fragmentation if number is None else map(number, fragmentation),
+            *(table.array(name)[rows].tolist() for name in _SIZES),
+            op,
+            allocator.steps[chunk].tolist(),
+            region,
+            data_type,
+            shape,
+            strict=True,
+        )
+
+
+def _texts(names: Names, rows: Ints, text: Callable[[str], str]) -> list[str]:
+    """The strings of ``rows``, each distinct one made by ``text`` once."""
+    used, inverse = np.unique(names.codes[rows], return_inverse=True)
+    made = [text(names.values[code]) for code in used.tolist()]
+    return [made[index] for index in inverse.tolist()]
+
+
+_AGGREGATION = (
+    '"stackReservedBytes":"%d","heapAllocatedBytes":"%d","freeMemoryBytes":"%d",'
+    '"fragmentation":%s,"peakBytesInUse":"%d"'
+)
+_METADATA = (
+    '"memoryActivity":%s,"requestedBytes":"%d","allocationBytes":"%d","address":"%d",'
+    '"tfOpName":%s,"stepId":"%d","regionType":%s,"dataType":%s,"tensorShape":%s'
+)
+_SNAPSHOT = (
+    '{"timeOffsetPs":"%d","aggregationStats":{'
+    + _AGGREGATION
+    + '},"activityMetadata":{'
+    + _METADATA
+    + "}}"
+)
+_SUMMARY = (
+    '{"peakBytesUsageLifetime":"%d","peakStats":{'
+    + _AGGREGATION
+    + '},"peakStatsTimePs":"%d","memoryCapacity":"%d"}'
+)
+
+
+def _write_snapshots(
+    out: BytesIO, report: Report, allocator: AllocatorProfile, positions: Ints
+) -> None:
+    separator = b""
+    for fields in _snapshot_fields(report, allocator, positions, json_string, json_number):
+        out.write(separator)
+        out.write(
+            ",".join([_SNAPSHOT % (*v[:6], _json_activity(v[6]), *v[7:]) for v in fields]).encode()
+        )
+        separator = b","
+
+
+def _summary(report: Report, allocator: AllocatorProfile) -> str:
+    peak = allocator.peak
+    return _SUMMARY % (
+        allocator.lifetime_peak_bytes,
+        peak.stack_bytes,
+        peak.heap_bytes,
+        peak.free_bytes,
+        json_number(peak.fragmentation),
+        peak.in_use_bytes,
+        peak.time_ps,
+        report.capacity_bytes(allocator),
+    )
+
+
+def _special(special: SpecialAllocation) -> str:
+    size = special.size_bytes
+    op, region, data_type, shape = map(
+        json_string,
+        (special.tf_op_name, special.region_type, special.data_type, special.tensor_shape),
+    )
+    values = ('"ALLOCATION"', size, size, 0, op, special.step_id, region, data_type, shape)
+    return "{" + _METADATA % values + "}"
+
+
+def _fill_snapshot(snapshot: Any, values: tuple[Any, ...]) -> None:
+    """Fill a ``MemoryProfileSnapshot`` with one tuple of `_snapshot_fields`."""
+    snapshot.time_offset_ps = values[0]
+    stats = snapshot.aggregation_stats
+    (
+        stats.stack_reserved_bytes,
+        stats.heap_allocated_bytes,
+        stats.free_memory_bytes,
+        stats.fragmentation,
+        stats.peak_bytes_in_use,
+    ) = values[1:6]
+    stats.SetInParent()
+    metadata = snapshot.activity_metadata
+    (
+        metadata.memory_activity,
+        metadata.requested_bytes,
+        metadata.allocation_bytes,
+        metadata.address,
+        metadata.tf_op_name,
+        metadata.step_id,
+        metadata.region_type,
+        metadata.data_type,
+        metadata.tensor_shape,
+    ) = values[6:]
+    metadata.SetInParent()
+
+
+def _rest(report: Report, allocator: AllocatorProfile, part: Any) -> Any:
+    """A ``PerAllocatorMemoryProfile`` with everything but the snapshots."""
+    peak = allocator.peak
+    summary = part.profile_summary
+    summary.peak_bytes_usage_lifetime = allocator.lifetime_peak_bytes
+    summary.peak_stats_time_ps = peak.time_ps
+    summary.memory_capacity = report.capacity_bytes(allocator)
+    stats = summary.peak_stats
+    stats.stack_reserved_bytes = peak.stack_bytes
+    stats.heap_allocated_bytes = peak.heap_bytes
+    stats.free_memory_bytes = peak.free_bytes
+    stats.fragmentation = peak.fragmentation
+    stats.peak_bytes_in_use = peak.in_use_bytes
+    stats.SetInParent()
+    for index, special_index, occurrences in report.active(allocator):
+        part.active_allocations.add(
+            snapshot_index=index, special_index=special_index, num_occurrences=occurrences
+        )
+    for special in allocator.specials:
+        part.special_allocations.add(
+            memory_activity=1,
+            requested_bytes=special.size_bytes,
+            allocation_bytes=special.size_bytes,
+            tf_op_name=special.tf_op_name,
+            step_id=special.step_id,
+            region_type=special.region_type,
+            data_type=special.data_type,
+            tensor_shape=special.tensor_shape,
+        )
+    return part
+
+
+def _modules(report: Report) -> Iterator[tuple[Any, ...]]:
+    """``(name, start_ps, end_ps, plane_name)`` per module run, in file order."""
+    modules = report.modules
+    if modules is None or report.version == 0:
+        return iter(())
+    return zip(
+        (name or "" for name in modules.names("name").to_list()),
+        modules.array("start_ps").tolist(),
+        modules.array("end_ps").tolist(),
+        (name or "" for name in modules.names("plane_name").to_list()),
+        strict=True,
+    )
+
+
+def _json_activity(value: int) -> str:
+    """The enum's name, or the bare number of a value it does not have."""
+    return f'"{_ACTIVITIES[value]}"' if value in _ACTIVITIES else str(value)
+
+
+def json_number(value: float) -> str:
+    """A double as the C++ library prints it: 15 digits, or 17 where 15 do not give it back."""
+    if not math.isfinite(value):
+        return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
+    short = f"{value:.15g}"
+    return short if float(short) == value else f"{value:.17g}"
+
+
+# What the C++ library escapes: what JSON must, HTML's angle brackets, and invisible characters.
+_ESCAPED = re.compile(
+    '[\x00-\x1f"<>\\\\\x7f-\x9f\xad\u0600-\u0603\u06dd\u070f\u17b4\u17b5\u200b-\u200f'
+    "\u2028-\u202e\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U0001d173-\U0001d17a"
+    "\U000e0001\U000e0020-\U000e007f]"
+)
+_SHORT = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
+
+
+def json_string(value: str) -> str:
+    """A quoted JSON string with the escapes of the C++ library."""
+    return '"' + _ESCAPED.sub(_escape, valid_text(value)) + '"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    if character in _SHORT:
+        return _SHORT[character]
+    units = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+
+
+def _varint(value: int) -> bytes:
+    """A non-negative integer in protobuf's variable-length encoding."""
+    encoded = bytearray()
+    while value > 127:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)

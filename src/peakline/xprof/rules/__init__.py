@@ -1,0 +1,1 @@
+"""The rules of XProf's step and op statistics."""

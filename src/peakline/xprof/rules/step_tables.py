@@ -1,0 +1,248 @@
+"""The tables of steps and of diagnostics that several of XProf's tools show.
+
+Source: ``convert/op_stats_to_input_pipeline_analysis.cc`` and ``utils/diagnostics.cc`` of
+openxla/xprof; the TPU form is that of its version 2.24.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from peakline.toolbox.data_table import Column, DataTable, Value
+from peakline.xprof.rules.bottleneck import (
+    Bottleneck,
+    GenericStep,
+    Summary,
+    summary_of,
+)
+from peakline.xprof.rules.step_model import StepDatabase
+from peakline.xprof.rules.tpu_step import TpuStep
+
+__all__ = [
+    "NoTable",
+    "diagnostics_table",
+    "generic_steps_table",
+    "step_warnings",
+    "tpu_steps_table",
+]
+
+
+class NoTable(DataTable):
+    """A table without columns, which XProf writes out where a host has nothing to show."""
+
+    def as_json(self) -> dict[str, object]:
+        """Empty lists."""
+        return {"cols": [], "rows": []}
+
+
+_TOOLTIP = Column("tooltip", "string", "tooltip", {"role": "tooltip"})
+_NO_MARKER = (
+    "No step marker observed and hence the step time is unknown. This may happen if (1) training "
+    "steps are not instrumented (e.g., if you are not using Keras) or (2) the profiling duration "
+    "is shorter than the step time. For (1), you need to add step instrumentation; for (2), you "
+    "may try to profile longer."
+)
+_NO_COMMON_STEP = (
+    "Although there are steps observed on some host(s), the intersection of the steps over all "
+    "hosts is empty (because the differences among individual host's step sequences are too big). "
+    "Consequently, the overall step time is unknown."
+)
+_GENERIC = (
+    ("deviceComputeTimeMs", "Device compute", "device_compute"),
+    ("deviceToDeviceTimeMs", "Device to device", "device_to_device"),
+    ("deviceCollectivesTimeMs", "Device collective communication", "device_collectives"),
+    ("hostComputeTimeMs", "Host compute", "host_compute"),
+    ("kernelLaunchTimeMs", "Kernel launch", "kernel_launch"),
+    ("infeedTimeMs", "Input", "infeed"),
+    ("outfeedTimeMs", "Output", "outfeed"),
+    ("compileTimeMs", "Compilation", "compile"),
+    ("otherTimeMs", "All others", "other"),
+)
+"""Column, label, and what properties call it; in the order of `_parts`."""
+_TOOLTIP_LABELS = (
+    "Device compute", "Device to device", "Device collectives", "Host compute", "Kernel launch",
+    "Input", "Output", "Compilation", "All others",
+)  # fmt: skip
+_TOLD = "".join(f"\n-{label}: %.2f ms" for label in reversed(_TOOLTIP_LABELS))
+
+
+def generic_steps_table(
+    steps: Sequence[GenericStep],
+    step_time: Summary,
+    hardware: str,
+    bottleneck: Bottleneck,
+    next_step: str,
+    *,
+    compatible: bool,
+) -> DataTable:
+    """Steps of hosts with GPUs or without a device.
+
+    With ``compatible`` the properties ``*_bottleneck`` hold the statement, as XProf's; else how
+    strongly the steps are bound.
+    """
+    ids = [column for column, _, _ in _GENERIC]
+    properties = {
+        "hardware_type": hardware,
+        "step_time_graph_column_ids": ",".join(["stepnum", *ids]) + ", tooltip",
+        "input_conclusion": bottleneck.input_statement,
+        "summary_nextstep": next_step,
+        **_time_properties("steptime_ms", step_time, 1, compatible),
+    }
+    parts = [_parts(step) for step in steps]
+    for number, (_, _, word) in enumerate(_GENERIC):
+        summary = summary_of([part[number] for part in parts])
+        properties[f"{word}_time_ms_avg"] = f"{summary.average:.1f}"
+        properties[f"{word}_time_ms_sdv"] = _deviation(summary, 1, compatible)
+    for word, level, statement in (
+        ("device_collectives", bottleneck.collectives_class, bottleneck.collectives_statement),
+        ("kernel_launch", bottleneck.launch_class, bottleneck.launch_statement),
+        ("all_other", bottleneck.other_class, bottleneck.other_statement),
+    ):
+        properties[f"{word}_bottleneck"] = statement if compatible else level
+        properties[f"{word}_statement"] = statement
+    columns = [
+        Column("stepnum", "string", "Step number"),
+        *(Column(column, "number", label) for column, label, _ in _GENERIC),
+        _TOOLTIP,
+        Column("stepTimeMs", "number", "Step time"),
+    ]
+    rows: list[list[Value]] = [
+        [step.name, *part, _tooltip(step, part), step.step_ms]
+        for step, part in zip(steps, parts, strict=True)
+    ]
+    return DataTable(columns, rows, properties)
+
+
+def _parts(step: GenericStep) -> list[float]:
+    return [
+        step.device_compute_ms, step.device_to_device_ms, step.collectives_ms,
+        step.host_compute_ms, step.launch_ms, step.input_ms, step.output_ms, step.compile_ms,
+        step.other_ms,
+    ]  # fmt: skip
+
+
+def _tooltip(step: GenericStep, parts: Sequence[float]) -> str:
+    return f"Step {step.name}, duration: {step.step_ms:.2f} ms{_TOLD % (*reversed(parts),)}"
+
+
+def _deviation(summary: Summary, digits: int, compatible: bool) -> str:
+    """Of one step there is none; upstream then writes what the C library calls it."""
+    if math.isnan(summary.deviation):
+        return "-nan" if compatible else f"{0.0:.{digits}f}"
+    return f"{summary.deviation:.{digits}f}"
+
+
+def _time_properties(
+    prefix: str, summary: Summary, digits: int, compatible: bool
+) -> dict[str, str]:
+    return {
+        f"{prefix}_average": f"{summary.average:.{digits}f}",
+        f"{prefix}_standard_deviation": _deviation(summary, digits, compatible),
+        f"{prefix}_minimum": f"{summary.least:.{digits}f}",
+        f"{prefix}_maximum": f"{summary.most:.{digits}f}",
+    }
+
+
+def tpu_steps_table(
+    steps: Sequence[TpuStep],
+    step_time: Summary,
+    bottleneck: Bottleneck,
+    next_step: str,
+    *,
+    has_sparse_cores: bool,
+    compatible: bool,
+) -> DataTable:
+    """Steps of TPUs; ``has_sparse_cores``: the cores with numbers of their own, not version 0."""
+    sparse = [] if has_sparse_cores else [
+        Column("scv0ComputeTimeMs", "number", "SparseCoreV0 compute (in ms)"),
+        Column("scv0InfeedTimeMs", "number", "SparseCoreV0 input (in ms)"),
+    ]  # fmt: skip
+    times = [
+        Column("stepnum", "string", "stepnum"),
+        Column("tcComputeTimeMs", "number", "TensorCore compute (in ms)"),
+        *sparse,
+        Column("tcInfeedTimeMs", "number", "TensorCore input (in ms)"),
+        Column("tcOutfeedTimeMs", "number", "TensorCore output (in ms)"),
+        Column("tcIdleTimeMs", "number", "TensorCore idle (in ms)"),
+        Column("hostTransferTimeMs", "number", "Host transfer (in ms)"),
+        _TOOLTIP,
+    ]
+    interval = {"role": "interval"}
+    columns = [
+        *times,
+        Column("infeedPercentAverage", "number", "% step time waiting for input data"),
+        Column("infeedPercentMin", "number", "Infeed percent min", interval),
+        Column("infeedPercentMax", "number", "Infeed percent max", interval),
+    ]
+    infeed = summary_of([step.infeed_percent[2] for step in steps])
+    properties = {
+        "hardware_type": "TPU",
+        "step_time_graph_column_ids": ",".join(column.id for column in times),
+        "input_conclusion": bottleneck.input_statement,
+        "output_conclusion": bottleneck.output_statement,
+        "summary_nextstep": next_step,
+        **_time_properties("steptime_ms", step_time, 2, compatible),
+        **_time_properties("infeed_percent", infeed, 1, compatible),
+        **_tpu_averages(steps, has_sparse_cores),
+    }
+    rows: list[list[Value]] = []
+    for step in steps:
+        waits = [step.sparse_compute_ms, step.sparse_infeed_ms] if sparse else []
+        tooltip = (
+            f"step {step.number}:\nTime waiting for input data = {step.input_ms:.3f} ms, "
+            f"Step time = {step.step_ms:.3f} ms"
+        )
+        rows.append([
+            str(step.number), step.compute_ms, *waits, step.infeed_ms, step.outfeed_ms,
+            step.idle_ms, step.host_transfer_ms, tooltip, *step.infeed_percent,
+        ])  # fmt: skip
+    return DataTable(columns, rows, properties)
+
+
+def _tpu_averages(steps: Sequence[TpuStep], has_sparse_cores: bool) -> dict[str, str]:
+    averages = {
+        "tc_compute_ms": [step.compute_ms for step in steps],
+        "tc_infeed_ms": [step.infeed_ms for step in steps],
+        "tc_outfeed_ms": [step.outfeed_ms for step in steps],
+        "tc_idle_ms": [step.idle_ms for step in steps],
+        "host_transfer_ms": [step.host_transfer_ms for step in steps],
+        "tc_active_ms": [step.busy_ms for step in steps],
+        "active_steptime_ms": [step.active_ms for step in steps],
+    }
+    if not has_sparse_cores:
+        averages["scv0_compute_ms"] = [step.sparse_compute_ms for step in steps]
+        averages["scv0_infeed_ms"] = [step.sparse_infeed_ms for step in steps]
+    shown = {
+        f"{word}_average": f"{summary_of(values).average:.2f}" for word, values in averages.items()
+    }
+    sparse = summary_of([step.sc_step_ms for step in steps])
+    if has_sparse_cores and sparse.least > 0:
+        for word, values in (
+            ("sc_compute_ms", [step.sc_compute_ms for step in steps]),
+            ("sc_active_ms", [step.sc_active_ms for step in steps]),
+            ("sc_infeed_ms", [0.0]),
+            ("sc_outfeed_ms", [0.0]),
+            ("sc_idle_ms", [step.sc_idle_ms for step in steps]),
+        ):
+            shown[f"{word}_average"] = f"{summary_of(values).average:.2f}"
+        shown["sc_step_time_ms_average"] = f"{sparse.average:.1f}"
+    return shown
+
+
+def step_warnings(database: StepDatabase) -> list[str]:
+    """What is wrong with the steps as a whole."""
+    if database.steps:
+        return []
+    return [_NO_COMMON_STEP if database.empty_intersection else _NO_MARKER]
+
+
+def diagnostics_table(
+    warnings: Sequence[str], errors: Sequence[str] = (), infos: Sequence[str] = ()
+) -> DataTable:
+    """What there is to say about the profile itself, by severity."""
+    told = (("INFO", infos), ("WARNING", warnings), ("ERROR", errors))
+    return DataTable(
+        (Column("severity", "string", "Severity"), Column("message", "string", "Message")),
+        [[severity, message] for severity, messages in told for message in messages],
+    )

@@ -1,0 +1,287 @@
+"""Steps of TPUs: the self time per HLO category, step and core.
+
+Sources of the rules: ``convert/xplane_to_step_events.cc``, ``convert/step_events_to_steps_db.cc``
+and ``MayFixTpuStepAnalysis`` of ``convert/op_stats_to_input_pipeline_analysis.cc`` in
+openxla/xprof.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.trace.events import TraceLine, trace_of
+from peakline.trace.intervals import Intervals, total, union, within
+from peakline.trace.nesting import nest_lines
+from peakline.xprof.rules.step_events import StepEvents, groups_of
+from peakline.xprof.rules.step_kinds import SpanKind
+from peakline.xprof.rules.step_model import (
+    FIRST_SPARSE_CORE,
+    IDLE,
+    Collective,
+    CoreDetails,
+    CoreStep,
+    Step,
+)
+from peakline.xprof.rules.tpu_step import OFF_DUTY, tpu_step
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.tables.columns import Columns
+
+__all__ = ["tpu_steps"]
+
+_Array = npt.NDArray[Any]
+
+_CORE = re.compile(r"/device:TPU:([0-9]+)( SparseCore(?: [a-zA-Z]+)? [0-9]+)?")
+_NEVER: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+_OP_LINES, _SPARSE_OP_LINE = ("XLA Ops", "Sparse Core Ops"), "Sparse Core Ops"
+_STEP_LINE, _SPARSE_WORK = "Steps", "sparse core"
+_INFEED = "infeed"
+_INFEEDS = (_INFEED, "sparsecorev0 infeed")
+_STATS = frozenset(("device_offset_ps", "device_duration_ps", "all_reduce_unique_id"))
+_TYPE_STATS = ("program_id", "symbol_id", "hlo_category")
+
+
+@dataclass
+class _Core:
+    """What one core's plane says, by the place of the step; of a SparseCore when it worked."""
+
+    number: int
+    ordinal: int
+    is_sparse: bool
+    is_told_of: bool
+    """Whether its plane tells where it is."""
+    work: Intervals = _NEVER
+    markers: dict[int, tuple[int, int]] = field(default_factory=dict)
+    categories: dict[int, dict[str, int]] = field(default_factory=dict)
+    collectives: dict[int, list[Collective]] = field(default_factory=dict)
+
+
+def tpu_steps(
+    profile: Profile, planes: list[int], host: StepEvents
+) -> tuple[tuple[Step, ...], dict[int, CoreDetails]]:
+    """The steps that all TensorCores of the planes (by place) have, and what cores there are.
+
+    ``host`` is what the host did.
+    """
+    reader = _Reader(profile)
+    cores = [core for core in map(reader.core, planes) if core is not None]
+    common: dict[int, list[_Core]] = {}
+    for core in cores:
+        if core.is_sparse or not core.categories:
+            continue
+        if common:
+            common = {s: [*found, core] for s, found in common.items() if s in core.categories}
+        else:
+            common = {step: [core] for step in core.categories}
+    places = sorted(common)
+    ids = groups_of(profile).ids
+    steps = [_step(int(ids[place]), place, common[place]) for place in places]
+    steps = [_with_sparse_cores(step, cores) for step in steps]
+    details = {
+        core.number: CoreDetails(profile.host, core.ordinal, core.is_sparse)
+        for core in cores
+        if core.is_told_of or (core.is_sparse and core.work[0].size)
+    }
+    if not reader.has_infeed:
+        waited = _input_ps(host)[places].tolist()
+        steps = [_with_input(step, ps, details) for step, ps in zip(steps, waited, strict=True)]
+    return tuple(steps), details
+
+
+def _step(number: int, place: int, cores: list[_Core]) -> Step:
+    markers = [core.markers[place] for core in cores]
+    begin, end = max(markers, key=lambda marker: marker[1] - marker[0])
+    found: dict[int, CoreStep] = {}
+    if end > begin:
+        for core in cores:
+            categories = dict(core.categories[place])
+            left = end - begin - sum(categories.values())
+            categories[IDLE] = categories.get(IDLE, 0) + left
+            found[core.number] = CoreStep(begin, end - begin, categories=categories)
+    collectives = {
+        core.number: tuple(core.collectives[place]) for core in cores if place in core.collectives
+    }
+    return Step(number, found, collectives)
+
+
+def _with_sparse_cores(step: Step, cores: list[_Core]) -> Step:
+    """A step with what the SparseCores did meanwhile."""
+    begin, end = step.window
+    found = dict(step.cores)
+    for core in cores if step.cores else ():
+        if core.is_sparse and core.work[0].size:
+            busy = total(within(core.work, begin, end))
+            categories = {_SPARSE_WORK: busy, IDLE: end - begin - busy}
+            found[core.number] = CoreStep(begin, end - begin, categories=categories)
+    return replace(step, cores=found)
+
+
+def _input_ps(host: StepEvents) -> _Array:
+    """Per step how long the host waited for input or sent it, overlaps counted each."""
+    waits = (host.kind == SpanKind.HOST_WAIT_INPUT) | (host.kind == SpanKind.HOST_TO_DEVICE)
+    total = np.zeros(host.groups.ids.size, np.int64)
+    np.add.at(total, host.step[waits], (host.end - host.begin)[waits])
+    return total
+
+
+def _with_input(step: Step, waited_ps: int, details: Mapping[int, CoreDetails]) -> Step:
+    """A core without an infeed that idles while the host waits for input waits for it too."""
+    if not waited_ps:
+        return step
+    idle_ms = tpu_step(step, details).idle_ms
+    share = min(waited_ps / 1e9 / idle_ms, 1.0) if abs(idle_ms) >= 1e-10 else 0.0
+    cores = dict(step.cores)
+    for number, core in step.cores.items():
+        idle = core.categories.get(IDLE, 0) % 2**64
+        if number >= FIRST_SPARSE_CORE:
+            continue
+        infeed = int(idle * share)
+        categories = {**core.categories, _INFEED: infeed, IDLE: idle - infeed}
+        cores[number] = replace(core, categories=categories)
+    return replace(step, cores=cores)
+
+
+class _Reader:
+    """Reads the planes of cores."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.trace, self.groups = trace_of(profile), groups_of(profile)
+        self.has_infeed = False
+        stats = profile.typed_stats(_STATS)
+        self.stats = {name: self._stat(stats, name) for name in _STATS}
+        types = profile.columns("event_type_stats")
+        self.types = {name: self._of_type(types, name) for name in _TYPE_STATS}
+        own = profile.columns("plane_stats")
+        told = own.names("name").codes == own.names("name").code_of("core_details")
+        self.telling = set(own.array("plane_id")[told].tolist())
+        events = profile.columns("events", frozenset(("type_id",)))
+        kinds = np.where(events.is_valid("type_id"), events.array("type_id"), -1)
+        self.type_of = kinds if self.trace.row is None else kinds[self.trace.row]
+
+    def _stat(self, stats: Columns, name: str) -> tuple[_Array, _Array]:
+        """The events of the trace that have such a number (places, ascending), and the first."""
+        rows = np.flatnonzero(stats.names("name").codes == stats.names("name").code_of(name))
+        places, first = np.unique(
+            self.trace.places(stats.array("event_id")[rows]), return_index=True
+        )
+        return places, stats.array("integer")[rows[first]]
+
+    @staticmethod
+    def _of_type(types: Columns, name: str) -> dict[int, str]:
+        rows = np.flatnonzero(types.names("name").codes == types.names("name").code_of(name))
+        values = types.names("value").take(rows).to_list()
+        return {
+            kind: text or ""
+            for kind, text in zip(types.array("type_id")[rows].tolist(), values, strict=True)
+        }
+
+    def core(self, place: int) -> _Core | None:
+        """A core's plane: its markers, and its ops in the steps that have one; None for another
+        plane. A SparseCore has no steps of its own.
+        """
+        plane = self.trace.planes[place]
+        number = _CORE.fullmatch(plane.name)
+        if number is None:
+            return None
+        is_sparse = number[2] is not None
+        own = (plane.native_id or 0) + FIRST_SPARSE_CORE * is_sparse
+        core = _Core(own, int(number[1]), is_sparse, plane.plane_id in self.telling)
+        for line in (line for line in self.trace.lines if line.plane == place):
+            if is_sparse:
+                if line.name == _SPARSE_OP_LINE:
+                    core.work = self._work(line)
+            elif line.name == _STEP_LINE:
+                core.markers = self._markers(line)
+            elif line.name in _OP_LINES:
+                self._ops(core, line)
+        core.categories = {s: found for s, found in core.categories.items() if s in core.markers}
+        return core
+
+    def _work(self, line: TraceLine) -> Intervals:
+        """When a SparseCore did more than wait."""
+        begin, end = self._times(line)
+        idles = [kind for kind, name in self.types["hlo_category"].items() if name in OFF_DUTY]
+        works = ~np.isin(self.type_of[line.events], idles)
+        return union(begin[works], end[works])
+
+    def _times(self, line: TraceLine) -> tuple[_Array, _Array]:
+        """Begin and end of a line's events, by the device's clock where they tell."""
+        begin = self.trace.start[line.events].copy()
+        length = self.trace.end[line.events] - begin
+        for name, times in (("device_offset_ps", begin), ("device_duration_ps", length)):
+            at, value = self._on(line, name)
+            times[at] = value
+        return begin, begin + length
+
+    def _on(self, line: TraceLine, name: str) -> tuple[_Array, _Array]:
+        """Which events of a line have a stat, counted from its first, and the values."""
+        places, values = self.stats[name]
+        part = slice(*np.searchsorted(places, (line.first, line.last)).tolist())
+        return places[part] - line.first, values[part]
+
+    def _markers(self, line: TraceLine) -> dict[int, tuple[int, int]]:
+        """The longest marker of each step; those of one step in a row are one."""
+        begin, end = self._times(line)
+        steps = self.groups.place[line.events]
+        found: dict[int, tuple[int, int]] = {}
+        run, last = (0, 0), -1
+        for n, step in enumerate(steps.tolist()):
+            if step < 0:
+                continue
+            own = (int(begin[n]), int(end[n]))
+            if step == last:
+                own = (run[0], max(run[1], own[1]))
+            run, last = own, step
+            if step not in found or own[1] - own[0] > found[step][1] - found[step][0]:
+                found[step] = own
+        return found
+
+    def _ops(self, core: _Core, line: TraceLine) -> None:
+        begin, end = self._times(line)
+        steps = self.groups.place[line.events]
+        types = self.type_of[line.events]
+        self.has_infeed |= any(
+            self.types["hlo_category"].get(kind) in _INFEEDS for kind in set(types.tolist())
+        )
+        rows = np.flatnonzero(steps >= 0)
+        rows = rows[np.lexsort((-end[rows], begin[rows]))]
+        begin, end, steps, types = begin[rows], end[rows], steps[rows], types[rows]
+        own = end - begin
+        parent = np.empty(rows.size, np.int32)
+        nest_lines(
+            begin, end, np.array([0, rows.size]), np.ones(1, np.bool_), parent,
+            np.empty(rows.size, np.uint16), np.empty(rows.size, np.int64),
+        )  # fmt: skip
+        inside = np.flatnonzero(parent >= 0)
+        np.subtract.at(own, parent[inside], (end - begin)[inside])
+        self._count(core, steps, types, own)
+        at, values = self._on(line, "all_reduce_unique_id")
+        row_of = np.full(line.last - line.first, -1, np.int64)
+        row_of[rows] = np.arange(rows.size)
+        for n, unique in zip(row_of[at].tolist(), values.tolist(), strict=True):
+            if n >= 0:
+                found = Collective(unique, int(end[n] - begin[n]))
+                core.collectives.setdefault(int(steps[n]), []).append(found)
+
+    def _count(self, core: _Core, steps: _Array, types: _Array, own: _Array) -> None:
+        """Add up self times by step and category; an op without a number counts nowhere."""
+        keys = np.stack([steps.astype(np.int64), types.astype(np.int64)])
+        distinct, at = np.unique(keys, axis=1, return_inverse=True)
+        total = np.zeros(distinct.shape[1], np.int64)
+        np.add.at(total, at, own)
+        named: dict[tuple[str, str], str] = {}
+        for (step, kind), spent in zip(distinct.T.tolist(), total.tolist(), strict=True):
+            categories = core.categories.setdefault(step, {})
+            program, symbol = (self.types[name].get(kind) for name in _TYPE_STATS[:2])
+            if program is None or symbol in {None, "0"}:
+                continue
+            category = self.types["hlo_category"].get(kind, "")
+            category = named.setdefault((program, symbol or ""), category)
+            categories[category] = categories.get(category, 0) + spent

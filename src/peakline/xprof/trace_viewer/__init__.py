@@ -1,0 +1,1 @@
+"""The events that XProf's trace viewers show."""
