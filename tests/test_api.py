@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
+
 import pytest
 
 import peakline
@@ -64,3 +67,45 @@ def test_a_repository_reads_hosts_where_it_is_told():
     assert there == here.tool("step_breakdown", format="csv")
     with pytest.raises(UsageError, match="no executor 'x'"):
         peakline.Repository(MULTIHOST, executor="x")
+
+
+class TestOneProfile:
+    """What a profile answers in Python is what the verbs print."""
+
+    @pytest.fixture
+    def profile(self):
+        with peakline.open(str(files("peakline") / "demo")) as found:
+            yield found
+
+    def test_steps(self, profile):
+        steps = profile.steps()
+        whole = profile.sql("select * from step_breakdown where not is_cut_off").to_pylist()
+        assert steps.rows == len(whole) > 0
+        assert steps.part("idle_ps").tolist() == [row["idle_ps"] for row in whole]
+
+    def test_critical_path(self, profile):
+        answer = json.loads(profile.tool("critical_path").content)
+        path = profile.critical_path()
+        assert path.step == answer["step_name"]
+        assert path.explained == pytest.approx(answer["explained"])
+        assert profile.critical_path(path.step).by_kind() == path.by_kind()
+        with pytest.raises(peakline.NotFoundError):
+            profile.critical_path("no such step")
+
+    def test_launches(self, profile):
+        assert profile.launches().devices == ()
+
+    def test_check(self, profile):
+        peak = profile.memory().allocators[0].peak_bytes
+        (held,) = profile.check(max_peak_bytes=peak)
+        (broken,) = profile.check(max_peak_bytes=peak - 1)
+        assert (held.passed, broken.passed) == (True, False)
+        assert broken.measured == peak
+        assert profile.check() == ()
+        with pytest.raises(peakline.NotFoundError):
+            profile.check(max_peak_bytes=1, allocator="no such allocator")
+
+    def test_diff(self, profile):
+        assert peakline.diff(profile, profile).is_empty
+        with pytest.raises(peakline.NotFoundError):
+            peakline.diff(profile, profile, allocator="no such allocator")

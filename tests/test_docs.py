@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import warnings
+from importlib import import_module
 
 import pytest
 
@@ -100,6 +102,53 @@ def test_links_between_pages_lead_somewhere(root):
         if "://" not in target and not (page.parent / target).exists()
     ]
     assert broken == []
+
+
+def _imports(root):
+    """Every import line of a Python example, with the page that has it."""
+    for page in [root / "README.md", *sorted((root / "docs").rglob("*.md"))]:
+        for block in re.findall(
+            r"^ *```python\n(.*?)^ *```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+        ):
+            for line in re.findall(r"^ *((?:from|import) peakline.*)$", block, re.MULTILINE):
+                yield page.name, line
+
+
+def test_every_import_of_the_docs_works_and_is_of_a_public_place(root):
+    lines = sorted(set(_imports(root)))
+    assert len(lines) > 8
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _, line in lines:
+            exec(line, {})  # noqa: S102  (the line of our own page)
+    public = "capture|figures|record|report|repository|schema|kernels.bits|kernels.layout"
+    allowed = rf"import peakline$|from peakline import |from peakline\.({public}) import "
+    assert [line for _, line in lines if not re.match(allowed, line)] == []
+
+
+@each_row(
+    ("old", "name"),
+    [
+        ("peakline.analysis.limits", "check_limits"),
+        ("peakline.analysis.limits", "Limits"),
+        ("peakline.analysis.diff", "compare"),
+        ("peakline.analysis.timing.breakdown", "step_times"),
+        ("peakline.analysis.timing.compare", "compare_time"),
+        ("peakline.analysis.timing.compare", "time_state"),
+        ("peakline.analysis.timing.critical", "critical_path_of"),
+        ("peakline.analysis.timing.launches", "launch_summary"),
+        ("peakline.analysis.timing.step_facts", "step_facts_of"),
+        ("peakline.analysis.timing.variation", "device_straggler"),
+        ("peakline.analysis.timing.variation", "variation_of"),
+        ("peakline.tools.timeline_reader", "read_answer"),
+    ],
+)
+def test_where_the_docs_of_before_sent_readers_still_works_and_warns(old, name):
+    module = import_module(old)
+    with pytest.warns(DeprecationWarning, match=rf"{re.escape(old)}\.{name} is now peakline\."):
+        assert callable(getattr(module, name))
+    with pytest.raises(AttributeError):
+        module.nothing_of_that_name  # noqa: B018
 
 
 def test_the_readme_has_two_set_up_commands_near_its_top(page):

@@ -5,11 +5,12 @@ Importing this package is cheap; its names load what they need when first used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from peakline.lazy import door
+
 if TYPE_CHECKING:
-    from peakline.api import Profile, Repository, Session, open  # noqa: A004 (used as peakline.open)
+    from peakline.api import Profile, Repository, Session, diff, open  # noqa: A004 (used as peakline.open)
     from peakline.engine import Answer
     from peakline.errors import (
         BusyError,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from peakline.tools import ToolResult
+    from peakline.tools.timeline.reader import read_timeline
 
     __version__: str
 
@@ -54,7 +56,9 @@ __all__ = [
     "UnknownFormatError",
     "UsageError",
     "__version__",
+    "diff",
     "open",
+    "read_timeline",
 ]
 
 _HOMES = {
@@ -63,8 +67,13 @@ _HOMES = {
     "Repository": "peakline.api",
     "Session": "peakline.api",
     "ToolResult": "peakline.tools",
+    "diff": "peakline.api",
     "open": "peakline.api",
+    "read_timeline": "peakline.tools.timeline.reader",
 }
+
+
+_find = door(__name__, dict.fromkeys(__all__, "peakline.errors") | _HOMES)
 
 
 def __getattr__(name: str) -> Any:
@@ -72,13 +81,8 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        value: Any = version("peakline")
-    elif name in __all__:
-        value = getattr(import_module(_HOMES.get(name, "peakline.errors")), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+        return version("peakline")
+    return _find(name)
 
 
 def __dir__() -> list[str]:

@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Self
 from peakline import tables as _profile
 
 if TYPE_CHECKING:
+    from peakline.check.verdict import Check
+    from peakline.compare.comparison import Comparison
     from peakline.engine import Answer, Engine, Executor
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.time_answer import TimeAnswer
     from peakline.repository import Session as _Session
+    from peakline.timing.critical_path.path import StepPath
+    from peakline.timing.launches import LaunchSummary
+    from peakline.timing.step_facts import StepFacts
     from peakline.tools import ToolResult
 
-__all__ = ["Profile", "Repository", "Session", "open"]
+__all__ = ["Profile", "Repository", "Session", "diff", "open"]
 
 
 class Profile(_profile.Profile):
@@ -56,6 +61,51 @@ class Profile(_profile.Profile):
 
         return answer_time(self)
 
+    def steps(self) -> StepFacts:
+        """The table ``step_breakdown`` as arrays: a row for each step and device.
+
+        ``part("idle_ps")`` is a column, ``populations`` what steps are called without their
+        number. Empty without steps. Raises InputError when the profile cannot be read.
+        """
+        from peakline.timing.step_facts import step_facts_of
+
+        return step_facts_of(self)
+
+    def critical_path(
+        self, step: str | None = None, *, device: str | None = None
+    ) -> StepPath | None:
+        """The chain of work that made a step as long as it was; default: the median step.
+
+        ``step`` is an id or a name. None where nothing ran at a time. Raises NotFoundError for an
+        unknown step or device.
+        """
+        from peakline.timing.critical_path.path import critical_path_of, median_step
+
+        return critical_path_of(self, step or median_step(self, device), device=device)
+
+    def launches(self) -> LaunchSummary:
+        """How the launches of kernels and programs fared between host and device."""
+        from peakline.timing.launches import launch_summary
+
+        return launch_summary(self)
+
+    def check(
+        self,
+        *,
+        max_peak_bytes: int | None = None,
+        max_growth_per_step_bytes: int | None = None,
+        max_fragmentation: float | None = None,
+        allocator: str | None = None,
+    ) -> tuple[Check, ...]:
+        """Hold limits against every allocator, as ``peakline check`` does: one `Check` each.
+
+        ``max_fragmentation`` is a share, 0 to 1. Raises NotFoundError for an unknown allocator.
+        """
+        from peakline.check.limits import Limits, check_limits
+
+        limits = Limits(max_peak_bytes, max_growth_per_step_bytes, max_fragmentation)
+        return check_limits(self.memory(), limits, allocator=allocator)
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the memory answer in short, or why there is none.
 
@@ -88,6 +138,16 @@ def open(  # noqa: A001 (used as peakline.open, like gzip.open)
     file = resolve(os.fspath(path), session=session, host=host)
     reader = open_reader(file, max_unpacked_bytes=max_unpacked_bytes)
     return Profile(reader, strict=strict, derived=DERIVED)
+
+
+def diff(before: Profile, after: Profile, *, allocator: str | None = None) -> Comparison:
+    """What changed in memory and time between two profiles, as ``peakline diff``.
+
+    ``allocator`` keeps one. Raises NotFoundError if neither has it.
+    """
+    from peakline.compare.comparison import compare_profiles, profile_state
+
+    return compare_profiles(profile_state(before), profile_state(after), allocator=allocator)
 
 
 class Repository:

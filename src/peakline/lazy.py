@@ -1,13 +1,15 @@
-"""Doors of rooms: names of a package that import their module on first use (PEP 562)."""
+"""Names of a package that import their module on first use (PEP 562), and names that moved."""
 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
-__all__ = ["door"]
+__all__ = ["door", "moved"]
 
 
 def door(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
@@ -25,3 +27,22 @@ def door(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return value
 
     return find
+
+
+def moved(old: str, homes: Mapping[str, tuple[str, str]]) -> None:
+    """Let ``old`` be imported for one release: each of its names is a name of another module.
+
+    Using one is a DeprecationWarning that says the new place.
+    """
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {old!r} has no attribute {name!r}")
+        module, new = homes[name]
+        text = f"{old}.{name} is now {module}.{new}"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return getattr(import_module(module), new)
+
+    module = ModuleType(old, f"Moved; {old} is there for one release.")
+    module.__getattr__ = find  # type: ignore[method-assign]  # PEP 562
+    sys.modules[old] = module

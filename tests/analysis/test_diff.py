@@ -10,8 +10,8 @@ from tests.analysis.records import alloc, events, free, reference
 from tests.each_row import each_row
 
 import peakline
-from peakline.diff.memory import compare
-from peakline.diff.state import SPECIAL, state_of
+from peakline.compare.memory import compare
+from peakline.compare.state import SPECIAL, state_of
 from peakline.errors import NotFoundError
 from peakline.findings.memory_details import explain_memory
 from peakline.memory.signatures import normal_shape

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.each_row import each_row
 
-from peakline.diff.matching import match_allocators, match_kinds, stem_of
-from peakline.diff.state import Kind
+from peakline.compare.matching import match_allocators, match_kinds, stem_of
+from peakline.compare.state import Kind
 
 BOTH = [
     ("GPU_0_bfc", "cuda:0", "both are GPU 0"),

@@ -15,8 +15,8 @@ from tests.each_row import each_row
 from peakline.check.file import is_baseline, read_baseline, write_baseline
 from peakline.check.limits import Limits, check_limits
 from peakline.check.markdown import code, summary_markdown
-from peakline.diff.memory import compare
-from peakline.diff.state import AllocatorState, Kind, MemoryState, groups_of, state_of
+from peakline.compare.memory import compare
+from peakline.compare.state import AllocatorState, Kind, MemoryState, groups_of, state_of
 from peakline.errors import InputError, NotFoundError
 
 ALLOCATOR = "bfc_cpu_allocator_for_gpu"

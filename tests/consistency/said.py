@@ -14,8 +14,8 @@ from peakline.check.file import write_baseline
 from peakline.cli.memory import memory_document
 from peakline.cli.ops import ops_document
 from peakline.cli.steps import steps_document
-from peakline.diff.comparison import compare_profiles, profile_state
-from peakline.diff.state import state_of
+from peakline.compare.comparison import compare_profiles, profile_state
+from peakline.compare.state import state_of
 from peakline.tools import available_tools
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from tests.analysis.timing.timelines import profile_of
 from tests.each_row import each_row
 
 import peakline
+from peakline import read_timeline
 from peakline.errors import NotFoundError, UsageError
 from peakline.tools import find_tool
-from peakline.tools.timeline.reader import read_answer
 from peakline.tools.timeline.views import MOST_ITEMS
 
 LINES = ([("step", 0, 100), ("op", 10, 5), ("op", 16, 2)], [("copy", 50, 25)])
@@ -22,7 +22,7 @@ def ask(profile, view, **parameters):
     """The answer of a view, which both formats must agree on."""
     content = profile.tool("timeline", view=view, **parameters).content
     found = json.loads(content)
-    binary = read_answer(profile.tool("timeline", format="bin", view=view, **parameters).content)
+    binary = read_timeline(profile.tool("timeline", format="bin", view=view, **parameters).content)
     assert binary.view == found.pop("view") == view
     assert {name: plain(value) for name, value in binary.columns.items()} == found
     return found
@@ -206,18 +206,18 @@ def test_a_recorded_session_adds_up(sessions):
 def test_the_reader_refuses_what_is_cut_short(cut):
     content = profile_of(*LINES).tool("timeline", format="bin").content
     with pytest.raises(ValueError, match=r"short|bytes"):
-        read_answer(content[:cut])
+        read_timeline(content[:cut])
 
 
 def test_the_reader_refuses_what_is_something_else():
     content = profile_of(*LINES).tool("timeline", format="bin").content
     with pytest.raises(ValueError, match="no timeline answer"):
-        read_answer(b"PEAKTIM0" + content[8:])
+        read_timeline(b"PEAKTIM0" + content[8:])
 
 
 def test_columns_lie_at_multiples_of_eight():
     content = profile_of(*LINES).tool("timeline", format="bin").content
-    for name, column in read_answer(content).columns.items():
+    for name, column in read_timeline(content).columns.items():
         if isinstance(column, np.ndarray):
             assert (column.__array_interface__["data"][0] - _address(content)) % 8 == 0, name
 

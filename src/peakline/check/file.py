@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from peakline.diff.state import AllocatorState, Kind, MemoryState, groups_of, rates_of
+from peakline.compare.state import AllocatorState, Kind, MemoryState, groups_of, rates_of
 from peakline.errors import InputError
 from peakline.memory.signatures import normal_shape
 

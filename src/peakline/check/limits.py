@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from peakline.check.baseline import baseline_checks
 from peakline.check.verdict import ROWS, Check, Limits, held, unmeasured
-from peakline.diff.state import AllocatorState, MemoryState, Rate, state_of
+from peakline.compare.state import AllocatorState, MemoryState, Rate, state_of
 from peakline.errors import NotFoundError
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.text import size_text

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from peakline.check.verdict import Check
-from peakline.diff.notes import signed_size
-from peakline.diff.state import MemoryState
+from peakline.compare.notes import signed_size
+from peakline.compare.state import MemoryState
 from peakline.text import size_text
 
 __all__ = ["code", "html", "markdown_table", "summary_markdown"]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from peakline.check.limits import Check
-    from peakline.diff.state import MemoryState
+    from peakline.compare.state import MemoryState
 
 __all__ = ["check", "parse_share"]
 
@@ -119,7 +119,7 @@ def check(
     if summary is not None:
         _check_summary(summary, (path, baseline))
     from peakline.check.limits import Limits, check_limits
-    from peakline.diff.state import state_of
+    from peakline.compare.state import state_of
     from peakline.findings.memory_answer import NOTHING
     from peakline.memory.allocator_names import recorded_name
 
@@ -174,7 +174,7 @@ def _baseline(path: str, max_unpacked: int | None, *, strict: bool) -> MemorySta
     """The figures of the baseline: of a profile, or as this program wrote them down."""
     import peakline
     from peakline.check.file import is_baseline, read_baseline
-    from peakline.diff.state import state_of
+    from peakline.compare.state import state_of
     from peakline.formats.files import SourceFile
 
     if path == _STDIN:

@@ -53,7 +53,7 @@ def diff(
     max_unpacked: int | None,
 ) -> None:
     """Say what changed from BEFORE to AFTER in memory and time: peaks, steps, ops, findings."""
-    from peakline.diff.comparison import compare_profiles, profile_state
+    from peakline.compare.comparison import compare_profiles, profile_state
     from peakline.findings.memory_answer import NOTHING
     from peakline.findings.time_answer import NO_STEPS
     from peakline.memory.allocator_names import recorded_name

@@ -42,7 +42,7 @@ def comparison(
     One after the other is taken on ``lease``, so that they need not both be in memory. Raises
     NotFoundError or InputError when a file cannot be read.
     """
-    from peakline.diff.comparison import compare_profiles, profile_state
+    from peakline.compare.comparison import compare_profiles, profile_state
 
     states, warnings = [], []
     for side, (session, file) in zip(_SIDES, sides, strict=True):

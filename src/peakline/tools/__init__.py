@@ -1,5 +1,6 @@
 """What a tool name answers: one file per tool, one registry for every face."""
 
+from peakline.lazy import moved
 from peakline.toolbox.parameters import Parameters
 from peakline.toolbox.registry import (
     Aggregate,
@@ -21,3 +22,8 @@ __all__ = [
     "run_tool",
     "tool_names",
 ]
+
+moved(
+    "peakline.tools.timeline_reader",
+    {"read_answer": ("peakline.tools.timeline.reader", "read_timeline")},
+)

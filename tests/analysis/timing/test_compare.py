@@ -7,7 +7,7 @@ import pytest
 from tests.analysis.timing.traces import GPU, HOST_PLANE, profile_of
 from tests.each_row import each_row
 
-from peakline.diff.time import _chance, compare_time, time_state
+from peakline.compare.time import _chance, compare_time, time_state
 
 
 def loop(*ops, steps=2, gap=0, before=(), length=100):

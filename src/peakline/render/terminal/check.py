@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from peakline.diff.notes import signed_size
+from peakline.compare.notes import signed_size
 from peakline.memory.allocator_names import shown_names
 from peakline.render.terminal.screen import indented, plain_table, show
 from peakline.text import one_line, size_text

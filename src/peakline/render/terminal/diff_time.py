@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from peakline.diff.notes import signed_time
+from peakline.compare.notes import signed_time
 from peakline.render.terminal.screen import indented, plain_table
 from peakline.render.terminal.time_parts import cut_middle, fitted
 from peakline.text import one_line, time_text
@@ -14,7 +14,7 @@ from peakline.text import one_line, time_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from peakline.diff.time import TimeDiff, TimeState
+    from peakline.compare.time import TimeDiff, TimeState
 
 __all__ = ["time_part"]
 

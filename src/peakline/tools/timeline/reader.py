@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Answer", "read_answer"]
+__all__ = ["Answer", "read_timeline"]
 
 _HEADER = struct.Struct("<8sIIIIQ")
 _ENTRY = struct.Struct("<24sIIQQ")
@@ -37,7 +37,7 @@ class Answer:
         return self.columns[name]
 
 
-def read_answer(content: bytes) -> Answer:
+def read_timeline(content: bytes) -> Answer:
     """The answer in ``content``; raises ValueError where it is none, or is cut short."""
     if len(content) < _HEADER.size:
         raise ValueError("too short for a header")

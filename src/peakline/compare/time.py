@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.diff.matching import stem_of
-from peakline.diff.op_changes import (
+from peakline.compare.matching import stem_of
+from peakline.compare.op_changes import (
     SIDES,
     OpChange,
     OwnTimes,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from peakline.diff.matching import KindPair
-from peakline.diff.state import SPECIAL, AllocatorState, Group, Kind, Rate
+from peakline.compare.matching import KindPair
+from peakline.compare.state import SPECIAL, AllocatorState, Group, Kind, Rate
 
 __all__ = ["PIECES", "SHAPE", "GroupDiff", "RateDiff", "group_rows", "rate_rows"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from peakline.diff.rows import PIECES, GroupDiff
-from peakline.diff.state import AllocatorState
+from peakline.compare.rows import PIECES, GroupDiff
+from peakline.compare.state import AllocatorState
 from peakline.memory.signatures import dimensions
 from peakline.text import size_text, time_text
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from peakline.tables.profile_facts import ProfileFacts, facts_of, warnings_document
 
 if TYPE_CHECKING:
-    from peakline.diff.memory import MemoryDiff
-    from peakline.diff.state import MemoryState
-    from peakline.diff.time import TimeDiff, TimeState
+    from peakline.compare.memory import MemoryDiff
+    from peakline.compare.state import MemoryState
+    from peakline.compare.time import TimeDiff, TimeState
     from peakline.tables import Profile, ProfileWarning
 
 __all__ = ["Comparison", "ProfileState", "compare_profiles", "profile_state"]
@@ -68,8 +68,8 @@ def profile_state(
 
     Raises InputError when it cannot be read.
     """
-    from peakline.diff.state import state_of
-    from peakline.diff.time import time_state
+    from peakline.compare.state import state_of
+    from peakline.compare.time import time_state
     from peakline.findings.memory_answer import answer_memory
 
     memory = answer_memory(profile)
@@ -89,8 +89,8 @@ def compare_profiles(
 
     Raises NotFoundError if neither profile has the allocator.
     """
-    from peakline.diff.memory import compare
-    from peakline.diff.time import compare_time
+    from peakline.compare.memory import compare
+    from peakline.compare.time import compare_time
 
     memory = compare(before.memory, after.memory)
     if allocator is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from peakline.diff.state import SPECIAL, Kind
+from peakline.compare.state import SPECIAL, Kind
 from peakline.memory.signatures import dimensions
 
 __all__ = ["AllocatorPair", "KindPair", "match_allocators", "match_kinds", "stem_of"]

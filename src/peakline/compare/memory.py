@@ -1,6 +1,6 @@
 """What changed between two profiles, of any formats: peaks, what makes them, growth, churn.
 
-Allocators and kinds of buffers are matched by `peakline.diff.matching`. What only one of
+Allocators and kinds of buffers are matched by `peakline.compare.matching`. What only one of
 the two profiles tells (ops, regions, types or shapes) is left out of both, with a note, for a
 column that one side lacks would make every row new and gone.
 """
@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from peakline.diff.matching import (
+from peakline.compare.matching import (
     AllocatorPair,
     match_allocators,
     match_kinds,
     stem_of,
 )
-from peakline.diff.notes import notes_on
-from peakline.diff.rows import GroupDiff, RateDiff, group_rows, rate_rows
-from peakline.diff.state import (
+from peakline.compare.notes import notes_on
+from peakline.compare.rows import GroupDiff, RateDiff, group_rows, rate_rows
+from peakline.compare.state import (
     SPECIAL,
     AllocatorState,
     Kind,

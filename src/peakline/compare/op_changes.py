@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from peakline.diff.matching import stem_of
+from peakline.compare.matching import stem_of
 from peakline.timing.op_names import IDLE
 
 if TYPE_CHECKING:
