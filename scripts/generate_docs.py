@@ -2,11 +2,12 @@
 
 Usage::
 
-    python scripts/generate_docs.py           # write tables.md, tools.md, cli.md, sql.md
+    python scripts/generate_docs.py           # write the pages
     python scripts/generate_docs.py --check   # write nothing; exit 1 if any is stale
 
 The sources are ``peakline.tables.tables.TABLES``, the tool registry and the command line's own
-help; of ``sql.md`` only the answers are written. The pages are read from the installed package and
+help; of ``sql.md`` only the answers are written, of ``formats.md`` the
+table. The pages are read from the installed package and
 written into this checkout.
 """
 
@@ -22,6 +23,7 @@ import click
 from worked_queries import sql_page
 
 from peakline.cli.main import app
+from peakline.formats.common.format import formats
 from peakline.tables.tables import TABLES
 from peakline.tools import find_tool, tool_names
 
@@ -156,10 +158,22 @@ def _text(command: click.Command) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
+def formats_page(page: str) -> Iterator[str]:
+    """The page with its table of formats made again."""
+    head = "| what | `format` | written by | fills (besides `warnings`) |\n|---|---|---|---|\n"
+    before, _, rest = page.partition(head)
+    yield before + head.rstrip("\n")
+    for form in formats().values():
+        yield f"| {form.what} | `{form.name}` | {form.written_by} | {form.fills} |"
+    yield ""
+    yield rest.partition("\n\n")[2].rstrip("\n")
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "tables.md": tables_page,
     "tools.md": tools_page,
     "cli.md": cli_page,
+    "formats.md": lambda: formats_page((DOCS / "formats.md").read_text()),
     "sql.md": lambda: sql_page((DOCS / "sql.md").read_text()),
 }
 

@@ -12,8 +12,9 @@ import re
 from google.protobuf import text_format
 
 from peakline import schema
-from peakline.formats.recognise import MESSAGES, recognise
-from peakline.formats.translate import OLD_NAMES
+from peakline.formats.common.format import message_names
+from peakline.formats.common.recognise import recognise
+from peakline.formats.common.translate import OLD_NAMES
 from peakline.schema import MemoryLog, MemoryLogRecord
 from peakline.wire import text_to_wire
 from peakline.wire.log_lines import MemoryLogScanner
@@ -87,7 +88,7 @@ def test_every_record_of_a_log_line_by_line(name):
 @each_row("name", TEXTS)
 def test_every_file_in_text_format(name):
     content = content_of(TEXTS[name])
-    kind = schema.message(MESSAGES[recognise(content[: 1 << 20]).format])
+    kind = schema.message(message_names()[recognise(content[: 1 << 20]).format])
     result = text_to_wire(content, kind.DESCRIPTOR, OLD_NAMES)
     assert (result.error, result.unknown) == ("", 0)
     text = content.decode()

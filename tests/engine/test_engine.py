@@ -25,7 +25,7 @@ from peakline.errors import (
     NotFoundError,
     UsageError,
 )
-from peakline.formats import files
+from peakline.formats.common import files
 from peakline.formats.xplane import line_reader
 from peakline.kernels.line_layout import ODD
 from peakline.tools import run_tool

@@ -46,7 +46,7 @@ def test_loading_it_imports_nothing_heavy_and_warns_of_nothing(run):
         "    heavy = {'numpy', 'pyarrow', 'duckdb', 'google.protobuf', 'jax'}\n"
         "    assert heavy.isdisjoint(sys.modules)\n"
         "    ours = {name for name in sys.modules if name.split('.')[0] == 'peakline'}\n"
-        "    assert ours == {'peakline', 'peakline.errors', 'peakline.pytest',\n"
+        "    assert ours == {'peakline', 'peakline.errors', 'peakline.lazy', 'peakline.pytest',\n"
         "                    'peakline.pytest.marks', 'peakline.pytest.plugin', 'peakline.text'}\n",
         python=("-W", "error"),
     )

@@ -22,7 +22,7 @@ from peakline.errors import (
     RemoteError,
     UsageError,
 )
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.repository import Extent, HostFile, Repository, extent_of, hosts, resolve
 from peakline.repository.remote import RemoteClaim, _join
 from peakline.repository.store import FileStatus

@@ -17,7 +17,7 @@ from google.protobuf import json_format, text_format
 from tests.wire.slices import read_sample, slice_of
 
 from peakline import schema
-from peakline.formats.recognise import MESSAGES
+from peakline.formats.common.format import message_names
 
 __all__ = ["Sample", "events_record", "samples"]
 
@@ -53,7 +53,7 @@ def samples(data: Path) -> tuple[Sample, ...]:
     messages = _messages(data)
     found = [
         Sample(f"{name}.pb", form, message.SerializeToString(deterministic=True), "wire",
-               MESSAGES[form])
+               message_names()[form])
         for name, form, message in messages
     ]  # fmt: skip
     for name, form, message in messages:
@@ -65,7 +65,7 @@ def samples(data: Path) -> tuple[Sample, ...]:
     run = next(message for name, _, message in messages if name == "run")
     found.append(
         Sample("run.tfevents", "tfevents", run.SerializeToString(), "wire",
-               MESSAGES["run_metadata"], wrap=_events_file)
+               message_names()["run_metadata"], wrap=_events_file)
     )  # fmt: skip
     found += _logs(data)
     found += [_snapshot(protocol) for protocol in (0, 2, 4)]
@@ -82,7 +82,7 @@ _ALSO_TEXT = {"run", "steps", "graph", "meta", "model", "records", "heap", "spac
 
 def _messages(data: Path) -> list[tuple[str, str, Any]]:
     def of(form: str, content: bytes) -> Any:
-        return schema.message(MESSAGES[form]).FromString(content)
+        return schema.message(message_names()[form]).FromString(content)
 
     run = of("run_metadata", _unpacked(data / "run_metadata" / "tf1_grpc.pb.gz"))
     for device in run.step_stats.dev_stats:

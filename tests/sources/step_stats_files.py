@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from peakline import schema
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.run_metadata.reader import RunMetadataReader
 from peakline.tables import Profile
 

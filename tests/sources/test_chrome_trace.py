@@ -12,7 +12,7 @@ from tests.sources.chrome_traces import event, opened, rows, warned
 import peakline
 from peakline.errors import DamagedError, InputError
 from peakline.formats.chrome_trace.reader import ChromeTraceReader
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 
 _US = 10**6
 

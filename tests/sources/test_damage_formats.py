@@ -26,7 +26,7 @@ from tests.sources.format_samples import Sample, samples
 from tests.wire.wirebytes import len_field, read_varint, tag, varint
 
 from peakline import schema
-from peakline.formats.recognise import MESSAGES
+from peakline.formats.common.format import message_names
 from peakline.formats.run_metadata.texts import label_parts
 
 _ALL = samples(Path(__file__).parent.parent / "data")
@@ -112,7 +112,7 @@ def _seams(sample: Sample) -> set[int]:
 
 
 def _reads_as_text(sample: Sample, data: bytes) -> bool:
-    message = schema.message(MESSAGES[sample.format])()
+    message = schema.message(message_names()[sample.format])()
     try:
         text_format.Parse(data, message, descriptor_pool=schema.POOL)
     except text_format.ParseError:

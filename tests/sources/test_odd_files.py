@@ -137,11 +137,11 @@ def test_a_file_that_expands_too_much(write, made):
 
 def test_a_bomb_goes_off_nowhere(write, monkeypatch):
     """The limit that holds without the option, made small."""
-    monkeypatch.setattr("peakline.formats.files._LEAST_LIMIT", 4 << 20)
+    monkeypatch.setattr("peakline.formats.common.files._LEAST_LIMIT", 4 << 20)
     log = _BY_NAME["tf1_control_flow.log"].data
     path = write(gzip.compress(log + b"nothing\n" * 2_000_000))
     assert f"{path}: expands to more than " in error_of(path)
-    monkeypatch.setattr("peakline.formats.files._LEAST_LIMIT", 32 << 20)
+    monkeypatch.setattr("peakline.formats.common.files._LEAST_LIMIT", 32 << 20)
     assert content(path) == content(write(log))
 
 

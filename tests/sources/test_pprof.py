@@ -9,7 +9,7 @@ import pytest
 import peakline
 from peakline import schema
 from peakline.errors import DamagedError
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.pprof.reader import PprofReader
 
 SAMPLE = "tests/data/pprof/device_memory.pprof.pb.gz"

@@ -16,7 +16,8 @@ from tests.hanging import no_hang
 from tests.sources.format_samples import samples
 
 from peakline import schema
-from peakline.formats.recognise import MESSAGES, Form, recognise
+from peakline.formats.common.format import message_names
+from peakline.formats.common.recognise import Form, recognise
 
 _ROOTS = [
     Path(__file__).parent.parent / "data",
@@ -118,7 +119,7 @@ _TINY = [
 
 @each_row(("form", "text"), _TINY)
 def test_tiny_messages_in_every_form(form, text):
-    message = _message(MESSAGES[form], text)
+    message = _message(message_names()[form], text)
     on_lines = text_format.MessageToString(message, descriptor_pool=schema.POOL)
     angles = on_lines.replace("{", "<").replace("}", ">")
     json = json_format.MessageToJson(message, descriptor_pool=schema.POOL)

@@ -21,7 +21,7 @@ from tests.sources.step_stats_files import (
 from peakline import schema
 from peakline.errors import DamagedError
 from peakline.formats import open_reader
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.tfevents.events import TABLES, read_events
 from peakline.formats.tfevents.reader import EventsFileReader
 from peakline.kernels.tfrecord import checksums

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.each_row import each_row
 
 from peakline.errors import DamagedError, InputError
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.torch_snapshot.opcodes import ARGUMENT, Argument, Status, scanned
 from peakline.formats.torch_snapshot.unpickle import load_plain
 from peakline.wire import as_buffer

@@ -11,8 +11,8 @@ from tests.each_row import each_row
 import peakline
 from peakline import schema
 from peakline.errors import DamagedError, InputError
-from peakline.formats.files import SourceFile
-from peakline.formats.translate import translate
+from peakline.formats.common.files import SourceFile
+from peakline.formats.common.translate import translate
 
 METADATA = "tensorflow.RunMetadata"
 

@@ -14,7 +14,7 @@ from tests.wire.wirebytes import fixed32, fixed64, len_field, tag, varint, varin
 
 import peakline
 from peakline.errors import InputError
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane import line_reader
 from peakline.formats.xplane.line_reader import LineReader, Lookup
 from peakline.formats.xplane.names import EventKind

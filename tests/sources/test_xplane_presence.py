@@ -11,7 +11,7 @@ from tests.engine.ending import DATA, EndingAt
 
 from peakline.deadline import within
 from peakline.errors import DeadlineError
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane import presence
 from peakline.formats.xplane.outline import read_outline
 from peakline.formats.xplane.presence import has_memory_events, may_name_memory_events

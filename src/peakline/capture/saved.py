@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from peakline.errors import PeaklineError
-from peakline.formats.urls import connect
+from peakline.formats.common.urls import connect
 from peakline.repository import Session, is_url
 
 if TYPE_CHECKING:

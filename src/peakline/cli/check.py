@@ -175,7 +175,7 @@ def _baseline(path: str, max_unpacked: int | None, *, strict: bool) -> MemorySta
     import peakline
     from peakline.check.file import is_baseline, read_baseline
     from peakline.compare.state import state_of
-    from peakline.formats.files import SourceFile
+    from peakline.formats.common.files import SourceFile
 
     if path == _STDIN:
         raise UsageError("--baseline cannot come from standard input; name a file")

@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 
 from peakline.errors import DamagedError, UnknownFormatError
-from peakline.formats.files import SourceFile
-from peakline.formats.noted import Note, NotedReader
-from peakline.formats.recognise import MESSAGES, recognise
+from peakline.formats.common.files import SourceFile
+from peakline.formats.common.format import formats, message_names
+from peakline.formats.common.noted import Note, NotedReader
+from peakline.formats.common.recognise import recognise
 from peakline.formats.xplane.detect import reads_cleanly, went_through_text
 from peakline.tables.reader import Reader
 from peakline.wire import as_buffer
 
 __all__ = ["open_reader"]
-
-_READERS = {
-    "xplane": "peakline.formats.xplane.reader:XPlaneReader",
-    "run_metadata": "peakline.formats.run_metadata.reader:RunMetadataReader",
-    "step_stats": "peakline.formats.run_metadata.reader:RunMetadataReader",
-    "graph_def": "peakline.formats.graph_def.reader:GraphReader",
-    "meta_graph": "peakline.formats.graph_def.reader:GraphReader",
-    "saved_model": "peakline.formats.graph_def.reader:GraphReader",
-    "tfevents": "peakline.formats.tfevents.reader:EventsFileReader",
-    "memory_log": "peakline.formats.memory_log.reader:MemoryLogReader",
-    "log": "peakline.formats.log:LogReader",
-    "torch_snapshot": "peakline.formats.torch_snapshot.reader:TorchSnapshotReader",
-    "chrome_trace": "peakline.formats.chrome_trace.reader:ChromeTraceReader",
-    "pprof": "peakline.formats.pprof.reader:PprofReader",
-}
-"""Who reads a format: called with the `SourceFile` and the format's name."""
 
 
 def open_reader(
@@ -54,7 +38,7 @@ def open_reader(
 
 def _reader(file: SourceFile) -> Reader:
     form = recognise(file.head)
-    is_message = form.encoding == "binary" and form.format in {"", *MESSAGES}
+    is_message = form.encoding == "binary" and form.format in {"", *message_names()}
     if is_message and went_through_text(as_buffer(file.head)) and not reads_cleanly(file.buffer):
         raise DamagedError(
             f"{file.path}: the bytes went through a text (UTF-8) conversion and cannot be "
@@ -65,10 +49,10 @@ def _reader(file: SourceFile) -> Reader:
             f"{file.path}: not a profile that Peakline reads ({form.note or 'unknown content'})"
         )
     notes: list[Note] = []
-    if form.encoding != "binary" and form.format in MESSAGES:
-        from peakline.formats.translate import translate
+    if form.encoding != "binary" and form.format in message_names():
+        from peakline.formats.common.translate import translate
 
-        translated = translate(file, form.encoding, MESSAGES[form.format])
+        translated = translate(file, form.encoding, message_names()[form.format])
         file = translated.file
         notes = [
             Note(
@@ -78,6 +62,5 @@ def _reader(file: SourceFile) -> Reader:
             ),
             Note("redacted", "values that the writer blacked out", translated.redacted),
         ]
-    module, _, name = _READERS[form.format].partition(":")
-    reader: Reader = getattr(import_module(module), name)(file, form.format)
+    reader = formats()[form.format].reader_class()(file, form.format)
     return NotedReader(reader, notes) if any(note.count for note in notes) else reader

@@ -302,7 +302,7 @@ def _whole(stat: Any) -> int:
 
 def _read_heaps(heaps: list[bytes]) -> list[Counter[_Kind]]:
     """The buffers at each moment: how many there are of each kind."""
-    from peakline.formats.files import SourceFile
+    from peakline.formats.common.files import SourceFile
     from peakline.formats.pprof.reader import PprofReader
     from peakline.tables.reader import Warnings
 

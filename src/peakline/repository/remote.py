@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO, cast
 
 from peakline.errors import PeaklineError
-from peakline.formats.urls import connect, reason_of
+from peakline.formats.common.urls import connect, reason_of
 from peakline.repository.names import PACKAGES, host_of
 from peakline.repository.store import (
     FileEntry,

@@ -110,7 +110,7 @@ class _Content:
     """What is in a file, looked at while it is stored."""
 
     def __init__(self, head: bytes, form: str, most: int) -> None:
-        from peakline.formats.log import LogProbe
+        from peakline.formats.log.reader import LogProbe
 
         self._decoder = zlib.decompressobj(_GZIP_WINDOW) if head.startswith(_GZIP) else None
         self._probe = LogProbe() if form == _LOG else None
@@ -170,7 +170,7 @@ def _head(blocks: Iterator[bytes]) -> bytes:
 
 def _form(head: bytes) -> tuple[str, str]:
     """What the file is called after its host, and its format; UnknownFormatError, InputError."""
-    from peakline.formats.recognise import recognise
+    from peakline.formats.common.recognise import recognise
 
     packed = head.startswith(_GZIP)
     content = head

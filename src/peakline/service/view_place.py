@@ -114,7 +114,7 @@ def _bring(path: str, place: Path) -> str | None:
 
 
 def _download(url: str, place: Path) -> None:
-    from peakline.formats.urls import connect, reading
+    from peakline.formats.common.urls import connect, reading
 
     system, path = connect(url)
     with place.open("wb") as copy, reading(url), system.open(path, "rb") as stream:

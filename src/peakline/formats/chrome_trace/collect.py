@@ -23,7 +23,7 @@ from peakline.formats.chrome_trace.phases import (
     META,
 )
 from peakline.formats.chrome_trace.texts import Texts
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.kernels import json_kinds
 from peakline.kernels.json_layout import TIME_BAD, TIME_OK
 from peakline.kernels.json_numbers import floats

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.formats.annotations import is_part
 from peakline.formats.chrome_trace.trace import Trace
+from peakline.formats.common.annotations import is_part
 
 __all__ = ["annotated", "cut_off"]
 

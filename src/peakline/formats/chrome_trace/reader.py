@@ -22,7 +22,7 @@ from peakline.formats.chrome_trace.stats import event_stats
 from peakline.formats.chrome_trace.steps import Steps, find_steps, steps_of_events
 from peakline.formats.chrome_trace.texts import unescaped
 from peakline.formats.chrome_trace.trace import Trace, finish
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.joins import REPEATED
 from peakline.tables.reader import Warnings

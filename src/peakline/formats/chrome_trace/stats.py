@@ -11,7 +11,7 @@ from peakline.formats.chrome_trace.collect import objects_of, phases_of
 from peakline.formats.chrome_trace.phases import ASYNC, CLASS_OF, EVENT, IS_END
 from peakline.formats.chrome_trace.texts import Texts
 from peakline.formats.chrome_trace.trace import Events
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.kernels import json_kinds
 from peakline.kernels.trace_events import compact
 from peakline.tables.columns import Columns, Names

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.formats.annotations import counted
 from peakline.formats.chrome_trace.loops import annotated, cut_off
 from peakline.formats.chrome_trace.own import read_step_category
 from peakline.formats.chrome_trace.trace import Trace
+from peakline.formats.common.annotations import counted
 from peakline.tables.columns import Columns, Names
 
 __all__ = ["Steps", "find_steps", "steps_of_events"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from peakline import schema
 from peakline.errors import DamagedError
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.graph_def.source import submessages
 from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphSpan, GraphTables
 from peakline.tables.columns import Columns

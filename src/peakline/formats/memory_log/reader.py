@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from peakline.errors import DamagedError
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.memory_log.records import Collector, record_plan
 from peakline.formats.memory_log.tables import TABLES, MemoryLogTables
 from peakline.tables.columns import Columns

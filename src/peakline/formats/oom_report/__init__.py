@@ -1,6 +1,14 @@
 """Out-of-memory reports in text logs: TensorFlow's BFC allocator, PyTorch, XLA and TPU."""
 
-from peakline.formats.oom_report.scanner import OomScanner
-from peakline.formats.oom_report.tables import OomReports
+from peakline.formats.common.format import Format
 
-__all__ = ["OomReports", "OomScanner"]
+__all__ = ["FORMAT"]
+
+FORMAT = Format(
+    name="oom_report",
+    what="out-of-memory reports in any text log",
+    written_by="TensorFlow's and XLA's BFC allocator, PyTorch, JAX",
+    fills="`oom_reports`, `blocks`, `buffers`",
+    reader="peakline.formats.log.reader:LogReader",
+    rank=11,
+)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from peakline import schema
 from peakline.errors import DamagedError
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.pprof.stacks import PATHS, Stacks, read_stacks
 from peakline.tables.columns import Columns, Names
 from peakline.tables.reader import Warnings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from peakline.errors import DamagedError
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.run_metadata.runs import Run
 from peakline.formats.run_metadata.tables import RunTables
 from peakline.tables.columns import Columns

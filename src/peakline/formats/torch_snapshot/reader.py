@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from peakline.errors import InputError
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.torch_snapshot.events import DeviceHistory, behind, events_table, oom_table
 from peakline.formats.torch_snapshot.fields import Bad, dicts, integers
 from peakline.formats.torch_snapshot.segments import read_segments

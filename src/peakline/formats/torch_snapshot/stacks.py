@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.formats.callers import Frame, caller
+from peakline.formats.common.callers import Frame, caller
 from peakline.formats.torch_snapshot.fields import text
 from peakline.tables.columns import Columns, Names
 

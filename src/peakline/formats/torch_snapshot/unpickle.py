@@ -13,7 +13,7 @@ import pickle
 from typing import Any, NoReturn
 
 from peakline.errors import DamagedError, InputError
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.torch_snapshot.opcodes import Status, scanned
 from peakline.wire import Buffer
 

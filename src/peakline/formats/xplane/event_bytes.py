@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.deadline import check_deadline
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.event_stats import coded_names, value_codes
 from peakline.formats.xplane.line_reader import LinePart, LineReader
 from peakline.formats.xplane.outline import Outline, PlaneOutline

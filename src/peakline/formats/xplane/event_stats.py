@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.deadline import check_deadline
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.line_reader import LinePart, LineReader, Lookup
 from peakline.formats.xplane.outline import Outline, PlaneOutline
 from peakline.formats.xplane.stat_rows import StatRows

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.deadline import check_deadline
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.grouping import Grouping
 from peakline.formats.xplane.groups import (
     by_owner,

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.deadline import check_deadline
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.attributes import Attributes, Picked, mix
 from peakline.formats.xplane.contexts import Ends, connect
 from peakline.formats.xplane.groups import narrow, ungrouped, wide

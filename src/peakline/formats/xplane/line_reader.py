@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from peakline import schema
 from peakline.deadline import check_deadline
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.names import EventKind
 from peakline.formats.xplane.times import FARTHEST_PS, LONGEST_PS, OFFSET, nearest_line
 from peakline.kernels import line_layout as layout

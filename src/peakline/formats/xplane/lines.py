@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.line import OpenLine, OutOfOrder, Scratch
 from peakline.formats.xplane.line_reader import LineFacts, LineReader, Lookup
 from peakline.formats.xplane.names import (

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline import schema
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.names import HOST_PLANE, is_device_plane, is_host_plane
 from peakline.formats.xplane.skim import without_lines
 from peakline.wire import Damage, Decoded, Plan, Spans, WireTable, decode

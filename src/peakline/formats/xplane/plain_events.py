@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.line_reader import LineFacts, LinePart, LineReader
 from peakline.formats.xplane.lines import read_line_facts
 from peakline.formats.xplane.outline import Outline, PlaneOutline

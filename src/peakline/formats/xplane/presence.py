@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from peakline.deadline import check_deadline
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.detect import names_its_planes
 from peakline.formats.xplane.line_reader import LineReader, Lookup
 from peakline.formats.xplane.names import EVENT_KINDS, EventKind

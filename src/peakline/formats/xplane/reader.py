@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.errors import DamagedError
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.event_bytes import EventBytes
 from peakline.formats.xplane.event_stats import read_stats, read_typed_stats, typed_columns
 from peakline.formats.xplane.events import NO_STEP, EventTables, PlaneEvents, read_module_runs

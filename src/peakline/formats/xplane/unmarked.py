@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.formats.annotations import counted, is_part
+from peakline.formats.common.annotations import counted, is_part
 from peakline.formats.xplane.names import IMPLICIT_ROOTS, TPU_STEP_LINES
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import causes

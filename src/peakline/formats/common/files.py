@@ -104,7 +104,7 @@ class SourceFile:
         """The file itself, or the temporary copy of what a URL names."""
         if not _URL.match(self.path):
             return Path(self.path).open("rb")
-        from peakline.formats.urls import spooled
+        from peakline.formats.common.urls import spooled
 
         return spooled(self.path, self._storage_options)
 

@@ -3,7 +3,7 @@
 Binary messages carry no name: the first fields are compared with those of the messages
 that Peakline reads, and the one that explains them best is taken. Of two that explain them
 equally well it is the one in which every device is named like one, with a colon, and then the
-first in `MESSAGES`: a StepStats of one device and a GraphDef of one node without an op are the same
+first by its rank: a StepStats of one device and a GraphDef of one node without an op are the same
 bytes, but for the name.
 
 Text is told by its first field (protobuf's text format) or its outermost keys (JSON); any other
@@ -15,27 +15,17 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
+from peakline.formats.common.format import formats, message_names
 from peakline.formats.xplane.detect import looks_like_xspace, names_its_planes
 from peakline.wire import as_buffer
 
 if TYPE_CHECKING:
     from peakline.schema.shapes import FieldShape, MessageShape
 
-__all__ = ["MESSAGES", "Form", "recognise"]
-
-MESSAGES = {
-    "xplane": "tensorflow.profiler.XSpace",
-    "run_metadata": "tensorflow.RunMetadata",
-    "step_stats": "tensorflow.StepStats",
-    "graph_def": "tensorflow.GraphDef",
-    "meta_graph": "tensorflow.MetaGraphDef",
-    "saved_model": "tensorflow.SavedModel",
-    "memory_log": "peakline.MemoryLog",
-    "pprof": "perftools.profiles.Profile",
-}
-"""The message of every format that is one protobuf message."""
+__all__ = ["Form", "recognise"]
 
 _OTHER_MESSAGES = {"tfprof's profile": "tensorflow.tfprof.ProfileProto"}
 """Messages that are known so that they can be told apart, and named."""
@@ -74,11 +64,8 @@ def recognise(head: bytes) -> Form:
             return form
         message = _recognise_message(head, exact=True)
         return message if message.format else form
-    if _is_pickle(head) or _is_old_pickle(head):
-        return Form("torch_snapshot")
-    if _is_events_file(head):
-        return Form("tfevents")
-    form = _recognise_message(head)
+    own = _begins(head, is_text=False)
+    form = own or _recognise_message(head)
     return _recognise_text(head) if not form.format and _is_nearly_text(start) else form
 
 
@@ -125,28 +112,6 @@ def _is_nearly_text(start: bytes) -> bool:
 # Text.
 
 _FIELD = re.compile(rb"\s*(?:#[^\n]*\n\s*)*(\w+)\s*(?::?\s*[{<]|:\s*[\[\d\"'])")
-_ROOT_FIELDS = {
-    b"planes": "xplane",
-    b"step_stats": "run_metadata",
-    b"cost_graph": "run_metadata",
-    b"partition_graphs": "run_metadata",
-    b"function_graphs": "run_metadata",
-    b"session_metadata": "run_metadata",
-    b"dev_stats": "step_stats",
-    b"node": "graph_def",
-    b"library": "graph_def",
-    b"versions": "graph_def",
-    b"debug_info": "graph_def",
-    b"meta_info_def": "meta_graph",
-    b"graph_def": "meta_graph",
-    b"saver_def": "meta_graph",
-    b"collection_def": "meta_graph",
-    b"signature_def": "meta_graph",
-    b"saved_model_schema_version": "saved_model",
-    b"meta_graphs": "saved_model",
-    b"record": "memory_log",
-    b"sample_type": "pprof",
-}
 
 
 def _camel(name: bytes) -> str:
@@ -154,11 +119,20 @@ def _camel(name: bytes) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-_JSON_FIELDS = {
-    spelling: form
-    for name, form in _ROOT_FIELDS.items()
-    for spelling in (name.decode(), _camel(name))
-}
+@cache
+def _text_fields() -> dict[bytes, str]:
+    return {field.encode(): one.name for one in formats().values() for field in one.fields}
+
+
+@cache
+def _json_fields() -> dict[str, str]:
+    return {
+        spelling: form
+        for name, form in _text_fields().items()
+        for spelling in (name.decode(), _camel(name))
+    }
+
+
 _JSON_KEY = re.compile(r'[\s,]*"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*')
 
 
@@ -168,23 +142,31 @@ def _recognise_text(head: bytes) -> Form:
         form = _recognise_json(text.decode("utf-8", "replace"))
         if form is not None:
             return form
-    if _is_old_pickle(head):
-        return Form("torch_snapshot")
+    own = _begins(head, is_text=True)
+    if own is not None:
+        return own
     field = _FIELD.match(text)
-    if field is not None and field[1] in _ROOT_FIELDS:
-        return Form(_ROOT_FIELDS[field[1]], "text")
+    if field is not None and field[1] in _text_fields():
+        return Form(_text_fields()[field[1]], "text")
     return Form("log", "text")
 
 
+def _begins(head: bytes, *, is_text: bool) -> Form | None:
+    """A binary format that is no message, by its first bytes."""
+    for one in formats().values():
+        if one.begins is not None and (one.is_text or not is_text) and one.begins(head):
+            return Form(one.name)
+    return None
+
+
 def _recognise_json(text: str) -> Form | None:
-    if text[0] == "[":
-        return Form("chrome_trace", "text") if re.match(r"\[\s*(\{\s*\"|\]|$)", text) else None
-    keys, rest = _first_keys(text)
-    if "traceEvents" in keys or {"ph", "ts"} <= keys.keys():
-        return Form("chrome_trace", "text")
+    keys, rest = _first_keys(text) if text[0] == "{" else ({}, "")
+    for one in formats().values():
+        if one.json is not None and one.json(text, keys):
+            return Form(one.name, "text")
     for key in keys:
-        if key in _JSON_FIELDS:
-            return Form(_JSON_FIELDS[key], "json")
+        if key in _json_fields():
+            return Form(_json_fields()[key], "json")
     # One object after the other is a log whose lines someone wrapped.
     if keys and not rest.startswith("{"):
         return Form("", note=f"JSON with {', '.join(sorted(keys)[:5]):.100}")
@@ -207,34 +189,6 @@ def _first_keys(text: str) -> tuple[dict[str, None], str]:
             # Cut, damaged, or nested as nothing is that someone wrote.
             return keys, ""
     return keys, text[at:].lstrip().removeprefix("}").lstrip()
-
-
-# Binary formats of their own.
-
-
-def _is_pickle(head: bytes) -> bool:
-    return head[0] == 0x80 and len(head) > 1 and 2 <= head[1] <= 5
-
-
-_OLD_PICKLE = re.compile(
-    rb"(?:(?:\([dl]|[}\]])(?:p\d+\n|q.|r.{4})?)+(?:\(*[SVTUX]|\.\Z)", re.DOTALL
-)
-
-
-def _is_old_pickle(head: bytes) -> bool:
-    """Protocol 0 (text) or 1: dicts and lists are begun, numbered or not, and text follows, or
-    the end.
-    """
-    return _OLD_PICKLE.match(head) is not None
-
-
-def _is_events_file(head: bytes) -> bool:
-    """A record of 8 bytes of length, 4 of checksum, an Event, 4 of checksum."""
-    if len(head) < 16:
-        return False
-    length = int.from_bytes(head[:8], "little")
-    # wall_time (field 1, a double) is what every writer puts first.
-    return 0 < length < 1 << 40 and head[12] in {0x09, 0x10, 0x1A}
 
 
 # Protobuf messages.
@@ -261,7 +215,7 @@ def _best_message(head: bytes, fields: int, *, exact: bool) -> tuple[Form, bool]
         best = Form("", note="another protobuf message" if reason.startswith("another") else "")
     walks = {
         name: _walked(schema.shape(full_name), head, fields)
-        for name, full_name in {**MESSAGES, **_OTHER_MESSAGES}.items()
+        for name, full_name in {**message_names(), **_OTHER_MESSAGES}.items()
     }
     if not reason:
         best_walk = walks["xplane"]
@@ -271,7 +225,7 @@ def _best_message(head: bytes, fields: int, *, exact: bool) -> tuple[Form, bool]
         fits = walk.fits(exact=exact) and (walk.score > best_walk.score or as_good)
         if name != "xplane" and fits:
             best_walk = walk
-            best = Form(name) if name in MESSAGES else Form("", note=name)
+            best = Form(name) if name in message_names() else Form("", note=name)
     is_clear = best_walk.good >= fields and all(
         walk is best_walk or walk.score <= (0, 0) for walk in walks.values()
     )

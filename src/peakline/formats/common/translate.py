@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peakline.errors import DamagedError, InputError
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.wire import text_to_wire
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from peakline.deadline import checked
 from peakline.errors import UnknownFormatError
-from peakline.formats.files import SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.formats.memory_log.records import Collector, record_plan
 from peakline.formats.memory_log.tables import TABLES, MemoryLogTables
-from peakline.formats.oom_report import OomScanner
+from peakline.formats.oom_report.scanner import OomScanner
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
 from peakline.wire import Buffer, decode

@@ -1,0 +1,1 @@
+"""What formats share: files, recognition, text forms of messages, remote places, names."""

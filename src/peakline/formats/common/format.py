@@ -1,0 +1,71 @@
+"""What a format says of itself: how a file of it is recognised, who reads it, how it is documented.
+
+Every module and folder of `peakline.formats`, but for this one, is the format of its name and has
+a ``FORMAT``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from peakline.formats.common.files import SourceFile
+    from peakline.tables.reader import Reader
+
+__all__ = ["Format", "formats", "message_names"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format.
+
+    ``name`` is ``profile.format``. ``reader`` names what reads it, ``module:Class``, called with
+    the `SourceFile` and the format's name. ``rank`` orders the formats: of two that explain a file
+    equally well the lower one is taken.
+
+    A format that is one protobuf message names it in ``message``, and in ``fields`` the fields of
+    it with which a file in text format or JSON begins. Other binary formats are recognised by
+    ``begins``, which takes the first bytes; with ``is_text`` a text file is tried, too. Formats of
+    JSON are recognised by ``json``: it takes the text and the outermost keys, none for an array.
+
+    ``what``, ``written_by`` and ``fills`` (tables, and when) are its row in docs/formats.md.
+    """
+
+    name: str
+    what: str
+    written_by: str
+    fills: str
+    reader: str
+    rank: int
+    message: str = ""
+    fields: tuple[str, ...] = ()
+    begins: Callable[[bytes], bool] | None = None
+    is_text: bool = False
+    json: Callable[[str, Mapping[str, None]], bool] | None = None
+
+    def reader_class(self) -> Callable[[SourceFile, str], Reader]:
+        """What ``reader`` names."""
+        module, _, name = self.reader.partition(":")
+        found: Callable[[SourceFile, str], Reader] = getattr(import_module(module), name)
+        return found
+
+
+@cache
+def formats() -> Mapping[str, Format]:
+    """All formats by name, in the order of their ranks."""
+    entries = (entry.name.removesuffix(".py") for entry in Path(__file__).parents[1].iterdir())
+    names = (name for name in entries if name.isidentifier() and not name.startswith("_"))
+    room = __package__.rpartition(".")[0]
+    found = [import_module(f"{room}.{name}").FORMAT for name in names if name != "common"]
+    return {one.name: one for one in sorted(found, key=lambda one: one.rank)}
+
+
+@cache
+def message_names() -> Mapping[str, str]:
+    """The message of every format that is one protobuf message."""
+    return {name: one.message for name, one in formats().items() if one.message}
