@@ -12,7 +12,7 @@ import numpy as np
 from peakline.deadline import check_deadline
 from peakline.export.registry import Options, Sink
 from peakline.tables.columns import Columns, Names
-from peakline.tables.tables import TABLES, empty_columns
+from peakline.tables.tables import TABLES, empty_columns, whole_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +60,8 @@ class Parquet:
         # The largest table first: it takes the most memory while it is read.
         names.sort(key=lambda name: (name != "event_stats", name in _OF_MEMORY))
         for name in names:
-            sink(partial(_write, name=name, columns=profile.columns(name)), f"{name}.parquet")
+            columns = profile.columns(name, whole_table(name))
+            sink(partial(_write, name=name, columns=columns), f"{name}.parquet")
             if name not in _OF_MEMORY:
                 profile.release(name)
         if any(name in names and profile.has_rows(name) for name in _TELLING):

@@ -8,7 +8,15 @@ if not cython.compiled:
     from peakline.kernels.bits import low64, signed64, unsigned64
     from peakline.kernels.trace_layout import MOST_ROWS
 
-__all__ = ["ends", "nest", "self_times"]
+__all__ = ["depths", "ends", "nest", "self_times"]
+
+
+def depths(parent: cython.const[cython.int][::1], depth: cython.int[::1]) -> None:
+    """Write how many events enclose each, by its ``parent`` as `nest` writes it: an earlier one."""
+    e: cython.longlong
+    with cython.nogil:
+        for e in range(parent.shape[0]):
+            depth[e] = depth[parent[e]] + 1 if parent[e] >= 0 else 0
 
 
 def ends(

@@ -6,12 +6,14 @@ from peakline.lazy import door
 
 if TYPE_CHECKING:
     from peakline.tables.columns import Columns, Names
+    from peakline.tables.made_columns import ColumnDerivation
     from peakline.tables.profile import Derivation, Profile, ProfileWarning
     from peakline.tables.reader import Reader, Warnings
     from peakline.tables.tables import TABLES
 
 __all__ = [
     "TABLES",
+    "ColumnDerivation",
     "Columns",
     "Derivation",
     "Names",
@@ -25,6 +27,7 @@ __getattr__ = door(
     __name__,
     {
         "TABLES": ".tables",
+        "ColumnDerivation": ".made_columns",
         "Columns": ".columns",
         "Derivation": ".profile",
         "Names": ".columns",

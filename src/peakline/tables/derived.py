@@ -7,9 +7,11 @@ import that goes up.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from peakline.tables.made_columns import ColumnDerivation
 from peakline.tables.profile import Derivation
 
 if TYPE_CHECKING:
@@ -17,6 +19,23 @@ if TYPE_CHECKING:
     from peakline.tables.columns import Columns
 
 __all__ = ["DERIVED"]
+
+
+def _event_columns(profile: Profile, names: AbstractSet[str]) -> Columns:
+    columns: Columns = import_module("peakline.timing.event_columns").columns_of(profile, names)
+    return columns
+
+
+_PLACED = frozenset(("line_id", "name", "start_ps", "duration_ps"))
+_EVENTS = ColumnDerivation(
+    {
+        "parent_id": _PLACED,
+        "depth": _PLACED,
+        "self_ps": _PLACED,
+        "activity": _PLACED | {"category", "type_id"},
+    },
+    _event_columns,
+)
 
 
 def _in(room: str, table: str) -> Callable[[Profile], Columns]:
@@ -50,6 +69,6 @@ _TIME: Mapping[str, Derivation] = {
         ("input_pipeline", ("events",), ()),
     )
 }
-DERIVED: Mapping[str, Derivation] = {**_MEMORY, **_TIME}
+DERIVED: Mapping[str, Derivation | ColumnDerivation] = {"events": _EVENTS, **_MEMORY, **_TIME}
 """What `peakline.open` gives every profile: a format that tells only buffers gets its events, one
 that tells only events its buffers, and either the snapshots of the memory_profile tool."""

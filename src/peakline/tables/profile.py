@@ -18,12 +18,13 @@ from peakline.deadline import check_deadline, holding, interrupting
 from peakline.errors import CheckFailed, StrictError, UsageError
 from peakline.process_memory import give_back_memory
 from peakline.tables.columns import Columns, Names
+from peakline.tables.made_columns import ColumnDerivation, joined, without
 from peakline.tables.query import READING, QueryNeeds, arrow_with_nulls, connect, needs_of
 from peakline.tables.reader import Reader, Warnings
 from peakline.tables.reader_facts import ReaderFacts
 from peakline.tables.retained import retained_bytes
 from peakline.tables.sql_memory import bounded_table, watching_memory
-from peakline.tables.tables import TABLES, arrow_of, check_columns
+from peakline.tables.tables import TABLES, arrow_of, check_columns, whole_table
 
 if TYPE_CHECKING:
     import duckdb
@@ -78,16 +79,20 @@ class Profile(ReaderFacts):
         reader: Reader,
         *,
         strict: bool = False,
-        derived: Mapping[str, Derivation] | None = None,
+        derived: Mapping[str, Derivation | ColumnDerivation] | None = None,
         is_alone: bool = False,
     ) -> None:
         self._reader = reader
         self.is_alone = is_alone
         self._derived: dict[str, Derivation] = {}
+        self._made: dict[str, ColumnDerivation] = {}
         for _ in derived or ():
             # A table may be derived from one that is derived itself.
             there = reader.tables | self._derived.keys()
             for name, derivation in (derived or {}).items():
+                if isinstance(derivation, ColumnDerivation):
+                    self._made[name] = derivation
+                    continue
                 fits = there.issuperset(derivation.needs) and reader.format not in derivation.but_of
                 fits = fits and (not derivation.one_of or not there.isdisjoint(derivation.one_of))
                 if fits and name not in there:
@@ -170,7 +175,7 @@ class Profile(ReaderFacts):
         if steps is None:
             return self
         other = Profile(RuntimeSteps(self, self._reader, steps), is_alone=self.is_alone)
-        other._derived, other._lock = self._derived, self._lock
+        other._derived, other._made, other._lock = self._derived, self._made, self._lock
         return other
 
     @property
@@ -218,19 +223,24 @@ class Profile(ReaderFacts):
             raise StrictError(f"{self.path}: {found}")
 
     def columns(self, name: str, wanted: AbstractSet[str] | None = None) -> Columns:
-        """The named table as NumPy columns: at least the ``wanted`` ones, None means all.
+        """The named table as NumPy columns: at least the ``wanted`` ones.
 
-        Raises UsageError for a table this profile does not have, InputError when the file
-        cannot be read.
+        None means all but those that are made only when they are named (`ColumnDerivation`).
+        Raises UsageError for a table this profile does not have, InputError when the file cannot
+        be read.
         """
         with holding(self._lock):
             self._check_open()
             if name == _WARNINGS:
                 return self._warning_columns()
+            made = self._made.get(name)
+            stored = wanted if made is None or wanted is None else made.stored(wanted)
             columns, have = self._columns.get(name, (None, frozenset()))
-            if columns is None or not _covers(have, wanted):
-                needed = None if wanted is None or have is None else have | wanted
+            if columns is None or not _covers(have, stored):
+                needed = None if stored is None or have is None else have | stored
                 columns = self._read(name, needed)
+            if made is not None and wanted is not None:
+                columns = self._with_made(name, made, wanted)
             if self._strict:
                 self.strict()
             return columns
@@ -292,11 +302,25 @@ class Profile(ReaderFacts):
             found = self._reader.read(name, self._warnings, needed)
         else:
             raise UsageError(self._no_table(name))
-        columns = check_columns(name, found, needed)
+        stored = whole_table(name)
+        if name in self._made:
+            made = self._made[name].made_of.keys()
+            stored, found = stored - made, without(found, made)
+        columns = check_columns(name, found, stored if needed is None else needed)
         # A reader that gave all of them need not be asked again.
-        whole = len(columns) == len(TABLES[name].columns)
-        self._columns[name] = (columns, None if whole else needed)
+        have = None if len(columns) == len(stored) else needed
+        if name in self._made and name in self._columns:
+            columns = joined(columns, without(self._columns[name][0], stored))
+        self._columns[name] = (columns, have)
         return columns
+
+    def _with_made(self, name: str, made: ColumnDerivation, wanted: AbstractSet[str]) -> Columns:
+        missing = (wanted & made.made_of.keys()) - self._columns[name][0].keys()
+        if missing:
+            more = check_columns(name, made.make(self, missing), missing)
+            columns, have = self._columns[name]
+            self._columns[name] = (joined(columns, more), have)
+        return self._columns[name][0]
 
     def table(self, name: str) -> pa.Table:
         """The named table as Arrow; raises as `columns` does."""
@@ -304,7 +328,8 @@ class Profile(ReaderFacts):
             if name == _WARNINGS:
                 return self.columns(name).arrow()
             if name not in self._arrow:
-                self._arrow[name] = arrow_of(name, self.columns(name))
+                wanted = whole_table(name) if name in self._made else None
+                self._arrow[name] = arrow_of(name, self.columns(name, wanted))
             return self._arrow[name]
 
     def keep(self, key: str, make: Callable[[], Kept]) -> Kept:
@@ -446,7 +471,8 @@ class Profile(ReaderFacts):
     def _register(self, connection: duckdb.DuckDBPyConnection, needs: QueryNeeds) -> None:
         """Make every table of ``needs`` known to ``connection``, with the columns it needs."""
         for name in sorted(needs.keys() - {_WARNINGS}):
-            columns = self.columns(name, needs[name])
+            wanted = needs[name]
+            columns = self.columns(name, whole_table(name) if wanted is None else wanted)
             check_deadline()
             if self._registered.get(name) is not columns:
                 connection.register(name, arrow_with_nulls(name, columns))

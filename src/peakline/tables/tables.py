@@ -18,7 +18,15 @@ from peakline.tables.definition import ColumnDef, TableDef, table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TABLES", "ColumnDef", "TableDef", "arrow_of", "check_columns", "empty_columns"]
+__all__ = [
+    "TABLES",
+    "ColumnDef",
+    "TableDef",
+    "arrow_of",
+    "check_columns",
+    "empty_columns",
+    "whole_table",
+]
 
 _WARNINGS = table(
     "warnings",
@@ -41,6 +49,11 @@ TABLES: dict[str, TableDef] = {
         _WARNINGS,
     )
 }
+
+
+def whole_table(name: str) -> frozenset[str]:
+    """The names of all columns of the named table."""
+    return frozenset(column.name for column in TABLES[name].columns)
 
 
 def empty_columns(name: str) -> Columns:

@@ -40,6 +40,10 @@ DEFINITIONS = (
         step_id int64? the step it belongs to; null when it belongs to none
         category string? the category, where the format has one
         type_id int64? its row in event_types, where the format has them
+        parent_id int64? the innermost event of the line that encloses it; null where none does
+        depth int32? how many events of the line enclose it; null without a start
+        self_ps int64? duration without what events directly inside it cover; null without a start
+        activity string? what goes on then, one of the words of sql.md; null without a start
         """,
     ),
     table(
