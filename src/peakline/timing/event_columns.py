@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.trace.activity import Activity, activity_of
-from peakline.trace.events import Trace, nesting_of, trace_of
 from peakline.kernels.trace_nesting import depths
 from peakline.tables.columns import Column, Columns, Names
+from peakline.trace.activity import Activity, activity_of
+from peakline.trace.events import Trace, nesting_of, trace_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile

@@ -9,8 +9,8 @@ from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
 import peakline
-from peakline.tables.derived import DERIVED
 from peakline.tables import Profile
+from peakline.tables.derived import DERIVED
 from reference.odd_traces import odd_trace
 
 DATA = Path(__file__).resolve().parents[2] / "data"
