@@ -67,8 +67,9 @@ class _Loader(SourceFileLoader):
 
 
 def _wrapped(function):
-    def run(*arguments):
-        return function(*(_seen(a) for a in arguments))
+    def run(*arguments, **named):
+        seen = {name: _seen(value) for name, value in named.items()}
+        return function(*(_seen(a) for a in arguments), **seen)
 
     run.__name__, run.__doc__ = function.__name__, function.__doc__
     return run

@@ -110,6 +110,7 @@ def gather(
     stat_case: cython.const[cython.uchar][::1],
     stat_bits: cython.const[cython.longlong][::1],
     stat_length: cython.const[cython.int][::1],
+    *,
     line_event: cython.longlong,
     first_node: cython.longlong,
     ref_ids: cython.const[cython.longlong][::1],

@@ -24,6 +24,27 @@ __all__ = ["OpenLine", "OutOfOrder", "Scratch"]
 _Array = npt.NDArray[Any]
 _HELD_PARTS = 4
 """A region open for longer than this many parts makes the pass take its line whole."""
+_GATHERED = (
+    "node_kind",
+    "root_node",
+    "producer_node",
+    "producer_key",
+    "consumer_node",
+    "consumer_key",
+    "attr_node",
+    "attr_role",
+    "attr_case",
+    "attr_bits",
+    "mem_node",
+    "mem_kind",
+    "mem_dtype",
+    "mem_id",
+    "mem_have",
+    "mem_odd",
+)
+"""What `gather` fills of what a pass keeps."""
+_GATHERED_WHOLE = ("mem_numbers", "mem_codes")
+"""The same of two dimensions, where the free rows alone would not lie in one piece."""
 _STAT = ("stat_event", "stat_number", "stat_case", "stat_bits", "stat_length")
 
 
@@ -71,35 +92,46 @@ class OpenLine:
         part = _Part(
             begin, length, scratch.get("node", size, np.int32), scratch.get("marks", 2 * size)
         )
-        root_event = scratch.get("root_event", size, np.int32)
-        mem_event = scratch.get("mem_event", memory, np.int32)
-        spans = scratch.get("spans", 8 * memory).reshape(2, -1)
-        kept = scratch.get("kept", stat_event.size, np.int32)
+        one_bits = np.zeros(1, np.int64)
+        beside = {
+            "root_event": scratch.get("root_event", size, np.int32),
+            "mem_event": scratch.get("mem_event", memory, np.int32),
+            "spans": scratch.get("spans", 8 * memory).reshape(2, -1),
+            "kept": scratch.get("kept", stat_event.size, np.int32),
+            "seen": np.zeros(len(Role), np.int64),
+            "as_float": one_bits.view(np.float64),
+            "as_bits": one_bits,
+        }
         at = np.zeros(11, np.int64)
         process = owner.plane.process_id
-        one_bits = np.zeros(1, np.int64)
-        gather(  # type: ignore[call-arg]  # mypy cannot count unpacked arguments
-            events.kinds, events.case, events.bits, events.duration, stat_event, *values,
-            self.events, found.used["node"],
-            owner.ref_ids, owner.ref_table, owner.want_memory,
-            NO_PROCESS if process is None else process, self.core, owner.prune, owner.own_ends,
-            part.begin, part.length, part.node, part.marks,
-            at, free("node_kind"), free("root_node"), root_event,
-            free("producer_node"), free("producer_key"),
-            free("consumer_node"), free("consumer_key"),
-            free("attr_node"), free("attr_role"), free("attr_case"), free("attr_bits"),
-            free("mem_node"), mem_event, free("mem_kind"), found.arrays["mem_numbers"],
-            found.arrays["mem_codes"], found.used["mem"], free("mem_dtype"), free("mem_id"),
-            free("mem_have"), free("mem_odd"), spans, kept,
-            np.zeros(len(Role), np.int64), one_bits.view(np.float64), one_bits,
-        )  # fmt: skip
+        gather(
+            *(events.kinds, events.case, events.bits, events.duration, stat_event, *values),
+            line_event=self.events,
+            first_node=found.used["node"],
+            first_mem=found.used["mem"],
+            ref_ids=owner.ref_ids,
+            ref_table=owner.ref_table,
+            process=NO_PROCESS if process is None else process,
+            core=self.core,
+            want_memory=owner.want_memory,
+            prune=owner.prune,
+            own_ends=owner.own_ends,
+            begin=part.begin,
+            length=part.length,
+            node=part.node,
+            marks=part.marks,
+            at=at,
+            **beside,
+            **{name: free(name) for name in _GATHERED},
+            **{name: found.arrays[name] for name in _GATHERED_WHOLE},
+        )
         nodes, roots, producers, consumers, attrs, records, texts, marks, keeps = at[:9].tolist()
         self.has_async |= at[9] > 0
         owner.pruned |= at[10] > 0
         self.events += size
         part.marks = part.marks[:marks]
         if roots:
-            events_of = root_event[:roots]
+            events_of = beside["root_event"][:roots]
             with np.errstate(over="ignore"):
                 free("root_begin")[:roots] = part.begin[events_of] + self.base
             free("root_length")[:roots] = part.length[events_of]
@@ -107,9 +139,9 @@ class OpenLine:
             free("root_line")[:roots] = self.number
         if records:
             free("mem_line")[:records] = self.number
-            free("mem_offset")[:records] = part.begin[mem_event[:records]]
+            free("mem_offset")[:records] = part.begin[beside["mem_event"][:records]]
             if texts:
-                self._intern(events, free("mem_codes")[:, :records], spans[:, :texts])
+                self._intern(events, free("mem_codes")[:, :records], beside["spans"][:, :texts])
         if owner.timed:
             self._keep_times(part)
         for group, more in (
@@ -118,7 +150,7 @@ class OpenLine:
         ):  # fmt: skip
             found.used[group] += more
         if owner.keep:
-            self._keep_stats(events, kept[:keeps])
+            self._keep_stats(events, beside["kept"][:keeps])
             free("event_place")[:size] = places_of(events.ids, owner.plane)
             free("event_case")[:size] = events.case
             found.used["event"] += size
