@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from peakline.formats.graph_def.source import Array, GraphSource, NodePart, last_entries
+from peakline.formats.graph_def.source import (
+    Array,
+    GraphSource,
+    NodePart,
+    last_entries,
+    look_up,
+)
 from peakline.formats.graph_def.values import KINDS, value_texts
 from peakline.tables.columns import Columns, Names
-from peakline.wire import Interner, Spans
+from peakline.wire import Interner, Spans, WireTable
 
 __all__ = ["AttrTexts", "read_function_attrs", "read_node_attrs"]
 
@@ -63,11 +69,7 @@ def read_node_attrs(source: GraphSource) -> Columns:
     def columns(part: NodePart) -> dict[str, Array]:
         buffer, entries = source.buffer, part.table("attr")
         names = source.names.add(buffer, part.table().spans("name"))
-        keys = source.attrs.add(buffer, entries.spans("key"))
-        values, nodes = entries.spans("value"), entries.parent
-        keep = last_entries(nodes, keys, len(source.attrs))
-        if not keep.all():
-            keys, values, nodes = keys[keep], values.take(keep), nodes[keep]
+        nodes, keys, values = _entries(source, entries)
         value, kind = texts.add(values)
         return {
             "graph": part.graph[nodes],
@@ -106,28 +108,25 @@ def read_function_attrs(source: GraphSource) -> Columns:
         "function.resource_arg_unique_id.key",
         "function.resource_arg_unique_id.value",
     )
-    names, buffer = source.function_codes(decoded), source.buffer
+    names = source.function_codes(decoded)
     own = decoded["function.attr"]
     arguments = decoded["function.arg_attr"]
     theirs = decoded["function.arg_attr.value.attr"]
     ids = decoded["function.resource_arg_unique_id"]
 
-    keys = source.attrs.add(buffer, own.spans("key"))
-    kept = np.flatnonzero(last_entries(own.parent, keys, len(source.attrs)))
-    function, argument = [own.parent[kept]], [np.full(kept.size, -1, np.int64)]
-    attr, spans = [keys[kept]], [own.spans("value").take(kept)]
+    of, keys, values = _entries(source, own)
+    function, argument = [of], [np.full(of.size, -1, np.int64)]
+    attr, spans = [keys], [values]
 
     # Of two entries for one argument the last counts, with its attributes.
-    entry = decoded["function.arg_attr.value"].parent[theirs.parent]
-    counts = _last(arguments.parent, arguments.array("key"))[entry]
-    keys = source.attrs.add(buffer, theirs.spans("key"))
-    counts &= last_entries(theirs.parent, keys, len(source.attrs))
-    kept = np.flatnonzero(counts)
+    of, keys, values = _entries(source, theirs)
+    entry = decoded["function.arg_attr.value"].parent[of]
+    kept = np.flatnonzero(_last(arguments.parent, arguments.array("key"))[entry])
     entry = entry[kept]
     function.append(arguments.parent[entry])
     argument.append(arguments.array("key")[entry].astype(np.int64))
     attr.append(keys[kept])
-    spans.append(theirs.spans("value").take(kept))
+    spans.append(values.take(kept))
 
     kept = np.flatnonzero(_last(ids.parent, ids.array("key")))
     id_of, id_key = ids.parent[kept], ids.array("key")[kept].astype(np.int64)
@@ -147,14 +146,11 @@ def read_function_attrs(source: GraphSource) -> Columns:
             np.concatenate([part.length for part in spans])[order],
         )
     )
-    unique = dict(
-        zip(
-            _pair(id_of, id_key).tolist(),
-            ids.array("value")[kept].astype(np.int64).tolist(),
-            strict=True,
-        )
+    unique = look_up(
+        _pair(id_of, id_key),
+        ids.array("value")[kept].astype(np.int64),
+        _pair(functions, positions),
     )
-    given = [unique.get(pair) for pair in _pair(functions, positions).tolist()]
     graph = graph_of[decoded["function"].parent]
     return Columns(
         {
@@ -163,13 +159,22 @@ def read_function_attrs(source: GraphSource) -> Columns:
             "argument": np.maximum(positions, 0),
             "attr": Names(np.concatenate(attr)[order], source.attrs.values),
             "value": Names(value, texts.texts),
-            "unique_id": np.array([one or 0 for one in given], np.int64),
+            "unique_id": np.maximum(unique, 0),
         },
         {
             "argument": positions >= 0,
-            "unique_id": np.array([one is not None for one in given], np.bool_),
+            "unique_id": unique >= 0,
         },
     )
+
+
+def _entries(source: GraphSource, table: WireTable) -> tuple[Array, Array, Spans]:
+    """Parent, code of the key, and value of the entries of maps to AttrValue that count."""
+    keys, values = source.attrs.add(source.buffer, table.spans("key")), table.spans("value")
+    keep = last_entries(table.parent, keys, len(source.attrs))
+    if keep.all():
+        return table.parent, keys, values
+    return table.parent[keep], keys[keep], values.take(keep)
 
 
 def _pair(function: Array, argument: Array) -> Array:
