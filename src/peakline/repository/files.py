@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from peakline.errors import InputError, NotFoundError
-from peakline.repository.store import FileStatus, Missing, Unreadable, store_for
+from peakline.repository.store import FileStatus, Missing, Unreadable
+from peakline.repository.stores import store_for
 
 __all__ = ["Extent", "HostFile", "extent_of"]
 

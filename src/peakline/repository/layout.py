@@ -36,8 +36,8 @@ from peakline.repository.store import (
     Store,
     Unreadable,
     is_url,
-    store_for,
 )
+from peakline.repository.stores import store_for
 
 __all__ = ["Found", "Repository", "Rule", "Session"]
 

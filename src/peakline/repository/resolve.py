@@ -9,7 +9,8 @@ from peakline.errors import InputError, NotFoundError, UsageError
 from peakline.repository.files import HostFile
 from peakline.repository.layout import Repository, Session, files_of_hosts, local_or_url
 from peakline.repository.names import check_name, check_run_name, host_file_name, host_of, listing
-from peakline.repository.store import Missing, Store, Unreadable, is_url, store_for
+from peakline.repository.store import Missing, Store, Unreadable, is_url
+from peakline.repository.stores import store_for
 
 __all__ = ["hosts", "only_file", "resolve", "resolve_hosts", "sessions"]
 

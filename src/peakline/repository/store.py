@@ -7,7 +7,7 @@ system's calls, `peakline.repository.remote` over any fsspec file system.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, NamedTuple, Protocol
 
@@ -24,7 +24,6 @@ __all__ = [
     "Unreadable",
     "Unwritable",
     "is_url",
-    "store_for",
 ]
 
 Kind = Literal["file", "directory", "other"]
@@ -158,14 +157,3 @@ class Store(Protocol):
 def is_url(path: str) -> bool:
     """Whether ``path`` names a place by a URL that fsspec must open."""
     return bool(_URL.match(path)) and not _LOCAL_URL.match(path)
-
-
-def store_for(path: str, storage_options: Mapping[str, object] | None = None) -> Store:
-    """The store that ``path`` lies in; ``storage_options`` are for fsspec."""
-    if is_url(path):
-        from peakline.repository.remote import RemoteStore
-
-        return RemoteStore(storage_options or {})
-    from peakline.repository.local import LocalStore
-
-    return LocalStore()

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from peakline.errors import ForbiddenError, InputError, NotFoundError, UsageError
-from peakline.repository.store import Missing, Unreadable, store_for
+from peakline.repository.store import Missing, Unreadable
+from peakline.repository.stores import store_for
 from peakline.service.browser import BrowserRules
 from peakline.service.capture_hosts import CaptureHosts
 from peakline.service.root_names import root_names

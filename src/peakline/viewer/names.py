@@ -7,15 +7,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.viewer.view import HIDDEN_EVENTS
-
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.tables.columns import Columns
 
-__all__ = ["ShownNames", "is_interned", "name_order", "step_names"]
+__all__ = ["HIDDEN_EVENTS", "ShownNames", "is_interned", "name_order", "step_names"]
 
 _Array = npt.NDArray[Any]
+HIDDEN_EVENTS = frozenset(
+    """
+    MemoryAllocation MemoryDeallocation PrefetchProduce PrefetchConsume ParallelInterleaveProduce
+    ParallelInterleaveConsume ParallelInterleaveInitializeInput ParallelMapProduce
+    ParallelMapConsume MapAndBatchProduce MapAndBatchConsume ParseExampleProduce
+    ParseExampleConsume
+    """.split()
+)
+"""Events by which the runtime tells the profiler something: no viewer shows them."""
+
 _COLUMNS = frozenset(("line_id", "name", "step_id", "start_ps", "duration_ps"))
 _INTERNED = 32
 """Upstream interns longer names, and orders their events as if they had none."""

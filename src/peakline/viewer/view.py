@@ -19,13 +19,14 @@ import numpy.typing as npt
 from peakline.tables.columns import Names
 from peakline.trace.events import DEVICE, HOST, TracePlane, trace_of
 from peakline.viewer.flows import Flows, flows_of
+from peakline.viewer.names import HIDDEN_EVENTS, step_names
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.xprof.trace_viewer.derived import DerivedLine
 
 __all__ = [
-    "ASYNC", "COMPLETE", "COUNTER", "COUNTER_LINE", "HIDDEN_EVENTS", "HOST_PID", "HOST_PLANE",
+    "ASYNC", "COMPLETE", "COUNTER", "COUNTER_LINE", "HOST_PID", "HOST_PLANE",
     "MOST_DEVICE_PID", "OTHER_PID", "Process", "Track", "View", "process_numbers", "whole_view",
     "zero_of",
 ]  # fmt: skip
@@ -33,16 +34,6 @@ __all__ = [
 _Array = npt.NDArray[Any]
 COMPLETE, COUNTER, ASYNC = 0, 1, 2
 """What the events of a track are."""
-
-HIDDEN_EVENTS = frozenset(
-    """
-    MemoryAllocation MemoryDeallocation PrefetchProduce PrefetchConsume ParallelInterleaveProduce
-    ParallelInterleaveConsume ParallelInterleaveInitializeInput ParallelMapProduce
-    ParallelMapConsume MapAndBatchProduce MapAndBatchConsume ParseExampleProduce
-    ParseExampleConsume
-    """.split()
-)
-"""Events by which the runtime tells the profiler something: no viewer shows them."""
 
 HOST_PID, OTHER_PID, MOST_DEVICE_PID = 701, 501, 500
 HOST_PLANE, COUNTER_LINE = "/host:CPU", "_counters_"
@@ -149,8 +140,6 @@ class View:
         names = self.name.take(events)
         if not (with_steps and self.names_steps):
             return names
-        from peakline.viewer.names import step_names
-
         opened, texts = step_names(self.profile)
         place = np.full(int(opened.max(initial=-1)) + 2, -1, np.int64)
         place[opened] = np.arange(opened.size)
