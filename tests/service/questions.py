@@ -98,8 +98,8 @@ def _of_all_hosts(logdir: Path) -> list[GrpcQuestion | HttpQuestion]:
         parts = []
         for host in hosts:
             with peakline.open(logdir, session=session, host=host) as profile:
-                parts.append((host, profile.tool(tool.name).content))
-        content = tool.aggregate(parts, tool.validated({}), "json")
+                parts.append((host, tool.partial(profile, tool.validated({}))))
+        content = tool.combine(parts, tool.validated({}), "json")
         made += _both(session, "", tool.name, {}, "json", content, remarks)
     return made
 

@@ -160,9 +160,9 @@ def test_a_deadline_in_the_middle_of_many_hosts_ends_the_work_and_leaves_it_whol
 ):
     tool = find_tool("memory_profile")
     with peakline.open(wide_logdir, session="wide", host="h000") as profile:
-        one = profile.tool(tool.name).content
+        one = tool.partial(profile, tool.validated({}))
     names = [f"h{number:03d}" for number in range(hosts)]
-    expected = tool.aggregate([(name, one) for name in names], tool.validated({}), "json")
+    expected = tool.combine([(name, one) for name in names], tool.validated({}), "json")
     question = {"session_id": "wide", "tool_name": tool.name}
     held = HeldTool(monkeypatch, tool.name, free=hosts // 3)
     with (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import pickle
 import re
 
 import pytest
@@ -143,17 +144,21 @@ def test_it_is_there_where_memory_is(sessions):
         assert "no_memory_events" in {warning.kind for warning in profile.warnings}
 
 
-def aggregate(answers, fmt="json"):
-    return TOOL.aggregate(answers, TOOL.validated({}), fmt)
+def combined(files, fmt="json"):
+    """One answer of ``[(host, path)]``."""
+    parameters, parts = TOOL.validated({}), []
+    for host, path in files:
+        with peakline.open(path) as profile:
+            parts.append((host, TOOL.partial(profile, parameters)))
+    return TOOL.combine(pickle.loads(pickle.dumps(parts)), parameters, fmt)  # noqa: S301
 
 
 def test_one_finding_of_many_hosts_is_told_once():
     names = ["leak_list", "leak_late", "cache_fill", "leak_list_healthy"]
-    parts = [(f"host-{k}", content(PROGRAMS / f"{name}.xplane.pb.gz")) for k, name in
-             enumerate(names)]  # fmt: skip
-    whole = json.loads(aggregate(parts))
+    files = [(f"host-{k}", PROGRAMS / f"{name}.xplane.pb.gz") for k, name in enumerate(names)]
+    whole = json.loads(combined(files))
     leak, cache = whole["findings"]
-    single = {host: json.loads(part) for host, part in parts}
+    single = {host: json.loads(content(path)) for host, path in files}
     assert (leak["kind"], leak["hosts"]) == ("leak", ["host-0", "host-1"])
     assert leak["title"] == single["host-0"]["findings"][0]["title"]
     assert leak["evidence_by_host"] == {
@@ -177,9 +182,9 @@ def test_a_session_of_two_hosts_is_answered_as_one(sessions):
 
 def test_markdown_is_a_list_that_names_the_hosts():
     paths = [PROGRAMS / f"{name}.xplane.pb.gz" for name in ("leak_list", "leak_list", "cache_fill")]
-    parts = [(f"h_{k}", content(path, "markdown")) for k, path in enumerate(paths)]
-    assert parts[0][1].decode().startswith("- **warning** `leak`: bfc\\_cpu\\_allocator")
-    text = aggregate(parts, "markdown").decode()
+    alone = content(paths[0], "markdown").decode()
+    assert alone.startswith("- **warning** `leak`: bfc\\_cpu\\_allocator")
+    text = combined([(f"h_{k}", path) for k, path in enumerate(paths)], "markdown").decode()
     assert text.count("\n- **") == 1
     first, second = text.split("\n- **")
     assert first.endswith("(on h\\_0, h\\_1)")

@@ -92,7 +92,7 @@ class Engine:
     ) -> Answer:
         """Run the named tool for one host; without ``host`` for the only one, or for all.
 
-        ``format`` None means the tool's first. Of all hosts a tool that can `aggregate` makes one
+        ``format`` None means the tool's first. Of all hosts a tool that can `combine` makes one
         answer; hosts that fail are told in its notes. For a ``remote`` caller, parameters that
         name files are refused and unknown ones only noted. ``progress`` is told of every host that
         is done, in any thread: its name, how many are done, and of how many.
@@ -228,11 +228,9 @@ class Engine:
         chosen: str,
         finished: Callable[[HostFile], object],
     ) -> Answer:
-        from_each = chosen if tool.aggregate is not None else CONTRIBUTION
-
         def make() -> Answer:
             answers = fan_out(
-                lambda file: self._of_one(tool, file, question, from_each, self.executor),
+                lambda file: self._of_one(tool, file, question, CONTRIBUTION, self.executor),
                 files,
                 self.executor.workers,
                 finished,
@@ -261,14 +259,12 @@ class Engine:
 
 def tool_aggregates(tool: Tool) -> bool:
     """Whether the tool makes one answer of several hosts."""
-    return tool.aggregate is not None or tool.combine is not None
+    return tool.combine is not None
 
 
 def _together(
     tool: Tool, parts: list[tuple[str, Answer]], question: Parameters, chosen: str
 ) -> bytes:
-    if tool.aggregate is not None:
-        return tool.aggregate([(host, part.content) for host, part in parts], question, chosen)
     if tool.combine is None:
         raise TypeError(f"{tool.name} makes no answer of several")
     contributions: list[tuple[str, Any]] = [(host, contributed(part)) for host, part in parts]

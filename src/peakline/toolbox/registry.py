@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
 
 __all__ = [
-    "Aggregate",
     "Tool",
     "ToolResult",
     "available_tools",
@@ -38,9 +37,6 @@ _NO_TOOLS = frozenset({"rules"})
 """What ``xprof`` holds beside tools."""
 _AT = "_at"
 """How the module of a tool whose name ends in ``@`` ends."""
-
-
-Aggregate = Callable[[Sequence[tuple[str, bytes]], Any, str], bytes]
 
 
 @dataclass(frozen=True)
@@ -59,10 +55,9 @@ class Tool:
     remote callers. ``shows`` names the tables that the tool shows: it has something to show where
     all tables of one of the entries have rows and ``looks``, where there is one, finds what the
     tool is about: it reads next to nothing. ``run`` takes the profile, an instance of
-    ``parameters`` and a format. ``aggregate``, where there is one, makes one answer of those of
-    several hosts: it takes ``[(host, that host's answer)]``, the parameters and the format. A tool
-    whose answers cannot be put together has ``partial`` and ``combine`` instead: what one host
-    contributes, a value that can be pickled, and the answer made of ``[(host, contribution)]``.
+    ``parameters`` and a format. A tool that makes one answer of several hosts has ``partial`` and
+    ``combine``: what one host contributes, a value that can be pickled, whatever the format; and
+    the answer made of ``[(host, contribution)]``, the parameters and the format.
     With ``runtime_steps`` the parameter ``compatible=xprof`` means also the steps into which the
     runtime's profiler groups events: ``run`` and ``partial`` take what `seen` returns.
     """
@@ -74,7 +69,6 @@ class Tool:
     shows: tuple[tuple[str, ...], ...]
     run: Callable[[Profile, Any, str], bytes]
     looks: Callable[[Profile], bool] | None = None
-    aggregate: Aggregate | None = None
     partial: Callable[[Profile, Any], Any] | None = None
     combine: Callable[[Sequence[tuple[str, Any]], Any, str], bytes] | None = None
     runtime_steps: bool = False

@@ -1,9 +1,7 @@
 """What a tool name answers: one file per tool, one registry for every face."""
 
-from peakline.lazy import moved
 from peakline.toolbox.parameters import Parameters
 from peakline.toolbox.registry import (
-    Aggregate,
     Tool,
     ToolResult,
     available_tools,
@@ -13,7 +11,6 @@ from peakline.toolbox.registry import (
 )
 
 __all__ = [
-    "Aggregate",
     "Parameters",
     "Tool",
     "ToolResult",
@@ -24,6 +21,6 @@ __all__ = [
 ]
 
 moved(
-    "peakline.tools.timeline_reader",
+    "peakline.tools.timeline.reader",
     {"read_answer": ("peakline.tools.timeline.reader", "read_timeline")},
 )

@@ -6,7 +6,7 @@ The findings are those of ``peakline memory``, word by word.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from peakline.toolbox.parameters import Parameters, parameter
@@ -54,19 +54,27 @@ class MemoryFindingsParameters(Parameters):
     )
 
 
-def _run(profile: Profile, parameters: MemoryFindingsParameters, output_format: str) -> bytes:
+def _partial(profile: Profile, parameters: MemoryFindingsParameters) -> dict[str, list[Any]]:
+    """One host's findings and the rows of each analysis."""
     from peakline.findings.memory_answer import answer_memory
-    from peakline.tools.memory_findings.output import details_json, markdown
+    from peakline.tools.memory_findings.output import details_json
 
     answer = answer_memory(profile, allocator=parameters.allocator, step=parameters.step)
     findings = [found.as_json() for found in answer.findings if _is_wanted(found, parameters)]
-    if output_format == "markdown":
-        return markdown(findings).encode()
-    document: dict[str, list[object]] = {"findings": [*findings], **{name: [] for name in _DETAILS}}
+    document: dict[str, list[Any]] = {"findings": [*findings], **{name: [] for name in _DETAILS}}
     for details, peak in zip(answer.details, answer.allocators, strict=True):
         for name, told in details_json(details, peak).items():
             entries: list[Any] = told if isinstance(told, list) else [told] if told else []
             document[name] += [{"allocator": peak.allocator} | entry for entry in entries]
+    return document
+
+
+def _run(profile: Profile, parameters: MemoryFindingsParameters, output_format: str) -> bytes:
+    document = _partial(profile, parameters)
+    if output_format == "markdown":
+        from peakline.tools.memory_findings.output import markdown
+
+        return markdown(document["findings"]).encode()
     return _encoded(document)
 
 
@@ -80,21 +88,23 @@ def _encoded(document: object) -> bytes:
     return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _aggregate(
-    answers: Sequence[tuple[str, bytes]], _parameters: MemoryFindingsParameters, output_format: str
+def _combine(
+    parts: Sequence[tuple[str, dict[str, list[Any]]]],
+    _parameters: MemoryFindingsParameters,
+    output_format: str,
 ) -> bytes:
     """One answer of those of several hosts: a finding that many have is told once.
 
-    Findings of two hosts are the same when kind, severity, allocator and what was allocated are.
-    The words are those of the first host; ``hosts`` names all that have it, and
-    ``evidence_by_host`` has the numbers of each. Details have their ``host``.
+    Findings of two hosts are the same when kind, severity, allocator and what was allocated are,
+    in Markdown when they are in the same words. The words are those of the first host; ``hosts``
+    names all that have it, and ``evidence_by_host`` has the numbers of each. Details have their
+    ``host``.
     """
     if output_format == "markdown":
-        return _join_markdown(answers)
+        return _markdown_of_hosts(parts)
     found: dict[tuple[object, ...], dict[str, Any]] = {}
     document: dict[str, list[object]] = {"findings": [], **{name: [] for name in _DETAILS}}
-    for host, content in answers:
-        told = json.loads(content)
+    for host, told in parts:
         for finding in told["findings"]:
             whole = found.setdefault(
                 _identity(finding), finding | {"hosts": [], "evidence_by_host": {}}
@@ -117,21 +127,14 @@ def _identity(finding: dict[str, Any]) -> tuple[object, ...]:
     return finding["kind"], finding["severity"], *named
 
 
-def _join_markdown(answers: Sequence[tuple[str, bytes]]) -> bytes:
-    from peakline.tools.memory_findings.output import markdown_of_hosts
+def _markdown_of_hosts(parts: Sequence[tuple[str, dict[str, list[Any]]]]) -> bytes:
+    from peakline.tools.memory_findings.output import markdown, markdown_of_hosts
 
     hosts: dict[str, list[str]] = {}
-    for host, content in answers:
-        for item in _items(content.decode()):
-            hosts.setdefault(item, []).append(host)
+    for host, told in parts:
+        for finding in told["findings"]:
+            hosts.setdefault(markdown([finding]), []).append(host)
     return markdown_of_hosts(hosts).encode()
-
-
-def _items(text: str) -> Iterator[str]:
-    """The items of a list as `markdown` writes it: two lines each."""
-    lines = text.splitlines(keepends=True)
-    for first, second in zip(lines[::2], lines[1::2], strict=True):
-        yield first + second
 
 
 TOOL = Tool(
@@ -142,5 +145,6 @@ TOOL = Tool(
     formats=("json", "markdown"),
     shows=(("allocator_events",), ("oom_reports",)),
     run=_run,
-    aggregate=_aggregate,
+    partial=_partial,
+    combine=_combine,
 )

@@ -16,6 +16,7 @@ from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
+    from peakline.xprof.memory_profile.report import Report, Reports
 
 __all__ = ["TOOL", "MemoryProfileParameters"]
 
@@ -41,33 +42,33 @@ class MemoryProfileParameters(Parameters):
     )
 
 
-def _run(profile: Profile, parameters: MemoryProfileParameters, output_format: str) -> bytes:
+def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | None:
+    """What to write about one host; None for an XSpace without host threads."""
     if parameters.host and parameters.host != profile.host:
         known = profile.host or "one without a name"
         raise NotFoundError(f"no host {parameters.host!r} in {profile.path}; there is: {known}")
     if _TABLE not in profile.tables and profile.format == _XSPACE:
         _check_memory_id(parameters.memory_id, [])
         profile.warn(_EMPTY, "the profile has no host threads, so no memory events")
-        return b""
+        return None
     from peakline.tables.tables import empty_columns
 
     # Compiling and loading the rules takes a moment: only when there is something to do.
-    from peakline.xprof.memory_profile.output import Report, to_json, to_proto
+    from peakline.xprof.memory_profile.report import make_report
     from peakline.xprof.memory_profile.rules import allocator_profiles, memory_ids
 
     snapshots = profile.columns(_TABLE) if _TABLE in profile.tables else empty_columns(_TABLE)
     _check_memory_id(parameters.memory_id, memory_ids(snapshots))
     if snapshots.rows == 0:
         profile.warn(_EMPTY, "the file has no memory events")
-    report = Report(
-        snapshots=snapshots,
-        allocators=list(allocator_profiles(snapshots, parameters.memory_id)),
-        modules=profile.columns("module_runs") if "module_runs" in profile.tables else None,
-        version=parameters.version,
-        max_snapshots=parameters.max_snapshots,
+    return make_report(
+        snapshots,
+        allocator_profiles(snapshots, parameters.memory_id),
+        profile.columns("module_runs") if "module_runs" in profile.tables else None,
+        parameters.version,
+        parameters.max_snapshots,
         knows_capacity=_knows_capacity(profile),
     )
-    return to_proto(report) if output_format == "proto" else to_json(report)
 
 
 def _knows_capacity(profile: Profile) -> bool:
@@ -83,12 +84,24 @@ def _check_memory_id(wanted: str | None, known: list[str]) -> None:
         raise NotFoundError(f"no memory {wanted!r} in the profile; there is: {listed}")
 
 
-def _aggregate(
-    answers: Sequence[tuple[str, bytes]], _parameters: MemoryProfileParameters, output_format: str
-) -> bytes:
-    from peakline.xprof.memory_profile.hosts import join_json, join_proto
+def _run(profile: Profile, parameters: MemoryProfileParameters, output_format: str) -> bytes:
+    report = _partial(profile, parameters)
+    return b"" if report is None else _written([("", report)], 1, output_format)
 
-    return join_proto(answers) if output_format == "proto" else join_json(answers)
+
+def _combine(
+    parts: Sequence[tuple[str, Report | None]],
+    _parameters: MemoryProfileParameters,
+    output_format: str,
+) -> bytes:
+    reports = [(f"{host}/", report) for host, report in parts if report is not None]
+    return _written(reports, len(parts), output_format) if reports else b""
+
+
+def _written(reports: Reports, hosts: int, output_format: str) -> bytes:
+    from peakline.xprof.memory_profile.output import to_json, to_proto
+
+    return to_proto(reports, hosts) if output_format == "proto" else to_json(reports, hosts)
 
 
 TOOL = Tool(
@@ -98,5 +111,6 @@ TOOL = Tool(
     formats=("json", "proto"),
     shows=((_TABLE,),),
     run=_run,
-    aggregate=_aggregate,
+    partial=_partial,
+    combine=_combine,
 )

@@ -3,6 +3,9 @@
 Snapshots are written a few thousand at a time, so a timeline of millions needs little more than
 the bytes of its own output. The JSON is what the C++ protobuf library prints with
 ``always_print_fields_with_no_presence``: compact, 64-bit integers as text, enums by name.
+
+Of several hosts, an allocator of host ``a`` is known as ``a/ALLOCATOR``, a module's plane likewise,
+and modules are numbered through.
 """
 
 from __future__ import annotations
@@ -10,19 +13,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from io import BytesIO
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from peakline.deadline import check_deadline
-from peakline.tables import Columns, Names
+from peakline.tables import Names
 from peakline.text import valid_text
-from peakline.xprof.memory_profile.rules import AllocatorProfile, SpecialAllocation
+from peakline.xprof.memory_profile.report import AllocatorReport, Report, Reports, Shown
+from peakline.xprof.memory_profile.rules import SpecialAllocation
 
-__all__ = ["Report", "json_number", "json_string", "map_entry", "to_json", "to_proto"]
+__all__ = ["json_number", "json_string", "to_json", "to_proto"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -37,105 +41,64 @@ _ACTIVITIES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
-    """What to write: the allocators' profiles over one table of snapshots, and the module runs.
-
-    ``version`` 0 keeps every snapshot and has no sample and no modules; 1 keeps the snapshots of
-    the table at the peak and a sample of at most ``max_snapshots``. Without ``knows_capacity``
-    (nothing told how much was free) the memory capacity is 0.
-    """
-
-    snapshots: Columns
-    allocators: list[AllocatorProfile]
-    modules: Columns | None
-    version: int
-    max_snapshots: int
-    knows_capacity: bool = True
-
-    def capacity_bytes(self, allocator: AllocatorProfile) -> int:
-        """``memory_capacity`` of the summary; 0 where it is not known."""
-        return allocator.peak.capacity_bytes if self.knows_capacity else 0
-
-    def kept(self, allocator: AllocatorProfile) -> Ints:
-        """Positions that become ``memory_profile_snapshots``."""
-        if self.version == 0:
-            return np.arange(allocator.rows.size, dtype=np.int64)
-        return allocator.referenced
-
-    def sampled(self, allocator: AllocatorProfile) -> Ints:
-        """Positions that become ``sampled_timeline_snapshots``."""
-        if self.version == 0:
-            return np.zeros(0, np.int64)
-        return allocator.sampled(self.max_snapshots)
-
-    def active(self, allocator: AllocatorProfile) -> Iterator[tuple[int, int, int]]:
-        """``(snapshot_index, special_index, num_occurrences)`` per row of the table at the peak."""
-        index = allocator.active.copy()
-        if self.version != 0:
-            index[index >= 0] = np.arange(allocator.referenced.size)
-        special = np.where(index < 0, -1 - index, -1)
-        return zip(index.tolist(), special.tolist(), allocator.occurrences.tolist(), strict=True)
-
-
-def to_json(report: Report) -> bytes:
-    """The report as protobuf JSON in UTF-8."""
+def to_json(reports: Reports, hosts: int) -> bytes:
+    """The reports, at least one, as protobuf JSON in UTF-8; ``hosts`` is ``num_hosts``."""
     out = BytesIO()
     out.write(b'{"memoryProfilePerAllocator":{')
-    for number, allocator in enumerate(report.allocators):
-        key = json_string(allocator.memory_id)
-        out.write(f'{"," if number else ""}{key}:{{"memoryProfileSnapshots":['.encode())
-        _write_snapshots(out, report, allocator, report.kept(allocator))
-        out.write(
-            f'],"profileSummary":{_summary(report, allocator)},"activeAllocations":['.encode()
-        )
+    names = []
+    for name, report, allocator in _allocators(reports):
+        out.write(f"{',' if names else ''}{json_string(name)}:".encode())
+        out.write(b'{"memoryProfileSnapshots":[')
+        names.append(json_string(name))
+        _write_snapshots(out, report, allocator.kept)
+        out.write(f'],"profileSummary":{_summary(allocator)},"activeAllocations":['.encode())
         out.write(
             ",".join(
                 f'{{"snapshotIndex":"{index}","specialIndex":"{special}","numOccurrences":"{n}"}}'
-                for index, special, n in report.active(allocator)
+                for index, special, n in allocator.active
             ).encode()
         )
         specials = ",".join(_special(special) for special in allocator.specials)
         out.write(f'],"specialAllocations":[{specials}],"sampledTimelineSnapshots":['.encode())
-        _write_snapshots(out, report, allocator, report.sampled(allocator))
+        _write_snapshots(out, report, allocator.sampled)
         out.write(b"]}")
-    ids = ",".join(json_string(allocator.memory_id) for allocator in report.allocators)
-    out.write(f'}},"numHosts":1,"memoryIds":[{ids}],"version":{report.version}'.encode())
+    version = reports[0][1].version
+    out.write(f'}},"numHosts":{hosts},"memoryIds":[{",".join(names)}],"version":{version}'.encode())
     modules = ",".join(
         f'{{"name":{json_string(name)},"startTimePs":"{start}","endTimePs":"{end}",'
         f'"id":"{number}","planeName":{json_string(plane)}}}'
-        for number, (name, start, end, plane) in enumerate(_modules(report))
+        for number, (name, start, end, plane) in enumerate(_modules(reports))
     )
     out.write(f',"hloModules":[{modules}]}}'.encode())
     return out.getvalue()
 
 
-def to_proto(report: Report) -> bytes:
-    """The report as a serialized ``MemoryProfile``."""
+def to_proto(reports: Reports, hosts: int) -> bytes:
+    """The reports, at least one, as a serialized ``MemoryProfile`` of ``hosts`` hosts."""
     from peakline.schema import MemoryProfile, PerAllocatorMemoryProfile
 
     out = BytesIO()
-    for allocator in report.allocators:
+    whole = MemoryProfile(num_hosts=hosts, version=reports[0][1].version)
+    for name, report, allocator in _allocators(reports):
         profile = BytesIO()
         # Serialized messages that follow each other merge: repeated fields append. So each
         # message below holds only a part of the allocator's profile.
-        for fields in _snapshot_fields(report, allocator, report.kept(allocator)):
+        for fields in _snapshot_fields(report, allocator.kept):
             part = PerAllocatorMemoryProfile()
             for values in fields:
                 _fill_snapshot(part.memory_profile_snapshots.add(), values)
             profile.write(part.SerializeToString())
-        for fields in _snapshot_fields(report, allocator, report.sampled(allocator)):
+        for fields in _snapshot_fields(report, allocator.sampled):
             part = PerAllocatorMemoryProfile()
             for values in fields:
                 _fill_snapshot(part.sampled_timeline_snapshots.add(), values)
             profile.write(part.SerializeToString())
-        profile.write(_rest(report, allocator, PerAllocatorMemoryProfile()).SerializeToString())
+        profile.write(_rest(allocator, PerAllocatorMemoryProfile()).SerializeToString())
         value = profile.getbuffer()
-        out.write(map_entry(allocator.memory_id, len(value)))
+        out.write(_map_entry(name, len(value)))
         out.write(value)
-    whole = MemoryProfile(num_hosts=1, version=report.version)
-    whole.memory_ids.extend(valid_text(allocator.memory_id) for allocator in report.allocators)
-    for number, (name, start, end, plane) in enumerate(_modules(report)):
+        whole.memory_ids.append(valid_text(name))
+    for number, (name, start, end, plane) in enumerate(_modules(reports)):
         whole.hlo_modules.add(
             name=valid_text(name),
             start_time_ps=start,
@@ -147,7 +110,17 @@ def to_proto(report: Report) -> bytes:
     return out.getvalue()
 
 
-def map_entry(memory_id: str, size: int) -> bytes:
+def _allocators(reports: Reports) -> list[tuple[str, Report, AllocatorReport]]:
+    """Name, report and allocator of all that is written, sorted by name."""
+    found = (
+        (prefix + allocator.memory_id, report, allocator)
+        for prefix, report in reports
+        for allocator in report.allocators
+    )
+    return sorted(found, key=itemgetter(0))
+
+
+def _map_entry(memory_id: str, size: int) -> bytes:
     """What stands in a serialized ``MemoryProfile`` before an allocator's ``size`` bytes."""
     key = valid_text(memory_id).encode()
     head = b"\x0a" + _varint(len(key)) + key + b"\x12" + _varint(size)
@@ -161,18 +134,17 @@ _SIZES = ("peak_bytes_in_use", "activity", "requested_bytes", "allocation_bytes"
 
 def _snapshot_fields(
     report: Report,
-    allocator: AllocatorProfile,
-    positions: Ints,
+    shown: Shown,
     text: Callable[[str], str] | None = None,
     number: Callable[[float], Any] | None = None,
 ) -> Iterator[Iterator[tuple[Any, ...]]]:
-    """The values of the snapshots at ``positions`` in the order of the JSON, chunk by chunk."""
+    """The values of the snapshots ``shown`` in the order of the JSON, chunk by chunk."""
     table = report.snapshots
     write_text = valid_text if text is None else text
-    for start in range(0, positions.size, _CHUNK):
+    for start in range(0, shown.rows.size, _CHUNK):
         check_deadline()
-        chunk = positions[start : start + _CHUNK]
-        rows, sources = allocator.rows[chunk], allocator.sources[chunk]
+        chunk = slice(start, start + _CHUNK)
+        rows, sources = shown.rows[chunk], shown.sources[chunk]
         fragmentation = table.array("fragmentation")[rows].tolist()
         op, region, data_type, shape = (
             _texts(table.names(name), sources, write_text)
@@ -183,7 +155,7 @@ def _snapshot_fields(
             fragmentation if number is None else map(number, fragmentation),
             *(table.array(name)[rows].tolist() for name in _SIZES),
             op,
-            allocator.steps[chunk].tolist(),
+            shown.steps[chunk].tolist(),
             region,
             data_type,
             shape,
@@ -220,11 +192,9 @@ _SUMMARY = (
 )
 
 
-def _write_snapshots(
-    out: BytesIO, report: Report, allocator: AllocatorProfile, positions: Ints
-) -> None:
+def _write_snapshots(out: BytesIO, report: Report, shown: Shown) -> None:
     separator = b""
-    for fields in _snapshot_fields(report, allocator, positions, json_string, json_number):
+    for fields in _snapshot_fields(report, shown, json_string, json_number):
         out.write(separator)
         out.write(
             ",".join([_SNAPSHOT % (*v[:6], _json_activity(v[6]), *v[7:]) for v in fields]).encode()
@@ -232,7 +202,7 @@ def _write_snapshots(
         separator = b","
 
 
-def _summary(report: Report, allocator: AllocatorProfile) -> str:
+def _summary(allocator: AllocatorReport) -> str:
     peak = allocator.peak
     return _SUMMARY % (
         allocator.lifetime_peak_bytes,
@@ -242,7 +212,7 @@ def _summary(report: Report, allocator: AllocatorProfile) -> str:
         json_number(peak.fragmentation),
         peak.in_use_bytes,
         peak.time_ps,
-        report.capacity_bytes(allocator),
+        allocator.capacity_bytes,
     )
 
 
@@ -283,13 +253,13 @@ def _fill_snapshot(snapshot: Any, values: tuple[Any, ...]) -> None:
     metadata.SetInParent()
 
 
-def _rest(report: Report, allocator: AllocatorProfile, part: Any) -> Any:
+def _rest(allocator: AllocatorReport, part: Any) -> Any:
     """A ``PerAllocatorMemoryProfile`` with everything but the snapshots."""
     peak = allocator.peak
     summary = part.profile_summary
     summary.peak_bytes_usage_lifetime = allocator.lifetime_peak_bytes
     summary.peak_stats_time_ps = peak.time_ps
-    summary.memory_capacity = report.capacity_bytes(allocator)
+    summary.memory_capacity = allocator.capacity_bytes
     stats = summary.peak_stats
     stats.stack_reserved_bytes = peak.stack_bytes
     stats.heap_allocated_bytes = peak.heap_bytes
@@ -297,7 +267,7 @@ def _rest(report: Report, allocator: AllocatorProfile, part: Any) -> Any:
     stats.fragmentation = peak.fragmentation
     stats.peak_bytes_in_use = peak.in_use_bytes
     stats.SetInParent()
-    for index, special_index, occurrences in report.active(allocator):
+    for index, special_index, occurrences in allocator.active:
         part.active_allocations.add(
             snapshot_index=index, special_index=special_index, num_occurrences=occurrences
         )
@@ -315,18 +285,18 @@ def _rest(report: Report, allocator: AllocatorProfile, part: Any) -> Any:
     return part
 
 
-def _modules(report: Report) -> Iterator[tuple[Any, ...]]:
+def _modules(reports: Reports) -> Iterator[tuple[Any, ...]]:
     """``(name, start_ps, end_ps, plane_name)`` per module run, in file order."""
-    modules = report.modules
-    if modules is None or report.version == 0:
-        return iter(())
-    return zip(
-        (name or "" for name in modules.names("name").to_list()),
-        modules.array("start_ps").tolist(),
-        modules.array("end_ps").tolist(),
-        (name or "" for name in modules.names("plane_name").to_list()),
-        strict=True,
-    )
+    for prefix, report in reports:
+        modules = report.modules
+        if modules is not None:
+            yield from zip(
+                (name or "" for name in modules.names("name").to_list()),
+                modules.array("start_ps").tolist(),
+                modules.array("end_ps").tolist(),
+                (prefix + (name or "") for name in modules.names("plane_name").to_list()),
+                strict=True,
+            )
 
 
 def _json_activity(value: int) -> str:
