@@ -76,7 +76,7 @@ class OpenLine:
         """Take some events, which follow those that it has."""
         owner, found, size = self.owner, self.owner.found, events.ids.size
         free = found.free
-        stat_event, _, *values = events.stats
+        stat_event, _, stat_role, stat_case, stat_bits, stat_length = events.stats
         memory = events.memory if owner.want_memory else 0
         for group, more in (
             ("node", size), ("root", size), ("producer", size), ("consumer", size),
@@ -105,7 +105,15 @@ class OpenLine:
         at = np.zeros(11, np.int64)
         process = owner.plane.process_id
         gather(
-            *(events.kinds, events.case, events.bits, events.duration, stat_event, *values),
+            events.kinds,
+            events.case,
+            events.bits,
+            events.duration,
+            stat_event,
+            stat_role,
+            stat_case,
+            stat_bits,
+            stat_length,
             line_event=self.events,
             first_node=found.used["node"],
             first_mem=found.used["mem"],

@@ -45,7 +45,7 @@ def to_json(reports: Reports, hosts: int) -> bytes:
     """The reports, at least one, as protobuf JSON in UTF-8; ``hosts`` is ``num_hosts``."""
     out = BytesIO()
     out.write(b'{"memoryProfilePerAllocator":{')
-    names = []
+    names: list[str] = []
     for name, report, allocator in _allocators(reports):
         out.write(f"{',' if names else ''}{json_string(name)}:".encode())
         out.write(b'{"memoryProfileSnapshots":[')

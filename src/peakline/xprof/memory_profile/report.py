@@ -84,15 +84,16 @@ def make_report(
             index[index >= 0] = np.arange(kept.size)
         special = np.where(index < 0, -1 - index, -1)
         active = zip(index.tolist(), special.tolist(), one.occurrences.tolist(), strict=True)
-        shown = (
-            Shown(one.rows[places], one.sources[places], one.steps[places])
-            for places in (kept, sampled)
-        )
-        capacity = one.peak.capacity_bytes if knows_capacity else 0
-        lifetime = one.lifetime_peak_bytes
         found.append(
             AllocatorReport(
-                one.memory_id, lifetime, one.peak, capacity, *shown, [*active], one.specials
+                memory_id=one.memory_id,
+                lifetime_peak_bytes=one.lifetime_peak_bytes,
+                peak=one.peak,
+                capacity_bytes=one.peak.capacity_bytes if knows_capacity else 0,
+                kept=Shown(one.rows[kept], one.sources[kept], one.steps[kept]),
+                sampled=Shown(one.rows[sampled], one.sources[sampled], one.steps[sampled]),
+                active=list(active),
+                specials=one.specials,
             )
         )
     if version == 0:
