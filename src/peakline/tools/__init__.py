@@ -1,5 +1,6 @@
 """What a tool name answers: one file per tool, one registry for every face."""
 
+from peakline.lazy import moved
 from peakline.toolbox.parameters import Parameters
 from peakline.toolbox.registry import (
     Tool,
@@ -21,6 +22,6 @@ __all__ = [
 ]
 
 moved(
-    "peakline.tools.timeline.reader",
+    "peakline.tools.timeline_reader",
     {"read_answer": ("peakline.tools.timeline.reader", "read_timeline")},
 )

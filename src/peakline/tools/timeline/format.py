@@ -1,6 +1,12 @@
 """How the answers of the ``timeline`` tool are written: as columns of bytes, or the same as JSON.
 
 ``docs/timeline.md`` describes the bytes; `peakline.tools.timeline.reader` reads them.
+
+They are not Arrow's IPC format, since that gains nothing here. A tile is a few columns of several
+lengths (per track, per item, single numbers), which a record batch can only hold as lists in one
+row. Such a batch of a tile of 22,729 items has 821,104 bytes, not 819,296, and takes 187 us to
+write, not 123 us (with PyArrow 26). In the page it takes 122 us to read, not 11 us, and needs a
+library of 49 kB (flechette 2.7; apache-arrow 21.2: 193 kB), where a reader of 1.9 kB does.
 """
 
 from __future__ import annotations
