@@ -5,8 +5,8 @@ Usage::
     python scripts/generate_docs.py           # write the pages
     python scripts/generate_docs.py --check   # write nothing; exit 1 if any is stale
 
-The sources are ``peakline.tables.tables.TABLES``, the tool registry and the command line's own
-help; of ``sql.md`` only the answers are written, of ``formats.md`` the
+The sources are ``peakline.tables.tables.TABLES``, the files of the SQL views, the tool registry and
+the command line's own help; of ``sql.md`` only the answers are written, of ``formats.md`` the
 table. The pages are read from the installed package and
 written into this checkout.
 """
@@ -24,6 +24,7 @@ from worked_queries import sql_page
 
 from peakline.cli.main import app
 from peakline.formats.common.format import formats
+from peakline.tables.sql_views import view, view_names
 from peakline.tables.tables import TABLES
 from peakline.tools import find_tool, tool_names
 
@@ -56,6 +57,33 @@ def tables_page() -> Iterator[str]:
         yield "| column | type | null | meaning |"
         yield "|---|---|---|---|"
         for column in table.columns:
+            null = "yes" if column.nullable else ""
+            yield f"| `{column.name}` | {column.type} | {null} | {_cell(column.doc)} |"
+
+
+def views_page() -> Iterator[str]:
+    """Every view, its columns and its query."""
+    yield "# Views"
+    yield ""
+    yield _NOTE
+    yield ""
+    yield "Queries that come with Peakline: `peakline sql PATH 'from NAME'`, `Profile.sql`, and the SQL"
+    yield "view of the page take their names as those of [tables](tables.md), and `peakline sql --list`"
+    yield "lists them. A profile has a view where it has the tables under it (`Profile.views`). Rows"
+    yield "come in an order that begins with what matters most; a query may choose another."
+    for name in sorted(view_names()):
+        found = view(name)
+        yield ""
+        yield f"## {name}"
+        yield ""
+        yield found.doc
+        yield ""
+        tables = ", ".join(f"[{table}](tables.md#{table})" for table in sorted(found.needs))
+        yield f"Over {tables}. Units: {found.units}"
+        yield ""
+        yield "| column | type | null | meaning |"
+        yield "|---|---|---|---|"
+        for column in found.columns:
             null = "yes" if column.nullable else ""
             yield f"| `{column.name}` | {column.type} | {null} | {_cell(column.doc)} |"
 
@@ -171,6 +199,7 @@ def formats_page(page: str) -> Iterator[str]:
 
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "tables.md": tables_page,
+    "views.md": views_page,
     "tools.md": tools_page,
     "cli.md": cli_page,
     "formats.md": lambda: formats_page((DOCS / "formats.md").read_text()),

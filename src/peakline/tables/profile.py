@@ -19,11 +19,19 @@ from peakline.errors import CheckFailed, StrictError, UsageError
 from peakline.process_memory import give_back_memory
 from peakline.tables.columns import Columns, Names
 from peakline.tables.made_columns import ColumnDerivation, joined, without
-from peakline.tables.query import READING, QueryNeeds, arrow_with_nulls, connect, needs_of
+from peakline.tables.query import (
+    READING,
+    QueryNeeds,
+    arrow_with_nulls,
+    connect,
+    needs_of,
+    views_in,
+)
 from peakline.tables.reader import Reader, Warnings
 from peakline.tables.reader_facts import ReaderFacts
 from peakline.tables.retained import retained_bytes
 from peakline.tables.sql_memory import bounded_table, watching_memory
+from peakline.tables.sql_views import lacking_tables, views_over
 from peakline.tables.tables import TABLES, arrow_of, check_columns, whole_table
 
 if TYPE_CHECKING:
@@ -150,6 +158,11 @@ class Profile(ReaderFacts):
     def tables(self) -> list[str]:
         """Names of the tables this profile has, sorted."""
         return sorted({*self._reader.tables, *self._derived, _WARNINGS})
+
+    @property
+    def views(self) -> list[str]:
+        """Names of the views that `sql` takes beside the tables, sorted."""
+        return [view.name for view in views_over(self.tables)]
 
     def is_derived(self, name: str) -> bool:
         """Whether the named table is made from others because the format does not fill it."""
@@ -356,7 +369,8 @@ class Profile(ReaderFacts):
             give_back_memory()
 
     def sql(self, query: str, *, memory_limit_bytes: int | None = None) -> pa.Table:
-        """The answer to one reading SQL statement (DuckDB's dialect) over the profile's tables.
+        """The answer to one reading SQL statement (DuckDB's dialect) over the profile's tables, and
+        the views over them (`views`).
 
         Only the tables and columns that the query needs are read. The query reaches no file, no
         network, no Python variable and no word about the machine, and neither it nor its answer
@@ -377,6 +391,8 @@ class Profile(ReaderFacts):
                 kind = statements[0].type.name
                 needs = needs_of(query, kind, self.tables, memory_limit_bytes)
                 self._register(connection, needs)
+                for view in views_in(query, needs):
+                    connection.execute(view.statement)
                 if memory_limit_bytes is not None:
                     return self._within_memory(connection, query, memory_limit_bytes)
                 with interrupting(connection.interrupt):
@@ -486,6 +502,7 @@ class Profile(ReaderFacts):
         text = str(error).split("\nLINE ")[0].split("\nDatabase is launched ")[0]
         if "Table with name" in text:
             first = text.splitlines()[0].removeprefix("Catalog Error: ")
+            first = lacking_tables(first.split()[3], self.tables) or first
             return f"{first} There is: {', '.join(self.tables)}"
         return " ".join(text.split())
 

@@ -15,13 +15,22 @@ from typing import TYPE_CHECKING, Any
 from peakline.deadline import interrupting
 from peakline.tables.columns import Columns
 from peakline.tables.sql_guard import bound_generators, largest_cell, refuse_calls
+from peakline.tables.sql_views import View, view, views_over
 from peakline.tables.tables import TABLES, arrow_of, empty_columns
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-__all__ = ["LOCKED_DOWN", "READING", "QueryNeeds", "arrow_with_nulls", "connect", "needs_of"]
+__all__ = [
+    "LOCKED_DOWN",
+    "READING",
+    "QueryNeeds",
+    "arrow_with_nulls",
+    "connect",
+    "needs_of",
+    "views_in",
+]
 
 LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
@@ -60,17 +69,22 @@ def needs_of(
 ) -> QueryNeeds:
     """What ``query`` (a statement of type ``kind``) needs of the ``tables`` there are.
 
-    Planning computes what is constant, so it has the ``memory_limit`` too. Raises CheckFailed
-    for what no query may call, duckdb.Error when the query cannot be planned.
+    A view needs what its own query does. Planning computes what is constant, so it has the
+    ``memory_limit`` too. Raises CheckFailed for what no query may call, duckdb.Error when the query
+    cannot be planned.
     """
     known = set(tables)
     with connect(memory_limit) as planner:
         refuse_calls(planner, query, bounded=memory_limit is not None)
-        named = _named_tables(planner, query, known)
+        named = _named(planner, query, known)
+        views = [view(name) for name in sorted(named - known)]
+        named = (named & known).union(*(found.needs for found in views))
         if kind != "SELECT" or not named:
             return dict.fromkeys(named)
         for name in named:
             planner.register(name, empty_columns(name).arrow())
+        for found in views:
+            planner.execute(found.statement)
         with interrupting(planner.interrupt):
             rows = planner.execute(f"EXPLAIN (FORMAT JSON) {query}").fetchall()
     scanned = set(_scanned(json.loads(rows[0][1])))
@@ -81,17 +95,21 @@ def needs_of(
     }
 
 
-def _named_tables(
-    planner: duckdb.DuckDBPyConnection, query: str, known: AbstractSet[str]
-) -> set[str]:
+def views_in(query: str, tables: Iterable[str]) -> list[View]:
+    """The views that ``query`` may name, by its words, of those that stand on ``tables`` alone."""
+    return views_over(tables, {word.lower() for word in re.findall(r"\w+", query)})
+
+
+def _named(planner: duckdb.DuckDBPyConnection, query: str, known: AbstractSet[str]) -> set[str]:
+    """The tables of ``known``, and the views over those, that ``query`` names."""
     import duckdb
 
-    words = {word.lower() for word in re.findall(r"\w+", query)} & known
     try:
-        return {name.lower() for name in planner.get_table_names(query)} & known
+        named = {name.lower() for name in planner.get_table_names(query)}
     except duckdb.Error:
         # Some statements cannot be asked before their tables exist (PIVOT, for one).
-        return words
+        named = {word.lower() for word in re.findall(r"\w+", query)}
+    return (named & known).union(found.name for found in views_over(known, named))
 
 
 def _scanned(plan: Any) -> Iterator[str]:
