@@ -7,6 +7,8 @@ import pytest
 from tests.analysis.records import alloc
 from tests.each_row import each_row
 
+from peakline.tables.sql_views import view, view_names
+
 QUERY = "select op, sum(allocated_bytes) as bytes from allocator_events group by op order by bytes"
 
 
@@ -95,3 +97,32 @@ def test_a_real_profile(peakline, sessions):
     query = "select activity, count(*) n from allocator_events group by activity order by activity"
     run = peakline("sql", sessions / "tf2_cnn", query, "--format", "csv")
     assert run.out == "activity,n\nallocation,1986\ndeallocation,1984\n"
+
+
+def test_the_list_of_views(peakline, path):
+    run = peakline("sql", "--list", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(run.out)))
+    assert (run.code, run.err) == (0, "")
+    assert [row["view"] for row in rows] == sorted(view_names())
+    gaps = next(row for row in rows if row["view"] == "idle_gaps")
+    assert gaps == {
+        "view": "idle_gaps",
+        "tables": "events, lines, planes",
+        "answers": view("idle_gaps").doc,
+    }
+    of_file = peakline("sql", "--list", path, "--format", "json")
+    there = {row["view"] for row in json.loads(of_file.out)}
+    assert {"live_memory", "allocator_summary"} <= there < view_names()
+    assert peakline("sql", "--list").out.splitlines()[0].split() == ["view", "tables", "answers"]
+
+
+def test_a_view_is_named_as_a_table_is(peakline, path):
+    run = peakline("sql", path, "select op, allocations from allocation_churn", "--format", "csv")
+    assert run.out == 'op,allocations\nb,1\n"a,\n\x1b",1\n,1\n'
+
+
+@each_row("arguments", [[], ["some.pb"], ["--list", "some.pb", "select 1"]])
+def test_what_is_to_be_done_has_to_be_said(peakline, arguments):
+    run = peakline("sql", *arguments)
+    assert (run.code, run.out) == (2, "")
+    assert run.err == "peakline: sql takes PATH and QUERY, or --list and perhaps PATH\n"

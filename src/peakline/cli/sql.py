@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from peakline.cli.options import (
+    PATH_HELP,
     Argument,
     force_option,
     host_option,
     max_unpacked_option,
     open_profile,
     output_option,
-    path_argument,
     print_warnings,
     session_option,
     strict_option,
@@ -35,8 +35,14 @@ _FORMATS = ("table", "csv", "json", "parquet")
 
 
 @click.command()
-@path_argument
-@click.argument("query", cls=Argument, help="One SELECT statement.")
+@click.argument("path", cls=Argument, required=False, help=PATH_HELP)
+@click.argument("query", cls=Argument, required=False, help="One SELECT statement.")
+@click.option(
+    "--list",
+    "list_views",
+    is_flag=True,
+    help="List the views that a query may name, or those that PATH has.",
+)
 @click.option(
     "--format",
     type=click.Choice(_FORMATS),
@@ -55,33 +61,58 @@ _FORMATS = ("table", "csv", "json", "parquet")
 @strict_option
 @max_unpacked_option
 def sql(
-    path: str,
-    query: str,
+    path: str | None,
+    query: str | None,
     format: str | None,  # noqa: A002  (the option is called --format)
     output: str | None,
     session: str | None,
     host: str | None,
     memory_limit: int | None,
     *,
+    list_views: bool,
     force: bool,
     strict: bool,
     max_unpacked: int | None,
 ) -> None:
-    """Answer an SQL query over the tables of PATH."""
+    """Answer an SQL query over the tables of PATH, and the views over them."""
     chosen = format or _format_of(output)
     if chosen == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("parquet is no text for a terminal; choose a file with -o")
-    with open_profile(
-        path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
-    ) as profile:
-        answer = profile.sql(query, memory_limit_bytes=memory_limit)
-        print_warnings(profile.warnings)
-        source = profile.path
+    if list_views is (query is not None) or (path is None and not list_views):
+        raise UsageError("sql takes PATH and QUERY, or --list and perhaps PATH")
+    if path is None:
+        answer, source = _views(None), ""
+    else:
+        with open_profile(
+            path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
+        ) as profile:
+            if query is None:
+                answer = _views(profile.views)
+            else:
+                answer = profile.sql(query, memory_limit_bytes=memory_limit)
+            print_warnings(profile.warnings)
+            source = profile.path
     if chosen == "table" and output is None:
         _print_table(answer)
         return
     write = _writer(chosen)
     deliver(lambda stream: write(answer, stream), output, force=force, source=source)
+
+
+def _views(names: Iterable[str] | None) -> pa.Table:
+    """The views of those names, None for all: a row each, what it answers and its tables."""
+    import pyarrow as pa
+
+    from peakline.tables.sql_views import view, view_names
+
+    found = [view(name) for name in sorted(view_names() if names is None else names)]
+    return pa.table(
+        {
+            "view": pa.array([each.name for each in found], pa.string()),
+            "tables": pa.array([", ".join(sorted(each.needs)) for each in found], pa.string()),
+            "answers": pa.array([each.doc for each in found], pa.string()),
+        }
+    )
 
 
 def _format_of(output: str | None) -> str:
