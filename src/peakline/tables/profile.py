@@ -82,6 +82,8 @@ class Profile(ReaderFacts):
     An ``is_alone`` profile is answered for from its own file, whatever lies beside it.
     """
 
+    __retained__ = "_columns _arrow _kept _reader"
+
     def __init__(
         self,
         reader: Reader,
@@ -289,12 +291,7 @@ class Profile(ReaderFacts):
 
         A file that is mapped from the disk does not count.
         """
-        return retained_bytes(
-            [*self._columns.values()],
-            [*self._arrow.values()],
-            [*self._kept.values()],
-            self._reader,
-        )
+        return retained_bytes(self)
 
     @property
     def held(self) -> int:

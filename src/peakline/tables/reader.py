@@ -13,6 +13,8 @@ __all__ = ["Reader", "Warnings"]
 class Warnings:
     """Counts of everything lost, skipped or guessed, by kind; a kind keeps its first detail."""
 
+    __retained__ = "_entries _once"
+
     def __init__(self) -> None:
         self._entries: dict[str, tuple[int, str]] = {}
         self._once: set[tuple[str, str]] = set()

@@ -1,9 +1,16 @@
-"""How much memory something keeps: the arrays, texts and Arrow buffers that it refers to."""
+"""How much memory something keeps: the arrays, texts and Arrow buffers that it refers to.
+
+Whoever holds memory declares it. A dataclass does so by its fields, with what it caches beside
+them; any other class by ``__retained__``, the names of its attributes that hold something,
+separated by spaces. What is neither, nor NumPy's, Arrow's or a container, does not count.
+"""
 
 from __future__ import annotations
 
+import array
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -13,25 +20,27 @@ __all__ = ["retained_bytes"]
 _SAMPLE = 64
 """Of a longer list only so many items are looked at: they stand for the others."""
 _ATOMS = (int, float, complex, bool, str, type(None))
-_OURS = "peakline."
 
 
-def retained_bytes(*roots: object) -> int:
+def retained_bytes(*roots: object, undeclared: set[type] | None = None) -> int:
     """Bytes of all arrays, byte strings, Arrow buffers and containers below ``roots``.
 
-    Memory that several refer to counts once. What lies in a mapped file, and objects of other
-    libraries but NumPy and Arrow, do not count. Long lists are estimated.
+    Memory that several refer to counts once. What lies in a mapped file does not count. Long lists
+    are estimated. ``undeclared`` gets the classes of the objects that did not count.
     """
-    return _Walk().size(roots)
+    return _Walk(set() if undeclared is None else undeclared).size(roots)
 
 
 class _Walk:
-    def __init__(self) -> None:
+    def __init__(self, undeclared: set[type]) -> None:
+        self._undeclared = undeclared
         self._seen: set[int] = set()
         self._memory: set[int] = set()
         """Addresses of what was counted: Arrow's buffers may be NumPy's."""
         self._alive: list[object] = []
         """Keeps what is looked at from being replaced by something of the same identity."""
+        self._arrow: Any = sys.modules.get("pyarrow")
+        """Without it there are no tables yet."""
 
     def size(self, root: object) -> int:
         total, waiting = 0, [root]
@@ -46,16 +55,30 @@ class _Walk:
             self._alive.append(item)
             if isinstance(item, np.ndarray):
                 total += self._array(item)
-            elif isinstance(item, bytes | bytearray):
-                total += self._once(id(item), len(item))
+            elif isinstance(item, bytes | bytearray | array.array):
+                total += self._once(id(item), memoryview(item).nbytes)
             elif isinstance(item, dict | list | tuple | set | frozenset):
                 total += sys.getsizeof(item)
                 total += self._items(item, waiting)
-            elif type(item).__module__.startswith("pyarrow"):
-                total += self._arrow(item)
+            elif self._arrow is not None and isinstance(item, self._arrow.Table):
+                chunks = (chunk for column in item.columns for chunk in column.chunks)
+                total += sum(map(self._arrow_array, chunks))
             else:
-                waiting.extend(_parts(item))
+                waiting.extend(self._declared(item))
         return total
+
+    def _declared(self, item: object) -> Iterable[object]:
+        """What an object says that it refers to, as far as it is there."""
+        names: str | None = getattr(type(item), "__retained__", None)
+        if names is not None:
+            held = vars(item)
+            return [held.get(name) for name in names.split()]
+        if is_dataclass(item):
+            if hasattr(item, "__dict__"):
+                return list(vars(item).values())
+            return [getattr(item, field.name) for field in fields(item)]
+        self._undeclared.add(type(item))
+        return ()
 
     def _items(self, items: Any, waiting: list[object]) -> int:
         """Add the items of a container to ``waiting``; or return what many of them take."""
@@ -66,8 +89,8 @@ class _Walk:
         picked = values[:: max(1, len(values) // _SAMPLE)]
         return sum(map(sys.getsizeof, picked)) * len(values) // len(picked)
 
-    def _array(self, array: np.ndarray[Any, Any]) -> int:
-        base: object = array
+    def _array(self, values: np.ndarray[Any, Any]) -> int:
+        base: object = values
         while isinstance(base, np.ndarray) and base.base is not None:
             base = base.base
         if isinstance(base, memoryview):
@@ -76,24 +99,14 @@ class _Walk:
             return self._once(base.__array_interface__["data"][0], base.nbytes)
         if isinstance(base, bytes | bytearray):
             return self._once(id(base), len(base))
-        if type(base).__module__.startswith("pyarrow"):
-            return self._once(array.__array_interface__["data"][0], array.nbytes)
+        if self._arrow is not None and isinstance(base, self._arrow.Buffer | self._arrow.Array):
+            return self._once(values.__array_interface__["data"][0], values.nbytes)
         return 0
 
-    def _arrow(self, item: Any) -> int:
-        columns = getattr(item, "columns", None)
-        if columns is None:
-            return 0
-        total = 0
-        for column in columns:
-            for chunk in column.chunks:
-                total += self._arrow_array(chunk)
-        return total
-
-    def _arrow_array(self, array: Any) -> int:
-        buffers = [buffer for buffer in array.buffers() if buffer is not None]
+    def _arrow_array(self, values: Any) -> int:
+        buffers = [buffer for buffer in values.buffers() if buffer is not None]
         total = sum(self._once(buffer.address, buffer.size) for buffer in buffers)
-        dictionary = getattr(array, "dictionary", None)
+        dictionary = getattr(values, "dictionary", None)
         return total if dictionary is None else total + self._arrow_array(dictionary)
 
     def _once(self, address: int, size: int) -> int:
@@ -101,16 +114,3 @@ class _Walk:
             return 0
         self._memory.add(address)
         return size
-
-
-def _parts(item: object) -> Iterator[object]:
-    """What an object of ours refers to."""
-    if not type(item).__module__.startswith(_OURS):
-        return
-    if isinstance(getattr(item, "__dict__", None), dict):
-        yield from list(vars(item).values())
-    for owner in type(item).__mro__:
-        for name in getattr(owner, "__slots__", ()):
-            yield getattr(item, name, None)
-    if isinstance(item, Mapping) and not hasattr(item, "__dict__"):
-        yield from item.values()

@@ -67,6 +67,8 @@ class Stat:
 class OpStatColumns:
     """The stats by name; of a stat that an event has several times the last counts."""
 
+    __retained__ = "_parts _texts"
+
     def __init__(self, stats: Columns) -> None:
         names = stats.names("name")
         self._parts: dict[str, Stat] = {}

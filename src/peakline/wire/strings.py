@@ -26,6 +26,8 @@ class Interner:
     one pool; the buffers may go. Not for several threads at a time.
     """
 
+    __retained__ = "_keys _slots _ends _pool _values"
+
     def __init__(self) -> None:
         self._keys = np.frombuffer(secrets.token_bytes(16), np.uint64)
         self._slots = np.zeros(_FIRST_SLOTS, np.uint64)

@@ -107,6 +107,8 @@ def phases_of(found: Objects) -> npt.NDArray[np.uint8]:
 class _Parts:
     """Equally long columns that grow."""
 
+    __retained__ = "_parts"
+
     def __init__(self, **dtypes: str) -> None:
         self._dtypes = dtypes
         self._parts: dict[str, list[_Array]] = {name: [] for name in dtypes}
@@ -127,6 +129,11 @@ class Collected:
     ``events`` has a row for every begin and every end; ``operations`` tells the rows of
     asynchronous ones and which operation (a hash) they belong to.
     """
+
+    __retained__ = (
+        "names categories ids series lines _place_of seen events operations flows"
+        " counters memory numbered_steps groups"
+    )
 
     def __init__(self, *, is_own: bool = False) -> None:
         self.is_own = is_own

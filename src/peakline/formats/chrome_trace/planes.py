@@ -37,6 +37,11 @@ class Planes:
     events, which belong to no thread, have one line per process and category.
     """
 
+    __retained__ = (
+        "_lines _host_threads _hosts _devices_of_thread _devices_of_pid _planes"
+        " _numbers of_met plane_of_line is_process"
+    )
+
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
         self._host_threads: set[Thread] = set()

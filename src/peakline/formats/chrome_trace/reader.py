@@ -50,6 +50,8 @@ class ChromeTraceReader:
     The format is described in "Trace Event Format" (Google, 2016).
     """
 
+    __retained__ = "_file _losses _read _steps _owners"
+
     def __init__(self, file: SourceFile, form: str = "chrome_trace") -> None:
         self.format = form
         self._file = file

@@ -37,6 +37,8 @@ class Texts:
     thread ids in one event and not in the next.
     """
 
+    __retained__ = "_plain _escaped _meanings"
+
     def __init__(self) -> None:
         self._plain = Interner()
         self._escaped = Interner()

@@ -49,6 +49,8 @@ class SourceFile:
     UsageError for a URL that no driver opens.
     """
 
+    __retained__ = "_buffer head"
+
     def __init__(
         self,
         path: str,

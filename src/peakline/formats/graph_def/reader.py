@@ -25,6 +25,8 @@ _META_GRAPHS, _GRAPH_DEF, _META_INFO = 2, 2, 1
 class GraphReader:
     """The graphs of one file. Tables are decoded when asked for, and only as far as they need."""
 
+    __retained__ = "_file _tables"
+
     def __init__(self, file: SourceFile, form: str) -> None:
         self.format = form
         self._file = file

@@ -129,6 +129,8 @@ def _plan(message: str, paths: tuple[str, ...], containers: tuple[str, ...]) -> 
 class GraphSource:
     """Decodes what the tables ask for; keeps the strings they share, and counts damage."""
 
+    __retained__ = "buffer graphs names ops devices attrs _harm _graph_spans _libraries"
+
     def __init__(self, buffer: Buffer, graphs: Sequence[GraphSpan]) -> None:
         self.buffer = buffer
         self.graphs = tuple(graphs)

@@ -35,6 +35,8 @@ class GraphTables:
     A span may be shorter than its graph where the file was cut: what is whole is read.
     """
 
+    __retained__ = "_source"
+
     def __init__(self, buffer: Buffer, graphs: Sequence[GraphSpan]) -> None:
         self._source = GraphSource(buffer, graphs)
 

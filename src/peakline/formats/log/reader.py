@@ -29,6 +29,8 @@ class LogReader:
     buffers are those of the records. Raises UnknownFormatError when it has neither.
     """
 
+    __retained__ = "_file _reports _content"
+
     host = ""
 
     def __init__(self, file: SourceFile, form: str = "log") -> None:

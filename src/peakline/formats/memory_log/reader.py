@@ -26,6 +26,8 @@ class MemoryLogReader:
     Raises DamagedError when no record can be read.
     """
 
+    __retained__ = "_file _content"
+
     tables = TABLES
     host = ""
 

@@ -48,6 +48,8 @@ _MESSAGES = {
 class MemoryLogTables:
     """The tables of one memory log."""
 
+    __retained__ = "_records _clock _meaning _names"
+
     def __init__(self, records: Records) -> None:
         self._records = records
         self._told = False

@@ -24,6 +24,8 @@ class ListedBuffer:
 class Chunks:
     """The chunk list of one dump. ``told`` holds each region's size, None where it was cut off."""
 
+    __retained__ = "region address size in_use ops told filled"
+
     def __init__(self) -> None:
         self.region = array("q")
         self.address = array("Q")

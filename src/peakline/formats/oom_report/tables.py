@@ -30,6 +30,8 @@ class OomReports:
     are not all that is in use.
     """
 
+    __retained__ = "_reports"
+
     tables = frozenset(("oom_reports", "blocks", "buffers"))
 
     def __init__(self, reports: Sequence[Report]) -> None:

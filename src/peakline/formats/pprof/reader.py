@@ -52,6 +52,8 @@ class PprofReader:
     else has only its stacks.
     """
 
+    __retained__ = "_file _profile _strings _types _stacks"
+
     host = ""
 
     def __init__(self, file: SourceFile, form: str = "pprof") -> None:

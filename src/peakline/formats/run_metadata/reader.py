@@ -55,6 +55,8 @@ class RunsFile:
 class RunMetadataReader(RunsFile):
     """One run. Tables are decoded when asked for, and only as far as they need."""
 
+    __retained__ = "_file _tables"
+
     def __init__(self, file: SourceFile, form: str = "run_metadata") -> None:
         run = Run("run 0", 0, 0, file.buffer.size)
         tables = RunTables(file.buffer, [run], form)

@@ -107,6 +107,8 @@ class Part(Enum):
 class Runs:
     """The runs of one file and their decoding; ``form`` tells which message each is."""
 
+    __retained__ = "buffer runs spans damage _common clock"
+
     OUTLINE = "outline"
     """What `damage` calls the messages of the runs themselves."""
 
@@ -196,6 +198,8 @@ def clock_of(nodes: WireTable) -> Clock:
 
 class StepTables:
     """Decoded parts of StepStats."""
+
+    __retained__ = "_runs _decoded _run_of_root devices nodes op_run_ids run_of_device run_of_node"
 
     def __init__(self, runs: Runs, decoded: Decoded, run_of_root: Array) -> None:
         self._runs, self._decoded, self._run_of_root = runs, decoded, run_of_root

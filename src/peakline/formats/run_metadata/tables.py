@@ -29,6 +29,8 @@ class RunTables:
     ``form`` is ``run_metadata`` or ``step_stats``: which message each run is.
     """
 
+    __retained__ = "_buffer _beside _runs _read graphs _graph_tables"
+
     def __init__(
         self,
         buffer: Buffer,

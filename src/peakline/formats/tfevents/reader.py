@@ -18,6 +18,8 @@ __all__ = ["EventsFileReader"]
 class EventsFileReader(RunsFile):
     """All runs and graphs of an events file; summaries are passed over."""
 
+    __retained__ = "_events _file _tables"
+
     def __init__(self, file: SourceFile, form: str = "tfevents") -> None:
         self._events = read_events(file.buffer)
         if not self._events.records:

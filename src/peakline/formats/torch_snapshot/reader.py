@@ -41,6 +41,8 @@ class TorchSnapshotReader:
     Raises InputError for a pickle that asks for code or holds something else.
     """
 
+    __retained__ = "_file _stacks _allocators _segments _devices _tables"
+
     host = ""
 
     def __init__(self, file: SourceFile, form: str = "torch_snapshot") -> None:

@@ -17,6 +17,8 @@ __all__ = ["Stacks"]
 class Stacks:
     """Numbers lists of frames, innermost first, as snapshots hold them."""
 
+    __retained__ = "_frames _frame_of _numbers _number_of _kept"
+
     def __init__(self) -> None:
         self._frames: dict[Frame, int] = {}
         self._frame_of: dict[int, int] = {}

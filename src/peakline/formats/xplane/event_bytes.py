@@ -46,6 +46,8 @@ class _Blocks:
 class EventBytes:
     """Finds the stats of events by their rows in the ``events`` table."""
 
+    __retained__ = "_file _outline _planes"
+
     def __init__(self, file: SourceFile, outline: Outline) -> None:
         self._file, self._outline = file, outline
         self._planes: list[_Blocks] = []

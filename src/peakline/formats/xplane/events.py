@@ -65,6 +65,8 @@ class EventTables:
     Columns that not everybody wants are made when somebody does.
     """
 
+    __retained__ = "_outline _lines _stats _other _step_id far"
+
     def __init__(
         self, outline: Outline, planes: list[PlaneEvents], grouping: Grouping, zero_ps: int
     ) -> None:

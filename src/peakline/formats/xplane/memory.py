@@ -47,6 +47,11 @@ _ALLOCATOR, _OP, _REGION, _SHAPE = range(4)
 class MemoryRecords:
     """All memory events of one plane, in the order of the (rewritten) file."""
 
+    __retained__ = (
+        "step own_step line offset kind numbers codes dtype id_role have odd _order"
+        " _bases _texts _headers"
+    )
+
     def __init__(self, found: PlanePass, nodes: slice, grouping: Grouping) -> None:
         """``nodes`` are the plane's own among those that were grouped."""
         get = found.found.get

@@ -90,6 +90,11 @@ _TAKES_GROUPS = frozenset(("_ct", "_c", "correlation_id", "group_id"))
 class XPlaneReader:
     """One XSpace. Tables are decoded when asked for, and only as far as they need."""
 
+    __retained__ = (
+        "_file _outline _memory _steps_found _recorded _line_facts _damage _far"
+        " _unmarked _types _event_tables _event_bytes"
+    )
+
     def __init__(self, file: SourceFile, form: str = "xplane") -> None:
         self.format = form
         self._file = file

@@ -65,6 +65,8 @@ class FarTimes:
     what another did: the most counts.
     """
 
+    __retained__ = "_known"
+
     def __init__(self) -> None:
         self._known, self._told = Far(), 0
 

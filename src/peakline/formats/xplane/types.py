@@ -39,6 +39,8 @@ _PATHS = (
 class TypeTables:
     """``event_types``, ``event_type_stats`` and ``plane_stats``, and the compiled programs."""
 
+    __retained__ = "_outline _file _decoded _bases"
+
     def __init__(self, outline: Outline) -> None:
         self._outline, self._file = outline, outline.file
         self._decoded: Decoded = decode(self._file.buffer, _plan())
