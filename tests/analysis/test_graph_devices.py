@@ -29,12 +29,12 @@ def test_good(device):
 def test_refused_by_import(device):
     problem = device_problem(device)
     assert problem is not None
-    assert problem[1] is True
-    assert repr(device) in problem[0]
+    assert problem.is_error is True
+    assert repr(device) in problem.message
 
 
 @each_row("device", NOWHERE)
 def test_imported_but_never_placed(device):
     problem = device_problem(device)
     assert problem is not None
-    assert problem[1] is False
+    assert problem.is_error is False

@@ -21,7 +21,6 @@ __all__ = ["Answer", "ToolFile", "check_xspace", "has_events", "read_answer"]
 _RESPONSE = "tensorflow.ProfileResponse"
 _BYTES = 12
 """The type of a field that holds bytes (google/protobuf/descriptor.proto)."""
-_TOOL_DATA = "tensorflow.ProfileToolData"
 _SPACE = "tensorflow.profiler.XSpace"
 _XSPACE_FILE = "xplane.pb"
 

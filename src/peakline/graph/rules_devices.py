@@ -19,7 +19,7 @@ from peakline.graph.index import GraphIndex
 from peakline.graph.rules import BrokenRule, quoted
 from peakline.tables.columns import Columns
 
-__all__ = ["check_colocation", "check_devices", "device_problem"]
+__all__ = ["DeviceProblem", "check_colocation", "check_devices", "device_problem"]
 
 _TYPES = {"CPU", "GPU", "TPU", "EPU", "CUSTOM"}
 """Device types that DeviceSpec knows by themselves (TensorFlow 2.21); others need /device:."""
@@ -32,18 +32,15 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class _Problem:
+class DeviceProblem:
+    """Why a device is refused; with ``is_error`` importing the graph fails for it."""
+
     message: str
     is_error: bool
 
 
-def device_problem(device: str) -> tuple[str, bool] | None:
-    """What is wrong with a device, and whether importing fails for it; None when nothing is."""
-    problem = _problem(device)
-    return None if problem is None else (problem.message, problem.is_error)
-
-
-def _problem(device: str) -> _Problem | None:
+def device_problem(device: str) -> DeviceProblem | None:
+    """What is wrong with a device; None when nothing is."""
     job: str | None = None
     numbers: dict[str, int] = {}
     kind: str | None = None
@@ -59,26 +56,26 @@ def _problem(device: str) -> _Problem | None:
         elif len(words) == 2 and word in {"replica", "task"}:
             number = _number(words[1])
             if number is None:
-                return _Problem(_no_number(device, word, words[1]), is_error=True)
+                return DeviceProblem(_no_number(device, word, words[1]), is_error=True)
             numbers[word] = number
         elif is_type or is_device:
             if kind is not None:
-                return _Problem(f"{quoted(device)} has two device types", is_error=True)
+                return DeviceProblem(f"{quoted(device)} has two device types", is_error=True)
             kind = words[1] if is_device else word.upper()
             place = words[-1] if len(words) == 3 or not is_device else "*"
             if len(words) > 1 and place != "*":
                 number = _number(place)
                 if number is None:
-                    return _Problem(_no_number(device, word, place), is_error=True)
+                    return DeviceProblem(_no_number(device, word, place), is_error=True)
                 numbers["index"] = number
         else:
-            return _Problem(_unknown(device, words), is_error=True)
+            return DeviceProblem(_unknown(device, words), is_error=True)
     return _malformed(device, job, kind, numbers)
 
 
 def _malformed(
     device: str, job: str | None, kind: str | None, numbers: dict[str, int]
-) -> _Problem | None:
+) -> DeviceProblem | None:
     """What placing the node refuses of a device that importing has read."""
     if job is not None and not _JOB.fullmatch(job):
         what = f"job {quoted(job)} is no * or letter followed by letters, digits and _"
@@ -88,7 +85,7 @@ def _malformed(
         what = f"the {below[0]} is negative"
     else:
         return None
-    return _Problem(
+    return DeviceProblem(
         f"{quoted(device)} can be imported, but no node can be placed there: {what}",
         is_error=False,
     )
@@ -129,7 +126,7 @@ def check_devices(index: GraphIndex, colocated: set[int]) -> Iterator[BrokenRule
     problems = {
         code: problem
         for code, value in enumerate(devices.values)
-        if (problem := _problem(value)) is not None
+        if (problem := device_problem(value)) is not None
     }
     if not problems:
         return

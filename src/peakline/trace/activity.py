@@ -155,7 +155,7 @@ def _refine_categories(
         # Whatever a kernel is called, even as what is no work elsewhere, it is one.
         silent = kernel[codes[events]] & (found[events] == Activity.NOTHING)
         found[events][silent] = Activity.COMPUTE
-    recorded = recorded_collectives(profile).event
+    recorded = recorded_collectives(profile)
     found[recorded[found[recorded] == Activity.COMPUTE]] = Activity.COMMUNICATION
 
 

@@ -20,7 +20,6 @@ __all__ = [
     "host_activity",
     "is_marker",
     "kind_of_collective",
-    "recorded_kind",
     "tells_no_direction",
 ]
 
@@ -352,10 +351,3 @@ def collective_in(text: str) -> str | None:
     """The kind of collective that ``text`` (a kernel's name, a record's label) speaks of."""
     found = _COLLECTIVE.search(text)
     return found.lastgroup.replace("_", "-") if found and found.lastgroup else None
-
-
-def recorded_kind(label: str) -> str:
-    """The kind of collective by what PyTorch's record calls it: ``_allgather_base``, ``send``."""
-    if label in ("send", "recv"):
-        return "send-recv"
-    return collective_in(label) or UNKNOWN

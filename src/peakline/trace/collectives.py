@@ -7,8 +7,6 @@ write the same arguments to the kernel that Kineto finds launched inside of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +18,7 @@ from peakline.trace.links import links_of
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = ["Recorded", "recorded_collectives"]
+__all__ = ["recorded_collectives"]
 
 _Array = npt.NDArray[Any]
 _RECORD = "record_param_comms"
@@ -29,28 +27,17 @@ _DEEPEST = 64
 """Levels of nesting above a launch that are looked at."""
 
 
-@dataclass(frozen=True, eq=False)
-class Recorded:
-    """Events of devices that a record calls communication: places in the trace, ascending.
+def recorded_collectives(profile: Profile) -> npt.NDArray[np.int64]:
+    """The kernels of PyTorch's collectives by its records: places in the trace, ascending.
 
-    ``label`` is the code of the collective's name in ``labels``, -1 where the record has none.
-    """
-
-    event: npt.NDArray[np.int64]
-    label: npt.NDArray[np.int32]
-    labels: Sequence[str]
-
-
-def recorded_collectives(profile: Profile) -> Recorded:
-    """The kernels of PyTorch's collectives by its records; made once.
-
-    Empty for a profile without such records. Raises InputError when it cannot be read.
+    They are found once. Empty for a profile without such records. Raises InputError when it cannot
+    be read.
     """
     return profile.keep("recorded_collectives", lambda: _find(profile, trace_of(profile)))
 
 
-def _find(profile: Profile, trace: Trace) -> Recorded:
-    none = Recorded(np.zeros(0, np.int64), np.zeros(0, np.int32), [])
+def _find(profile: Profile, trace: Trace) -> npt.NDArray[np.int64]:
+    none = np.zeros(0, np.int64)
     record = trace.name.code_of(_RECORD)
     by_library = any("ccl" in name.lower() for name in trace.name.values)
     if trace.source != "events" or profile.format != "chrome_trace":
@@ -59,12 +46,12 @@ def _find(profile: Profile, trace: Trace) -> Recorded:
         return none
     stats = profile.typed_stats(_LABEL)
     places, text = trace.places(stats.array("event_id")), stats.names("text")
-    label = np.full(trace.size, -1, np.int32)
-    label[places[places >= 0]] = text.codes[places >= 0]
+    found = np.zeros(trace.size, np.bool_)
+    found[places[(places >= 0) & (text.codes >= 0)]] = True
     on_device = np.zeros(trace.size, np.bool_)
     for line in trace.lines_on(DEVICE):
         on_device[line.events] = True
-    found = on_device & (label >= 0)
+    found &= on_device
     if record >= 0:
         links, parent = links_of(profile), nesting_of(profile).parent
         above = links.cause.astype(np.int64)
@@ -74,9 +61,5 @@ def _find(profile: Profile, trace: Trace) -> Recorded:
                 break
             above[open_] = parent[above[open_]]
         inside = (above >= 0) & (trace.name.codes[above] == record)
-        target, above = links.target[inside], above[inside]
-        found[target] = True
-        unlabelled = label[target] < 0
-        label[target[unlabelled]] = label[above[unlabelled]]
-    event = np.flatnonzero(found)
-    return Recorded(event, label[event], text.values)
+        found[links.target[inside]] = True
+    return np.flatnonzero(found)

@@ -142,17 +142,13 @@ def step_time_summary(database: StepDatabase) -> Summary:
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """What the time of all steps went to, in percent, and what XProf says of it.
+    """What XProf says of what the time of all steps went to.
 
     ``input_class`` is host (highly bound), both, device (not bound) or unknown; those of output are
     the same, those of the others high, moderate, no (of TPUs' idle: yes, no). Statements are empty
     where there is nothing to say.
     """
 
-    compute_percent: float = 0.0
-    input_percent: float = 0.0
-    output_percent: float = 0.0
-    idle_percent: float = 0.0
     input_class: str = "unknown"
     input_statement: str = _NO_TIME
     output_class: str = ""
@@ -183,10 +179,7 @@ def generic_bottleneck(steps: Sequence[GenericStep], *, uses_tf_data: bool) -> B
         return 100.0 * total(part) / whole
 
     input_, output = percent(lambda s: s.input_ms), percent(lambda s: s.output_ms)
-    compute, collectives = (
-        percent(lambda s: s.device_compute_ms),
-        percent(lambda s: s.collectives_ms),
-    )
+    collectives = percent(lambda s: s.collectives_ms)
     launch, other = percent(lambda s: s.launch_ms), percent(lambda s: s.other_ms)
     input_class, input_statement, other_told = _input(input_, other)
     output_class, output_statement = _output(output)
@@ -201,7 +194,6 @@ def generic_bottleneck(steps: Sequence[GenericStep], *, uses_tf_data: bool) -> B
     )  # fmt: skip
     shared = _spent(collectives, _COLLECTIVES, "'Device Collective Communication'.")
     return Bottleneck(
-        compute, input_, output, max(0.0, 100.0 - input_ - output - compute - collectives),
         input_class, input_statement, output_class, output_statement,
         launch_class, launch_statement, other_class, other_statement, *shared,
     )  # fmt: skip
@@ -241,7 +233,6 @@ def tpu_bottleneck(steps: Sequence[TpuStep], *, compatible: bool) -> Bottleneck:
             f"compute. {advice}"
         )
     return Bottleneck(
-        max(0.0, 100.0 - input_ - output - idle), input_, output, idle,
         input_class, input_statement, output_class, output_statement,
         tpu_idle_class="yes" if idle_statement else "no", tpu_idle_statement=idle_statement,
         sparse_class=sparse_class or "no", sparse_statement=sparse_statement,
