@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from peakline.findings.recording_advice import to_record_memory
+from peakline.tables.once import once
 
 if TYPE_CHECKING:
     from peakline.findings.memory_details import MemoryDetails
@@ -73,7 +74,12 @@ def kept_memory(profile: Profile) -> MemoryAnswer:
     """The answer of all allocators and steps, as `answer_memory`, made once and kept with the
     profile: for who asks an open one several times.
     """
-    return _told(profile, profile.keep("memory_answer", lambda: _answer(profile, None, None)))
+    return _told(profile, _whole_answer(profile))
+
+
+@once
+def _whole_answer(profile: Profile) -> MemoryAnswer:
+    return _answer(profile, None, None)
 
 
 def _told(profile: Profile, answer: MemoryAnswer, step: str | None = None) -> MemoryAnswer:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.findings.recording_advice import to_explain_time, to_mark_steps
+from peakline.tables.once import once
 from peakline.timing.step_facts import PARTS, StepFacts, step_facts_of
 
 if TYPE_CHECKING:
@@ -136,12 +137,13 @@ def answer_time(profile: Profile) -> TimeAnswer:
     counted, as `NO_STEPS`, in ``profile.warnings`` where something ran at all. Raises InputError
     when the profile cannot be read.
     """
-    answer: TimeAnswer = profile.keep("time_answer", lambda: _answer(profile))
+    answer = _answer(profile)
     if answer.nothing == NOTHING and answer.devices.rows:
         profile.warn(NO_STEPS, answer.nothing, once=True)
     return answer
 
 
+@once
 def _answer(profile: Profile) -> TimeAnswer:
     from peakline.findings.ranking import priorities
     from peakline.tables.tables import empty_columns

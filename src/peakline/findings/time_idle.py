@@ -9,6 +9,7 @@ import numpy as np
 from peakline.findings.memory_peak import Finding
 from peakline.findings.time_device import HOST as LEAST
 from peakline.findings.time_device import MUCH_HOST, severity_of
+from peakline.tables.once import once
 from peakline.text import time_text
 from peakline.timing.launches import launch_summary
 from peakline.trace.activity import Activity, activity_of
@@ -111,16 +112,13 @@ def _finding(rows: list[dict[str, object]], share: float, *, works: bool, most_p
     )
 
 
+@once
 def _compilation(profile: Profile) -> Intervals:
     """When a thread of the host compiled."""
-
-    def make() -> Intervals:
-        trace, does = trace_of(profile), activity_of(profile)
-        found = [
-            line.first + np.flatnonzero(does[line.events] == Activity.COMPILE)
-            for line in trace.lines_on(HOST)
-        ]
-        events = np.concatenate([np.zeros(0, np.int64), *found])
-        return union(trace.start[events], trace.end[events])
-
-    return profile.keep("compilation", make)
+    trace, does = trace_of(profile), activity_of(profile)
+    found = [
+        line.first + np.flatnonzero(does[line.events] == Activity.COMPILE)
+        for line in trace.lines_on(HOST)
+    ]
+    events = np.concatenate([np.zeros(0, np.int64), *found])
+    return union(trace.start[events], trace.end[events])

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 
+from peakline.tables.once import once
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -109,13 +111,14 @@ def parse_program(data: bytes) -> HloProto | None:
         return None
 
 
+@once
 def modules_of(profile: Profile) -> tuple[Module, ...]:
     """The programs that the profile holds, in its order; read once.
 
     A program that cannot be read counts in the warning ``hlo_unreadable``, an operand or a call
     that names nothing in ``hlo_reference``. Raises InputError when the profile cannot be read.
     """
-    return profile.keep("hlo_modules", lambda: tuple(_read(profile)))
+    return tuple(_read(profile))
 
 
 def _read(profile: Profile) -> Iterator[Module]:

@@ -22,6 +22,7 @@ from peakline.memory.plausible import without_implausible
 from peakline.memory.signatures import split_by
 from peakline.memory.usage import Usage, buffer_bytes, measure
 from peakline.tables.columns import Columns
+from peakline.tables.once import once
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -204,6 +205,7 @@ class MemoryRecords:
         return rows[found], np.concatenate([[0], np.cumsum(sizes)])
 
 
+@once
 def memory_records(profile: Profile) -> MemoryRecords | None:
     """The records of a profile, read and matched once; None where it holds none.
 
@@ -211,9 +213,5 @@ def memory_records(profile: Profile) -> MemoryRecords | None:
     """
     if "allocator_events" not in profile.tables or not profile.has_rows("allocator_events"):
         return None
-    return profile.keep("memory_records", lambda: _read(profile))
-
-
-def _read(profile: Profile) -> MemoryRecords:
     events, implausible = without_implausible(profile.columns("allocator_events"))
     return MemoryRecords(events, match_lifetimes(events), implausible)

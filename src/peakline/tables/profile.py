@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,36 +13,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from peakline.deadline import check_deadline, holding, interrupting
-from peakline.errors import CheckFailed, StrictError, UsageError
+from peakline.deadline import holding
+from peakline.errors import StrictError, UsageError
 from peakline.process_memory import give_back_memory
 from peakline.tables.columns import Columns, Names
+from peakline.tables.database import WARNINGS, Database
 from peakline.tables.made_columns import ColumnDerivation, joined, without
-from peakline.tables.query import (
-    READING,
-    QueryNeeds,
-    arrow_with_nulls,
-    connect,
-    needs_of,
-    views_in,
-)
 from peakline.tables.reader import Reader, Warnings
 from peakline.tables.reader_facts import ReaderFacts
 from peakline.tables.retained import retained_bytes
-from peakline.tables.sql_memory import bounded_table, watching_memory
-from peakline.tables.sql_views import lacking_tables, views_over
+from peakline.tables.sql_views import views_over
 from peakline.tables.tables import TABLES, arrow_of, check_columns, whole_table
 
 if TYPE_CHECKING:
-    import duckdb
     import pyarrow as pa
 
 __all__ = ["Derivation", "Profile", "ProfileWarning"]
 
-_WARNINGS = "warnings"
-Kept = TypeVar("Kept")
-
-_LISTING = re.compile(r"\s*(show|describe|desc)(\s+(all\s+)?tables)?[\s;]*", re.IGNORECASE)
+Made = TypeVar("Made")
 
 
 _question: ContextVar[tuple[Profile, Warnings] | None] = ContextVar("question", default=None)
@@ -72,6 +59,17 @@ class Derivation:
     one_of: tuple[str, ...] = ()
 
 
+class _Result:
+    """What a function made of a profile, or will: one thread makes it, others wait."""
+
+    __retained__ = "value"
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.is_made = False
+        self.value: Any = None
+
+
 class Profile(ReaderFacts):
     """The profile of one host, read lazily through a `Reader`.
 
@@ -82,7 +80,7 @@ class Profile(ReaderFacts):
     An ``is_alone`` profile is answered for from its own file, whatever lies beside it.
     """
 
-    __retained__ = "_columns _arrow _kept _reader"
+    __retained__ = "_columns _arrow _results _reader"
 
     def __init__(
         self,
@@ -112,16 +110,13 @@ class Profile(ReaderFacts):
         self._columns: dict[str, tuple[Columns, AbstractSet[str] | None]] = {}
         """What has been read of each table, and which columns (None: all)."""
         self._arrow: dict[str, pa.Table] = {}
-        self._kept: dict[str, Any] = {}
-        self._connection: duckdb.DuckDBPyConnection | None = None
-        self._memory_limit: int | None = None
-        self._registered: dict[str, Columns] = {}
+        self._results: dict[Hashable, _Result] = {}
+        self._making = {name: threading.RLock() for name in (*self._derived, *self._made)}
+        """Held while a table, or columns of it, are made of others, and taken before ``_lock``."""
+        self._database = Database(self)
         self._duration_ps: int | None = None
         self._closed = False
         self._lock = threading.RLock()
-        self._sql_lock = threading.RLock()
-        """Held during a query, and taken before ``_lock``: a long query keeps nobody from the
-        tables."""
 
     @property
     def path(self) -> str:
@@ -145,7 +140,7 @@ class Profile(ReaderFacts):
         """
         with holding(self._lock):
             if self._duration_ps is None:
-                self._check_open()
+                self.check_open()
                 self._duration_ps = self._reader.duration_ps()
             return self._duration_ps
 
@@ -153,13 +148,13 @@ class Profile(ReaderFacts):
     def zero_ps(self) -> int:
         """The time on the file's own clock, in picoseconds, at which the profile's clock is 0."""
         with holding(self._lock):
-            self._check_open()
+            self.check_open()
             return int(getattr(self._reader, "zero_ps", 0))
 
     @property
     def tables(self) -> list[str]:
         """Names of the tables this profile has, sorted."""
-        return sorted({*self._reader.tables, *self._derived, _WARNINGS})
+        return sorted({*self._reader.tables, *self._derived, WARNINGS})
 
     @property
     def views(self) -> list[str]:
@@ -176,7 +171,7 @@ class Profile(ReaderFacts):
 
         Raises InputError when the profile cannot be read.
         """
-        return self.keep("with_runtime_steps", self._with_runtime_steps)
+        return self.made_once("runtime_steps", self._with_runtime_steps)
 
     def _with_runtime_steps(self) -> Profile:
         from peakline.tables.runtime_steps import RuntimeSteps
@@ -191,6 +186,7 @@ class Profile(ReaderFacts):
             return self
         other = Profile(RuntimeSteps(self, self._reader, steps), is_alone=self.is_alone)
         other._derived, other._made, other._lock = self._derived, self._made, self._lock
+        other._making = {name: threading.RLock() for name in self._making}
         return other
 
     @property
@@ -244,9 +240,18 @@ class Profile(ReaderFacts):
         Raises UsageError for a table this profile does not have, InputError when the file cannot
         be read.
         """
+        columns = self._derive(name) if name in self._derived else self._stored(name, wanted)
+        if name in self._made and wanted is not None:
+            columns = self._with_made(name, self._made[name], wanted, columns)
+        if self._strict:
+            self.strict()
+        return columns
+
+    def _stored(self, name: str, wanted: AbstractSet[str] | None) -> Columns:
+        """A table that the file fills."""
         with holding(self._lock):
-            self._check_open()
-            if name == _WARNINGS:
+            self.check_open()
+            if name == WARNINGS:
                 return self._warning_columns()
             made = self._made.get(name)
             stored = wanted if made is None or wanted is None else made.stored(wanted)
@@ -254,11 +259,16 @@ class Profile(ReaderFacts):
             if columns is None or not _covers(have, stored):
                 needed = None if stored is None or have is None else have | stored
                 columns = self._read(name, needed)
-            if made is not None and wanted is not None:
-                columns = self._with_made(name, made, wanted)
-            if self._strict:
-                self.strict()
             return columns
+
+    def _derive(self, name: str) -> Columns:
+        """A table that is made of others; nobody else waits for it but who wants the same."""
+        with holding(self._making[name]):
+            if name not in self._columns:
+                self.check_open()
+                found = self._derived[name].make(self)
+                self._columns[name] = check_columns(name, found, whole_table(name)), None
+            return self._columns[name][0]
 
     def has_rows(self, name: str) -> bool:
         """Whether the named table is there and has a row; reads as little as possible for it.
@@ -266,24 +276,24 @@ class Profile(ReaderFacts):
         Raises InputError when the file cannot be read.
         """
         with holding(self._lock):
-            self._check_open()
-            if name == _WARNINGS:
+            self.check_open()
+            if name == WARNINGS:
                 return bool(len(self._warnings))
             if name in self._columns:
                 return self._columns[name][0].rows > 0
-            if name in self._derived:
-                # What is made of tables that are all empty is empty.
-                made_of = (*self._derived[name].needs, *self._derived[name].one_of)
-                if not any(self.has_rows(table) for table in made_of if table in self.tables):
-                    return False
-            elif name not in self._reader.tables:
-                return False
-            else:
+            if name in self._reader.tables:
                 look = getattr(self._reader, "has_rows", None)
                 found: bool | None = None if look is None else look(name)
                 if found is not None:
                     return found
-            return self.columns(name, frozenset()).rows > 0
+        if name in self._derived:
+            # What is made of tables that are all empty is empty.
+            made_of = (*self._derived[name].needs, *self._derived[name].one_of)
+            if not any(self.has_rows(table) for table in made_of if table in self.tables):
+                return False
+        elif name not in self._reader.tables:
+            return False
+        return self.columns(name, frozenset()).rows > 0
 
     @property
     def nbytes(self) -> int:
@@ -298,20 +308,16 @@ class Profile(ReaderFacts):
         """A number that grows with every column, table and answer that is kept: cheap to ask for,
         where `nbytes` looks at all of them.
         """
-        return sum(map(len, [*self._columns.values()])) + len(self._arrow) + len(self._kept)
+        return sum(map(len, [*self._columns.values()])) + len(self._arrow) + len(self._results)
 
     def _read(self, name: str, needed: AbstractSet[str] | None) -> Columns:
-        if name in self._derived:
-            needed = None
-            found = self._derived[name].make(self)
-        elif name in self._reader.tables:
-            if needed is not None:
-                # Readers leave out what they never fill; one column that is always there tells
-                # how many rows there are.
-                needed = _with_one_that_is_there(name, needed)
-            found = self._reader.read(name, self._warnings, needed)
-        else:
+        if name not in self._reader.tables:
             raise UsageError(self._no_table(name))
+        if needed is not None:
+            # Readers leave out what they never fill; one column that is always there says how
+            # many rows there are.
+            needed = _with_one_that_is_there(name, needed)
+        found = self._reader.read(name, self._warnings, needed)
         stored = whole_table(name)
         if name in self._made:
             made = self._made[name].made_of.keys()
@@ -324,36 +330,47 @@ class Profile(ReaderFacts):
         self._columns[name] = (columns, have)
         return columns
 
-    def _with_made(self, name: str, made: ColumnDerivation, wanted: AbstractSet[str]) -> Columns:
-        missing = (wanted & made.made_of.keys()) - self._columns[name][0].keys()
-        if missing:
-            more = check_columns(name, made.make(self, missing), missing)
-            columns, have = self._columns[name]
-            self._columns[name] = (joined(columns, more), have)
-        return self._columns[name][0]
+    def _with_made(
+        self, name: str, made: ColumnDerivation, wanted: AbstractSet[str], stored: Columns
+    ) -> Columns:
+        """``stored`` with those of the ``wanted`` columns that are made of others."""
+        if not wanted & made.made_of.keys():
+            return stored
+        with holding(self._making[name]):
+            missing = (wanted & made.made_of.keys()) - stored.keys()
+            if missing:
+                more = check_columns(name, made.make(self, missing), missing)
+                with holding(self._lock):
+                    columns, have = self._columns.get(name, (stored, frozenset(stored.keys())))
+                    stored = joined(columns, more)
+                    self._columns[name] = (stored, have)
+        return stored
 
     def table(self, name: str) -> pa.Table:
         """The named table as Arrow; raises as `columns` does."""
-        with holding(self._lock):
-            if name == _WARNINGS:
-                return self.columns(name).arrow()
-            if name not in self._arrow:
-                wanted = whole_table(name) if name in self._made else None
-                self._arrow[name] = arrow_of(name, self.columns(name, wanted))
-            return self._arrow[name]
+        if name == WARNINGS:
+            return self.columns(name).arrow()
+        found = self._arrow.get(name)
+        if found is None:
+            columns = self.columns(name, whole_table(name) if name in self._made else None)
+            with holding(self._lock):
+                found = self._arrow.setdefault(name, arrow_of(name, columns))
+        return found
 
-    def keep(self, key: str, make: Callable[[], Kept]) -> Kept:
-        """What ``make`` returned the first time it was asked for as ``key``.
-
-        For what several questions need and only reading all events gives. It counts in `nbytes`
-        and is given up when the profile is closed.
+    def made_once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What ``make`` returned when it was first called for ``key``: see
+        `peakline.tables.once`.
         """
-        with holding(self._lock):
-            self._check_open()
-            if key not in self._kept:
-                self._kept[key] = make()
-            kept: Kept = self._kept[key]
-            return kept
+        result = self._results.setdefault(key, _Result())
+        if not result.is_made:
+            with holding(result.lock):
+                if not result.is_made:
+                    self.check_open()
+                    result.value = make()
+                    result.is_made = True
+        self.check_open()
+        value: Made = result.value
+        return value
 
     def release(self, name: str) -> None:
         """Give up what has been read of a table; it is read again when somebody asks for it."""
@@ -375,53 +392,18 @@ class Profile(ReaderFacts):
         an answer of any size). Raises CheckFailed, with the reason in one line, for a query
         that is wrong or not allowed. Queries of several threads run one after the other.
         """
-        import duckdb
-
-        with holding(self._sql_lock):
-            self._check_open()
-            connection = self._connect(memory_limit_bytes)
-            self._check_query(query)
-            try:
-                statements = connection.extract_statements(query)
-                if len(statements) != 1 or statements[0].type.name not in READING:
-                    raise CheckFailed("the query must be one statement that reads, such as SELECT")
-                kind = statements[0].type.name
-                needs = needs_of(query, kind, self.tables, memory_limit_bytes)
-                self._register(connection, needs)
-                for view in views_in(query, needs):
-                    connection.execute(view.statement)
-                if memory_limit_bytes is not None:
-                    return self._within_memory(connection, query, memory_limit_bytes)
-                with interrupting(connection.interrupt):
-                    return connection.sql(query).to_arrow_table()
-            except duckdb.Error as error:
-                raise CheckFailed(self._refusal(error)) from error
-
-    def _within_memory(
-        self, connection: duckdb.DuckDBPyConnection, query: str, limit: int
-    ) -> pa.Table:
-        try:
-            with watching_memory(connection.interrupt, limit), interrupting(connection.interrupt):
-                return bounded_table(connection.sql(query), limit)
-        except Exception as error:
-            # The database keeps what it took until it is closed.
-            self._disconnect()
-            give_back_memory()
-            if isinstance(error, OSError):
-                # So says Arrow what the database said to it.
-                raise CheckFailed(self._refusal(error)) from error
-            raise
+        return self._database.answer(query, memory_limit_bytes)
 
     def close(self) -> None:
         """Release the file and the database; the profile cannot be used afterwards."""
-        with self._sql_lock, self._lock:
+        with self._database.lock, self._lock:
             if self._closed:
                 return
             self._closed = True
-            self._disconnect()
+            self._database.disconnect()
             self._columns.clear()
             self._arrow.clear()
-            self._kept.clear()
+            self._results.clear()
             self._reader.close()
 
     def __enter__(self) -> Self:
@@ -438,7 +420,8 @@ class Profile(ReaderFacts):
     def __repr__(self) -> str:
         return f"<Profile {self.path} ({self.format})>"
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise UsageError when the profile is closed."""
         if self._closed:
             raise UsageError(f"{self.path}: the profile is closed")
 
@@ -454,54 +437,6 @@ class Profile(ReaderFacts):
                 "detail": Names.encode([detail for _, _, detail in entries]),
             }
         )
-
-    def _check_query(self, query: str) -> None:
-        """Refuse what the database would answer wrongly or not as an error of its own."""
-        try:
-            query.encode()
-        except UnicodeEncodeError as error:
-            raise CheckFailed(
-                f"the query is not valid Unicode at character {error.start}"
-            ) from None
-        if _LISTING.fullmatch(query):
-            # The database knows only the tables that queries have named so far.
-            raise CheckFailed(f"the tables are: {', '.join(self.tables)}; DESCRIBE explains one")
-
-    def _connect(self, memory_limit: int | None) -> duckdb.DuckDBPyConnection:
-        if memory_limit != self._memory_limit:
-            self._disconnect()
-        if self._connection is None:
-            self._memory_limit = memory_limit
-            self._connection = connect(memory_limit)
-        return self._connection
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        self._registered.clear()
-
-    def _register(self, connection: duckdb.DuckDBPyConnection, needs: QueryNeeds) -> None:
-        """Make every table of ``needs`` known to ``connection``, with the columns it needs."""
-        for name in sorted(needs.keys() - {_WARNINGS}):
-            wanted = needs[name]
-            columns = self.columns(name, whole_table(name) if wanted is None else wanted)
-            check_deadline()
-            if self._registered.get(name) is not columns:
-                connection.register(name, arrow_with_nulls(name, columns))
-                self._registered[name] = columns
-        if _WARNINGS in needs:
-            # Last, and each time anew: reading the other tables may have added to it.
-            connection.register(_WARNINGS, self.table(_WARNINGS))
-
-    def _refusal(self, error: Exception) -> str:
-        """DuckDB's message as one line, without its excerpt of the query."""
-        text = str(error).split("\nLINE ")[0].split("\nDatabase is launched ")[0]
-        if "Table with name" in text:
-            first = text.splitlines()[0].removeprefix("Catalog Error: ")
-            first = lacking_tables(first.split()[3], self.tables) or first
-            return f"{first} There is: {', '.join(self.tables)}"
-        return " ".join(text.split())
 
 
 def _covers(have: AbstractSet[str] | None, wanted: AbstractSet[str] | None) -> bool:

@@ -46,7 +46,7 @@ class ReaderFacts:
         """Raise StrictError naming the warnings, if there are any."""
 
     @abstractmethod
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
         """Raise UsageError when the profile is closed."""
 
     @property
@@ -55,7 +55,7 @@ class ReaderFacts:
         does not tell.
         """
         with holding(self._lock):
-            self._check_open()
+            self.check_open()
             found: int | None = getattr(self._reader, "start_ns", None)
             return found
 
@@ -131,7 +131,7 @@ class ReaderFacts:
             return found
 
     def _of_reader(self, name: str) -> Callable[..., Any] | None:
-        self._check_open()
+        self.check_open()
         found: Callable[..., Any] | None = getattr(self._reader, name, None)
         return found
 

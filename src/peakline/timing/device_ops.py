@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.tables.once import once
 from peakline.timing.device_programs import DeviceOp, gpu_ops
 from peakline.timing.host_ops import (
     Executions,
@@ -73,15 +74,12 @@ class DeviceExecutions:
     eager: frozenset[int]
 
 
+@once
 def device_executions(profile: Profile) -> DeviceExecutions:
     """Every execution of an op on a device, kept with the profile.
 
     Raises InputError when the profile cannot be read.
     """
-    return profile.keep("device_executions", lambda: _find(profile))
-
-
-def _find(profile: Profile) -> DeviceExecutions:
     trace = trace_of(profile)
     lines = _lines(trace)
     events = [np.arange(line.first, line.last, dtype=np.int64) for line in lines]
@@ -181,12 +179,10 @@ def _name_silent(
     op[silent] = np.array(numbers, np.int32)[place]
 
 
+@once
 def launching_runs(profile: Profile) -> npt.NDArray[np.int32]:
     """For every event which of `host_executions` ran around its launch, -1 for none."""
-    return profile.keep("launching_runs", lambda: _launching_runs(profile, trace_of(profile)))
-
-
-def _launching_runs(profile: Profile, trace: Trace) -> npt.NDArray[np.int32]:
+    trace = trace_of(profile)
     found = np.full(trace.size, -1, np.int32)
     links = links_of(profile)
     if not links.size:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from peakline.tables.once import once
 from peakline.timing.device_programs import gpu_ops
 from peakline.timing.op_metrics import OpMetrics, OpTable
 from peakline.timing.op_names import (
@@ -98,15 +99,12 @@ def host_lines(profile: Profile, trace: Trace) -> dict[int, TraceLine]:
     return found
 
 
+@once
 def host_executions(profile: Profile) -> Executions:
     """Every execution of an op by the host, kept with the profile.
 
     Raises InputError when the profile cannot be read.
     """
-    return profile.keep("host_executions", lambda: _find(profile))
-
-
-def _find(profile: Profile) -> Executions:
     trace, ops = trace_of(profile), Ops()
     if trace.source == "op_runs":
         op = op_numbers_of_runs(profile, trace, ops)

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.tables.columns import Columns, Names
+from peakline.tables.once import once
 from peakline.timing.input_ops import input_category
 from peakline.timing.op_names import parse_op_name
 from peakline.trace.events import HOST, Trace, nesting_of, trace_of
@@ -89,12 +90,28 @@ class _Calls:
     time: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
+@once
 def input_stages(profile: Profile) -> tuple[Stage, ...]:
     """The stages of all pipelines of a host, each pipeline from its consumer down.
 
     Raises InputError when the profile cannot be read.
     """
-    return profile.keep("input_stages", lambda: _stages(profile))
+    trace = trace_of(profile)
+    calls = {call.name: call for call in [*_named(trace), *_told(profile, trace)]}
+    for call in calls.values():
+        call.time = union(trace.start[call.events], trace.end[call.events])
+        if call.parent is None and call.name.startswith(_ITERATOR):
+            call.parent = _above(call.name, calls)
+    below: dict[str | None, list[_Calls]] = {}
+    for call in calls.values():
+        below.setdefault(call.parent, []).append(call)
+    for name, call in calls.items():
+        if call.category == _PREPROCESSING and name.startswith(_ITERATOR) and name not in below:
+            call.category = _SOURCE
+    found: list[Stage] = []
+    for root in sorted(below.get(None, []), key=lambda call: (-total(call.time), call.name)):
+        found += _pipeline(profile, trace, root, below)
+    return tuple(found)
 
 
 def columns_of(profile: Profile) -> Columns:
@@ -125,25 +142,6 @@ def columns_of(profile: Profile) -> Columns:
 def _rank(lengths: _Array, share: float) -> int:
     """The least length that so large a share of all does not exceed."""
     return int(lengths[max(int(np.ceil(share * lengths.size)) - 1, 0)])
-
-
-def _stages(profile: Profile) -> tuple[Stage, ...]:
-    trace = trace_of(profile)
-    calls = {call.name: call for call in [*_named(trace), *_told(profile, trace)]}
-    for call in calls.values():
-        call.time = union(trace.start[call.events], trace.end[call.events])
-        if call.parent is None and call.name.startswith(_ITERATOR):
-            call.parent = _above(call.name, calls)
-    below: dict[str | None, list[_Calls]] = {}
-    for call in calls.values():
-        below.setdefault(call.parent, []).append(call)
-    for name, call in calls.items():
-        if call.category == _PREPROCESSING and name.startswith(_ITERATOR) and name not in below:
-            call.category = _SOURCE
-    found: list[Stage] = []
-    for root in sorted(below.get(None, []), key=lambda call: (-total(call.time), call.name)):
-        found += _pipeline(profile, trace, root, below)
-    return tuple(found)
 
 
 def _named(trace: Trace) -> list[_Calls]:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.tables.columns import Columns, Names
+from peakline.tables.once import once
 from peakline.timing.kernel_launches import Launch, launches_of
 from peakline.trace.distribution import distribution
 
@@ -49,13 +50,14 @@ class KernelReport:
         return (-self.total_ps, self.launch)
 
 
+@once
 def kernel_reports(profile: Profile, *, strict: bool = False) -> list[KernelReport]:
     """The kernels of a profile, those that took longest first; kept with it.
 
     ``strict`` is XProf's rule: only of XSpaces, every run cut to whole ns, tensor cores and ops as
     it knows them. Raises InputError when the profile cannot be read.
     """
-    return profile.keep(f"kernel_reports {strict}", lambda: _reports(profile, strict=strict))
+    return _reports(profile, strict=strict)
 
 
 def _reports(profile: Profile, *, strict: bool) -> list[KernelReport]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.tables.columns import Columns, Names
+from peakline.tables.once import once
 from peakline.timing.device_ops import (
     device_executions,
     framework_executions,
@@ -68,12 +69,13 @@ class OpTimes:
         return tuple(op for op in self.ops if op.side == side)
 
 
+@once
 def op_times(profile: Profile, *, by_type: bool = False) -> OpTimes:
     """How often each op ran and how long; with ``by_type`` those of one type together.
 
     Empty where nothing ran. Raises InputError when the profile cannot be read.
     """
-    return profile.keep(f"op_times {by_type}", lambda: _times(profile, by_type=by_type))
+    return _times(profile, by_type=by_type)
 
 
 def _times(profile: Profile, *, by_type: bool) -> OpTimes:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.tables.once import once
 from peakline.trace.events import DEVICE, trace_of
 
 if TYPE_CHECKING:
@@ -96,13 +97,18 @@ def op_stats_of(profile: Profile, *, whole: bool = False) -> OpStatColumns:
     TensorFlow on a CPU names the op (``tf_op``) of millions of memory events and of nothing else:
     only ``whole`` surely has these. Raises InputError when the profile cannot be read.
     """
-    read: dict[bool, OpStatColumns] = profile.keep("op_stat_columns", dict)
+    read = _read_so_far(profile)
     whole = whole or profile.holds_stats(_WANTED)
     if True not in read and (whole or not (read or _only_memory_names_ops(profile))):
         read[True] = OpStatColumns(profile.typed_stats(_WANTED))
     elif not read:
         read[False] = OpStatColumns(profile.typed_stats(_WANTED - {"tf_op"}))
     return read.get(True) or read[False]
+
+
+@once
+def _read_so_far(_: Profile) -> dict[bool, OpStatColumns]:
+    return {}
 
 
 def _only_memory_names_ops(profile: Profile) -> bool:

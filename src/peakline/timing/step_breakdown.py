@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.tables.columns import Columns, Names
+from peakline.tables.once import once
 from peakline.trace.activity import Activity
 from peakline.trace.activity_sets import (
     NEVER,
@@ -97,34 +98,12 @@ class StepTimes:
         return np.flatnonzero(self.device == device)
 
 
+@once
 def step_times(profile: Profile) -> StepTimes:
     """What the time of every step of ``profile`` went to, made once; no rows without steps.
 
     The rules are in docs/steps.md. Raises InputError when the profile cannot be read.
     """
-    return profile.keep("step_times", lambda: _step_times(profile))
-
-
-def columns_of(profile: Profile) -> Columns:
-    """The table ``step_breakdown``."""
-    times = step_times(profile)
-    data: dict[str, npt.NDArray[Any] | Names] = {
-        "step_id": times.step_id,
-        "name": times.name,
-        "is_cut_off": times.is_cut_off,
-        "found_by": times.found_by,
-        "device": Names(times.device, list(times.devices)),
-        "start_ps": times.start,
-        "end_ps": times.end,
-        "wall_ps": times.wall,
-        "gap_before_ps": times.gap_before,
-    }
-    data |= {f"{name}_ps": np.ascontiguousarray(times.part(name)) for name in PARTS}
-    data["communication_total_ps"] = times.communication_total
-    return Columns(data)
-
-
-def _step_times(profile: Profile) -> StepTimes:
     read_with_steps(profile)
     windows = windows_of(profile)
     host = host_sets_of(profile)
@@ -159,6 +138,25 @@ def _step_times(profile: Profile) -> StepTimes:
         communication_total=_joined([one[1] for one in found]),
         last_compute=_joined([one[2] for one in found]),
     )
+
+
+def columns_of(profile: Profile) -> Columns:
+    """The table ``step_breakdown``."""
+    times = step_times(profile)
+    data: dict[str, npt.NDArray[Any] | Names] = {
+        "step_id": times.step_id,
+        "name": times.name,
+        "is_cut_off": times.is_cut_off,
+        "found_by": times.found_by,
+        "device": Names(times.device, list(times.devices)),
+        "start_ps": times.start,
+        "end_ps": times.end,
+        "wall_ps": times.wall,
+        "gap_before_ps": times.gap_before,
+    }
+    data |= {f"{name}_ps": np.ascontiguousarray(times.part(name)) for name in PARTS}
+    data["communication_total_ps"] = times.communication_total
+    return Columns(data)
 
 
 def _names(steps: Columns | None, column: str, step: _Array) -> Names:

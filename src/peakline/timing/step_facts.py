@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.tables.once import once
+
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.tables.columns import Columns
@@ -238,20 +240,12 @@ class StepFacts:
         return found
 
 
+@once
 def step_facts_of(profile: Profile) -> StepFacts:
     """The steps of ``profile``, read once; no rows where nothing tells what a step is.
 
     Raises InputError when the profile cannot be read.
     """
-    return profile.keep("step_facts", lambda: _facts(profile))
-
-
-def population_of(name: str) -> str:
-    """What a step is called without its number: ``train`` of ``train 170``."""
-    return _NUMBER.sub("", name)
-
-
-def _facts(profile: Profile) -> StepFacts:
     from peakline.tables.tables import empty_columns
 
     has_steps = "step_breakdown" in profile.tables
@@ -270,3 +264,8 @@ def _facts(profile: Profile) -> StepFacts:
     number = np.arange(table.rows) - (first[device] if used.size else 0)
     found_by = table.names("found_by")[0] if table.rows else None
     return StepFacts(table, devices, device.astype(np.int64), number, cut_off, found_by)
+
+
+def population_of(name: str) -> str:
+    """What a step is called without its number: ``train`` of ``train 170``."""
+    return _NUMBER.sub("", name)

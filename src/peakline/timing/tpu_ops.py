@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.tables.once import once
 from peakline.timing.device_programs import DeviceOp
 
 if TYPE_CHECKING:
@@ -71,9 +72,10 @@ def symbol_of(stats: Mapping[str, str]) -> tuple[int, int] | None:
     return None if program is None or not symbol else (program, symbol)
 
 
+@once
 def type_stats_of(profile: Profile) -> dict[int, dict[str, str]]:
     """The stats of each kind of event, as texts; made once."""
-    return profile.keep("op_type_stats", lambda: _said(profile))
+    return _said(profile)
 
 
 def _said(profile: Profile) -> dict[int, dict[str, str]]:

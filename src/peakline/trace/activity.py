@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.tables.once import once
 from peakline.trace.activity_names import (
     Activity,
     category_activity,
@@ -42,6 +43,7 @@ _THUNKS = "ThunkExecutor::Execute"
 _CORRELATION = frozenset(("correlation_id", "correlation"))
 
 
+@once
 def activity_of(profile: Profile) -> npt.NDArray[np.uint8]:
     """An `Activity` for every event of ``trace_of(profile)``.
 
@@ -49,26 +51,7 @@ def activity_of(profile: Profile) -> npt.NDArray[np.uint8]:
     its category (PyTorch), its ``hlo_category`` (TPU), or the kind and label of an execution
     (StepStats). Made once per profile. Raises InputError when the profile cannot be read.
     """
-    return profile.keep("activity", lambda: _activity(profile, trace_of(profile)))
-
-
-def named_activities(profile: Profile) -> Callable[[TraceLine], npt.NDArray[np.uint8]] | None:
-    """What gives of a line of a host's threads an `Activity` per code of a name (the last for no
-    name), as `activity_of` decides; None where more than the names counts.
-    """
     trace = trace_of(profile)
-    if profile.format != "xplane" or trace.name.code_of(_THUNKS) >= 0:
-        return None
-    names = _Table(trace.name, host_activity)
-    return lambda line: _of_line(line, names)
-
-
-def is_xla_line(line: TraceLine) -> bool:
-    """Whether a host's thread is one on which XLA runs compiled programs for the CPU."""
-    return line.name.startswith("tf_XLA")
-
-
-def _activity(profile: Profile, trace: Trace) -> npt.NDArray[np.uint8]:
     found = np.zeros(trace.size, np.uint8)
     if not trace.size:
         return found
@@ -92,6 +75,22 @@ def _activity(profile: Profile, trace: Trace) -> npt.NDArray[np.uint8]:
     if any(tells_no_direction(name) for name in trace.name.values):
         _refine_copies(profile, trace, found, [place for _, place in of_devices])
     return found
+
+
+def named_activities(profile: Profile) -> Callable[[TraceLine], npt.NDArray[np.uint8]] | None:
+    """What gives of a line of a host's threads an `Activity` per code of a name (the last for no
+    name), as `activity_of` decides; None where more than the names counts.
+    """
+    trace = trace_of(profile)
+    if profile.format != "xplane" or trace.name.code_of(_THUNKS) >= 0:
+        return None
+    names = _Table(trace.name, host_activity)
+    return lambda line: _of_line(line, names)
+
+
+def is_xla_line(line: TraceLine) -> bool:
+    """Whether a host's thread is one on which XLA runs compiled programs for the CPU."""
+    return line.name.startswith("tf_XLA")
 
 
 def _of_line(line: TraceLine, names: _Table) -> npt.NDArray[np.uint8]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.tables.once import once
 from peakline.trace.activity import Activity, activity_of, is_xla_line
 from peakline.trace.device_lines import Device, Role, devices_of
 from peakline.trace.events import HOST, Trace, TraceLine, step_places_of, trace_of
@@ -44,11 +45,14 @@ class DeviceSets:
     communication: Intervals
 
 
+@once
 def device_sets_of(profile: Profile) -> tuple[DeviceSets, ...]:
     """The sets of every device that worked, made once."""
-    return profile.keep("device_sets", lambda: _device_sets(profile))
+    trace, activity = trace_of(profile), activity_of(profile)
+    return tuple(_of_device(trace, activity, device) for device in devices_of(profile))
 
 
+@once
 def host_sets_of(profile: Profile) -> Sets:
     """What the host's threads of the profile's steps did when, made once; empty without steps.
 
@@ -56,7 +60,29 @@ def host_sets_of(profile: Profile) -> Sets:
     for a step; and the threads on which XLA runs programs for the CPU. Activities of one thread
     exclude each other; those of several may overlap.
     """
-    return profile.keep("host_sets", lambda: _host_sets(profile))
+    trace, markers = trace_of(profile), markers_of(profile)
+    if not markers.start.size:
+        return {}
+    place, activity = step_places_of(profile), activity_of(profile)
+    marked = markers.event[(markers.event >= 0) & ~markers.on_device]
+    threads = set(markers.line[markers.line >= 0].tolist())
+    gathered = _Gathered()
+    for number, line in enumerate(trace.lines):
+        on_host = trace.planes[line.plane].kind == HOST or trace.source == "op_runs"
+        if not on_host or line.first == line.last:
+            continue
+        code = activity[line.events]
+        is_thread = number in threads
+        keep = _explaining(trace, line, code, place, is_thread=is_thread)
+        if is_thread:
+            own = marked[(marked >= line.first) & (marked < line.last)]
+            keep[own - line.first] = False
+        events = np.flatnonzero(keep)
+        if events.size:
+            start, end = trace.start[line.events][events], trace.end[line.events][events]
+            for kind, intervals in _of_thread(start, end, code[events]):
+                gathered.add(kind, intervals)
+    return gathered.sets()
 
 
 def either(*sets: Intervals) -> Intervals:
@@ -89,11 +115,6 @@ class _Gathered:
         return {activity: either(*parts) for activity, parts in self.parts.items()}
 
 
-def _device_sets(profile: Profile) -> tuple[DeviceSets, ...]:
-    trace, activity = trace_of(profile), activity_of(profile)
-    return tuple(_of_device(trace, activity, device) for device in devices_of(profile))
-
-
 def _of_device(trace: Trace, activity: npt.NDArray[np.uint8], device: Device) -> DeviceSets:
     gathered, beside = _Gathered(), _Gathered()
     for number, role in device.lines:
@@ -115,32 +136,6 @@ def _of_device(trace: Trace, activity: npt.NDArray[np.uint8], device: Device) ->
     for kind, intervals in others.items():
         sets[kind] = either(sets.get(kind, NEVER), without(intervals, busy))
     return DeviceSets(device, sets, communication)
-
-
-def _host_sets(profile: Profile) -> Sets:
-    trace, markers = trace_of(profile), markers_of(profile)
-    if not markers.start.size:
-        return {}
-    place, activity = step_places_of(profile), activity_of(profile)
-    marked = markers.event[(markers.event >= 0) & ~markers.on_device]
-    threads = set(markers.line[markers.line >= 0].tolist())
-    gathered = _Gathered()
-    for number, line in enumerate(trace.lines):
-        on_host = trace.planes[line.plane].kind == HOST or trace.source == "op_runs"
-        if not on_host or line.first == line.last:
-            continue
-        code = activity[line.events]
-        is_thread = number in threads
-        keep = _explaining(trace, line, code, place, is_thread=is_thread)
-        if is_thread:
-            own = marked[(marked >= line.first) & (marked < line.last)]
-            keep[own - line.first] = False
-        events = np.flatnonzero(keep)
-        if events.size:
-            start, end = trace.start[line.events][events], trace.end[line.events][events]
-            for kind, intervals in _of_thread(start, end, code[events]):
-                gathered.add(kind, intervals)
-    return gathered.sets()
 
 
 def _explaining(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.trace.events import DEVICE, Trace, nesting_of, trace_of
+from peakline.tables.once import once
+from peakline.trace.events import DEVICE, nesting_of, trace_of
 from peakline.trace.links import links_of
 
 if TYPE_CHECKING:
@@ -27,16 +28,14 @@ _DEEPEST = 64
 """Levels of nesting above a launch that are looked at."""
 
 
+@once
 def recorded_collectives(profile: Profile) -> npt.NDArray[np.int64]:
     """The kernels of PyTorch's collectives by its records: places in the trace, ascending.
 
     They are found once. Empty for a profile without such records. Raises InputError when it cannot
     be read.
     """
-    return profile.keep("recorded_collectives", lambda: _find(profile, trace_of(profile)))
-
-
-def _find(profile: Profile, trace: Trace) -> npt.NDArray[np.int64]:
+    trace = trace_of(profile)
     none = np.zeros(0, np.int64)
     record = trace.name.code_of(_RECORD)
     by_library = any("ccl" in name.lower() for name in trace.name.values)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from peakline.tables.once import once
 from peakline.trace.events import DEVICE, Trace, TraceLine, trace_of
 
 if TYPE_CHECKING:
@@ -47,16 +48,14 @@ class Device:
     is_tpu: bool = False
 
 
+@once
 def devices_of(profile: Profile) -> tuple[Device, ...]:
     """The devices of the profile with work of their own, in the order of their planes.
 
     Lines that are derived from others are left out. An XLA device whose streams are told has its
     op line derived from them.
     """
-    return profile.keep("devices", lambda: _devices(trace_of(profile)))
-
-
-def _devices(trace: Trace) -> tuple[Device, ...]:
+    trace = trace_of(profile)
     if trace.source == "op_runs":
         return _of_runs(trace)
     found = []

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.kernels.trace_nesting import ends
+from peakline.tables.once import once
 from peakline.trace.nesting import nest_lines
 
 if TYPE_CHECKING:
@@ -192,13 +193,20 @@ class Nesting:
         return parent
 
 
+@once
 def trace_of(profile: Profile) -> Trace:
     """The profile's events; executions of ops where the file holds those. Read once.
 
     Empty where there is nothing that ran at a time. Raises InputError when the profile cannot be
     read.
     """
-    return profile.keep("trace", lambda: _read(profile))
+    if profile.has_rows("op_runs"):
+        return _of_runs(profile.columns("op_runs", _RUNS))
+    if "events" not in profile.tables:
+        return _empty()
+    # First: whoever reads the events sees the lines on the way.
+    events = profile.columns("events", _EVENTS)
+    return _of_events(profile.columns("planes"), profile.columns("lines"), events)
 
 
 def read_with_steps(profile: Profile) -> None:
@@ -210,17 +218,31 @@ def read_with_steps(profile: Profile) -> None:
         profile.columns("events", _EVENTS | {"step_id"})
 
 
+@once
 def nesting_of(profile: Profile) -> Nesting:
     """The nesting of `trace_of`, made once."""
-    return profile.keep("nesting", lambda: Nesting(trace_of(profile)))
+    return Nesting(trace_of(profile))
 
 
+@once
 def step_places_of(profile: Profile) -> npt.NDArray[np.int32]:
     """For every event of `trace_of` the row of its step in the ``steps`` table, -1 for none.
 
     A group that the table does not hold counts as none.
     """
-    return profile.keep("step_places", lambda: _step_places(profile))
+    if profile.has_rows("op_runs"):
+        trace = trace_of(profile)
+        own = profile.columns("op_runs", frozenset(("step_id",)))
+    elif "events" not in profile.tables:
+        return np.zeros(0, np.int32)
+    else:
+        read_with_steps(profile)
+        own = profile.columns("events", frozenset(("step_id",)))
+        trace = trace_of(profile)
+    if not trace.size or "steps" not in profile.tables:
+        return np.full(trace.size, -1, np.int32)
+    place = _places_among(profile.columns("steps").array("step_id"), own)
+    return place if trace.row is None else place[trace.row]
 
 
 def line_bounds(line_id: _Array, lines: Iterable[int]) -> list[int]:
@@ -228,16 +250,6 @@ def line_bounds(line_id: _Array, lines: Iterable[int]) -> list[int]:
     # Of another type, NumPy would copy the whole column for each question.
     bounds: list[int] = np.searchsorted(line_id, np.fromiter(lines, line_id.dtype)).tolist()
     return bounds
-
-
-def _read(profile: Profile) -> Trace:
-    if profile.has_rows("op_runs"):
-        return _of_runs(profile.columns("op_runs", _RUNS))
-    if "events" not in profile.tables:
-        return _empty()
-    # First: whoever reads the events sees the lines on the way.
-    events = profile.columns("events", _EVENTS)
-    return _of_events(profile.columns("planes"), profile.columns("lines"), events)
 
 
 def _empty() -> Trace:
@@ -360,22 +372,6 @@ def _ordered(
     if least < -FARTHEST or most > FARTHEST:
         start, end = (np.clip(times, -FARTHEST, FARTHEST) for times in (start, end))
     return Trace(source, planes, lines, start, end, name, row, untimed)
-
-
-def _step_places(profile: Profile) -> npt.NDArray[np.int32]:
-    if profile.has_rows("op_runs"):
-        trace = trace_of(profile)
-        own = profile.columns("op_runs", frozenset(("step_id",)))
-    elif "events" not in profile.tables:
-        return np.zeros(0, np.int32)
-    else:
-        read_with_steps(profile)
-        own = profile.columns("events", frozenset(("step_id",)))
-        trace = trace_of(profile)
-    if not trace.size or "steps" not in profile.tables:
-        return np.full(trace.size, -1, np.int32)
-    place = _places_among(profile.columns("steps").array("step_id"), own)
-    return place if trace.row is None else place[trace.row]
 
 
 def _places_among(steps: _Array, own: Columns) -> npt.NDArray[np.int32]:

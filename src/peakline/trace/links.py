@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.tables.joins import REPEATED, by_process, causes
+from peakline.tables.once import once
 from peakline.tables.typed import typed_stats
 from peakline.trace.events import DEVICE, HOST, Trace, nesting_of, trace_of
 
@@ -73,22 +74,32 @@ def _none(source: str = "", unlinked: int = 0) -> Links:
 
 
 def links_of(profile: Profile) -> Links:
-    """From launches on the host to work on devices; made once.
+    """From launches on the host to work on devices.
 
     Empty where the profile has no links. Raises InputError when it cannot be read.
     """
-    links = profile.keep("launch_links", lambda: _links(profile, trace_of(profile)))
+    links = _launch_links(profile)
     if links.repeated and all(warning.kind != "repeated_ids" for warning in profile.warnings):
         profile.warn("repeated_ids", REPEATED, links.repeated, once=True)
     return links
 
 
+@once
+def _launch_links(profile: Profile) -> Links:
+    return _links(profile, trace_of(profile))
+
+
+@once
 def contexts_of(profile: Profile) -> Links:
     """From host events that hand work on to those that take it up (XSpace); made once.
 
     On a host that hands over millions of times it takes seconds: see `links_within`.
     """
-    return profile.keep("context_links", lambda: _contexts(profile, trace_of(profile)))
+    trace = trace_of(profile)
+    if trace.source == "op_runs" or not trace.size:
+        return _none()
+    stats = profile.typed_stats(frozenset((*_PRODUCED, *_CONSUMED)))
+    return _handed(trace, _by_name_of(trace, stats))
 
 
 def links_within(profile: Profile, begin: int, end: int) -> tuple[Links, Links]:
@@ -130,13 +141,6 @@ def _launched(trace: Trace, stats: Stats) -> Links:
     if not found:
         found = _pair("context", stats, _PRODUCED, _CONSUMED, trace, on_host, on_device)
     return found or _by_run(stats, trace, on_host, on_device)
-
-
-def _contexts(profile: Profile, trace: Trace) -> Links:
-    if trace.source == "op_runs" or not trace.size:
-        return _none()
-    stats = profile.typed_stats(frozenset((*_PRODUCED, *_CONSUMED)))
-    return _handed(trace, _by_name_of(trace, stats))
 
 
 def _handed(trace: Trace, stats: Stats) -> Links:

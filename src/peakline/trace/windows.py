@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.tables.once import once
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.device_lines import Device, devices_of
 from peakline.trace.events import DEVICE, HOST, Trace, step_places_of, trace_of
@@ -62,21 +63,9 @@ class Windows:
     end: npt.NDArray[np.int64]
 
 
+@once
 def markers_of(profile: Profile) -> Markers:
     """The markers of the profile's steps, found once; none where it has no table ``steps``."""
-    return profile.keep("step_markers", lambda: _markers(profile))
-
-
-def windows_of(profile: Profile) -> tuple[Windows, ...]:
-    """The windows of the steps of each device that worked, or of the host; empty without steps.
-
-    A step that a device's own line marks and that the device did not take part in has no window
-    on it. Raises InputError when the profile cannot be read.
-    """
-    return profile.keep("step_windows", lambda: _windows(profile))
-
-
-def _markers(profile: Profile) -> Markers:
     trace = trace_of(profile)
     place = step_places_of(profile)
     if "steps" not in profile.tables or not trace.size:
@@ -112,7 +101,13 @@ def _markers(profile: Profile) -> Markers:
     return Markers(start, end, event, line_of, on_device)
 
 
-def _windows(profile: Profile) -> tuple[Windows, ...]:
+@once
+def windows_of(profile: Profile) -> tuple[Windows, ...]:
+    """The windows of the steps of each device that worked, or of the host; empty without steps.
+
+    A step that a device's own line marks and that the device did not take part in has no window
+    on it. Raises InputError when the profile cannot be read.
+    """
     trace, markers = trace_of(profile), markers_of(profile)
     if not markers.start.size:
         return ()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.tables.once import once
 from peakline.trace.events import DEVICE
 
 if TYPE_CHECKING:
@@ -77,15 +78,12 @@ class Flows:
         )
 
 
+@once
 def flows_of(profile: Profile) -> Flows:
     """The flow of every row of ``events``; made once. An event with several has the last one.
 
     Raises InputError when the profile cannot be read.
     """
-    return profile.keep("viewer_flows", lambda: _read(profile))
-
-
-def _read(profile: Profile) -> Flows:
     if "event_types" not in profile.tables:
         # Only XSpaces tell flows in stats.
         none = np.zeros(0, np.uint8)

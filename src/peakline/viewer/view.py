@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.tables.columns import Names
+from peakline.tables.once import once
 from peakline.trace.events import DEVICE, HOST, TracePlane, trace_of
 from peakline.viewer.flows import Flows, flows_of
 from peakline.viewer.names import HIDDEN_EVENTS, step_names
@@ -156,15 +157,12 @@ class View:
         return all_.take(self.rows(events))
 
 
+@once
 def whole_view(profile: Profile) -> View:
     """All events that have a time, with the lines that XProf derives for devices; made once.
 
     Raises InputError when the profile cannot be read.
     """
-    return profile.keep("viewer_whole", lambda: _whole(profile))
-
-
-def _whole(profile: Profile) -> View:
     trace = trace_of(profile)
     made_lines: list[DerivedLine] = []
     numbers: dict[int, int] = {}

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from peakline.deadline import check_deadline
 from peakline.errors import UsageError
 from peakline.kernels.timeline import extremes
+from peakline.tables.once import once
 from peakline.trace.events import FARTHEST
 
 if TYPE_CHECKING:
@@ -98,12 +99,13 @@ def pixel_edges(start_ps: int, end_ps: int, width: int) -> npt.NDArray[np.int64]
     return edges
 
 
+@once
 def counters_of(profile: Profile) -> tuple[Counter, ...]:
     """The counters of a profile: memory in use by allocator, then the ``counters`` table's series.
 
     Made once. Raises InputError when the profile cannot be read.
     """
-    return profile.keep("timeline_counters", lambda: (*_memory(profile), *_own(profile)))
+    return (*_memory(profile), *_own(profile))
 
 
 def make_counter(group: str, name: str, time_ps: _Array, value: _Array) -> Counter:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from peakline.deadline import check_deadline
 from peakline.kernels.timeline import build_levels, join_levels, order_tracks
 from peakline.kernels.trace_layout import SPARED
+from peakline.tables.once import once
 from peakline.trace.events import Nesting, Trace, nesting_of, trace_of
 
 if TYPE_CHECKING:
@@ -88,13 +89,13 @@ class Timeline:
         return before, after
 
 
+@once
 def timeline_of(profile: Profile) -> Timeline:
     """The index of a profile's events, made once.
 
     Raises InputError when the profile cannot be read.
     """
-    trace, nesting = trace_of(profile), nesting_of(profile)
-    return profile.keep("timeline", lambda: build_timeline(trace, nesting))
+    return build_timeline(trace_of(profile), nesting_of(profile))
 
 
 def build_timeline(trace: Trace, nesting: Nesting) -> Timeline:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from peakline.kernels.step_spans import host_spans
 from peakline.kernels.trace_layout import MARKER, NOTHING, SKIP
+from peakline.tables.once import once
 from peakline.trace.events import DEVICE, HOST, Trace, TraceLine, trace_of
 from peakline.xprof.rules.step_kinds import (
     SHAPES,
@@ -108,12 +109,10 @@ def _host_planes(trace: Trace, format: str) -> list[int]:  # noqa: A002 (as in P
     return [n for n, plane in enumerate(trace.planes) if plane.name == _HOST_PLANE][:1]
 
 
+@once
 def groups_of(profile: Profile) -> Groups:
     """The steps of the events of `trace_of`, also of those that ``steps`` does not hold."""
-    return profile.keep("step_groups", lambda: _groups(profile, trace_of(profile)))
-
-
-def _groups(profile: Profile, trace: Trace) -> Groups:
+    trace = trace_of(profile)
     ids, place = np.zeros(0, np.int64), np.full(trace.size, -1, np.int32)
     if trace.size:
         own = profile.columns(trace.source, frozenset(("step_id",)))

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.kernels.step_spans import sweep
+from peakline.tables.once import once
 from peakline.timing.run_environment import run_environment_of
 from peakline.trace.events import read_with_steps, trace_of
 from peakline.xprof.rules.step_events import (
@@ -80,7 +81,7 @@ def host_steps(profile: Profile, *, compatible: bool, whole_only: bool = True) -
     five steps of hosts and GPUs, as if they were not whole; its pod viewer does not, which then is
     ``whole_only=False``. Raises InputError when the profile cannot be read.
     """
-    found = profile.keep(f"host_steps {compatible}", lambda: _host_steps(profile, compatible))
+    found = _host_steps(profile, compatible)
     drops = compatible and whole_only and not _of_tpus(profile)
     if drops and len(found.steps) > _WHOLE_AT_MOST:
         return replace(found, steps=found.steps[1:-1])
@@ -93,6 +94,7 @@ def _of_tpus(profile: Profile) -> bool:
     return bool(devices) and trace.planes[devices[0]].name.startswith(TPU_PREFIX)
 
 
+@once
 def _host_steps(profile: Profile, compatible: bool) -> HostSteps:
     read_with_steps(profile)
     trace = trace_of(profile)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.kernels.derived_lines import expand, pair_transfers
+from peakline.tables.once import once
 from peakline.xprof.trace_viewer.sources import (
     DeviceEvents,
     GpuPaths,
@@ -76,6 +77,7 @@ class Derived:
     groups: _Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
+@once
 def derived_lines(profile: Profile) -> Derived:
     """The derived lines of the profile's devices, made once; none but for XSpaces of a GPU or TPU.
 
@@ -84,10 +86,6 @@ def derived_lines(profile: Profile) -> Derived:
 
     Raises InputError when the profile cannot be read.
     """
-    return profile.keep("viewer_derived", lambda: _derive(profile))
-
-
-def _derive(profile: Profile) -> Derived:
     if "event_types" not in profile.tables or profile.is_grouped():
         return Derived()
     names = [name or "" for name in profile.columns("planes").names("name").to_list()]

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.tables.columns import Names
+from peakline.tables.once import once
 from peakline.timing.op_names import JAX, TENSORFLOW, TF_DATA, UNKNOWN, parse_op_name
 
 if TYPE_CHECKING:
@@ -155,8 +156,9 @@ class DeviceEvents:
         return found
 
 
+@once
 def _typed(profile: Profile) -> Any:
-    return profile.keep("viewer_device_stats", lambda: profile.typed_stats(_WANTED))
+    return profile.typed_stats(_WANTED)
 
 
 @dataclass(frozen=True, eq=False)

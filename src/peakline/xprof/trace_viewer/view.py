@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.tables.columns import Names
+from peakline.tables.once import once
 from peakline.trace.events import FARTHEST, nesting_of, trace_of
 from peakline.viewer.flows import Flows, flows_of
 from peakline.viewer.names import ShownNames, name_order, step_names
@@ -47,12 +48,13 @@ _REGION, _REGION_START, _REGION_STOP = (
 )
 
 
+@once
 def xprof_view(profile: Profile) -> View:
     """What XProf's ``trace_viewer@`` shows; made once.
 
     Raises InputError when the profile cannot be read.
     """
-    return profile.keep("viewer_xprof", lambda: _view(profile, _Streaming()))
+    return _view(profile, _Streaming())
 
 
 def xprof_whole_view(profile: Profile) -> View:
