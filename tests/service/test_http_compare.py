@@ -10,8 +10,9 @@ from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import problem, serving
 
-from peakline.__main__ import main
+from peakline.cli.main import main
 from peakline.tables import TABLES
+from peakline.tables.sql_views import view, view_names
 
 PLUGIN = "plugins/profile"
 MULTI = SESSIONS["tf2_multihost"]
@@ -148,3 +149,21 @@ def test_every_table_and_column_is_listed_with_its_unit(face):
         ("op_stats", "occurrences"): "", ("events", "name"): "", ("op_stats", "is_eager"): "",
     }  # fmt: skip
     assert {place: by_name[place[0]][place[1]]["unit"] for place in units} == units
+
+
+def test_every_view_is_listed_with_its_tables(face):
+    views = face.client.get("/api/views").json()
+    assert [(each["name"], each["doc"]) for each in views] == [
+        (name, view(name).doc) for name in sorted(view_names())
+    ]
+    (waits,) = (each for each in views if each["name"] == "longest_waits")
+    assert waits["tables"] == ["events", "lines"]
+    assert waits["units"] == view("longest_waits").units
+    assert waits["columns"][0] == {
+        "name": "thread",
+        "type": "string",
+        "unit": "",
+        "nullable": False,
+        "doc": view("longest_waits")["thread"].doc,
+    }
+    assert face.client.get("/api/views", params={"x": "1"}).status_code == 400

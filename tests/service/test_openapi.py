@@ -116,6 +116,7 @@ def test_every_route_is_in_the_document(document):
         "/api/tables",
         "/api/tools",
         "/api/uploads",
+        "/api/views",
         "/assets/{name}",
         "/data/plugin/profile/data",
         "/data/plugin/profile/hosts",

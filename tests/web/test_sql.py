@@ -152,6 +152,25 @@ def test_tables_and_columns_are_those_that_the_session_has(page, server):
     eventually(columns.all_inner_texts, expected)
 
 
+def test_views_are_those_over_the_tables_of_the_session(page, server):
+    own = set(api(server, "sessions/tf2_cnn/tables"))
+    every = {view["name"]: view for view in api(server, "views")}
+    expected = [name for name, view in every.items() if own.issuperset(view["tables"])]
+    open_view(page, server, "/session/tf2_cnn/sql")
+    shown = page.locator(".view-list summary")
+    assert shown.all_inner_texts() == expected
+    assert "segment_use" not in expected
+    page.get_by_label("Find a table or column").fill("step_tot")
+    shown.get_by_text("step_totals", exact=True).click()
+    columns = page.locator(".view-list details[open] .column")
+    eventually(
+        columns.all_inner_texts, [column["name"] for column in every["step_totals"]["columns"]]
+    )
+    assert page.locator(".view-list").get_by_text(every["step_totals"]["doc"]).is_visible()
+    page.locator(".view-list").get_by_role("button", name="Look at it").click()
+    page.get_by_role("heading", name="16 rows").wait_for()
+
+
 def test_a_column_is_inserted_where_the_cursor_is(page, server):
     open_view(page, server, "/session/tf2_cnn/sql")
     field = page.get_by_label("Query", exact=True)

@@ -19,6 +19,7 @@ from peakline.service.http import (
     sql_routes,
     tool_routes,
     upload_routes,
+    view_routes,
     xprof_routes,
 )
 from peakline.service.http.context import Context
@@ -44,6 +45,7 @@ Names never hold a separator. Errors are problem documents (RFC 9457). `HEAD` is
 _ROUTERS = (
     server_routes.router,
     session_routes.router,
+    view_routes.router,
     tool_routes.router,
     sql_routes.router,
     compare_routes.router,

@@ -24,6 +24,7 @@ __all__ = [
     "SqlBody",
     "TableDocument",
     "ToolDocument",
+    "ViewDocument",
 ]
 
 
@@ -103,6 +104,17 @@ class TableDocument(BaseModel):
     columns: list[ColumnDocument] = Field(description="in order")
 
 
+class ViewDocument(TableDocument):
+    """A query that comes with the service, which other queries may name as they name a table."""
+
+    name: str = Field(examples=["slow_steps"], description="what queries call it")
+    doc: str = Field(description="what it answers")
+    units: str = Field(description="of its values, in words")
+    tables: list[str] = Field(
+        description="a profile has the view where it has all of these", examples=[["buffers"]]
+    )
+
+
 class SqlBody(BaseModel):
     """A query over the tables of one host's profile."""
 
@@ -110,7 +122,8 @@ class SqlBody(BaseModel):
 
     query: str = Field(
         min_length=1,
-        description="one SELECT statement; GET .../tables lists the tables",
+        description="one SELECT statement; GET .../tables lists the tables, GET /api/views the "
+        "views over them",
         examples=["select op, sum(allocated_bytes) as bytes from buffers group by op limit 10"],
     )
     host: str = Field(

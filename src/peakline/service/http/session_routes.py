@@ -17,6 +17,7 @@ from peakline.service.http.describe import READING, answer, described, json_answ
 from peakline.service.http.documents import SessionDocument, TableDocument, ToolDocument
 from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import HostQuery, NoQuery, RootQuery, SessionPath
+from peakline.service.http.view_routes import table_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -72,23 +73,7 @@ async def list_all_tables(request: Request, _query: NoQuery) -> Response:
 
         return json_response(
             request,
-            [
-                {
-                    "name": table.name,
-                    "doc": table.doc,
-                    "columns": [
-                        {
-                            "name": column.name,
-                            "type": column.type,
-                            "unit": column.unit,
-                            "nullable": column.nullable,
-                            "doc": column.doc,
-                        }
-                        for column in table.columns
-                    ],
-                }
-                for table in TABLES.values()
-            ],
+            [table_document(table) for table in TABLES.values()],
         )
 
     refuse_repeated(request)

@@ -7,7 +7,7 @@
 -- column: sized int64: how many of them have a size
 -- column: bytes int64?: the sum of the sizes; null where no copy has one
 -- column: total_ps int64: how long all took
--- column: gb_per_s float64?: bytes over the time of the copies that have a size
+-- column: gb_per_second float64?: bytes over the time of the copies that have a size
 with sizes as (
     select event_id, max(coalesce(
         try_cast(value as bigint), try_cast(regexp_extract(value, 'size:(\d+)', 1) as bigint)
@@ -19,7 +19,7 @@ with sizes as (
 select e.activity as kind, count(*) as copies, count(s.bytes) as sized,
     sum(s.bytes)::bigint as bytes, sum(e.duration_ps)::bigint as total_ps,
     round(1e3 * sum(s.bytes) / nullif(sum(e.duration_ps) filter (where s.bytes is not null), 0), 3)
-        as gb_per_s
+        as gb_per_second
 from events e left join sizes s using (event_id)
 where e.activity in ('host_to_device', 'device_to_host', 'device_to_device')
 group by e.activity

@@ -8,11 +8,11 @@
 -- column: min_value float64: the least
 -- column: mean_value float64: the mean of the samples
 -- column: max_value float64: the greatest
--- column: max_ps int64: when it was that great for the first time
+-- column: max_at_ps int64: when it was that great for the first time
 -- column: last_value float64: the last
 select plane_id, name, series, count(*) as samples, min(value) as min_value,
     avg(value) as mean_value, max(value) as max_value,
-    arg_max(time_ps, (value, -time_ps)) as max_ps,
+    arg_max(time_ps, (value, -time_ps)) as max_at_ps,
     arg_max(value, time_ps) as last_value
 from counters
 group by plane_id, name, series

@@ -1,10 +1,11 @@
-/** The tables that a query may ask for, with their columns. */
+/** The tables and the views that a query may name, with their columns. */
 
 import { json } from "../../core/api.js";
 import { fill, h } from "../../core/dom.js";
 
 /**
  * @typedef {{name: string, doc: string, columns: {name: string, type: string, unit: string, doc: string}[]}} Table
+ * @typedef {Table & {units: string, tables: string[]}} View
  */
 
 /**
@@ -13,13 +14,18 @@ import { fill, h } from "../../core/dom.js";
  * @returns {Promise<{tables: Table[], element: HTMLElement}>}
  */
 export async function tablesPart(context, { insert, look }) {
-  const [all, own] = await Promise.all([
-    json("tables", { signal: context.signal }), context.resource(["tables"]),
+  const [all, every, own] = await Promise.all([
+    json("tables", { signal: context.signal }), json("views", { signal: context.signal }),
+    context.resource(["tables"]),
   ]);
   const there = new Set(own.data);
   /** @type {Table[]} */
   const tables = all.data.filter((/** @type {Table} */ table) => there.has(table.name));
+  /** @type {View[]} */
+  const views = every.data.filter((/** @type {View} */ view) => view.tables
+    .every((name) => there.has(name)));
   const list = h("div", { class: "table-list" });
+  const viewList = h("div", { class: "view-list" });
   const field = h("input", { type: "search", id: "table-search", spellcheck: "false",
     placeholder: "table or column" });
   field.addEventListener("input", draw);
@@ -27,15 +33,27 @@ export async function tablesPart(context, { insert, look }) {
   return {
     tables,
     element: h("section", { class: "panel stack" }, h("h2", { class: "flat" }, "Tables"),
-      h("label", { for: "table-search", class: "unseen" }, "Find a table or column"), field, list),
+      h("label", { for: "table-search", class: "unseen" }, "Find a table or column"), field, list,
+      h("h2", { class: "flat" }, "Views"), viewList),
   };
 
   function draw() {
     const text = field.value.trim().toLowerCase();
-    const found = tables.filter((table) => !text || table.name.includes(text)
+    show(list, tables, text, "no table or column of that name");
+    show(viewList, views, text, "no view or column of that name");
+  }
+
+  /**
+   * @param {HTMLElement} place
+   * @param {Table[]} among
+   * @param {string} text
+   * @param {string} none
+   */
+  function show(place, among, text, none) {
+    const found = among.filter((table) => !text || table.name.includes(text)
       || table.columns.some((column) => column.name.includes(text)));
-    fill(list, ...found.map((table) => tablePart(table, text)),
-      !found.length && h("p", { class: "quiet" }, "no table or column of that name"));
+    fill(place, ...found.map((table) => tablePart(table, text)),
+      !found.length && h("p", { class: "quiet" }, none));
   }
 
   /**
