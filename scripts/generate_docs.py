@@ -67,8 +67,8 @@ def views_page() -> Iterator[str]:
     yield ""
     yield _NOTE
     yield ""
-    yield "Queries that come with Peakline: `peakline sql PATH 'from NAME'`, `Profile.sql`, and the"
-    yield "SQL view of the page take their names as those of [tables](tables.md), and `peakline sql"
+    yield "Queries that come with Peakline: `peakline sql PATH 'from NAME'`, `Profile.sql` and the"
+    yield "SQL of the page take their names as those of [tables](tables.md), and `peakline sql"
     yield "--list` lists them. A profile has a view where it has the tables under it"
     yield "(`Profile.views`). Rows come in an order that begins with what matters most; a query may"
     yield "choose another."

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
+from tests.shared import shared
 
 import peakline
 from peakline.errors import CheckFailed
@@ -237,3 +238,32 @@ def test_the_guard_holds(query):
         with pytest.raises(CheckFailed):
             profile.sql(query)
         assert profile.sql("from live_memory").num_rows == 1
+
+
+ARROW = {
+    "int64": "int64",
+    "int32": "int32",
+    "float64": "double",
+    "string": "string",
+    "bool": "bool",
+}
+
+
+@each_row(
+    "sample",
+    [
+        "sessions/tf2_cnn",
+        "chrome_trace/noleak.pt.trace.json.gz",
+        "run_metadata/tf1_cnn_2.pb.gz",
+    ],
+)
+def test_every_view_of_a_sample_has_the_documented_columns(sample):
+    profile = shared(sample)
+    assert len(profile.views) >= 20
+    for name in profile.views:
+        answer = profile.sql(f"from {name}")
+        declared = [(column.name, ARROW[column.type]) for column in view(name).columns]
+        assert [(field.name, str(field.type)) for field in answer.schema] == declared, name
+        for column in view(name).columns:
+            if not column.nullable:
+                assert answer[column.name].null_count == 0, (name, column.name)
