@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from peakline.errors import UsageError
 
 __all__ = [
+    "allocator_text",
     "one_line",
     "parse_duration",
     "parse_size",
@@ -118,3 +119,8 @@ def valid_text(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def allocator_text(name: str | None) -> str:
+    """An allocator's name, also where it has none."""
+    return name or "(unnamed allocator)"

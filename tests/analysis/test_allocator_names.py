@@ -7,7 +7,7 @@ from tests.analysis.records import alloc, events
 from tests.profile.fake import FakeReader, columns_of
 
 from peakline.api import Profile
-from peakline.findings.memory_peak import Finding
+from peakline.findings.finding import Finding
 from peakline.memory.allocator_names import recorded_name, shown_names, shown_title
 
 

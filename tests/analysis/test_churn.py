@@ -2,9 +2,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.histories import history, records, steps_at
+from tests.analysis.kinds import found_by
 from tests.analysis.records import alloc, free
 
-from peakline.findings.memory_layout import churn_findings
+from peakline.findings.kinds import churn as kind
 from peakline.memory.churn import SHORT, find_churn
 from peakline.memory.marks import find_marks
 from reference.memory_history import churn
@@ -63,7 +64,7 @@ def loop(times, size=100, base=0):
 
 
 def test_a_loop_over_single_items():
-    (finding,) = churn_findings(loop(300))
+    (finding,) = found_by(kind, churn=loop(300))
     assert (finding.kind, finding.severity) == ("churn", "info")
     assert (finding.evidence["op"], finding.evidence["shape"]) == ("cell", "[5]")
     assert finding.evidence["allocations_per_step"] == 300
@@ -71,8 +72,8 @@ def test_a_loop_over_single_items():
 
 
 def test_few_turns_or_few_bytes_are_not_told():
-    assert churn_findings(loop(255)) == []
-    assert churn_findings(loop(300, base=8000)) == []
+    assert found_by(kind, churn=loop(255)) == []
+    assert found_by(kind, churn=loop(300, base=8000)) == []
 
 
 @settings(max_examples=150)

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.records import alloc, events, free
 
-from peakline.findings.memory_details import explain_memory
+from peakline.findings.memory_answer import explain_memory
 from peakline.tables.tables import empty_columns
 
 

@@ -13,7 +13,7 @@ import peakline
 from peakline.compare.memory import compare
 from peakline.compare.state import SPECIAL, state_of
 from peakline.errors import NotFoundError
-from peakline.findings.memory_details import explain_memory
+from peakline.findings.memory_answer import explain_memory
 from peakline.memory.signatures import normal_shape
 from peakline.tables.tables import empty_columns
 

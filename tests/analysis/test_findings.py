@@ -1,13 +1,15 @@
+from tests.analysis.kinds import found_by
 from tests.analysis.records import alloc, events
 from tests.each_row import each_row
 
-from peakline.findings.memory_peak import Finding, peak_findings
+from peakline.findings.finding import Finding
+from peakline.findings.kinds import accounting, fragmentation_at_peak, near_capacity
 from peakline.memory.peak import find_peaks
 
 
 def findings(*rows):
     (peak,) = find_peaks(events(rows))
-    return peak_findings(peak)
+    return found_by(accounting, near_capacity, fragmentation_at_peak, peak=peak)
 
 
 def at_peak(in_use, free, fragmentation=None):

@@ -3,10 +3,11 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.histories import history, records
+from tests.analysis.kinds import found_by
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 
-from peakline.findings.memory_layout import fragmentation_findings
+from peakline.findings.kinds import fragmentation as kind
 from peakline.memory.fragmentation import find_fragmentation
 from reference.memory_history import buffers, fragmentation
 
@@ -109,7 +110,7 @@ def test_the_finding_names_the_pins_and_the_request():
     rows.append(alloc(place, 256 * KIB, op="train", shape="[65536]"))
     found = find(rows)
     assert found.recoverable_bytes == min(256 * KIB, found.touched_bytes - found.peak_bytes)
-    (finding,) = fragmentation_findings(found)
+    (finding,) = found_by(kind, fragmentation=found)
     assert (finding.kind, finding.severity) == ("fragmentation", "warning")
     evidence = finding.as_json()["evidence"]
     assert (evidence["op"], evidence["shape"], evidence["pins"]) == ("summary", "[256]", 5)
@@ -128,7 +129,7 @@ def test_the_finding_names_the_pins_and_the_request():
     ],
 )
 def test_no_finding_without_damage(healthy):
-    assert fragmentation_findings(find(healthy)) == []
+    assert found_by(kind, fragmentation=find(healthy)) == []
 
 
 @settings(max_examples=200)

@@ -3,10 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.histories import history, records, steps_at
+from tests.analysis.kinds import growth_findings
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 
-from peakline.findings.memory_growth import growth_findings, signatures_told
+from peakline.memory.grown import find_grown, signatures_held
 from peakline.memory.growth import find_growth
 from peakline.memory.marks import find_marks
 from peakline.tables.tables import empty_columns
@@ -343,7 +344,7 @@ def test_sawteeth_that_are_released_together_are_one_finding_and_no_saving():
         ": grad/a float [4, 4] and 1 more gather 48.0 KiB per step and are released about every "
         "5 steps: that adds up to 192.0 KiB to the peak"
     )
-    told = signatures_told(made, 0, [finding])
+    told = signatures_held(made, 0, find_grown(made, growth))
     ops = [made.signatures[int(code)].op for code in np.flatnonzero(told)]
     assert sorted(ops) == ["grad/a", "grad/b"]
 

@@ -4,8 +4,7 @@ from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 
 from peakline.errors import NotFoundError
-from peakline.findings.memory_answer import Notice, answer_memory
-from peakline.findings.memory_details import explain_memory
+from peakline.findings.memory_answer import Notice, answer_memory, explain_memory
 from peakline.tables import Profile
 
 STEPS = columns_of(

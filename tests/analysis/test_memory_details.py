@@ -12,8 +12,8 @@ from tests.each_row import each_row
 import peakline
 from peakline.deadline import Deadline, within
 from peakline.errors import DeadlineError
-from peakline.findings.memory_details import explain_memory
-from peakline.findings.memory_peak import Finding
+from peakline.findings.finding import Finding
+from peakline.findings.memory_answer import explain_memory
 from peakline.memory.churn import find_churn
 from peakline.memory.fragmentation import find_fragmentation
 from peakline.memory.growth import find_growth

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from tests.each_row import each_row
 
-from peakline.memory.oom import oom_findings
+from peakline.findings.context import MemoryContext
+from peakline.findings.kinds import out_of_memory
+from peakline.memory.oom import failed_moments
 from peakline.tables.columns import Columns, Names
 from peakline.tables.tables import check_columns, empty_columns
 
@@ -31,6 +33,11 @@ def report(allocator="GPU_0_bfc", op="MatMul", shape=None, **numbers):
         data[name] = np.array([numbers.get(name, 0)])
         valid[name] = np.array([name in numbers])
     return check_columns("oom_reports", Columns(data, valid))
+
+
+def oom_findings(oom_reports, listed):
+    failures = failed_moments(oom_reports, listed)
+    return list(out_of_memory.find(MemoryContext(failures=failures)))
 
 
 def blocks(*chunks):

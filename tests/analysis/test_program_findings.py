@@ -9,7 +9,7 @@ import pytest
 from tests.each_row import each_row
 
 import peakline
-from peakline.findings.memory_details import explain_memory
+from peakline.findings.memory_answer import explain_memory
 from peakline.tables.tables import empty_columns
 
 TESTS = Path(__file__).resolve().parents[1]

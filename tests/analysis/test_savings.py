@@ -2,14 +2,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.histories import history, records, steps_at
+from tests.analysis.kinds import found_by, growth_findings
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 
-from peakline.findings.memory_growth import growth_findings, signatures_told
-from peakline.findings.memory_layout import temporary_findings
+from peakline.findings.kinds import huge_temporary
 from peakline.kernels.memory_layout import ALL, ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
 from peakline.kernels.savings import peaks_without
 from peakline.memory.fragmentation import find_fragmentation
+from peakline.memory.grown import find_grown, signatures_held
 from peakline.memory.growth import find_growth
 from peakline.memory.marks import find_marks
 from peakline.memory.op_use import OpUse
@@ -162,9 +163,9 @@ def test_what_has_a_finding_of_growth_is_no_saving():
     length = len(rows) // 12
     made = history(rows)
     marks = find_marks(made, 0, steps_at(*range(0, 13 * length, length)))
-    findings = growth_findings(made, find_growth(made, 0, marks))
-    assert [finding.kind for finding in findings] == ["leak"]
-    told = signatures_told(made, 0, findings)
+    growth = find_growth(made, 0, marks)
+    assert [finding.kind for finding in growth_findings(made, growth)] == ["leak"]
+    told = signatures_held(made, 0, find_grown(made, growth))
     assert [made.signatures[k].shape for k in np.flatnonzero(told)] == ["[4]"]
     before, after = find_savings(made, 0, marks), find_savings(made, 0, marks, told=told)
     assert {saving.kind for saving in before if "[4]" in saving.title} == {"offload", "older_copy"}
@@ -280,7 +281,7 @@ def test_pieces_that_did_little_harm_are_no_saving():
 
 def huge(size):
     body = [alloc(1, MIB, op="weights"), alloc(2, size, op="sub", shape="[9]"), free(2)]
-    return temporary_findings(savings(step(0, body), steps_at(0, 99)))
+    return found_by(huge_temporary, savings=savings(step(0, body), steps_at(0, 99)))
 
 
 def test_one_temporary_that_makes_the_peak():
@@ -296,7 +297,7 @@ def test_one_temporary_that_makes_the_peak():
 
 def test_a_small_one_is_not_told():
     body = [alloc(2, 60_000, op="sub", shape="[9]"), free(2)]
-    assert temporary_findings(savings(step(0, body), steps_at(0, 99))) == []
+    assert found_by(huge_temporary, savings=savings(step(0, body), steps_at(0, 99))) == []
 
 
 WHICH = {

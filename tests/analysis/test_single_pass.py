@@ -6,12 +6,12 @@ import pickle
 
 import numpy as np
 from tests.analysis.histories import history
+from tests.analysis.kinds import growth_findings
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 from tests.profile.fake import columns_of
 
 import peakline
-from peakline.findings.memory_growth import growth_findings
 from peakline.memory.growth import find_growth
 from peakline.memory.marks import find_marks
 from peakline.memory.single_pass import PassFacts

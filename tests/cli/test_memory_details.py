@@ -15,7 +15,7 @@ from tests.engine.ending import DATA
 
 import peakline
 from peakline.errors import UsageError
-from peakline.findings.memory_peak import Finding
+from peakline.findings.finding import Finding
 from peakline.memory.growth import find_growth
 from peakline.memory.marks import find_marks
 from peakline.render.terminal.memory_parts import _steps_near, evidence_part

@@ -12,7 +12,7 @@ from tests.each_row import each_row
 from tests.engine.ending import DATA
 from tests.profile.fake import FakeReader, columns_of
 
-from peakline.findings import time_host as findings_host
+from peakline.findings.kinds import input_bound
 
 MIB = 2**20
 ROWS = [
@@ -56,7 +56,7 @@ def test_the_screen(peakline, both):
     assert lines[8:] == [
         "to fix first",
         "  1. warning (time): 40% of the time training waits for input",
-        f"    {findings_host._advice('')}",
+        f"    {input_bound.advice('')}",
         "  2. warning (memory): gpu: the peak takes 96.0% of the capacity",
         "    Reduce what is live at the peak (smaller batch, rematerialisation, lower precision).",
     ]

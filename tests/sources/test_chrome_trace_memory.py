@@ -10,7 +10,7 @@ from tests.each_row import each_row
 from tests.sources.chrome_traces import event, opened, rows, warned
 
 import peakline
-from peakline.findings.memory_details import explain_memory
+from peakline.findings.memory_answer import explain_memory
 
 _US = 10**6
 

@@ -7,7 +7,7 @@ from tests.sources.memory_logs import Reference, printed_records
 
 import peakline
 from peakline import schema
-from peakline.findings.memory_details import explain_memory
+from peakline.findings.memory_answer import explain_memory
 
 _SAMPLES = ("eager_default_allocator", "session_default_allocator")
 _FIELDS = (

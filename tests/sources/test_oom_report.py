@@ -11,9 +11,7 @@ from tests.each_row import each_row
 from tests.hanging import no_hang
 
 from peakline.formats.oom_report.lines import human, parse_size
-from peakline.formats.oom_report.scanner import OomScanner
-from peakline.formats.oom_report.tables import OomReports
-from peakline.memory.oom import oom_findings
+from peakline.memory.oom import failed_moments
 from peakline.tables.reader import Warnings
 from peakline.tables.tables import check_columns
 
@@ -384,7 +382,7 @@ def test_no_damage_stops_the_reading(edits, block):
         lines[row % len(lines)] = line[:start] + text + line[end:]
     reports = read("\n".join(lines), block)
     found = [check_columns(table, reports.read(table)) for table in sorted(reports.tables)]
-    assert found[2].rows == reports.reports == len(oom_findings(found[2], found[0]))
+    assert found[2].rows == reports.reports == len(failed_moments(found[2], found[0]))
     warned(reports)
 
 

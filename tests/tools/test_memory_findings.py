@@ -117,11 +117,10 @@ def test_what_is_not_known_is_a_usage_error(parameter, value):
 
 def test_every_kind_of_finding_can_be_asked_for_and_is_documented(root):
     told = set()
-    package = root / "src" / "peakline"
-    for path in (*package.glob("memory/*.py"), *package.glob("findings/memory_*.py")):
-        text = path.read_text(encoding="utf-8")
-        told |= set(re.findall(r'Finding\(\s*"(\w+)"', text))
-        told |= set(re.findall(r'^KIND = "(\w+)"', text, re.MULTILINE))
+    for path in (root / "src" / "peakline" / "findings" / "kinds").glob("*.py"):
+        if 'about="memory"' in (text := path.read_text(encoding="utf-8")):
+            told |= set(re.findall(r'^KIND = Kind\(\s*"(\w+)"', text, re.MULTILINE))
+            assert f'"{path.stem}"' in text
     assert told == set(KINDS)
     page = (root / "docs" / "findings.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \| (?:info|warning|error) \|", page, re.MULTILINE)) == told

@@ -81,9 +81,10 @@ def show_memory(
 
     ``at_ps`` asks for what was live at that time: on the screen instead, in JSON besides.
     """
-    from peakline.findings.memory_answer import NOTHING, answer_memory, steps_of
+    from peakline.findings.memory_answer import NOTHING, answer_memory
     from peakline.memory.allocator_names import recorded_name
     from peakline.tables.profile_facts import is_moment
+    from peakline.tables.steps import steps_of
 
     allocator = recorded_name(profile, allocator)
     answer = answer_memory(profile, allocator=allocator, step=step)

@@ -29,7 +29,7 @@ from peakline.compare.state import (
     state_of,
 )
 from peakline.errors import NotFoundError
-from peakline.findings.memory_peak import Finding
+from peakline.findings.finding import Finding
 
 if TYPE_CHECKING:
     from peakline.findings.memory_answer import MemoryAnswer

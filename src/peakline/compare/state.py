@@ -10,16 +10,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from peakline.findings.memory_growth import LEAK_BYTES, LEAK_SHARE, SURE
+from peakline.memory.grown import LEAK_BYTES, LEAK_SHARE, SURE
 from peakline.memory.pattern import LEAK, MIN_RISES
 from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
 from peakline.memory.signatures import normal_shape, scope_of
 
 if TYPE_CHECKING:
+    from peakline.findings.finding import Finding
     from peakline.findings.memory_answer import MemoryAnswer
-    from peakline.findings.memory_details import MemoryDetails
-    from peakline.findings.memory_peak import Finding
     from peakline.memory.churn import ChurnRows
+    from peakline.memory.details import MemoryDetails
     from peakline.memory.growth import AllocatorGrowth
     from peakline.memory.peak import AllocatorPeak
     from peakline.memory.signatures import Signature

@@ -21,7 +21,7 @@ from peakline.compare.op_changes import (
 from peakline.timing.step_facts import FEWEST_STEPS, PARTS
 
 if TYPE_CHECKING:
-    from peakline.findings.memory_peak import Finding
+    from peakline.findings.finding import Finding
     from peakline.findings.time_answer import StepTimes
     from peakline.tables import Profile
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from peakline.errors import NotFoundError
 from peakline.figures.text import one_line
-from peakline.findings.memory_answer import MemoryAnswer, answer_memory, steps_of
-from peakline.findings.memory_details import MemoryDetails
-from peakline.findings.memory_peak import Finding
+from peakline.findings.finding import Finding
+from peakline.findings.memory_answer import MemoryAnswer, answer_memory
+from peakline.memory.details import MemoryDetails
 from peakline.memory.peak import AllocatorPeak
 from peakline.memory.signatures import History
 from peakline.tables.columns import Columns
+from peakline.tables.steps import steps_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from peakline.figures.asked import Asked, ask
 from peakline.figures.look import ALARM, COLOURS, INK, QUIET, axis, figure
 from peakline.figures.text import bytes_unit, fit, plain, size_text
-from peakline.findings.memory_peak import Finding
+from peakline.findings.finding import Finding
 from peakline.memory.growth import AllocatorGrowth, GroupGrowth
 from peakline.memory.pattern import CACHE, LEAK, SAWTOOTH, STEP_UP
 

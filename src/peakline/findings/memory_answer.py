@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from peakline.findings.recording_advice import to_record_memory
-from peakline.tables.once import once
+from peakline.tables.steps import find_step, steps_of
+from peakline.text import allocator_text
 
 if TYPE_CHECKING:
-    from peakline.findings.memory_details import MemoryDetails
-    from peakline.findings.memory_peak import Finding
+    from peakline.findings.finding import Finding
+    from peakline.memory.details import MemoryDetails
+    from peakline.memory.oom import FailedMoment
     from peakline.memory.op_use import OpUse
     from peakline.memory.peak import AllocatorPeak
     from peakline.memory.signatures import History
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.tables.columns import Columns
 
-__all__ = ["NOTHING", "MemoryAnswer", "Notice", "answer_memory", "kept_memory", "steps_of"]
+__all__ = ["NOTHING", "MemoryAnswer", "Notice", "answer_memory", "explain_memory", "kept_memory"]
 
 NOTHING = "no_memory_events"
 """The kind of the warning of a profile that holds nothing about memory."""
@@ -67,14 +70,14 @@ def answer_memory(
     """
     from peakline.memory.allocator_names import recorded_name
 
-    return _told(profile, _answer(profile, recorded_name(profile, allocator), step), step)
+    return _warned(profile, _answer(profile, recorded_name(profile, allocator), step), step)
 
 
 def kept_memory(profile: Profile) -> MemoryAnswer:
     """The answer of all allocators and steps, as `answer_memory`, made once and kept with the
     profile: for who asks an open one several times.
     """
-    return _told(profile, _whole_answer(profile))
+    return _warned(profile, _whole_answer(profile))
 
 
 @once
@@ -82,7 +85,68 @@ def _whole_answer(profile: Profile) -> MemoryAnswer:
     return _answer(profile, None, None)
 
 
-def _told(profile: Profile, answer: MemoryAnswer, step: str | None = None) -> MemoryAnswer:
+def explain_memory(
+    events: Columns,
+    steps: Columns,
+    *,
+    allocator: str | None = None,
+    step: str | None = None,
+    ops: OpUse | None = None,
+    facts: Callable[[], PassFacts] | None = None,
+    programs: Collection[str] = (),
+    failures: tuple[FailedMoment, ...] = (),
+) -> MemoryAnswer:
+    """Explain the peaks of ``allocator_events`` (in time order), and what stands out about them.
+
+    ``allocator`` keeps one allocator. ``step``, a step's id or name, asks for the largest
+    memory in use while that step ran instead of in the whole profile; growth, fragmentation and
+    churn stay those of the whole profile. ``ops`` is what executions of ops say, where the file
+    has any (`peakline.memory.op_use.read_op_use`); ``facts`` gives what it says of passes over
+    layers (`peakline.memory.single_pass.read_pass_facts`); ``programs`` are the names of the
+    compiled programs in it, ``failures`` when allocations failed. Raises NotFoundError for an
+    unknown allocator or step.
+    """
+    number = None if step is None else find_step(step, steps)
+    if events.rows == 0:
+        return _findings_only(failures, number)
+    # Compiling and loading the kernels takes a moment: only when there is something to explain.
+    from peakline.memory.details import read_details, records_of_step
+    from peakline.memory.plausible import without_implausible
+
+    events, implausible = without_implausible(events)
+    history, details = read_details(
+        events,
+        steps,
+        allocator=allocator,
+        eligible=None if number is None else records_of_step(number, events, steps),
+        ops=ops,
+        facts=facts,
+        programs=programs,
+    )
+    peaks = tuple(one.peak for one in details)
+    notices = [notice for peak in peaks for notice in _notices(peak)]
+    if implausible:
+        detail = "records with a size below 0 or above 2^48 bytes, which is taken as unknown"
+        notices.append(Notice("implausible_size", implausible, detail))
+    answer = _findings_only(failures, number, details)
+    return replace(answer, allocators=peaks, notices=tuple(notices), history=history)
+
+
+def _findings_only(
+    failures: tuple[FailedMoment, ...],
+    step: int | None,
+    details: tuple[MemoryDetails, ...] = (),
+) -> MemoryAnswer:
+    if not (failures or details):
+        return MemoryAnswer((), (), (), step)
+    from peakline.findings.catalogue import memory_findings
+    from peakline.findings.context import MemoryContext
+
+    found = memory_findings(MemoryContext(details, failures))
+    return MemoryAnswer((), tuple(found), (), step, details)
+
+
+def _warned(profile: Profile, answer: MemoryAnswer, step: str | None = None) -> MemoryAnswer:
     """``answer``, with what it had to guess counted in the profile's warnings."""
     if not (answer.allocators or answer.findings):
         where = "this profile" if answer.step is None else f"step {step}"
@@ -90,52 +154,43 @@ def _told(profile: Profile, answer: MemoryAnswer, step: str | None = None) -> Me
         how = to_record_memory(profile) if answer.step is None else ""
         profile.warn(NOTHING, nothing, once=True)
         return replace(answer, nothing=nothing, to_record=how)
-    told = {warning.kind for warning in profile.warnings}
+    known = {warning.kind for warning in profile.warnings}
     for notice in answer.notices:
-        # A log's reader has told of its untracked records, and their bytes, already.
-        if not (notice.kind == "untracked_allocation" and "untracked" in told):
+        # A log's reader has counted its untracked records, and their bytes, already.
+        if not (notice.kind == "untracked_allocation" and "untracked" in known):
             profile.warn(notice.kind, notice.detail, notice.count, once=True)
     return answer
 
 
-def steps_of(profile: Profile) -> Columns:
-    """The steps; none where the format does not know them."""
-    if "steps" in profile.tables:
-        return profile.columns("steps")
-    from peakline.tables.tables import empty_columns
-
-    return empty_columns("steps")
-
-
 def _answer(profile: Profile, allocator: str | None, step: str | None) -> MemoryAnswer:
     failures = _failures(profile)
-    if "allocator_events" in profile.tables and profile.columns("allocator_events").rows:
-        # Compiling and loading the kernels takes a moment: only when there is something to explain.
-        from peakline.findings.memory_details import explain_memory
-        from peakline.memory.oom import limits_of
+    if not ("allocator_events" in profile.tables and profile.columns("allocator_events").rows):
+        return _findings_only(failures, None)
+    from peakline.memory.oom import limits_of
+    from peakline.memory.single_pass import read_pass_facts
 
-        answer = explain_memory(
-            profile.columns("allocator_events"),
-            steps_of(profile),
-            allocator=allocator,
-            step=step,
-            ops=_op_use(profile),
-            facts=lambda: _pass_facts(profile),
-            programs=frozenset(name.partition("(")[0] for name, _ in profile.hlo_modules()),
-        )
-        limits = limits_of(profile)
-        peaks = tuple(
-            replace(peak, capacity_bytes=limits.get(peak.allocator))
-            if peak.capacity_bytes is None
-            else peak
-            for peak in answer.allocators
-        )
-        return replace(answer, allocators=peaks, findings=(*failures, *answer.findings))
-    return MemoryAnswer((), failures, (), None)
+    answer = explain_memory(
+        profile.columns("allocator_events"),
+        steps_of(profile),
+        allocator=allocator,
+        step=step,
+        ops=_op_use(profile),
+        facts=lambda: read_pass_facts(profile),
+        programs=frozenset(name.partition("(")[0] for name, _ in profile.hlo_modules()),
+        failures=failures,
+    )
+    limits = limits_of(profile)
+    peaks = tuple(
+        replace(peak, capacity_bytes=limits.get(peak.allocator))
+        if peak.capacity_bytes is None
+        else peak
+        for peak in answer.allocators
+    )
+    return replace(answer, allocators=peaks)
 
 
 def _op_use(profile: Profile) -> OpUse | None:
-    """What executions of ops tell, where the file has any."""
+    """What executions of ops say, where the file has any."""
     if "op_runs" not in profile.tables or not profile.has_rows("op_runs"):
         return None
     from peakline.memory.op_use import read_op_use
@@ -144,20 +199,40 @@ def _op_use(profile: Profile) -> OpUse | None:
     return read_op_use(profile.columns("op_runs"), edges if edges and edges.rows else None)
 
 
-def _pass_facts(profile: Profile) -> PassFacts:
-    """What the file says of passes over layers."""
-    from peakline.memory.single_pass import read_pass_facts
-
-    return read_pass_facts(profile)
-
-
-def _failures(profile: Profile) -> tuple[Finding, ...]:
-    """Why allocations failed, where the file reports any that did."""
+def _failures(profile: Profile) -> tuple[FailedMoment, ...]:
+    """When allocations failed, where the file reports any that did."""
     if "oom_reports" not in profile.tables or not profile.columns("oom_reports").rows:
         return ()
-    from peakline.memory.oom import oom_findings
+    from peakline.memory.oom import failed_moments
     from peakline.tables.tables import empty_columns
 
     has_blocks = "blocks" in profile.tables
     blocks = profile.columns("blocks") if has_blocks else empty_columns("blocks")
-    return tuple(oom_findings(profile.columns("oom_reports"), blocks))
+    return failed_moments(profile.columns("oom_reports"), blocks)
+
+
+def _notices(peak: AllocatorPeak) -> Iterator[Notice]:
+    """What the explanation could not follow.
+
+    Frees of memory from before the profile are understood, and no notice.
+    """
+    name = allocator_text(peak.allocator)
+    for kind, count, detail in (
+        (
+            "untracked_allocation",
+            peak.untracked_allocations,
+            "records without id and address, whose buffers cannot be followed",
+        ),
+        (
+            "double_allocation",
+            peak.double_allocations,
+            "allocations where a buffer was live; the earlier one is taken as freed",
+        ),
+        (
+            "unmatched_deallocation",
+            peak.unexplained_deallocations,
+            "deallocations that match no allocation and no memory from before the profile",
+        ),
+    ):
+        if count:
+            yield Notice(kind, count, f"{name}: {detail}")

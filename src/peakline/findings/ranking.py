@@ -1,27 +1,33 @@
-"""Findings of memory and of time in one order: what is worth fixing first."""
+"""Findings of memory and of time in one order: what is worth fixing first.
+
+Errors come before warnings, and those before information. Of the same severity the one comes first
+that gains most. What is gained by less *time* is the share of the run's time that would go. Memory
+is worth nothing by itself: what a finding would save is a gain only where it is *scarce*, on an
+allocator whose peak comes near its capacity or of which an allocation failed, and then it is the
+share of the capacity. On a device that is far from full, no saving of memory outranks one of time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from peakline.findings.catalogue import kinds
+from peakline.findings.finding import SEVERITIES
+
 if TYPE_CHECKING:
-    from peakline.findings.memory_peak import Finding
+    from peakline.findings.finding import Finding
 
-__all__ = ["Priority", "memory_gain", "priorities", "time_gain"]
-
-_SEVERITIES = ("error", "warning", "info")
-_SAVED = ("saved_bytes", "kept_bytes", "wasted_bytes", "height_bytes")
-"""What a finding of memory says would go; the first that it has."""
+__all__ = ["Priority", "priorities"]
 
 
 @dataclass(frozen=True)
 class Priority:
     """A finding, what it is about (``memory`` or ``time``), and what fixing it promises.
 
-    ``gain_share`` is the share of the run's time, or of the allocator's peak, that would go: 0 to
-    1, and 0 where the finding promises nothing that can be counted.
+    ``gain_share`` is the share of the run's time, or of a scarce allocator's capacity, that would
+    go: 0 to 1, and 0 where the finding promises nothing that counts.
     """
 
     about: str
@@ -34,22 +40,41 @@ class Priority:
 
 
 def priorities(memory: Iterable[Finding], time: Iterable[Finding]) -> list[Priority]:
-    """All findings, errors before warnings before information, and then by what would be won."""
-    found = [Priority("memory", finding, memory_gain(finding)) for finding in memory]
-    found += [Priority("time", finding, time_gain(finding)) for finding in time]
-    return sorted(found, key=lambda one: (_SEVERITIES.index(one.finding.severity), -one.gain_share))
+    """All findings, errors before warnings before information, and then by what would be gained."""
+    memory = tuple(memory)
+    scarce = _scarce(memory)
+    found = [Priority("memory", finding, _memory_gain(finding, scarce)) for finding in memory]
+    found += [Priority("time", finding, _saved(finding)) for finding in time]
+    return sorted(found, key=lambda one: (SEVERITIES.index(one.finding.severity), -one.gain_share))
 
 
-def time_gain(finding: Finding) -> float:
-    """The share of the run's time that would go."""
-    return _number(finding, "gain_share")
+def _scarce(memory: Iterable[Finding]) -> dict[object, float]:
+    """The capacity of each allocator of which a finding says that it was reached.
+
+    Where a report of a failed allocation does not say the limit, it is 0.
+    """
+    found: dict[object, float] = {}
+    for finding in memory:
+        kind = kinds().get(finding.kind)
+        if kind is not None and kind.limit:
+            name, limit = finding.evidence.get("allocator"), _number(finding, kind.limit)
+            found[name] = max(limit, found.get(name, 0.0))
+    return found
 
 
-def memory_gain(finding: Finding) -> float:
-    """The share of the allocator's peak that would go, at most all of it."""
-    peak = _number(finding, "peak_bytes")
-    saved = next((_number(finding, name) for name in _SAVED if name in finding.evidence), 0.0)
-    return min(max(saved / peak, 0.0), 1.0) if peak > 0 else 0.0
+def _memory_gain(finding: Finding, scarce: Mapping[object, float]) -> float:
+    """The share of the capacity that would go; of the peak where the capacity is not known."""
+    name = finding.evidence.get("allocator")
+    if name not in scarce:
+        return 0.0
+    whole = scarce[name] or _number(finding, "peak_bytes")
+    return min(max(_saved(finding) / whole, 0.0), 1.0) if whole > 0 else 0.0
+
+
+def _saved(finding: Finding) -> float:
+    """What the finding says would go."""
+    kind = kinds().get(finding.kind)
+    return _number(finding, kind.saves) if kind is not None else 0.0
 
 
 def _number(finding: Finding, name: str) -> float:

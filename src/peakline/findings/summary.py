@@ -27,7 +27,6 @@ _PEAK = (
     "capacity_bytes",
     "untracked_allocations",
 )
-_SEVERITIES = ("error", "warning", "info")
 
 Document = dict[str, object]
 
@@ -56,6 +55,7 @@ def summary_document(
 
     ``is_last`` is that of `answers_of`. Raises InputError when the profile cannot be read.
     """
+    from peakline.findings.finding import SEVERITIES
     from peakline.findings.ranking import priorities
     from peakline.tables.profile_facts import facts_of, warnings_document
 
@@ -68,7 +68,7 @@ def summary_document(
         "time": _time(profile, time),
         "first": [one.as_json() for one in first[:FIRST]],
         "further_findings": len(first[FIRST:]),
-        "findings": {severity: counts[severity] for severity in _SEVERITIES},
+        "findings": {severity: counts[severity] for severity in SEVERITIES},
         "warnings": warnings_document(profile.concerning),
     }
 

@@ -13,7 +13,7 @@ from peakline.tables.once import once
 from peakline.timing.step_facts import PARTS, StepFacts, step_facts_of
 
 if TYPE_CHECKING:
-    from peakline.findings.memory_peak import Finding
+    from peakline.findings.finding import Finding
     from peakline.tables import Profile
     from peakline.tables.columns import Columns
 
@@ -78,15 +78,15 @@ class TimeAnswer:
         """
         facts = self.steps.main
         count, before = max(facts.rows, 1), 0
-        told = []
+        parts = []
         for name in sorted(PARTS, key=lambda name: -facts.total(name)):
             whole = facts.total(name)
             if whole:
                 # What rounding leaves goes to the next part, so that nothing is lost.
                 each = (before + whole) // count - before // count
-                told.append((name, PARTS[name], each, facts.share(name)))
+                parts.append((name, PARTS[name], each, facts.share(name)))
             before += whole
-        return told
+        return parts
 
     def in_short(self) -> dict[str, object]:
         """``times``, ``times_by_name``, ``found_by``, ``parts``, ``devices`` and ``to_record`` of
@@ -145,21 +145,17 @@ def answer_time(profile: Profile) -> TimeAnswer:
 
 @once
 def _answer(profile: Profile) -> TimeAnswer:
-    from peakline.findings.ranking import priorities
     from peakline.tables.tables import empty_columns
 
     facts = step_facts_of(profile)
     has_devices = "device_time" in profile.tables
     devices = profile.columns("device_time") if has_devices else empty_columns("device_time")
-    found = _findings(profile, facts) if facts.rows else _without_steps(profile)
-    ordered = tuple(one.finding for one in priorities((), found))
     if not facts.rows:
-        told = ("device_time", "events", "op_runs")
-        ran = any(name in profile.tables and profile.has_rows(name) for name in told)
-        if not ran:
-            return TimeAnswer(facts, None, devices, ordered, NO_TIME)
-        marks = (to_mark_steps(profile),)
-        return TimeAnswer(facts, None, devices, ordered, NOTHING, to_record=marks)
+        shows = ("device_time", "events", "op_runs")
+        if not any(name in profile.tables and profile.has_rows(name) for name in shows):
+            return TimeAnswer(facts, None, devices, (), NO_TIME)
+        found, marks = _findings(profile, facts), (to_mark_steps(profile),)
+        return TimeAnswer(facts, None, devices, found, NOTHING, to_record=marks)
     main = facts.main
     wall = main.part("wall_ps")
     lanes = enumerate(facts.devices if len(facts.devices) > 1 else ())
@@ -173,41 +169,18 @@ def _answer(profile: Profile) -> TimeAnswer:
     is_unexplained = main.share("unknown_ps", "idle_ps") >= UNEXPLAINED
     how = (to_explain_time(profile),) if is_unexplained else ()
     return TimeAnswer(
-        facts, _times(wall), devices, ordered,
+        facts, _times(wall), devices, _findings(profile, facts),
         by_device=by_device, by_name=by_name, to_record=how,
     )  # fmt: skip
 
 
-def _without_steps(profile: Profile) -> list[Finding]:
-    from peakline.findings.time_idle import idle_devices
+def _findings(profile: Profile, facts: StepFacts) -> tuple[Finding, ...]:
+    from peakline.findings.catalogue import time_findings
+    from peakline.findings.context import TimeContext
+    from peakline.findings.ranking import priorities
 
-    if "device_time" not in profile.tables or not profile.has_rows("device_time"):
-        return []
-    return idle_devices(profile)
-
-
-def _findings(profile: Profile, facts: StepFacts) -> list[Finding]:
-    from peakline.findings import time_device as findings_device
-    from peakline.findings import time_host as findings_host
-    from peakline.findings import time_steps as findings_steps
-    from peakline.findings.time_compile import recompilation
-    from peakline.timing.gaps import between_steps, gaps_of
-
-    gaps, between = gaps_of(profile, facts), between_steps(profile, facts)
-    behind, waited = findings_steps.straggler(profile, facts)
-    found = (
-        findings_host.input_bound(profile, facts, between.input_wait),
-        findings_host.eager_loop(profile, facts),
-        findings_device.host_bound(facts, gaps, waited.idle_ps),
-        findings_device.launch_bound(facts, gaps),
-        findings_device.communication_not_overlapped(facts, waited.communication_ps),
-        findings_device.idle_between_steps(facts, between.nothing),
-        findings_device.time_in_copies(facts),
-        behind,
-        findings_steps.step_variation(profile, facts),
-        recompilation(profile, facts),
-    )
-    return [finding for finding in found if finding is not None]
+    found = time_findings(TimeContext(profile, facts))
+    return tuple(one.finding for one in priorities((), found))
 
 
 def _times(wall: npt.NDArray[Any]) -> StepTimes:

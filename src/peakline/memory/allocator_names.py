@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from peakline.findings.memory_peak import Finding
+    from peakline.findings.finding import Finding
     from peakline.tables import Profile
 
 __all__ = ["recorded_name", "shown_names", "shown_title"]

@@ -3,7 +3,7 @@
 The rules look at the *floor* of a series, which is at each step the least it ever comes back to
 from there on: what is kept, without what comes and goes. Only a floor that keeps rising is a
 leak. All rules are pure arithmetic on one series; which series deserve a finding is decided in
-`peakline.findings.memory_growth`.
+`peakline.memory.grown`.
 """
 
 from __future__ import annotations

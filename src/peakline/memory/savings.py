@@ -108,7 +108,7 @@ def find_savings(
     ``eligible`` marks the records that can be the peak (default: all). ``ops`` tells how long ops
     take and when what they made was read; without it a buffer counts as unused from its beginning
     to its end. ``told`` marks the signatures that have a finding of growth, which says what to do
-    about them: they are no saving (`peakline.findings.memory_growth.signatures_told`).
+    about them: they are no saving (`peakline.memory.grown.signatures_held`).
     ``programs`` are the names of the compiled programs that the file holds. Nothing
     that saves less than 5 % of the peak is told, nor ``fragmentation`` that is not harmful.
     """

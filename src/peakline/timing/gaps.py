@@ -24,7 +24,18 @@ from peakline.trace.intervals import covered, without
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = ["LONGEST_PS", "SHORTEST_PS", "BetweenSteps", "Gaps", "between_steps", "gaps_of"]
+__all__ = [
+    "LONGEST_PS",
+    "SHORTEST_PS",
+    "BetweenSteps",
+    "Gaps",
+    "between_steps",
+    "gaps_of",
+    "launching_ps",
+    "stalls_of",
+    "sum_of",
+    "waiting_ps",
+]
 
 _Array = npt.NDArray[Any]
 
@@ -34,6 +45,13 @@ SHORTEST_PS = 3_000_000
 LONGEST_PS = 100_000_000
 """Running one op from Python and launching its kernel takes 5 to 50 microseconds. Who waits longer
 waits for something else."""
+
+LONG_STALL, LEAST_STALL_PS = 10, 10**9
+"""A wait between two steps is a long stall from ten times the median and a millisecond on."""
+
+FEW_STALLS, MOST_STALLED = 0.25, 0.5
+"""... named one by one where at most a quarter of the steps has one before it and together they
+are half of all time between the steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,3 +126,40 @@ def _short(begin: _Array, end: _Array) -> tuple[_Array, _Array]:
     lengths = ends - starts
     kept = (lengths >= SHORTEST_PS) & (lengths <= LONGEST_PS)
     return starts[kept], ends[kept]
+
+
+def waiting_ps(facts: StepFacts) -> _Array:
+    """Per row, how long the device had nothing to do, and neither input nor compilation was why."""
+    return sum_of(facts, "launch_ps", "host_compute_ps", "idle_ps")
+
+
+def launching_ps(facts: StepFacts, gaps: Gaps) -> _Array:
+    """How much of that is spread over launches: a short wait before one piece of work each."""
+    found: _Array = np.maximum(facts.part("launch_ps"), np.minimum(gaps.ps, waiting_ps(facts)))
+    return found
+
+
+def sum_of(facts: StepFacts, *parts: str) -> _Array:
+    """Per row, what these parts of its time take together, in ps."""
+    total: _Array = np.sum([facts.part(name) for name in parts], axis=0)
+    return total
+
+
+def stalls_of(facts: StepFacts, gaps: _Array, usual: int) -> _Array:
+    """The rows before which a few long waits lie that make most of all, a wait of several devices
+    once; the longest first. None where it is the usual wait that adds up.
+    """
+    rows = np.flatnonzero(gaps > max(LONG_STALL * usual, LEAST_STALL_PS))
+    most = FEW_STALLS * facts.rows
+    if rows.size > most or int(gaps[rows].sum()) < MOST_STALLED * int(gaps.sum()):
+        return rows[:0]
+    # Devices wait side by side: what overlaps is one stall, the longest of it.
+    begin = (facts.part("start_ps") - facts.part("gap_before_ps"))[rows]
+    order = np.argsort(begin, kind="stable")
+    rows, begin = rows[order], begin[order]
+    last = np.maximum.accumulate(begin + gaps[rows])
+    stall = np.cumsum(np.concatenate([[0], begin[1:] >= last[:-1]])[: rows.size])
+    order = np.lexsort((-gaps[rows], stall))
+    first = np.unique(stall[order], return_index=True)[1]
+    longest: _Array = rows[order[first]]
+    return longest[np.argsort(-gaps[longest], kind="stable")]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.timing.step_facts import FEWEST_STEPS, PARTS, SLOW, WARM_UP, StepFacts
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.activity_names import is_marker
 from peakline.trace.events import Nesting, nesting_of, trace_of
@@ -16,7 +17,7 @@ from peakline.trace.nesting import own_times
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = ["Longer", "longest_of", "own_in"]
+__all__ = ["Longer", "SlowSteps", "longest_of", "own_in", "slow_steps_of"]
 
 _Array = npt.NDArray[Any]
 
@@ -25,6 +26,19 @@ _DOES[[Activity.NOTHING, Activity.WAIT, Activity.HOST]] = 0.5
 
 _WINDOWS = 64
 """So many slow steps, and so many others, are looked at."""
+
+DEVIATIONS = 5.0
+"""Slow steps are so many standard deviations above the median, as the median absolute deviation
+estimates them: on a busy machine all steps differ."""
+_NORMAL = 1.4826
+"""Standard deviations per median absolute deviation of what is spread normally."""
+
+TURN_PS = 10 * 10**9
+"""... and 10 ms more, unless slow steps come at even distances: for so long the system may give a
+core to somebody else."""
+
+SLOW_COMPILE = 0.5
+"""A step more than half of whose extra time is compilation is none of them."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +58,80 @@ class Longer:
     def is_same_work(self) -> bool:
         """Whether it runs as often as ever, and only takes longer."""
         return self.runs <= 1.1 * self.usual_runs
+
+
+@dataclass(frozen=True, eq=False)
+class SlowSteps:
+    """Steps that take much longer than the median of ``steps``, which leave out the first ones.
+
+    ``rows`` are theirs in `StepFacts`, the slowest first; ``median_ps`` is that of all,
+    ``slow_median_ps`` their own. ``lost_ps`` is what they take longer together, ``share`` that by
+    the time of all. ``beyond`` says per part how much longer it takes, ``period`` the distance
+    between them where it is always the same.
+    """
+
+    rows: _Array
+    steps: int
+    median_ps: float
+    slow_median_ps: float
+    lost_ps: float
+    share: float
+    beyond: dict[str, float]
+    period: int | None
+    longest: Longer | None
+
+    @property
+    def most(self) -> str:
+        """The part that takes most of it."""
+        return max(self.beyond, key=lambda name: self.beyond[name])
+
+
+def slow_steps_of(
+    profile: Profile, facts: StepFacts, varies: float, once: float
+) -> SlowSteps | None:
+    """The slow steps of ``facts`` that are not slow for compilation.
+
+    None where they lose less than the share ``varies`` of the time, or ``once`` where it is a
+    single one; nor of inferred steps, as one function may do different things, nor where most
+    steps took no time: damage, of which nothing is a multiple.
+    """
+    rows, wall = facts.slowest_lane()
+    rows, wall = rows[WARM_UP:], wall[WARM_UP:]
+    if rows.size < FEWEST_STEPS or facts.is_inferred:
+        return None
+    median = float(np.median(wall))
+    if median <= 0:
+        return None
+    spread = _NORMAL * float(np.median(np.abs(wall - median)))
+    extra = wall - median
+    usual = {name: float(np.median(facts.part(name)[rows])) for name in PARTS}
+    compiled = facts.part("compile_ps")[rows] - usual["compile_ps"]
+    slow = (wall >= SLOW * median) & (extra > DEVIATIONS * spread)
+    slow &= compiled < SLOW_COMPILE * extra
+    if _period(np.flatnonzero(slow)) is None:
+        slow &= extra >= TURN_PS
+    lost = float(extra[slow].sum())
+    share = lost / float(wall.sum()) if slow.any() else 0.0
+    if share < (varies if np.count_nonzero(slow) > 1 else once):
+        return None
+    at = np.flatnonzero(slow)
+    return SlowSteps(
+        rows=rows[at][np.argsort(-wall[at], kind="stable")],
+        steps=rows.size,
+        median_ps=median,
+        slow_median_ps=float(np.median(wall[at])),
+        lost_ps=lost,
+        share=share,
+        beyond={name: float((facts.part(name)[rows[at]] - usual[name]).sum()) for name in PARTS},
+        period=_period(at),
+        longest=longest_of(profile, facts.part("start_ps")[rows], facts.part("end_ps")[rows], slow),
+    )
+
+
+def _period(at: _Array) -> int | None:
+    """The distance between slow steps, where it is always the same (three of them or more)."""
+    distances = np.unique(np.diff(at))
+    return int(distances[0]) if at.size > 2 and distances.size == 1 and distances[0] > 1 else None
 
 
 def longest_of(

@@ -1,4 +1,4 @@
-"""Which of several hosts keeps the others waiting."""
+"""Which of several hosts, or devices, keeps the others waiting."""
 
 from __future__ import annotations
 
@@ -9,10 +9,42 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.timing.step_breakdown import StepTimes
+    from peakline.timing.step_facts import StepFacts
     from peakline.timing.variation import Straggler
     from peakline.trace.clocks import HostClock
 
-__all__ = ["HostSteps", "host_steps_of", "host_straggler"]
+__all__ = ["Behind", "HostSteps", "behind_of", "host_steps_of", "host_straggler"]
+
+BEHIND = 0.05
+"""The others wait for a straggler for this share of the step time or more."""
+
+OFTEN_BEHIND = 0.75
+"""It is the last in so many of the steps; who is last by chance changes."""
+
+WORKS_LONGER = 0.5
+"""It computes and copies longer than the median of the others, by so much of what they wait or
+more; a stage of a pipeline may just communicate less."""
+
+_WORK = ("compute_ps", "device_to_device_ps", "device_to_host_ps", "host_to_device_ps")
+
+
+@dataclass(frozen=True, eq=False)
+class Behind:
+    """A device that works longer than the others, and per device its work and its communication.
+
+    All in ps; ``waited_ps`` is how long the others wait, all together.
+    """
+
+    straggler: Straggler
+    work_ps: tuple[int, ...]
+    communication_ps: tuple[int, ...]
+    waited_ps: int
+
+    def waited_in(self, evidence: str) -> int:
+        """``waited_ps`` where the others wait in collectives (``communication``) or idle
+        (``finish``), else 0.
+        """
+        return self.waited_ps if self.straggler.evidence == evidence else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,3 +81,25 @@ def host_straggler(hosts: Sequence[tuple[str, HostSteps]]) -> Straggler | None:
             for host, steps in hosts
         ]
     )
+
+
+def behind_of(profile: Profile, facts: StepFacts) -> Behind | None:
+    """The device that the others wait for because it works longer, in most steps."""
+    import numpy as np
+
+    from peakline.timing.gaps import sum_of
+    from peakline.timing.step_breakdown import step_times
+    from peakline.timing.variation import device_straggler
+
+    found = device_straggler(step_times(profile)) if len(facts.devices) > 1 else None
+    if found is None or found.share < BEHIND or found.often < OFTEN_BEHIND:
+        return None
+    work, communicates = sum_of(facts, *_WORK), facts.part("communication_total_ps")
+    lanes = [facts.device == lane for lane in range(len(facts.devices))]
+    works = [int(work[lane].sum()) for lane in lanes]
+    others = np.delete(works, facts.devices.index(found.name))
+    longer = works[facts.devices.index(found.name)] - np.median(others)
+    if longer < WORKS_LONGER * found.waited_ps:
+        return None
+    waits = tuple(int(communicates[lane].sum()) for lane in lanes)
+    return Behind(found, tuple(works), waits, len(others) * found.waited_ps)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TOOL", "TimeFindingsParameters"]
 
-_SEVERITIES = ("info", "warning", "error")
-
 
 class TimeFindingsParameters(Parameters):
     """The parameters; text is accepted for every value."""
@@ -33,17 +31,16 @@ class TimeFindingsParameters(Parameters):
 def _partial(profile: Profile, parameters: TimeFindingsParameters) -> dict[str, Any]:
     from peakline.findings.time_answer import answer_time
 
-    told: dict[str, Any] = dict(answer_time(profile).as_json())
-    least = _SEVERITIES.index(parameters.min_severity)
-    told["findings"] = [
-        finding
-        for finding in told["findings"]
-        if parameters.kind in {None, finding["kind"]}
-        and _SEVERITIES.index(finding["severity"]) >= least
+    answer = answer_time(profile)
+    document: dict[str, Any] = dict(answer.as_json())
+    document["findings"] = [
+        found.as_json()
+        for found in answer.findings
+        if found.is_at_least(parameters.min_severity) and parameters.kind in {None, found.kind}
     ]
     if not parameters.steps:
-        del told["steps"]
-    return told
+        del document["steps"]
+    return document
 
 
 def _combine(

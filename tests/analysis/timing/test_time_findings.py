@@ -15,7 +15,7 @@ from tests.shared import shared
 
 import peakline
 from peakline.api import Profile
-from peakline.findings.memory_peak import Finding
+from peakline.findings.finding import Finding
 from peakline.findings.ranking import priorities
 from peakline.schema import XSpace
 from peakline.timing.step_facts import PARTS

@@ -11,7 +11,7 @@ from peakline.render.html.words import Steps, named
 
 if TYPE_CHECKING:
     from peakline.findings.memory_answer import MemoryAnswer
-    from peakline.findings.memory_details import MemoryDetails
+    from peakline.memory.details import MemoryDetails
     from peakline.memory.peak import AllocatorPeak
     from peakline.memory.signatures import History
     from peakline.tables import Profile

@@ -51,8 +51,9 @@ def write_report(
     The same profile gives the same bytes. Raises NotFoundError for an unknown allocator,
     InputError when the profile cannot be read.
     """
-    from peakline.findings.memory_answer import answer_memory, steps_of
+    from peakline.findings.memory_answer import answer_memory
     from peakline.tables.profile_facts import is_moment
+    from peakline.tables.steps import steps_of
 
     if answer is None:
         answer = answer_memory(profile, allocator=allocator)

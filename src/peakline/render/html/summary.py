@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from peakline.findings.memory_growth import room_text
+from peakline.findings.catalogue import kinds
+from peakline.findings.finding import SEVERITIES
+from peakline.findings.growth import room_text
+from peakline.findings.kind import heading_of
 from peakline.render.html.composition import largest_op
 from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, code, join, tag
 from peakline.render.html.tables import Column, Table, evidence_table, fact_table
 from peakline.render.html.words import (
     count,
-    heading_of,
     named,
     percent,
     size,
@@ -22,12 +24,11 @@ from peakline.render.html.words import (
 )
 
 if TYPE_CHECKING:
-    from peakline.findings.memory_peak import Finding
+    from peakline.findings.finding import Finding
     from peakline.memory.peak import AllocatorPeak
 
 __all__ = ["findings", "rank", "summary"]
 
-_SEVERITIES = ("error", "warning", "info")
 _WORDS = {"error": "Error", "warning": "Warning", "info": "For information"}
 _MARKS = {
     "error": "M8 1 15 15H1ZM8 5.5v5M8 12v1.4",
@@ -35,22 +36,6 @@ _MARKS = {
     "info": "M8 1a7 7 0 1 0 .01 0ZM8 7v5M8 4v1.4",
     "fine": "M8 1a7 7 0 1 0 .01 0ZM4.6 8.2l2.4 2.4 4.4-5",
 }
-_KINDS = {
-    "out_of_memory": "memory ran out",
-    "leak": "memory grows with every step",
-    "one_pass": "memory is held for the backward pass",
-    "cache": "memory grew as a cache filled",
-    "step_up": "memory rose once and stayed",
-    "sawtooth": "memory gathers over steps before it is released",
-    "fragmentation": "free memory lies in pieces",
-    "fragmentation_at_peak": "free memory lies in pieces",
-    "huge_temporary": "one kind of temporary makes the peak",
-    "churn": "a buffer is made over and over within a step",
-    "near_capacity": "the peak comes near the capacity",
-    "accounting": "the records name more than is in use",
-    "deferred_frees": "deallocations are deferred",
-}
-"""What a finding of each kind comes to, in the verdict."""
 _SAID_BY_ROWS = {"op", "region_type", "data_type", "shape", "buffer_bytes", "bytes"}
 _SAID_ELSEWHERE = {"since_step", "steps", "steps_found_by"}
 _TELLING = 0.01
@@ -60,7 +45,7 @@ _LOWER = ("memory ", "without ", "the ")
 
 def rank(severity: str) -> int:
     """0 for the gravest."""
-    return _SEVERITIES.index(severity) if severity in _SEVERITIES else len(_SEVERITIES)
+    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 
 
 def summary(context: Context, parts: Sequence[Part]) -> Markup:
@@ -103,7 +88,7 @@ def _verdict(context: Context, parts: Sequence[Part]) -> Markup:
     found = context.answer.findings
     if found:
         gravest = sorted(found, key=lambda one: rank(one.severity))
-        told = list(dict.fromkeys(_KINDS.get(one.kind, "see the findings") for one in gravest))
+        told = list(dict.fromkeys(kinds()[one.kind].phrase for one in gravest))
         kind = gravest[0].severity
         words = f"{_listed(told)}."
         return tag("p", _mark(kind), f"{words[0].upper()}{words[1:]}", class_=f"verdict {kind}")
@@ -244,7 +229,7 @@ def _finding(context: Context, finding: Finding, *, alone: bool) -> Markup:
         title = title.removeprefix(prefix)
         if title.startswith(_LOWER):
             title = f"{title[0].upper()}{title[1:]}"
-    severity = finding.severity if finding.severity in _SEVERITIES else "info"
+    severity = finding.severity if finding.severity in SEVERITIES else "info"
     badge = tag("span", _mark(severity), _WORDS[severity], class_=f"badge {severity}")
     where = None if alone or not allocator else tag("p", "Allocator ", code(named(allocator)))
     return tag(
@@ -258,9 +243,11 @@ def _finding(context: Context, finding: Finding, *, alone: bool) -> Markup:
 
 
 def _evidence(context: Context, finding: Finding) -> list[Markup]:
-    told = []
+    told, columns = [], kinds()[finding.kind].columns
     if finding.rows:
-        table = evidence_table("The buffers behind it", finding.rows, context.steps, {"pattern"})
+        table = evidence_table(
+            "The buffers behind it", finding.rows, context.steps, columns, {"pattern"}
+        )
         told.append(context.tables.write(table))
     skipped = _SAID_ELSEWHERE | {"allocator"} | (_SAID_BY_ROWS if finding.rows else set())
     if finding.rows:
@@ -278,10 +265,12 @@ def _evidence(context: Context, finding: Finding) -> list[Markup]:
     for name, value in finding.evidence.items():
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
             told.append(
-                context.tables.write(evidence_table(heading_of(name), value, context.steps))
+                context.tables.write(
+                    evidence_table(heading_of(name, columns), value, context.steps, columns)
+                )
             )
         elif name not in skipped and value not in (None, ""):
-            facts.append((heading_of(name, finding.kind), value_of(name, value, context.steps)))
+            facts.append((heading_of(name, columns), value_of(name, value, context.steps)))
     if facts:
         told.append(context.tables.write(fact_table("The numbers behind it", facts)))
     return told

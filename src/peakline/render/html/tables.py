@@ -6,9 +6,12 @@ import itertools
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from peakline.findings.kind import Column as Heading
+from peakline.findings.kind import heading_of
 from peakline.render.html.html import Child, Markup, join, tag
-from peakline.render.html.words import Steps, heading_of, value_of
+from peakline.render.html.words import Steps, value_of
 
 __all__ = ["Column", "Table", "Tables", "evidence_table", "fact_table"]
 
@@ -97,9 +100,13 @@ def evidence_table(
     caption: Child,
     rows: Sequence[Mapping[str, object]],
     steps: Steps,
+    declared: Mapping[str, Heading] = MappingProxyType({}),
     without: AbstractSet[str] = frozenset(),
 ) -> Table:
-    """Rows of evidence as a table, but for the columns ``without`` and those that tell nothing."""
+    """Rows of evidence as a table, but for the columns ``without`` and those that say nothing.
+
+    ``declared`` are the columns of the kind of finding that they are of.
+    """
     names = [
         name
         for name in rows[0]
@@ -108,7 +115,7 @@ def evidence_table(
         and any(value_of(name, row[name], steps) for row in rows)
     ]
     columns = [
-        Column(heading_of(name), all(isinstance(row[name], (int, float)) for row in rows))
+        Column(heading_of(name, declared), all(isinstance(row[name], (int, float)) for row in rows))
         for name in names
     ]
     told = [[value_of(name, row[name], steps) for name in names] for row in rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from peakline.findings.kind import unit_of
 from peakline.render.html.html import Child, Markup, clip, code, tag, text
 from peakline.text import size_text as size_words
 
@@ -11,7 +12,6 @@ __all__ = [
     "Steps",
     "count",
     "form",
-    "heading_of",
     "named",
     "number",
     "percent",
@@ -28,78 +28,6 @@ UNKNOWN = "not known"
 _STEP_NAME = 40
 _NUMBERED = 10**6
 _LEAST_SHARE = 0.001
-
-_HEADINGS = {
-    "op": "Op",
-    "scope": "Scope",
-    "region_type": "Region",
-    "data_type": "Type",
-    "shape": "Shape",
-    "bytes": "Bytes",
-    "count": "Buffers",
-    "since_ps": "Since",
-    "buffer_bytes": "One buffer",
-    "forms": "Shapes",
-    "pattern": "Pattern",
-    "since_step": "Since step",
-    "since_step_name": "Since step",
-    "until_step": "Until step",
-    "bytes_per_step": "Per step",
-    "kept_bytes": "Kept",
-    "held_bytes": "Held at the end",
-    "rises": "Steps that grew",
-    "confidence": "Confidence",
-    "allocations_per_step": "Allocations per step",
-    "most_live": "Most at a time",
-    "peak_bytes": "Peak",
-    "peak_after_bytes": "Peak without it",
-    "saved_bytes": "Saves",
-    "capacity_bytes": "Capacity",
-    "steps_left": "Steps until the capacity is reached",
-    "steps_detail": "Steps are",
-    "steps": "Steps seen",
-    "height_bytes": "Highest tooth",
-    "period_steps": "Steps per tooth",
-    "pins": "Small buffers between the pieces",
-    "pin_bytes": "Their bytes",
-    "holes": "Free pieces in a row",
-    "row_bytes": "The row would be one piece of",
-    "largest_hole_bytes": "Largest free piece",
-    "free_bytes": "Free",
-    "asked_bytes": "Asked for",
-    "asked_by": "Asked for by",
-    "time_ps": "At",
-    "wasted_bytes": "Needed only because of the pieces",
-    "requested_bytes": "Asked for",
-    "rounded_bytes": "Rounded up to",
-    "limit_bytes": "Limit",
-    "pool_bytes": "Taken from the device",
-    "in_use_bytes": "In use",
-    "largest_free_bytes": "Largest free piece",
-    "fragmentation": "Fragmentation",
-    "would_fit": "A free piece was large enough",
-    "is_complete": "The whole report is there",
-    "share": "Share of the capacity",
-    "top_chunks": "Pieces in use, by size",
-    "total_bytes": "Together",
-    "device_free_bytes": "Free on the device",
-    "outside_bytes": "Held outside the pool",
-    "failed_requests": "Failed requests",
-    "last_after_ps": "The last one failed after",
-    "unattributed_bytes": "In use, less what the records name",
-}
-
-
-_OWN_HEADINGS = {("fragmentation", "peak_bytes"): "Most in use at known addresses"}
-"""What a finding of one kind means by a name that others use for something else."""
-
-
-def heading_of(name: str, kind: str = "") -> str:
-    """What a person calls the column ``name`` of evidence of a finding of ``kind``."""
-    if (kind, name) in _OWN_HEADINGS:
-        return _OWN_HEADINGS[kind, name]
-    return _HEADINGS.get(name) or name.replace("_", " ").capitalize()
-
 
 _CAUSES = {
     "larger_than_limit": "the request alone exceeds the limit",
@@ -206,11 +134,12 @@ def value_of(name: str, value: object, steps: Steps) -> Child:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, float)):
-        if "bytes" in name.split("_"):
+        unit = unit_of(name)
+        if unit == "bytes":
             return size(value)
-        if name.endswith("_ps"):
+        if unit == "ps":
             return time(int(value))
-        if name in {"share", "fragmentation", "confidence"}:
+        if unit == "share":
             return percent(value)
         if name in {"since_step", "until_step"}:
             return steps.label(int(value))

@@ -15,11 +15,11 @@ from peakline.text import one_line, size_text, time_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from peakline.compare.comparison import Comparison
-    from peakline.compare.memory import AllocatorDiff
-    from peakline.compare.rows import GroupDiff, RateDiff
-    from peakline.compare.state import AllocatorState, Kind
-    from peakline.findings.memory_peak import Finding
+    from peakline.diff.comparison import Comparison
+    from peakline.diff.memory import AllocatorDiff
+    from peakline.diff.rows import GroupDiff, RateDiff
+    from peakline.diff.state import AllocatorState, Kind
+    from peakline.findings.finding import Finding
     from peakline.tables.profile_facts import ProfileFacts
 
 __all__ = ["print_diff"]

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from peakline.api import Profile
+    from peakline.findings.finding import Finding
     from peakline.findings.memory_answer import MemoryAnswer
-    from peakline.findings.memory_details import MemoryDetails
-    from peakline.findings.memory_peak import Finding
+    from peakline.memory.details import MemoryDetails
     from peakline.memory.moments import HighMoment
     from peakline.memory.peak import AllocatorPeak, PeakBuffer
     from peakline.memory.reserved import Reserved

@@ -17,9 +17,9 @@ from peakline.text import size_text, time_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from peakline.findings.memory_details import MemoryDetails
-    from peakline.findings.memory_peak import Finding
+    from peakline.findings.finding import Finding
     from peakline.memory.churn import AllocatorChurn
+    from peakline.memory.details import MemoryDetails
     from peakline.memory.fragmentation import Fragmentation
     from peakline.memory.growth import AllocatorGrowth
     from peakline.memory.moments import HighMoment

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from peakline.api import Profile
-    from peakline.findings.memory_peak import Finding
+    from peakline.findings.finding import Finding
     from peakline.findings.time_answer import TimeAnswer
     from peakline.timing.step_facts import StepFacts
 

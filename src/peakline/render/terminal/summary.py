@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from peakline.findings.memory_answer import steps_of
 from peakline.findings.summary import FIRST, top_ops
 from peakline.memory.allocator_names import shown_names, shown_title
 from peakline.render.terminal.memory import labels_of
 from peakline.render.terminal.memory_parts import counted, step_words
 from peakline.render.terminal.screen import indented, plain_table, show
 from peakline.render.terminal.time_parts import cut_middle, profile_line
+from peakline.tables.steps import steps_of
 from peakline.text import one_line, shares_text, size_text, time_text
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.errors import NotFoundError
-from peakline.findings.memory_details import find_step
+from peakline.tables.steps import find_step
 from peakline.timing.critical_path.walk import Walk
 from peakline.trace.device_lines import Device, devices_of
 from peakline.trace.events import HOST, Trace, read_with_steps, trace_of

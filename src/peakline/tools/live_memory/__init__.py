@@ -127,7 +127,7 @@ def _answer(
     number: int | None,
     moment: MemoryMoment | None,
 ) -> dict[str, Any]:
-    from peakline.findings.memory_answer import steps_of
+    from peakline.tables.steps import steps_of
     from peakline.tools.live_memory.rows import LiveRows, columns_of
 
     at_ps = parameters.at_ps

@@ -6,37 +6,24 @@ The findings are those of ``peakline memory``, word by word.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
+from peakline.findings.catalogue import kind_names
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
-    from peakline.findings.memory_peak import Finding
     from peakline.tables import Profile
 
 __all__ = ["KINDS", "TOOL", "MemoryFindingsParameters"]
 
-Kind = Literal[
-    "accounting",
-    "cache",
-    "churn",
-    "deferred_frees",
-    "fragmentation",
-    "fragmentation_at_peak",
-    "huge_temporary",
-    "leak",
-    "near_capacity",
-    "one_pass",
-    "out_of_memory",
-    "sawtooth",
-    "step_up",
-]
-KINDS: tuple[str, ...] = get_args(Kind)
+KINDS = kind_names("memory")
 """Every kind of finding there is."""
-Severity = Literal["info", "warning", "error"]
-_SEVERITIES: tuple[str, ...] = get_args(Severity)
+if TYPE_CHECKING:
+    Kind = str
+else:
+    Kind = Literal[KINDS]
 
 _DETAILS = ("savings", "growth", "fragmentation", "churn")
 
@@ -49,7 +36,7 @@ class MemoryFindingsParameters(Parameters):
         None, description="about the largest use while this step ran: its id, or its name"
     )
     kind: Kind | None = parameter(None, description="only findings of this kind")
-    min_severity: Severity = parameter(
+    min_severity: Literal["info", "warning", "error"] = parameter(
         "info", description="only findings as severe as this: info, warning or error"
     )
 
@@ -60,7 +47,11 @@ def _partial(profile: Profile, parameters: MemoryFindingsParameters) -> dict[str
     from peakline.tools.memory_findings.output import details_json
 
     answer = answer_memory(profile, allocator=parameters.allocator, step=parameters.step)
-    findings = [found.as_json() for found in answer.findings if _is_wanted(found, parameters)]
+    findings = [
+        found.as_json()
+        for found in answer.findings
+        if found.is_at_least(parameters.min_severity) and parameters.kind in {None, found.kind}
+    ]
     document: dict[str, list[Any]] = {"findings": [*findings], **{name: [] for name in _DETAILS}}
     for details, peak in zip(answer.details, answer.allocators, strict=True):
         for name, told in details_json(details, peak).items():
@@ -76,12 +67,6 @@ def _run(profile: Profile, parameters: MemoryFindingsParameters, output_format: 
 
         return markdown(document["findings"]).encode()
     return _encoded(document)
-
-
-def _is_wanted(finding: Finding, parameters: MemoryFindingsParameters) -> bool:
-    least = _SEVERITIES.index(parameters.min_severity)
-    is_severe = _SEVERITIES.index(finding.severity) >= least
-    return is_severe and parameters.kind in {None, finding.kind}
 
 
 def _encoded(document: object) -> bytes:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from peakline.findings.memory_details import MemoryDetails
     from peakline.memory.churn import AllocatorChurn, SignatureChurn
+    from peakline.memory.details import MemoryDetails
     from peakline.memory.fragmentation import Fragmentation
     from peakline.memory.growth import AllocatorGrowth, GroupGrowth
     from peakline.memory.moments import HighMoment

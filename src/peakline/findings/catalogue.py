@@ -1,0 +1,78 @@
+"""Every kind of finding: the modules of `peakline.findings.kinds`, in the order they are said in.
+
+A kind is its module, which has ``KIND`` and ``find(context)``; there is nothing else to add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from peakline.findings import kinds as folder
+
+if TYPE_CHECKING:
+    from peakline.findings.context import MemoryContext, TimeContext
+    from peakline.findings.finding import Finding
+    from peakline.findings.kind import Kind
+
+__all__ = ["kind_names", "kinds", "memory_findings", "time_findings"]
+
+_ORDER = (
+    ("out_of_memory",),
+    ("accounting", "near_capacity", "fragmentation_at_peak"),
+    ("deferred_frees",),
+    ("leak", "one_pass", "cache", "step_up", "sawtooth",
+     "fragmentation", "huge_temporary", "churn"),
+    ("input_bound", "host_bound", "launch_bound", "communication_not_overlapped",
+     "idle_between_steps", "time_in_copies", "straggler", "step_variation", "recompilation"),
+)  # fmt: skip
+"""Findings of memory that stand in one line come allocator by allocator; kinds that are in none
+come last, by name."""
+_LINE = {name: line for line, names in enumerate(_ORDER) for name in names}
+
+
+@cache
+def _modules() -> tuple[ModuleType, ...]:
+    names = sorted(one.name for one in iter_modules(folder.__path__))
+    known = list(_LINE)
+    names.sort(key=lambda name: known.index(name) if name in _LINE else len(known))
+    return tuple(import_module(f"{folder.__name__}.{name}") for name in names)
+
+
+@cache
+def kinds() -> Mapping[str, Kind]:
+    """All kinds by name, in order."""
+    return {module.KIND.name: module.KIND for module in _modules()}
+
+
+def kind_names(about: str) -> tuple[str, ...]:
+    """The names of the kinds about ``memory`` or ``time``, in alphabetical order."""
+    return tuple(sorted(name for name, kind in kinds().items() if kind.about == about))
+
+
+def memory_findings(context: MemoryContext) -> list[Finding]:
+    """What deserves attention about memory."""
+    place = {one.allocator: number for number, one in enumerate(context.allocators)}
+
+    def order(finding: Finding) -> tuple[int, int]:
+        # What failed stands in order of time.
+        is_error = finding.severity == "error"
+        name = str(finding.evidence.get("allocator"))
+        return _LINE.get(finding.kind, len(_ORDER)), 0 if is_error else place.get(name, 0)
+
+    return sorted(_found("memory", context), key=order)
+
+
+def time_findings(context: TimeContext) -> list[Finding]:
+    """What deserves attention about time."""
+    return list(_found("time", context))
+
+
+def _found(about: str, context: MemoryContext | TimeContext) -> Iterator[Finding]:
+    for module in _modules():
+        if module.KIND.about == about:
+            yield from module.find(context)

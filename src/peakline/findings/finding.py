@@ -1,0 +1,59 @@
+"""What deserves a person's attention, said only where the numbers carry it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["SEVERITIES", "Finding", "severity_of"]
+
+SEVERITIES = ("error", "warning", "info")
+"""The gravest first."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One observation with its numbers.
+
+    ``kind`` is a fixed word, ``severity`` is ``info``, ``warning`` or ``error``, ``title`` one
+    line, ``evidence`` the numbers behind it, ``suggestion`` what to do about it. ``rows`` is the
+    table behind the numbers, empty where there is none; all its rows have the same columns.
+    """
+
+    kind: str
+    severity: str
+    title: str
+    evidence: Mapping[str, object]
+    suggestion: str
+    rows: tuple[Mapping[str, object], ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if len({tuple(row) for row in self.rows}) > 1:
+            raise ValueError(f"{self.kind}: rows with different columns")
+
+    @property
+    def table(self) -> tuple[Mapping[str, object], ...]:
+        """The evidence as rows of a table: ``rows``, or the numbers as the only row."""
+        return self.rows or (self.evidence,)
+
+    def is_at_least(self, severity: str) -> bool:
+        """Whether it is as grave as ``severity``, or graver."""
+        return SEVERITIES.index(self.severity) <= SEVERITIES.index(severity)
+
+    def as_json(self) -> dict[str, object]:
+        """The shape of ``findings`` in ``peakline memory --json``: rows are part of evidence."""
+        evidence = dict(self.evidence)
+        if self.rows:
+            evidence["rows"] = [dict(row) for row in self.rows]
+        return {
+            "kind": self.kind,
+            "severity": self.severity,
+            "title": self.title,
+            "evidence": evidence,
+            "suggestion": self.suggestion,
+        }
+
+
+def severity_of(share: float, much: float) -> str:
+    """A warning from ``much`` on, else for information."""
+    return "warning" if share >= much else "info"

@@ -1,0 +1,143 @@
+"""What a kind of finding is: its words, its columns, what it saves, and its place on a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from peakline.findings.finding import Finding
+
+if TYPE_CHECKING:
+    from peakline.memory.signatures import Signature
+
+__all__ = [
+    "SIGNATURE",
+    "About",
+    "Column",
+    "Kind",
+    "about_signature",
+    "columns",
+    "heading_of",
+    "unit_of",
+]
+
+About = Literal["memory", "time"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A number of evidence, or a column of its rows: what a person calls it, and its unit.
+
+    ``unit`` is ``bytes``, ``ps``, ``share`` (0 to 1) or empty.
+    """
+
+    heading: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The declaration of a kind of finding, which its module has as ``KIND``.
+
+    ``name`` is that of the module, and ``doc`` its docstring: when it is said, and of what.
+    ``phrase`` is what it comes to, in the middle of a sentence. ``section`` is the part of a
+    report or a page that it belongs to. ``saves`` is the number of the evidence that says what
+    would go; `peakline.findings.ranking` has what it is compared with. ``limit`` is the number
+    that is the capacity of the allocator, of kinds that say that it was reached.
+    """
+
+    name: str
+    doc: str
+    about: About
+    phrase: str
+    section: str
+    columns: Mapping[str, Column]
+    saves: str = ""
+    limit: str = ""
+
+    def finding(
+        self,
+        severity: str,
+        title: str,
+        evidence: Mapping[str, object],
+        suggestion: str,
+        rows: tuple[Mapping[str, object], ...] = (),
+    ) -> Finding:
+        """A finding of this kind."""
+        return Finding(self.name, severity, title, evidence, suggestion, rows)
+
+
+_HEADINGS = {
+    "allocator": "Allocator",
+    "op": "Op",
+    "scope": "Scope",
+    "region_type": "Region",
+    "data_type": "Type",
+    "shape": "Shape",
+    "bytes": "Bytes",
+    "count": "Buffers",
+    "since_ps": "Since",
+    "buffer_bytes": "One buffer",
+    "forms": "Shapes",
+    "pattern": "Pattern",
+    "since_step": "Since step",
+    "since_step_name": "Since step",
+    "until_step": "Until step",
+    "bytes_per_step": "Per step",
+    "kept_bytes": "Kept",
+    "held_bytes": "Held at the end",
+    "rises": "Steps that grew",
+    "confidence": "Confidence",
+    "allocations_per_step": "Allocations per step",
+    "most_live": "Most at a time",
+    "peak_bytes": "Peak",
+    "capacity_bytes": "Capacity",
+    "free_bytes": "Free",
+    "fragmentation": "Fragmentation",
+    "largest_hole_bytes": "Largest free piece",
+    "time_ps": "At",
+    "steps": "Steps seen",
+    "steps_found_by": "Steps found by",
+    "steps_detail": "Steps are",
+    "devices": "Devices",
+    "device": "Device",
+    "step": "Step",
+    "wall_ps": "Time of the steps",
+    "share": "Share of the time",
+    "gain_ps": "Would save",
+    "gain_share": "Would save of the run",
+}
+"""The columns that mean the same in several kinds, and in rows of savings."""
+
+SIGNATURE = ("allocator", "op", "region_type", "data_type", "shape")
+"""The columns of evidence that say which buffers it is about."""
+
+
+def about_signature(signature: Signature) -> dict[str, object]:
+    """The evidence that says which buffers it is about."""
+    return {name: getattr(signature, name) for name in SIGNATURE}
+
+
+def columns(*common: str, **own: str) -> dict[str, Column]:
+    """The columns of a kind: ``common`` ones by name, and headings of its ``own``."""
+    headings = {name: _HEADINGS[name] for name in common} | own
+    return {name: Column(heading, unit_of(name)) for name, heading in headings.items()}
+
+
+def heading_of(name: str, declared: Mapping[str, Column] = MappingProxyType({})) -> str:
+    """What a person calls a column of a kind that has ``declared`` it, or of any other row."""
+    if name in declared:
+        return declared[name].heading
+    return _HEADINGS.get(name) or name.replace("_", " ").capitalize()
+
+
+def unit_of(name: str) -> str:
+    """The unit of a column, which its name carries."""
+    if "bytes" in name.split("_"):
+        return "bytes"
+    if name.endswith("_ps"):
+        return "ps"
+    words = name.rpartition("_")[2]
+    return "share" if words in {"share", "fragmentation", "confidence"} else ""

@@ -1,0 +1,75 @@
+"""One buffer is allocated and freed hundreds of times in a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
+from peakline.text import allocator_text, size_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import MemoryContext
+    from peakline.findings.finding import Finding
+
+__all__ = ["KIND", "find"]
+
+KIND = Kind(
+    "churn",
+    __doc__,
+    about="memory",
+    phrase="a buffer is made over and over within a step",
+    section="churn",
+    columns=columns(
+        *SIGNATURE, "scope", "allocations_per_step", "bytes_per_step", "most_live", "peak_bytes"
+    ),
+)
+
+REPEATED = 256
+"""A buffer repeats when a step allocates and frees it so often, two of them at once at most, ..."""
+REPEATED_SHARE = 4.0
+"""... and its bytes in a step are so many times the peak."""
+_ROWS = 10
+
+
+def find(context: MemoryContext) -> Iterator[Finding]:
+    """Of each allocator with steps, the signatures that repeat, in one finding."""
+    for found in (one.churn for one in context.allocators):
+        if not found.steps or not found.peak_bytes:
+            continue
+        repeated = [
+            one
+            for one in found.signatures.at_least(
+                allocations=REPEATED * found.steps,
+                size=REPEATED_SHARE * found.peak_bytes * found.steps,
+            )
+            if one.most_live <= 2
+        ]
+        if not repeated:
+            continue
+        rates = [
+            {
+                "allocations_per_step": round(one.allocations / found.steps, 1),
+                "bytes_per_step": round(one.bytes / found.steps),
+            }
+            for one in repeated[:_ROWS]
+        ]
+        first = repeated[0]
+        yield KIND.finding(
+            "info",
+            f"{allocator_text(found.allocator)}: {first.signature.title} is allocated and freed "
+            f"{first.allocations / found.steps:,.0f} times in a step, "
+            f"{size_text(first.bytes / found.steps)} in all, against a peak of "
+            f"{size_text(found.peak_bytes)}",
+            {
+                **about_signature(first.signature),
+                **rates[0],
+                "peak_bytes": found.peak_bytes,
+            },
+            "A loop runs over single items: work on many of them at once, or compile the loop so "
+            "that the buffer is used again.",
+            tuple(
+                one.signature.as_row() | rate | {"most_live": one.most_live}
+                for one, rate in zip(repeated, rates, strict=False)
+            ),
+        )

@@ -1,0 +1,52 @@
+"""Deferred deallocations leave two bounds for the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from peakline.findings.kind import Kind, columns
+from peakline.text import allocator_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import MemoryContext
+    from peakline.findings.finding import Finding
+
+__all__ = ["KIND", "find"]
+
+KIND = Kind(
+    "deferred_frees",
+    __doc__,
+    about="memory",
+    phrase="deallocations are deferred",
+    section="peak",
+    columns=columns(
+        "allocator", "peak_bytes",
+        deferred="Deferred deallocations",
+        completed="Those that were completed",
+        upper_peak_bytes="Peak, if they count when completed",
+    ),
+)  # fmt: skip
+
+
+def find(context: MemoryContext) -> Iterator[Finding]:
+    """Of each allocator whose peak is not certain."""
+    for one in context.allocators:
+        peak, deferred = one.peak, one.deferred
+        if deferred is None:
+            continue
+        yield KIND.finding(
+            "info",
+            f"{allocator_text(peak.allocator)}: {deferred.count} deallocations were deferred; the "
+            f"peak lies between {peak.peak_bytes} and {deferred.upper_peak_bytes} bytes",
+            {
+                "allocator": peak.allocator,
+                "deferred": deferred.count,
+                "completed": deferred.completed,
+                "peak_bytes": peak.peak_bytes,
+                "upper_peak_bytes": deferred.upper_peak_bytes,
+            },
+            "The lower bound holds where memory can be handed out again at once (current "
+            "TensorFlow), the upper one where it waits for the device (PyTorch's streams, old "
+            "TensorFlow).",
+        )

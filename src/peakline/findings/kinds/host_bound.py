@@ -1,0 +1,154 @@
+"""The device waits for the host; without a device, ops are run one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from peakline.findings.finding import severity_of
+from peakline.findings.kind import Kind, columns
+from peakline.findings.steps import COLUMNS, evidence_of, gain_of, rows_by_step
+from peakline.text import time_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import TimeContext
+    from peakline.findings.finding import Finding
+
+__all__ = ["KIND", "find"]
+
+KIND = Kind(
+    "host_bound",
+    __doc__,
+    about="time",
+    phrase="the device waits for the host",
+    section="steps",
+    columns=COLUMNS
+    | columns(
+        host_compute_ps="Host compute",
+        idle_ps="Idle",
+        ops_per_step="Ops per step",
+        work_ps="Time in ops",
+        op="Op",
+        times_a_step="Times a step",
+        compile_ps="Compilation in it",
+        span_ps="First to last event",
+        busy_ps="Busy",
+        not_launched_ps="Not launched yet",
+        being_launched_ps="Being launched",
+        waits_for_other_work_ps="Waiting for other work",
+        unexplained_ps="Launch not known",
+        longest_idle_ps="Longest idle time",
+    ),
+    saves="gain_share",
+)
+
+HOST, MUCH_HOST = 0.10, 0.25
+"""The device does nothing while the host computes, or no event says why. A few per cent of it are
+in every run: reading the loss, writing a log line."""
+
+MOSTLY = 0.5
+"""Of the idle time compilation is named as the reason where it runs in more than half of it."""
+
+
+def find(context: TimeContext) -> Iterator[Finding]:
+    """At most one: of steps with a device, of steps without, or of devices without steps."""
+    if not context.facts.rows:
+        yield from _without_steps(context)
+    elif context.facts.has_device:
+        yield from _waiting(context)
+    else:
+        yield from _one_by_one(context)
+
+
+def _waiting(context: TimeContext) -> Iterator[Finding]:
+    """The device waits while the host computes, or does what no event shows; what it waits for a
+    straggler is said there.
+    """
+    from peakline.timing.gaps import launching_ps, waiting_ps
+
+    facts = context.facts
+    behind = context.behind.waited_in("finish") if context.behind else 0
+    lost = waiting_ps(facts) - launching_ps(facts, context.gaps)
+    whole = max(int(lost.sum()) - behind, 0)
+    share = whole / facts.wall_ps if facts.wall_ps else 0.0
+    if share < HOST:
+        return
+    is_known = facts.total("host_compute_ps") >= facts.total("idle_ps")
+    what = "while the host computes" if is_known else "and no event tells what for"
+    trace = "" if is_known else "Profile with the Python tracer to see what the host does then. "
+    parts = ("host_compute_ps", "idle_ps")
+    yield KIND.finding(
+        severity_of(share, MUCH_HOST),
+        f"{share:.0%} of the step time the device waits {what}",
+        evidence_of(facts, share, whole, *parts),
+        f"{trace}Take work out of the loop that calls the device: compile the whole step, read "
+        "losses and metrics only now and then (each read waits for the device), and prepare the "
+        "next batch on another thread.",
+        rows_by_step(facts, lost, *parts),
+    )
+
+
+def _one_by_one(context: TimeContext) -> Iterator[Finding]:
+    """Most of a step goes to getting from one op to the next."""
+    from peakline.timing.eager_ops import eager_ops_of
+
+    facts = context.facts
+    found = eager_ops_of(context.profile, facts)
+    if found is None:
+        return
+    yield KIND.finding(
+        "warning",
+        f"{found.per_step:.0f} ops a step are run one by one: {found.share:.0%} of the time goes "
+        "to getting from one to the next",
+        {
+            "steps": facts.count,
+            "ops_per_step": found.per_step,
+            "wall_ps": facts.wall_ps,
+            "work_ps": found.work_ps,
+            **gain_of(facts, found.share, found.lost_ps),
+        },
+        "Compile the whole step as one function (tf.function, jax.jit), so that Python runs once a "
+        "step instead of once an op.",
+        tuple({"op": op, "times_a_step": times} for op, times in found.ops),
+    )
+
+
+def _without_steps(context: TimeContext) -> Iterator[Finding]:
+    """Devices that stood idle because the host had launched nothing, about the idlest.
+
+    Those that do the job's work come first; that another one waits is a note, said where no other
+    device does.
+    """
+    profile = context.profile
+    if "device_time" not in profile.tables or not profile.has_rows("device_time"):
+        return
+    from peakline.timing.idle_devices import idle_devices_of
+
+    devices = idle_devices_of(profile, HOST)
+    if not devices:
+        return
+    first = devices[0]
+    is_compiling = first.compile_ps > MOSTLY * first.idle_ps
+    why = "compiled" if is_compiling else "had not launched its next work"
+    note = f" (it does {first.work_share:.1%} of the work of the busiest device)"
+    yield KIND.finding(
+        severity_of(first.share, MUCH_HOST) if first.works else "info",
+        f"{first.device} waits for {first.share:.0%} of {time_text(first.span_ps)} while the host "
+        f"{why}{'' if first.works else note}",
+        {
+            "device": first.device,
+            "devices": len(devices),
+            "idle_ps": first.idle_ps,
+            "compile_ps": first.compile_ps,
+            "share": first.share,
+            "gain_ps": first.not_launched_ps + first.being_launched_ps if first.works else 0,
+            "gain_share": first.share if first.works else 0.0,
+        },
+        "Run the program once before the profile begins, or keep compiled programs "
+        "(jax_compilation_cache_dir), so that the profile shows the work itself."
+        if is_compiling
+        else "Take work out of the loop that calls the device, compile the whole step as one "
+        "program (tf.function, jax.jit, torch.compile), and prepare the next batch on another "
+        "thread. Mark the steps to see what of this every step pays.",
+        tuple(one.as_row() for one in devices),
+    )

@@ -1,0 +1,106 @@
+"""The device does nothing between two steps; without a device, no op runs between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from peakline.findings.finding import severity_of
+from peakline.findings.kind import Kind, columns
+from peakline.findings.steps import COLUMNS, gain_of, rows_by_step
+from peakline.text import time_text
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from peakline.findings.context import TimeContext
+    from peakline.findings.finding import Finding
+    from peakline.timing.step_facts import StepFacts
+
+__all__ = ["KIND", "find"]
+
+KIND = Kind(
+    "idle_between_steps",
+    __doc__,
+    about="time",
+    phrase="nothing runs between the steps",
+    section="steps",
+    columns=COLUMNS
+    | columns(
+        gap_ps="Idle between steps",
+        median_gap_ps="Median",
+        longest_gap_ps="Longest",
+        stalls="Long stalls",
+        idle_from_ps="Idle from",
+        idle_before_ps="Idle before it",
+    ),
+    saves="gain_share",
+)
+
+BETWEEN, MUCH_BETWEEN = 0.05, 0.15
+"""The device does nothing between two steps, as a share of the time from step to step: XProf's
+bounds for what it cannot name are 3 % and 15 %."""
+
+HOST_BETWEEN = 0.50
+"""Without a device the program may do anything between the steps it marks; said where it is most
+of the time and nothing is seen to run, for information only."""
+
+_STALLS = 3
+
+
+def find(context: TimeContext) -> Iterator[Finding]:
+    """At most one; waiting for input counts as that."""
+    import numpy as np
+
+    from peakline.timing.gaps import stalls_of
+
+    facts = context.facts
+    least, much = (BETWEEN, MUCH_BETWEEN) if facts.has_device else (HOST_BETWEEN, 1.0)
+    if facts.count < 2 or not facts.period_ps:
+        return
+    gaps = context.between.nothing
+    gap = int(gaps.sum())
+    share = gap / facts.period_ps
+    if share < least:
+        return
+    usual = int(np.median(gaps[facts.number > 0]))
+    stalls = stalls_of(facts, gaps, usual)
+    who = "the device is idle" if facts.has_device else "no op runs"
+    yield KIND.finding(
+        severity_of(share, much),
+        f"{who} between the steps for {share:.0%} of the time: {_how(facts, gaps, usual, stalls)}",
+        {
+            "steps": facts.count,
+            "devices": len(facts.devices),
+            "gap_ps": gap // facts.lanes,
+            "median_gap_ps": usual,
+            "longest_gap_ps": int(gaps.max()),
+            "stalls": int(stalls.size),
+            **gain_of(facts, share, gap),
+        },
+        "Move what runs between the steps off the training loop: write checkpoints and logs on "
+        "another thread, fetch the next batch while the device computes, and do not wait for a "
+        "step's result before the next one is launched."
+        if facts.has_device
+        else "Look for what the program waits for between two steps, or mark it as part of them.",
+        rows_by_step(
+            facts,
+            gaps,
+            idle_from_ps=facts.part("start_ps") - facts.part("gap_before_ps"),
+            idle_before_ps=gaps,
+        ),
+    )
+
+
+def _how(facts: StepFacts, gaps: npt.NDArray[Any], usual: int, stalls: npt.NDArray[Any]) -> str:
+    """The long stalls by when they began, where a few make most of it."""
+    if not stalls.size:
+        return f"{time_text(usual)} each (median), {time_text(int(gaps.max()))} at most"
+    begin = facts.part("start_ps") - facts.part("gap_before_ps")
+    some = ", ".join(
+        f"{time_text(int(gaps[row]))} at {time_text(int(begin[row]))}"
+        for row in stalls[:_STALLS].tolist()
+    )
+    some += ", ..." if stalls.size > _STALLS else ""
+    long = "1 long stall" if stalls.size == 1 else f"{stalls.size} long stalls"
+    return f"{long} ({some}), else {time_text(usual)} each (median)"

@@ -1,0 +1,111 @@
+"""Training waits for its input: inside of the steps, or between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from peakline.findings.finding import severity_of
+from peakline.findings.kind import Kind, columns
+from peakline.findings.steps import COLUMNS, gain_of
+
+if TYPE_CHECKING:
+    from peakline.findings.context import TimeContext
+    from peakline.findings.finding import Finding
+    from peakline.tables import Profile
+
+__all__ = ["KIND", "advice", "find"]
+
+KIND = Kind(
+    "input_bound",
+    __doc__,
+    about="time",
+    phrase="training waits for its input",
+    section="input",
+    columns=COLUMNS
+    | columns(
+        input_wait_ps="Waiting in the steps",
+        between_steps_ps="Waiting between the steps",
+        bottleneck="Slowest stage",
+        stage="Stage",
+        category="Category",
+        occurrences="Executions",
+        self_ps="Self time",
+        wait_ps="Waiting for others",
+        is_bottleneck="Slowest",
+    ),
+    saves="gain_share",
+)
+
+INPUT, MUCH_INPUT = 0.05, 0.20
+"""Shares of the time that training waits for input: XProf's bounds, moderate and high."""
+_ROWS = 10
+_STAGE = ("stage", "category", "occurrences", "self_ps", "wait_ps", "is_bottleneck")
+
+
+def find(context: TimeContext) -> Iterator[Finding]:
+    """At most one, with the stages of the input pipeline."""
+    facts = context.facts
+    inside, between = facts.total("input_wait_ps"), int(context.between.input_wait.sum())
+    whole = facts.wall_ps + between
+    share = (inside + between) / whole if whole else 0.0
+    if share < INPUT:
+        return
+    stages = _stages(context.profile)
+    slowest = next((str(stage["stage"]) for stage in stages if stage["is_bottleneck"]), "")
+    which = f"; {_short(slowest)} holds the pipeline up" if slowest else ""
+    yield KIND.finding(
+        severity_of(share, MUCH_INPUT),
+        f"{share:.0%} of the time training waits for input{which}",
+        {
+            "steps": facts.count,
+            "wall_ps": facts.wall_ps // facts.lanes,
+            "input_wait_ps": inside // facts.lanes,
+            "between_steps_ps": between // facts.lanes,
+            "bottleneck": slowest,
+            **gain_of(facts, share, inside + between),
+        },
+        advice(slowest),
+        tuple(stages[:_ROWS]),
+    )
+
+
+def _stages(profile: Profile) -> list[dict[str, object]]:
+    """The stages of the input pipeline, the slowest first."""
+    if not profile.has_rows("input_pipeline"):
+        return []
+    rows = profile.columns("input_pipeline").to_pylist()
+    rows.sort(key=lambda row: -row["self_ps"])
+    return [{name: row[name] for name in _STAGE} for row in rows]
+
+
+def advice(stage: str) -> str:
+    """What to do about the stage that is slowest."""
+    kind = _short(stage).lower()
+    if "dataloader" in stage.lower():
+        return (
+            "Let processes of their own prepare the batches (num_workers, persistent_workers, "
+            "prefetch_factor of the DataLoader), into pinned memory."
+        )
+    if kind.startswith("parallel") or "interleave" in kind:
+        how = (
+            f"{_short(stage)} runs in parallel already: give it more threads, make what it does "
+            "cheaper, or cache its result (Dataset.cache)"
+        )
+    elif kind.startswith(("map", "filter", "flatmap", "batch")):
+        how = (
+            f"Run {_short(stage)} in parallel (num_parallel_calls=tf.data.AUTOTUNE, "
+            "num_workers of a DataLoader), or cache its result"
+        )
+    elif kind.startswith(("tfrecord", "textline", "fixedlength", "recordio", "arrayrecord")):
+        how = "Read several files at a time (Dataset.interleave with num_parallel_calls)"
+    else:
+        how = "Prepare batches in parallel (num_parallel_calls, num_workers)"
+    return f"{how}; end the pipeline with prefetch, so that the next batch is ready in time."
+
+
+def _short(stage: str) -> str:
+    """What a program calls a stage: ``Map`` of ``Iterator::Root::Prefetch::Map``."""
+    if "dataloader" in stage.lower():
+        return "the DataLoader"
+    return stage.rpartition("::")[2] or stage

@@ -1,0 +1,62 @@
+"""The device waits for one piece of work after the other, each launched by the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from peakline.findings.finding import severity_of
+from peakline.findings.kind import Kind, columns
+from peakline.findings.steps import COLUMNS, evidence_of, rows_by_step
+
+if TYPE_CHECKING:
+    from peakline.findings.context import TimeContext
+    from peakline.findings.finding import Finding
+
+__all__ = ["KIND", "find"]
+
+KIND = Kind(
+    "launch_bound",
+    __doc__,
+    about="time",
+    phrase="the device waits for its next work to be launched",
+    section="steps",
+    columns=COLUMNS
+    | columns(
+        launch_ps="Launching",
+        gaps_per_step="Gaps per step",
+        gaps_ps="Gaps together",
+        launch_wait_ps="Waiting for launches",
+        gaps="Gaps",
+    ),
+    saves="gain_share",
+)
+
+LAUNCH, MUCH_LAUNCH = 0.05, 0.15
+"""Shares of the step time from which launching is said, and is a warning. XProf calls 3 % moderate
+and 15 % high; what is under a twentieth nobody would rewrite a program for."""
+
+
+def find(context: TimeContext) -> Iterator[Finding]:
+    """At most one, of steps with a device."""
+    from peakline.timing.gaps import launching_ps
+
+    facts = context.facts
+    if not facts.has_device or not facts.wall_ps:
+        return
+    gaps, lost = context.gaps, launching_ps(facts, context.gaps)
+    share = int(lost.sum()) / facts.wall_ps
+    if share < LAUNCH:
+        return
+    each = int(gaps.count.sum()) / facts.rows
+    often = f", {each:.0f} times a step" if each >= 1 else ""
+    numbers = {"gaps_per_step": each, "gaps_ps": int(gaps.ps.sum()) // facts.lanes}
+    yield KIND.finding(
+        severity_of(share, MUCH_LAUNCH),
+        f"{share:.0%} of the step time the device waits for its next work to be launched{often}",
+        evidence_of(facts, share, int(lost.sum()), "launch_ps") | numbers,
+        "Launch less often and more at a time: compile the step as one program (tf.function, "
+        "jax.jit, torch.compile), fuse small ops, use CUDA graphs or XLA's command buffers, or "
+        "make the batch larger.",
+        rows_by_step(facts, lost, launch_wait_ps=lost, gaps=gaps.count),
+    )

@@ -1,0 +1,89 @@
+"""Memory that every step leaves more of, to the end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from peakline.findings.growth import COLUMNS, evidence_of, named, room_text, rows_of, titles, total
+from peakline.findings.kind import Kind, columns
+from peakline.text import size_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import MemoryContext
+    from peakline.findings.finding import Finding
+    from peakline.memory.growth import AllocatorGrowth, GroupGrowth
+
+__all__ = ["KIND", "find"]
+
+KIND = Kind(
+    "leak",
+    __doc__,
+    about="memory",
+    phrase="memory grows with every step",
+    section="growth",
+    columns=COLUMNS | columns("capacity_bytes", steps_left="Steps until the capacity is reached"),
+    saves="kept_bytes",
+)
+
+_FOLDED = re.compile(r"__cf__\d+$")
+_RETRACED = (
+    "These are constants that were folded into newly compiled functions: a function is traced anew "
+    "in each {unit}. Give it fixed shapes or an `input_signature`, pass tensors and no Python "
+    "numbers as arguments, and make it once, outside the loop."
+)
+
+
+def find(context: MemoryContext) -> Iterator[Finding]:
+    """Of each allocator with steps, all signatures that leak together."""
+    for one in context.allocators:
+        if one.growth is not None and one.grown.leak:
+            yield _leak(one.growth, one.grown.leak)
+
+
+def _leak(growth: AllocatorGrowth, found: Sequence[GroupGrowth]) -> Finding:
+    from peakline.memory.grown import worth
+    from peakline.memory.pattern import MIN_RISES
+
+    rate = sum(group.pattern.bytes_per_step for group in found)
+    worst, rows, unit = found[0], worth(found), growth.marks.unit
+    room = room_text(growth)
+    few = ""
+    if growth.steps < MIN_RISES:
+        sure = f"confidence {worst.pattern.confidence:.0%}"
+        few = f"; in {growth.steps} steps, none released ({sure})"
+    return KIND.finding(
+        "warning",
+        f"{named(growth)}: {_rate(growth, rows, rate)} since "
+        f"{growth.marks.title(worst.pattern.since)}: {titles(rows)}{few}"
+        f"{room and f'; {room}'}",
+        {
+            **evidence_of(growth, worst),
+            "bytes_per_step": round(rate),
+            "kept_bytes": total(found),
+            "confidence": round(worst.pattern.confidence, 3),
+            "peak_bytes": growth.peak_bytes,
+            "capacity_bytes": growth.capacity_bytes,
+            "steps_left": growth.steps_left,
+        },
+        _RETRACED.format(unit=unit)
+        if _FOLDED.search(worst.signature.op)
+        else f"Something keeps what each {unit} makes: look for a list, a dictionary, a history or "
+        "a captured variable that holds these tensors, and keep numbers or copies of what is "
+        "needed.",
+        rows_of(growth, rows),
+    )
+
+
+def _rate(growth: AllocatorGrowth, found: Sequence[GroupGrowth], rate: float) -> str:
+    """How much stays, and in how many steps where most bring nothing."""
+    unit, steps = growth.marks.unit, len(growth.marks) - found[0].pattern.since
+    if not all(group.pattern.sparse for group in found):
+        return f"{size_text(rate)} more stay in memory with every {unit}"
+    about = f"about {size_text(rate)} per {unit}"
+    rises = {group.pattern.rises for group in found}
+    if len(rises) == growth.stride == 1:
+        (number,) = rises
+        about += f" ({size_text(total(found) / number)} in {number} of {steps} {unit}s)"
+    return f"{about} more stay in memory"

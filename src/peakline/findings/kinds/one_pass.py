@@ -1,0 +1,65 @@
+"""Memory that every layer of one forward pass leaves, for the backward pass: no leak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from peakline.findings.growth import COLUMNS, evidence_of, named, rows_of, titles
+from peakline.findings.kind import Kind, columns
+from peakline.text import size_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import MemoryContext
+    from peakline.findings.finding import Finding
+
+__all__ = ["KIND", "find"]
+
+KIND = Kind(
+    "one_pass",
+    __doc__,
+    about="memory",
+    phrase="memory is held for the backward pass",
+    section="growth",
+    columns=COLUMNS
+    | columns(
+        held_for="Held for", layers="Layers", layer_bytes="One layer", live_bytes="All layers"
+    ),
+)
+
+
+def find(context: MemoryContext) -> Iterator[Finding]:
+    """Of each allocator in which the layers of one pass, or repetitions, release nothing."""
+    from peakline.memory.grown import worth
+    from peakline.memory.single_pass import FOR_BACKWARD
+
+    for one in context.allocators:
+        growth, found = one.growth, one.grown.one_pass
+        if growth is None or growth.one_pass is None or not found:
+            continue
+        one_pass, rows = growth.one_pass, worth(found)
+        is_backward, count = one_pass.held_for == FOR_BACKWARD, one_pass.layers
+        each = size_text(one_pass.bytes / count)
+        what = (
+            f"kept for the backward pass, {count} layers, {each} each"
+            if is_backward
+            else f"{count} repetitions hold {each} each, and none shows a release"
+        )
+        yield KIND.finding(
+            "info",
+            f"{named(growth)}: {what}: {titles(rows)}",
+            {
+                **evidence_of(growth, found[0]),
+                "held_for": one_pass.held_for,
+                "layers": count,
+                "layer_bytes": round(one_pass.bytes / count),
+                "live_bytes": one_pass.bytes,
+                "peak_bytes": growth.peak_bytes,
+            },
+            "This is no leak: the backward pass needs it, and frees it. Recompute some of it there "
+            "(torch.utils.checkpoint), or make the batch smaller, to hold less."
+            if is_backward
+            else "These may be layers of one pass, or steps of a loop that keeps what it makes: "
+            "mark the steps, or record more of them, to tell which.",
+            rows_of(growth, rows),
+        )

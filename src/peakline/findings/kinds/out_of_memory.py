@@ -1,0 +1,176 @@
+"""An allocation failed: what was wanted, what was free, and why that was not enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from peakline.findings.kind import Kind, columns
+from peakline.text import size_text, time_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import MemoryContext
+    from peakline.findings.finding import Finding
+    from peakline.memory.oom import FailedMoment, Failure
+
+__all__ = ["KIND", "find"]
+
+KIND = Kind(
+    "out_of_memory",
+    __doc__,
+    about="memory",
+    phrase="memory ran out",
+    section="failure",
+    columns=columns(
+        "allocator", "op", "device", "data_type", "shape", "free_bytes", "fragmentation", "bytes",
+        "count",
+        cause="Cause",
+        requested_bytes="Asked for",
+        rounded_bytes="Rounded up to",
+        limit_bytes="Limit",
+        pool_bytes="Taken from the device",
+        in_use_bytes="In use",
+        largest_free_bytes="Largest free piece",
+        would_fit="A free piece was large enough",
+        device_free_bytes="Free on the device",
+        outside_bytes="Held outside the pool",
+        top_chunks="Pieces in use, by size",
+        total_bytes="Together",
+        is_complete="The whole report is there",
+        failed_requests="Failed requests",
+        last_after_ps="The last one failed after",
+    ),
+    limit="limit_bytes",
+)  # fmt: skip
+
+OUTSIDE = 0.1
+"""Memory of the device outside the pool is worth a word from this share of the limit on."""
+
+_SUGGESTIONS = {
+    "unknown": "The report does not say what was free{buffers}.",
+    "larger_than_limit": (
+        "The request alone exceeds what the allocator may take: split the tensor or the program "
+        "(smaller batch, sharding), or raise the limit."
+    ),
+    "held_back": (
+        "A free chunk was large enough, so it was held back for work that had not finished; "
+        "synchronise before the large allocation, or run fewer steps at once."
+    ),
+    "fragmented": (
+        "Enough was free, but in pieces: keep sizes constant from step to step, allocate the "
+        "large buffers first, or let the allocator remap memory ({remap})."
+    ),
+    "device_full": (
+        "The allocator was still allowed to grow, but the device had no more: look for other "
+        "processes on it, and for memory that the driver and libraries take."
+    ),
+    "full": (
+        "Reduce what is live at that point (smaller batch, rematerialisation, lower precision, "
+        "sharding): {less}."
+    ),
+}
+
+
+def find(context: MemoryContext) -> Iterator[Finding]:
+    """A finding for each moment, about the first request that failed."""
+    for moment in context.failures:
+        failure, count = moment.failures[0], len(moment.failures)
+        numbers = {
+            "requested_bytes": failure.requested,
+            "rounded_bytes": failure.rounded,
+            "op": failure.op,
+            "device": failure.device,
+            "data_type": failure.data_type,
+            "shape": failure.shape,
+            "limit_bytes": failure.limit,
+            "pool_bytes": failure.pool,
+            "in_use_bytes": failure.in_use,
+            "free_bytes": failure.free,
+            "largest_free_bytes": failure.largest,
+            "fragmentation": failure.fragmentation,
+            "would_fit": failure.would_fit,
+            "device_free_bytes": failure.device_free,
+            "outside_bytes": failure.outside,
+        }
+        evidence: dict[str, object] = {"allocator": failure.allocator, "cause": failure.cause}
+        evidence.update({name: value for name, value in numbers.items() if value is not None})
+        if moment.top_chunks:
+            evidence["top_chunks"] = moment.top_chunks
+        evidence["is_complete"] = failure.is_complete
+        if count > 1:
+            evidence |= {"failed_requests": count, "last_after_ps": moment.span_ps}
+        suggestion = _suggestion(failure, has_buffers=bool(moment.top_chunks))
+        yield KIND.finding("error", _title(moment), evidence, suggestion)
+
+
+def _title(moment: FailedMoment) -> str:
+    from peakline.memory.oom import MOMENT_PS
+
+    failure, count = moment.failures[0], len(moment.failures)
+    is_torch = _is_torch(failure)
+    parts = []
+    if failure.requested is not None:
+        asked = f"{size_text(failure.requested)} asked for"
+        parts.append(f"{asked} by {failure.op}" if failure.op else asked)
+    elif failure.op:
+        parts.append(f"asked by {failure.op}")
+    if failure.shape is not None:
+        parts.append(f"{failure.data_type or 'tensor'} {failure.shape}")
+    if failure.in_use is not None:
+        most = failure.pool if failure.limit is None else failure.limit
+        of = "" if most is None else f" of {size_text(most)}"
+        parts.append(f"{size_text(failure.in_use)}{of} {'allocated' if is_torch else 'in use'}")
+    elif failure.limit is not None:
+        parts.append(f"{size_text(failure.limit)} at most")
+    if failure.free is not None:
+        free = f"{size_text(failure.free)} free"
+        if is_torch and failure.pool is not None:
+            free = f"{size_text(failure.pool)} reserved, {size_text(failure.free)} of that free"
+        parts.append(free)
+    if failure.largest is not None and failure.free != 0:
+        parts.append(f"the largest piece {size_text(failure.largest)}")
+    title = f"{failure.allocator or 'an allocator'} ran out of memory"
+    facts = ", ".join(parts)
+    if count == 1:
+        return f"{title}: {facts}" if parts else title
+    within = "one moment" if moment.span_ps <= MOMENT_PS else time_text(moment.span_ps)
+    title += f": {count:,} failed requests in {within}"
+    return f"{title}, the first: {facts}" if parts else title
+
+
+def _is_torch(failure: Failure) -> bool:
+    """PyTorch names an allocator as its device, and says allocated and reserved."""
+    return failure.allocator.partition(":")[0] in {"cuda", "xpu"}
+
+
+def _suggestion(failure: Failure, *, has_buffers: bool) -> str:
+    is_torch = _is_torch(failure)
+    remap = (
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+        if is_torch
+        else "TF_GPU_ALLOCATOR=cuda_malloc_async for TensorFlow on a GPU"
+    )
+    text = _SUGGESTIONS[failure.cause].format(
+        less=_less(failure),
+        remap=remap,
+        buffers="; see what the buffers in it hold" if has_buffers else "",
+    )
+    outside = failure.outside
+    if outside is not None and failure.limit and outside >= OUTSIDE * failure.limit:
+        text += f" {size_text(outside)} of the device are held outside this pool."
+    return text
+
+
+def _less(failure: Failure) -> str:
+    """How much less must be live. A request needs one piece: free ones apart do not add up."""
+    needed, free, largest = failure.needed or 0, failure.free or 0, failure.largest
+    short = f"at least {size_text(needed - free)} more must be free"
+    if largest is None:
+        return f"{short}, and in one piece" if free else short
+    if largest >= free:
+        return f"{short}, next to the piece that is" if free else short
+    return (
+        f"the {size_text(free)} free are in pieces of at most {size_text(largest)}, so "
+        f"{size_text(needed - largest)} next to the largest, or {size_text(needed)} in one piece "
+        "elsewhere, must become free"
+    )

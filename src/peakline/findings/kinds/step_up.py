@@ -1,0 +1,50 @@
+"""Memory that rose once, after training began, and stayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from peakline.findings.growth import COLUMNS, evidence_of, named, rows_of, titles, total
+from peakline.findings.kind import Kind
+from peakline.text import size_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import MemoryContext
+    from peakline.findings.finding import Finding
+
+__all__ = ["KIND", "find"]
+
+KIND = Kind(
+    "step_up",
+    __doc__,
+    about="memory",
+    phrase="memory rose once and stayed",
+    section="growth",
+    columns=COLUMNS,
+    saves="kept_bytes",
+)
+
+
+def find(context: MemoryContext) -> Iterator[Finding]:
+    """Of each allocator with steps, what rose at about the same time."""
+    from peakline.memory.grown import ROWS
+
+    for one in context.allocators:
+        growth, found = one.growth, one.grown.step_up
+        if growth is None or not found:
+            continue
+        yield KIND.finding(
+            "info",
+            f"{named(growth)}: memory rose by {size_text(total(found))} in "
+            f"{growth.marks.title(one.grown.rose)} and stayed: {titles(found)}",
+            {
+                **evidence_of(growth, found[0]),
+                "kept_bytes": total(found),
+                "peak_bytes": growth.peak_bytes,
+            },
+            "What is made late (an optimizer's slots, a second model, a cache) is missing in the "
+            "peak of the first steps: make it at the start, so that memory runs out there or not "
+            "at all.",
+            rows_of(growth, found[:ROWS]),
+        )

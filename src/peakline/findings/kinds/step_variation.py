@@ -1,0 +1,129 @@
+"""Some steps take much longer than the median, for another reason than compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from peakline.findings.finding import severity_of
+from peakline.findings.kind import Kind, columns
+from peakline.findings.steps import COLUMNS, ROWS
+from peakline.text import time_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import TimeContext
+    from peakline.findings.finding import Finding
+    from peakline.timing.slow_steps import SlowSteps
+
+__all__ = ["KIND", "find"]
+
+KIND = Kind(
+    "step_variation",
+    __doc__,
+    about="time",
+    phrase="some steps take much longer than the others",
+    section="steps",
+    columns=COLUMNS
+    | columns(
+        slow_steps="Slow steps",
+        median_ps="Median step",
+        slow_median_ps="Median slow step",
+        period_steps="Steps from one to the next",
+        most="Most of it",
+        most_share="Share of that",
+        longest="Event that takes longer",
+        longest_extra_ps="... per slow step",
+        compute_ps="Device compute",
+        communication_ps="Communication",
+        device_to_device_ps="Copies between devices",
+        device_to_host_ps="Copies to the host",
+        host_to_device_ps="Copies to the device",
+        input_wait_ps="Waiting for input",
+        compile_ps="Compilation",
+        launch_ps="Launching work",
+        host_compute_ps="Host compute",
+        idle_ps="Idle",
+        unknown_ps="Not known",
+    ),
+    saves="gain_share",
+)
+
+VARIES, VARIES_ONCE, MUCH_VARIES = 0.05, 0.10, 0.20
+"""What slow steps take beyond the median, as a share of all steps' time; a single one may be an
+accident."""
+
+
+def find(context: TimeContext) -> Iterator[Finding]:
+    """At most one; of steps of several names those with most time are compared."""
+    from peakline.timing.slow_steps import slow_steps_of
+    from peakline.timing.step_facts import PARTS, WARM_UP
+
+    facts = context.facts.main
+    slow = slow_steps_of(context.profile, facts, VARIES, VARIES_ONCE)
+    if slow is None:
+        return
+    count, median, longest = slow.rows.size, round(slow.median_ps), slow.longest
+    part = min(slow.beyond[slow.most] / slow.lost_ps, 1.0)
+    when = f", every {_ordinal(slow.period)}" if slow.period else ""
+    # Else the reader wonders why it is not the median above.
+    differs = time_text(median) != time_text(facts.median_ps)
+    without = f" without the first {WARM_UP}" if differs else ""
+    yield KIND.finding(
+        severity_of(slow.share, MUCH_VARIES),
+        f"{count} of {slow.steps} steps {'takes' if count == 1 else 'take'} "
+        f"{slow.slow_median_ps / slow.median_ps:.1f} times the median "
+        f"({time_text(median)}{without}){when}: {slow.share:.0%} of the time",
+        {
+            "steps": facts.count,
+            "slow_steps": int(count),
+            "median_ps": median,
+            "slow_median_ps": round(slow.slow_median_ps),
+            "period_steps": slow.period,
+            "most": slow.most.removesuffix("_ps"),
+            "most_share": part,
+            "longest": None if longest is None else longest.name,
+            "longest_extra_ps": None if longest is None else longest.extra_ps,
+            "share": slow.share,
+            "gain_ps": round(slow.lost_ps),
+            "gain_share": slow.share,
+        },
+        _advice(slow, part, PARTS[slow.most], has_device=facts.has_device),
+        tuple(
+            {
+                "step": facts.label(row),
+                "wall_ps": int(facts.part("wall_ps")[row]),
+                **{name: int(facts.part(name)[row]) for name in PARTS if slow.beyond[name]},
+            }
+            for row in slow.rows[:ROWS].tolist()
+        ),
+    )
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if 10 <= number % 100 <= 20 else ending}"
+
+
+def _advice(slow: SlowSteps, share: float, part: str, *, has_device: bool) -> str:
+    if slow.most == "unknown_ps" or (slow.most == "idle_ps" and has_device):
+        what = "the device waits" if has_device else "no op runs"
+        return (
+            f"For {share:.0%} of what they take longer {what} and no event tells why: look for "
+            "what happens every so many steps (a checkpoint, an evaluation, a log, garbage "
+            "collection), and do it on another thread or less often."
+        )
+    where = f"{share:.0%} of what they take longer is {part}"
+    if slow.most == "input_wait_ps":
+        return f"{where}: prefetch more batches, so that a slow read does not stop the training."
+    longer = slow.longest
+    if longer is None:
+        return f"{where}: compare what a slow step runs with what another does."
+    if longer.is_same_work:
+        return (
+            f"{where}, most of it {longer.name}, which runs as often as ever and takes longer: "
+            "other programs on the machine, lower clocks or larger batches make it so."
+        )
+    return (
+        f"{where}, most of it {longer.name}, which runs {longer.runs:,.1f} times in a slow step, "
+        f"{longer.usual_runs:,.1f} in another: do it less often, or apart from the training."
+    )

@@ -1,0 +1,70 @@
+"""One device works longer, and the others wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from peakline.findings.finding import severity_of
+from peakline.findings.kind import Kind, columns
+from peakline.findings.steps import COLUMNS
+
+if TYPE_CHECKING:
+    from peakline.findings.context import TimeContext
+    from peakline.findings.finding import Finding
+
+__all__ = ["KIND", "find"]
+
+KIND = Kind(
+    "straggler",
+    __doc__,
+    about="time",
+    phrase="one device keeps the others waiting",
+    section="steps",
+    columns=COLUMNS
+    | columns(
+        often="Share of the steps",
+        evidence="Known by",
+        behind_ps="Behind in the median step",
+        work_ps="Work",
+        communication_ps="Communication",
+    ),
+    saves="gain_share",
+)
+
+MUCH_BEHIND = 0.15
+"""How long the others wait for it, as a share of the step time."""
+
+
+def find(context: TimeContext) -> Iterator[Finding]:
+    """At most one, of steps with several devices."""
+    behind, devices = context.behind, context.facts.devices
+    if behind is None:
+        return
+    found, works = behind.straggler, behind.work_ps
+    yield KIND.finding(
+        severity_of(found.share, MUCH_BEHIND),
+        f"{found.name} works longer than the other {len(devices) - 1} in {found.often:.0%} of the "
+        f"steps, and they wait for it: {found.share:.0%} of the step time",
+        {
+            "device": found.name,
+            "devices": len(devices),
+            "steps": found.steps,
+            "often": found.often,
+            "evidence": found.evidence,
+            "behind_ps": found.behind_ps,
+            "share": found.share,
+            "gain_ps": found.waited_ps,
+            "gain_share": found.share,
+        },
+        "Give every device the same amount of work (equal shards, padded or sorted batches), and "
+        "compare this one's clock, temperature and neighbours on the machine with the others'.",
+        tuple(
+            {
+                "device": devices[lane],
+                "work_ps": works[lane],
+                "communication_ps": behind.communication_ps[lane],
+            }
+            for lane in sorted(range(len(devices)), key=lambda lane: -works[lane])
+        ),
+    )

@@ -1,0 +1,115 @@
+"""Every analysis of the memory of a profile, allocator by allocator.
+
+The records are matched, measured and named once; every analysis reads the same `History`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.deadline import check_deadline
+from peakline.memory.churn import AllocatorChurn, find_churn
+from peakline.memory.deferred import Deferred, find_deferred
+from peakline.memory.fragmentation import Fragmentation, find_fragmentation
+from peakline.memory.grown import Grown, find_grown, signatures_held
+from peakline.memory.growth import AllocatorGrowth, find_growth
+from peakline.memory.lifetimes import match_lifetimes
+from peakline.memory.marks import Marks, find_marks
+from peakline.memory.op_use import OpUse
+from peakline.memory.peak import AllocatorPeak, find_peaks
+from peakline.memory.savings import Saving, find_savings
+from peakline.memory.signatures import History, read_history
+from peakline.memory.single_pass import PassFacts
+from peakline.tables.columns import Columns
+
+__all__ = ["MemoryDetails", "read_details", "records_of_step"]
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryDetails:
+    """What the analyses found in one allocator.
+
+    ``peak`` is the one that the answer is about, ``deferred`` None where it is certain. ``growth``
+    is None where nothing tells steps, ``fragmentation`` where no buffer has an address. ``grown``
+    is what deserves attention of the former. ``savings`` are those at the peak, most bytes first.
+    """
+
+    peak: AllocatorPeak
+    deferred: Deferred | None
+    growth: AllocatorGrowth | None
+    grown: Grown
+    fragmentation: Fragmentation | None
+    churn: AllocatorChurn
+    savings: tuple[Saving, ...]
+
+    @property
+    def allocator(self) -> str:
+        """Its name in the file."""
+        return self.peak.allocator
+
+
+def read_details(
+    events: Columns,
+    steps: Columns,
+    *,
+    allocator: str | None = None,
+    eligible: npt.NDArray[np.bool_] | None = None,
+    ops: OpUse | None = None,
+    facts: Callable[[], PassFacts] | None = None,
+    programs: Collection[str] = (),
+) -> tuple[History, tuple[MemoryDetails, ...]]:
+    """All analyses of ``allocator_events`` (in time order), and what they read.
+
+    ``allocator`` keeps one allocator; the peak is that of the records that are ``eligible``. The
+    others are those of `peakline.findings.memory_answer.explain_memory`. Raises NotFoundError for
+    an unknown allocator.
+    """
+    lifetimes = match_lifetimes(events)
+    check_deadline()
+    peaks = find_peaks(events, allocator=allocator, eligible=eligible, lifetimes=lifetimes)
+    deferred = [find_deferred(events, peak, lifetimes, eligible) for peak in peaks]
+    check_deadline()
+    history = read_history(events, lifetimes)
+    names = lifetimes.allocators
+    marks: list[Marks | None] = [None] * len(names)
+    wanted = [names.index(peak.allocator) for peak in peaks]
+    for number in wanted:
+        marks[number] = find_marks(history, number, steps)
+    churn = find_churn(history, tuple(marks))
+    details = []
+    for number, peak, bounds in zip(wanted, peaks, deferred, strict=True):
+        check_deadline()
+        fragmentation = find_fragmentation(history, number)
+        check_deadline()
+        growth = find_growth(history, number, marks[number], facts)
+        grown = Grown() if growth is None else find_grown(history, growth)
+        check_deadline()
+        savings = find_savings(
+            history,
+            number,
+            marks[number],
+            fragmentation,
+            ops=ops,
+            eligible=eligible,
+            told=signatures_held(history, number, grown),
+            programs=programs,
+        )
+        details.append(
+            MemoryDetails(peak, bounds, growth, grown, fragmentation, churn[number], savings)
+        )
+    return history, tuple(details)
+
+
+def records_of_step(step: int, events: Columns, steps: Columns) -> npt.NDArray[np.bool_]:
+    """Which records belong to ``step`` or happened between its start and end, on any thread."""
+    chosen = steps.array("step_id") == step
+    start = int(steps.array("start_ps")[chosen].min())
+    end = int(steps.array("end_ps")[chosen].max())
+    time = events.array("time_ps")
+    own = (events.array("step_id") == step) & events.is_valid("step_id")
+    within: npt.NDArray[np.bool_] = own | ((time >= start) & (time <= end))
+    return within

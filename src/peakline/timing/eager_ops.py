@@ -1,0 +1,130 @@
+"""Ops that the host runs one by one, where there is no device: how much of the steps that costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.trace.activity import Activity, activity_of
+from peakline.trace.events import HOST, Trace, nesting_of, trace_of
+from peakline.trace.intervals import covered, union
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peakline.tables import Profile
+    from peakline.timing.step_facts import StepFacts
+
+__all__ = ["EagerOps", "called", "eager_ops_of"]
+
+_Array = npt.NDArray[Any]
+
+ONE_BY_ONE = 20
+"""Ops run one by one in a step; a program that is compiled as a whole still runs a few: it draws a
+batch, reads the loss."""
+
+OVERHEAD = 0.50
+"""... and so much of the step is spent neither in ops nor in waiting, but in getting from one op to
+the next."""
+
+_DISPATCH = ("EagerLocalExecute: ", "PjitFunction(")
+"""What every op that is run by itself begins with, in TensorFlow and in JAX."""
+_WORK = ("KernelAndDeviceFunc::Run", "ExecutorState::Process", "ThunkExecutor::Execute")
+"""What computes without having the name of an op."""
+_OPS = 10
+
+
+@dataclass(frozen=True)
+class EagerOps:
+    """``per_step`` ops in each, of whose time ``work_ps`` is in ops and ``lost_ps`` (a ``share``)
+    between them. ``ops`` are those that run most often, and how many times a step.
+    """
+
+    per_step: float
+    work_ps: int
+    lost_ps: int
+    share: float
+    ops: tuple[tuple[str, float], ...]
+
+
+def eager_ops_of(profile: Profile, facts: StepFacts) -> EagerOps | None:
+    """The ops run one by one, where most of a step goes to getting from one to the next.
+
+    None with a device. Raises InputError when the profile cannot be read.
+    """
+    if facts.has_device or not facts.wall_ps:
+        return None
+    trace = trace_of(profile)
+    starts, ends = facts.part("start_ps"), facts.part("end_ps")
+    calls = _host_events(trace, named=_DISPATCH)
+    if calls.size < ONE_BY_ONE * facts.count:
+        return None  # before nesting, which takes a look at every event
+    calls = _outermost(profile, calls)
+    calls = calls[_in_windows(trace.start[calls], starts, ends)]
+    each = calls.size / facts.count
+    if each < ONE_BY_ONE:
+        return None
+    works = np.concatenate(
+        [_host_events(trace, named=_WORK), _doing(profile, trace, Activity.HOST_OP)]
+    )
+    busy = int(covered(union(trace.start[works], trace.end[works]), starts, ends).sum())
+    lost = max(facts.wall_ps - busy - facts.total("input_wait_ps", "compile_ps"), 0)
+    share = lost / facts.wall_ps
+    if share < OVERHEAD:
+        return None
+    codes, counts = np.unique(trace.name.codes[calls], return_counts=True)
+    most = np.argsort(-counts, kind="stable")[:_OPS].tolist()
+    ops = tuple(
+        (called(trace.name.values[int(codes[place])]), int(counts[place]) / facts.count)
+        for place in most
+    )
+    return EagerOps(each, busy, lost, share, ops)
+
+
+def called(name: str) -> str:
+    """``EagerLocalExecute: MatMul`` and ``PjitFunction(multiply)``, without the runtime's words."""
+    for words in _DISPATCH:
+        name = name.removeprefix(words)
+    return name.removesuffix(")")
+
+
+def _host_events(trace: Trace, *, named: tuple[str, ...]) -> _Array:
+    """Events of the hosts' threads whose name begins with one of ``named``."""
+    wanted = np.array([*(name.startswith(named) for name in trace.name.values), False])
+    if not wanted.any():
+        return np.zeros(0, np.int64)
+    return _on_host(trace, lambda events: wanted[trace.name.codes[events]])
+
+
+def _doing(profile: Profile, trace: Trace, activity: Activity) -> _Array:
+    """Events of the hosts' threads that do this."""
+    done = activity_of(profile)
+    return _on_host(trace, lambda events: done[events] == activity)
+
+
+def _on_host(trace: Trace, test: Callable[[slice], _Array]) -> _Array:
+    found = [line.first + np.flatnonzero(test(line.events)) for line in trace.lines_on(HOST)]
+    return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+
+def _outermost(profile: Profile, events: _Array) -> _Array:
+    """Of ``events`` those that lie in none of the others."""
+    parent = nesting_of(profile).parent
+    above, free = parent[events], np.ones(events.size, np.bool_)
+    is_one = np.zeros(parent.size, np.bool_)
+    is_one[events] = True
+    while (above >= 0).any():
+        inside = above >= 0
+        free[inside] &= ~is_one[above[inside]]
+        above = np.where(inside, parent[above], -1)
+    return events[free]
+
+
+def _in_windows(times: _Array, begin: _Array, end: _Array) -> _Array:
+    """Whether each time lies in one of the windows, which are sorted and do not overlap."""
+    at = np.searchsorted(begin, times, side="right") - 1
+    found: _Array = (at >= 0) & (times < end[np.maximum(at, 0)])
+    return found
