@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from peakline.memory.grown import LEAK_BYTES, LEAK_SHARE, SURE
-from peakline.memory.pattern import LEAK, MIN_RISES
+from peakline.memory.pattern import MIN_RISES
 from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
 from peakline.memory.signatures import normal_shape, scope_of
 
@@ -168,12 +168,7 @@ def state_of(answer: MemoryAnswer) -> MemoryState:
     # Details are one per allocator; an answer without records has neither.
     pairs = zip(answer.allocators, answer.details, strict=True)
     nothing = "" if answer.allocators else answer.nothing or "no memory events in this profile"
-    leaking = {
-        finding.evidence.get("allocator") for finding in answer.findings if finding.kind == LEAK
-    }
-    allocators = tuple(
-        _allocator(peak, detail, is_leaking=peak.allocator in leaking) for peak, detail in pairs
-    )
+    allocators = tuple(_allocator(peak, detail) for peak, detail in pairs)
     return MemoryState(allocators, answer.findings, nothing)
 
 
@@ -197,8 +192,8 @@ def rates_of(rows: Iterable[tuple[Kind, float, float]]) -> tuple[Rate, ...]:
     return tuple(sorted(found, key=lambda rate: (-rate.bytes_per_step, rate.kind)))
 
 
-def _allocator(peak: AllocatorPeak, detail: MemoryDetails, *, is_leaking: bool) -> AllocatorState:
-    leaks, unknown = _growth(peak, detail.growth, is_leaking=is_leaking)
+def _allocator(peak: AllocatorPeak, detail: MemoryDetails) -> AllocatorState:
+    leaks, unknown = _growth(peak, detail.growth, is_leaking=bool(detail.grown.leak))
     fragmentation, rebuilt = peak.fragmentation_at_peak, False
     if fragmentation is None and detail.fragmentation is not None:
         fragmentation, rebuilt = detail.fragmentation.at(peak.peak_time_ps) or 0.0, True

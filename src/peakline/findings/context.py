@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+
+from peakline.findings.finding import Finding
 
 if TYPE_CHECKING:
     from peakline.memory.details import MemoryDetails
@@ -14,7 +17,10 @@ if TYPE_CHECKING:
     from peakline.timing.step_facts import StepFacts
     from peakline.timing.stragglers import Behind
 
-__all__ = ["MemoryContext", "TimeContext"]
+__all__ = ["Findings", "MemoryContext", "TimeContext"]
+
+Findings: TypeAlias = Iterator[Finding]
+"""What a kind finds, one at a time."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,9 +120,9 @@ def about_signature(signature: Signature) -> dict[str, object]:
     return {name: getattr(signature, name) for name in SIGNATURE}
 
 
-def columns(*common: str, **own: str) -> dict[str, Column]:
-    """The columns of a kind: ``common`` ones by name, and headings of its ``own``."""
-    headings = {name: _HEADINGS[name] for name in common} | own
+def columns(*names: str, **own: str) -> dict[str, Column]:
+    """The columns of a kind by name; ``own`` are headings of those whose names do not do."""
+    headings = {name: heading_of(name.removesuffix("_ps")) for name in names} | own
     return {name: Column(heading, unit_of(name)) for name, heading in headings.items()}
 
 

@@ -1,18 +1,8 @@
 """One buffer is allocated and freed hundreds of times in a step."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
+from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
 from peakline.text import allocator_text, size_text
-
-if TYPE_CHECKING:
-    from peakline.findings.context import MemoryContext
-    from peakline.findings.finding import Finding
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "churn",
@@ -32,7 +22,7 @@ REPEATED_SHARE = 4.0
 _ROWS = 10
 
 
-def find(context: MemoryContext) -> Iterator[Finding]:
+def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, the signatures that repeat, in one finding."""
     for found in (one.churn for one in context.allocators):
         if not found.steps or not found.peak_bytes:

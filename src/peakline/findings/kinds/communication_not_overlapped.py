@@ -1,19 +1,9 @@
 """Collectives run while the device computes nothing."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
+from peakline.findings.context import Findings, TimeContext
 from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, rows_by_step
-
-if TYPE_CHECKING:
-    from peakline.findings.context import TimeContext
-    from peakline.findings.finding import Finding
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "communication_not_overlapped",
@@ -21,12 +11,7 @@ KIND = Kind(
     about="time",
     phrase="no computation hides the collectives",
     section="steps",
-    columns=COLUMNS
-    | columns(
-        communication_ps="Communication alone",
-        communication_total_ps="All communication",
-        hidden_share="Hidden by computation",
-    ),
+    columns=COLUMNS | columns("communication_ps", "communication_total_ps", "hidden_share"),
     saves="gain_share",
 )
 
@@ -34,7 +19,7 @@ COMMUNICATION, MUCH_COMMUNICATION = 0.05, 0.15
 """Collectives that no computation hides: XProf's bounds are 3 % and 15 %."""
 
 
-def find(context: TimeContext) -> Iterator[Finding]:
+def find(context: TimeContext) -> Findings:
     """At most one, of steps with a device; what a straggler is waited for is said there."""
     facts = context.facts
     if not facts.has_device or not facts.wall_ps:

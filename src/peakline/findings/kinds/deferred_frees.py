@@ -1,18 +1,8 @@
 """Deferred deallocations leave two bounds for the peak."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
+from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.kind import Kind, columns
 from peakline.text import allocator_text
-
-if TYPE_CHECKING:
-    from peakline.findings.context import MemoryContext
-    from peakline.findings.finding import Finding
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "deferred_frees",
@@ -29,7 +19,7 @@ KIND = Kind(
 )  # fmt: skip
 
 
-def find(context: MemoryContext) -> Iterator[Finding]:
+def find(context: MemoryContext) -> Findings:
     """Of each allocator whose peak is not certain."""
     for one in context.allocators:
         peak, deferred = one.peak, one.deferred

@@ -1,18 +1,8 @@
 """Enough was free, but in pieces: which small long-lived buffers lie between them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
+from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
 from peakline.text import allocator_text, size_text
-
-if TYPE_CHECKING:
-    from peakline.findings.context import MemoryContext
-    from peakline.findings.finding import Finding
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "fragmentation",
@@ -38,7 +28,7 @@ KIND = Kind(
 _ROWS = 10
 
 
-def find(context: MemoryContext) -> Iterator[Finding]:
+def find(context: MemoryContext) -> Findings:
     """Of each allocator in which free pieces were too small when memory was needed in one."""
     for found in (one.fragmentation for one in context.allocators):
         if found is None or found.worst is None or found.pins is None or not found.is_harmful:

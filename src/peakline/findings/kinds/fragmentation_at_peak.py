@@ -1,18 +1,8 @@
 """By the allocator's own figure, the pool's free memory is in small pieces at the peak."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
+from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.kind import Kind, columns
 from peakline.text import allocator_text
-
-if TYPE_CHECKING:
-    from peakline.findings.context import MemoryContext
-    from peakline.findings.finding import Finding
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "fragmentation_at_peak",
@@ -32,7 +22,7 @@ FREE = 0.05
 """... and where at least this share of the capacity is free, so that something is locked up."""
 
 
-def find(context: MemoryContext) -> Iterator[Finding]:
+def find(context: MemoryContext) -> Findings:
     """Of each allocator that reports its fragmentation, where memory is nearly full."""
     for peak in (one.peak for one in context.allocators):
         capacity, fragmentation = peak.capacity_bytes, peak.fragmentation_at_peak

@@ -1,20 +1,10 @@
 """The device waits for the host; without a device, ops are run one by one."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
+from peakline.findings.context import Findings, TimeContext
 from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, gain_of, rows_by_step
 from peakline.text import time_text
-
-if TYPE_CHECKING:
-    from peakline.findings.context import TimeContext
-    from peakline.findings.finding import Finding
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "host_bound",
@@ -23,22 +13,9 @@ KIND = Kind(
     phrase="the device waits for the host",
     section="steps",
     columns=COLUMNS
-    | columns(
-        host_compute_ps="Host compute",
-        idle_ps="Idle",
-        ops_per_step="Ops per step",
-        work_ps="Time in ops",
-        op="Op",
-        times_a_step="Times a step",
-        compile_ps="Compilation in it",
-        span_ps="First to last event",
-        busy_ps="Busy",
-        not_launched_ps="Not launched yet",
-        being_launched_ps="Being launched",
-        waits_for_other_work_ps="Waiting for other work",
-        unexplained_ps="Launch not known",
-        longest_idle_ps="Longest idle time",
-    ),
+    | columns("host_compute_ps", "idle_ps", "ops_per_step", "work_ps", "op", "times_a_step")
+    | columns("compile_ps", "span_ps", "busy_ps", "not_launched_ps", "being_launched_ps")
+    | columns("waits_for_other_work_ps", "unexplained_ps", "longest_idle_ps"),
     saves="gain_share",
 )
 
@@ -50,7 +27,7 @@ MOSTLY = 0.5
 """Of the idle time compilation is named as the reason where it runs in more than half of it."""
 
 
-def find(context: TimeContext) -> Iterator[Finding]:
+def find(context: TimeContext) -> Findings:
     """At most one: of steps with a device, of steps without, or of devices without steps."""
     if not context.facts.rows:
         yield from _without_steps(context)
@@ -60,7 +37,7 @@ def find(context: TimeContext) -> Iterator[Finding]:
         yield from _one_by_one(context)
 
 
-def _waiting(context: TimeContext) -> Iterator[Finding]:
+def _waiting(context: TimeContext) -> Findings:
     """The device waits while the host computes, or does what no event shows; what it waits for a
     straggler is said there.
     """
@@ -88,7 +65,7 @@ def _waiting(context: TimeContext) -> Iterator[Finding]:
     )
 
 
-def _one_by_one(context: TimeContext) -> Iterator[Finding]:
+def _one_by_one(context: TimeContext) -> Findings:
     """Most of a step goes to getting from one op to the next."""
     from peakline.timing.eager_ops import eager_ops_of
 
@@ -113,7 +90,7 @@ def _one_by_one(context: TimeContext) -> Iterator[Finding]:
     )
 
 
-def _without_steps(context: TimeContext) -> Iterator[Finding]:
+def _without_steps(context: TimeContext) -> Findings:
     """Devices that stood idle because the host had launched nothing, about the idlest.
 
     Those that do the job's work come first; that another one waits is a note, said where no other

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.kind import SIGNATURE, Kind, columns
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
-    from peakline.findings.context import MemoryContext
-    from peakline.findings.finding import Finding
     from peakline.memory.savings import Saving
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "huge_temporary",
@@ -35,7 +31,7 @@ HUGE_BYTES = 64 * 1024
 """... and that is worth a word only from so many bytes on."""
 
 
-def find(context: MemoryContext) -> Iterator[Finding]:
+def find(context: MemoryContext) -> Findings:
     """Of each allocator the first such saving."""
     for one in context.allocators:
         saving = next(filter(_is_huge, one.savings), None)

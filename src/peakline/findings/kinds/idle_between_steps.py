@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from peakline.findings.context import Findings, TimeContext
 from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of, rows_by_step
@@ -13,11 +13,7 @@ from peakline.text import time_text
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from peakline.findings.context import TimeContext
-    from peakline.findings.finding import Finding
     from peakline.timing.step_facts import StepFacts
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "idle_between_steps",
@@ -26,14 +22,8 @@ KIND = Kind(
     phrase="nothing runs between the steps",
     section="steps",
     columns=COLUMNS
-    | columns(
-        gap_ps="Idle between steps",
-        median_gap_ps="Median",
-        longest_gap_ps="Longest",
-        stalls="Long stalls",
-        idle_from_ps="Idle from",
-        idle_before_ps="Idle before it",
-    ),
+    | columns("gap_ps", "median_gap_ps", "longest_gap_ps", "stalls")
+    | columns("idle_from_ps", "idle_before_ps"),
     saves="gain_share",
 )
 
@@ -48,7 +38,7 @@ of the time and nothing is seen to run, for information only."""
 _STALLS = 3
 
 
-def find(context: TimeContext) -> Iterator[Finding]:
+def find(context: TimeContext) -> Findings:
     """At most one; waiting for input counts as that."""
     import numpy as np
 

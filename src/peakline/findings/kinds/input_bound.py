@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from peakline.findings.context import Findings, TimeContext
 from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of
 
 if TYPE_CHECKING:
-    from peakline.findings.context import TimeContext
-    from peakline.findings.finding import Finding
     from peakline.tables import Profile
 
-__all__ = ["KIND", "advice", "find"]
+STAGE = ("stage", "category", "occurrences", "self_ps", "wait_ps", "is_bottleneck")
 
 KIND = Kind(
     "input_bound",
@@ -22,28 +20,16 @@ KIND = Kind(
     about="time",
     phrase="training waits for its input",
     section="input",
-    columns=COLUMNS
-    | columns(
-        input_wait_ps="Waiting in the steps",
-        between_steps_ps="Waiting between the steps",
-        bottleneck="Slowest stage",
-        stage="Stage",
-        category="Category",
-        occurrences="Executions",
-        self_ps="Self time",
-        wait_ps="Waiting for others",
-        is_bottleneck="Slowest",
-    ),
+    columns=COLUMNS | columns("input_wait_ps", "between_steps_ps", "bottleneck", *STAGE),
     saves="gain_share",
 )
 
 INPUT, MUCH_INPUT = 0.05, 0.20
 """Shares of the time that training waits for input: XProf's bounds, moderate and high."""
 _ROWS = 10
-_STAGE = ("stage", "category", "occurrences", "self_ps", "wait_ps", "is_bottleneck")
 
 
-def find(context: TimeContext) -> Iterator[Finding]:
+def find(context: TimeContext) -> Findings:
     """At most one, with the stages of the input pipeline."""
     facts = context.facts
     inside, between = facts.total("input_wait_ps"), int(context.between.input_wait.sum())
@@ -76,7 +62,7 @@ def _stages(profile: Profile) -> list[dict[str, object]]:
         return []
     rows = profile.columns("input_pipeline").to_pylist()
     rows.sort(key=lambda row: -row["self_ps"])
-    return [{name: row[name] for name in _STAGE} for row in rows]
+    return [{name: row[name] for name in STAGE} for row in rows]
 
 
 def advice(stage: str) -> str:

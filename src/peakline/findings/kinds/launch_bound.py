@@ -1,19 +1,9 @@
 """The device waits for one piece of work after the other, each launched by the host."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
+from peakline.findings.context import Findings, TimeContext
 from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, rows_by_step
-
-if TYPE_CHECKING:
-    from peakline.findings.context import TimeContext
-    from peakline.findings.finding import Finding
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "launch_bound",
@@ -21,14 +11,7 @@ KIND = Kind(
     about="time",
     phrase="the device waits for its next work to be launched",
     section="steps",
-    columns=COLUMNS
-    | columns(
-        launch_ps="Launching",
-        gaps_per_step="Gaps per step",
-        gaps_ps="Gaps together",
-        launch_wait_ps="Waiting for launches",
-        gaps="Gaps",
-    ),
+    columns=COLUMNS | columns("launch_ps", "gaps_per_step", "gaps_ps", "launch_wait_ps", "gaps"),
     saves="gain_share",
 )
 
@@ -37,7 +20,7 @@ LAUNCH, MUCH_LAUNCH = 0.05, 0.15
 and 15 % high; what is under a twentieth nobody would rewrite a program for."""
 
 
-def find(context: TimeContext) -> Iterator[Finding]:
+def find(context: TimeContext) -> Findings:
     """At most one, of steps with a device."""
     from peakline.timing.gaps import launching_ps
 

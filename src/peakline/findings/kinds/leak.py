@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.growth import COLUMNS, evidence_of, named, room_text, rows_of, titles, total
 from peakline.findings.kind import Kind, columns
 from peakline.text import size_text
 
 if TYPE_CHECKING:
-    from peakline.findings.context import MemoryContext
     from peakline.findings.finding import Finding
     from peakline.memory.growth import AllocatorGrowth, GroupGrowth
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "leak",
@@ -35,7 +33,7 @@ _RETRACED = (
 )
 
 
-def find(context: MemoryContext) -> Iterator[Finding]:
+def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, all signatures that leak together."""
     for one in context.allocators:
         if one.growth is not None and one.grown.leak:

@@ -1,18 +1,8 @@
 """The peak takes 95 % of the capacity or more."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
+from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.kind import Kind, columns
 from peakline.text import allocator_text
-
-if TYPE_CHECKING:
-    from peakline.findings.context import MemoryContext
-    from peakline.findings.finding import Finding
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "near_capacity",
@@ -28,7 +18,7 @@ NEAR_CAPACITY = 0.95
 """A peak of this share of the capacity or more leaves no room for a larger batch or a retry."""
 
 
-def find(context: MemoryContext) -> Iterator[Finding]:
+def find(context: MemoryContext) -> Findings:
     """Of each allocator whose capacity is known."""
     for peak in (one.peak for one in context.allocators):
         capacity = peak.capacity_bytes

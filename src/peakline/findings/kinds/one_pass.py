@@ -1,19 +1,9 @@
 """Memory that every layer of one forward pass leaves, for the backward pass: no leak."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
+from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.growth import COLUMNS, evidence_of, named, rows_of, titles
 from peakline.findings.kind import Kind, columns
 from peakline.text import size_text
-
-if TYPE_CHECKING:
-    from peakline.findings.context import MemoryContext
-    from peakline.findings.finding import Finding
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "one_pass",
@@ -28,7 +18,7 @@ KIND = Kind(
 )
 
 
-def find(context: MemoryContext) -> Iterator[Finding]:
+def find(context: MemoryContext) -> Findings:
     """Of each allocator in which the layers of one pass, or repetitions, release nothing."""
     from peakline.memory.grown import worth
     from peakline.memory.single_pass import FOR_BACKWARD

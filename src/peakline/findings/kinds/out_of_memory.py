@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.kind import Kind, columns
 from peakline.text import size_text, time_text
 
 if TYPE_CHECKING:
-    from peakline.findings.context import MemoryContext
-    from peakline.findings.finding import Finding
     from peakline.memory.oom import FailedMoment, Failure
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "out_of_memory",
@@ -71,7 +67,7 @@ _SUGGESTIONS = {
 }
 
 
-def find(context: MemoryContext) -> Iterator[Finding]:
+def find(context: MemoryContext) -> Findings:
     """A finding for each moment, about the first request that failed."""
     for moment in context.failures:
         failure, count = moment.failures[0], len(moment.failures)

@@ -1,19 +1,9 @@
 """Programs are compiled after the first two steps, and which they are."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
+from peakline.findings.context import Findings, TimeContext
 from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, ROWS
-
-if TYPE_CHECKING:
-    from peakline.findings.context import TimeContext
-    from peakline.findings.finding import Finding
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "recompilation",
@@ -21,8 +11,7 @@ KIND = Kind(
     about="time",
     phrase="programs are compiled again and again",
     section="steps",
-    columns=COLUMNS
-    | columns(compiling_steps="Steps that compile", programs="Programs", compile_ps="Compilation"),
+    columns=COLUMNS | columns("compiling_steps", "programs", "compile_ps"),
     saves="gain_share",
 )
 
@@ -30,7 +19,7 @@ COMPILES, MUCH_COMPILES = 0.05, 0.20
 """Compilation after the first steps, as a share of those steps' time."""
 
 
-def find(context: TimeContext) -> Iterator[Finding]:
+def find(context: TimeContext) -> Findings:
     """At most one, with the programs whose compilation took longest."""
     import numpy as np
 

@@ -1,19 +1,9 @@
 """Memory that accumulates over several steps and is released, again and again."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
+from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.growth import COLUMNS, evidence_of, named, rows_of, titles, total
 from peakline.findings.kind import Kind, columns
 from peakline.text import size_text
-
-if TYPE_CHECKING:
-    from peakline.findings.context import MemoryContext
-    from peakline.findings.finding import Finding
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "sawtooth",
@@ -26,7 +16,7 @@ KIND = Kind(
 )
 
 
-def find(context: MemoryContext) -> Iterator[Finding]:
+def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, a finding for all that is released in the same steps."""
     from peakline.memory.grown import worth
 

@@ -1,19 +1,9 @@
 """Memory that rose once, after training began, and stayed."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
+from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.growth import COLUMNS, evidence_of, named, rows_of, titles, total
 from peakline.findings.kind import Kind
 from peakline.text import size_text
-
-if TYPE_CHECKING:
-    from peakline.findings.context import MemoryContext
-    from peakline.findings.finding import Finding
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "step_up",
@@ -26,7 +16,7 @@ KIND = Kind(
 )
 
 
-def find(context: MemoryContext) -> Iterator[Finding]:
+def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, what rose at about the same time."""
     from peakline.memory.grown import ROWS
 

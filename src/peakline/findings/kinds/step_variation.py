@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from peakline.findings.context import Findings, TimeContext
 from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, ROWS
 from peakline.text import time_text
 
 if TYPE_CHECKING:
-    from peakline.findings.context import TimeContext
-    from peakline.findings.finding import Finding
     from peakline.timing.slow_steps import SlowSteps
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "step_variation",
@@ -24,27 +20,10 @@ KIND = Kind(
     phrase="some steps take much longer than the others",
     section="steps",
     columns=COLUMNS
-    | columns(
-        slow_steps="Slow steps",
-        median_ps="Median step",
-        slow_median_ps="Median slow step",
-        period_steps="Steps from one to the next",
-        most="Most of it",
-        most_share="Share of that",
-        longest="Event that takes longer",
-        longest_extra_ps="... per slow step",
-        compute_ps="Device compute",
-        communication_ps="Communication",
-        device_to_device_ps="Copies between devices",
-        device_to_host_ps="Copies to the host",
-        host_to_device_ps="Copies to the device",
-        input_wait_ps="Waiting for input",
-        compile_ps="Compilation",
-        launch_ps="Launching work",
-        host_compute_ps="Host compute",
-        idle_ps="Idle",
-        unknown_ps="Not known",
-    ),
+    | columns("median_ps", "slow_steps", "slow_median_ps", "period_steps", "most", "most_share")
+    | columns("longest", "longest_extra_ps", "compute_ps", "communication_ps")
+    | columns("device_to_device_ps", "device_to_host_ps", "host_to_device_ps", "input_wait_ps")
+    | columns("compile_ps", "launch_ps", "host_compute_ps", "idle_ps", "unknown_ps"),
     saves="gain_share",
 )
 
@@ -53,7 +32,7 @@ VARIES, VARIES_ONCE, MUCH_VARIES = 0.05, 0.10, 0.20
 accident."""
 
 
-def find(context: TimeContext) -> Iterator[Finding]:
+def find(context: TimeContext) -> Findings:
     """At most one; of steps of several names those with most time are compared."""
     from peakline.timing.slow_steps import slow_steps_of
     from peakline.timing.step_facts import PARTS, WARM_UP

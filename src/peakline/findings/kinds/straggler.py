@@ -1,19 +1,9 @@
 """One device works longer, and the others wait for it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
+from peakline.findings.context import Findings, TimeContext
 from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS
-
-if TYPE_CHECKING:
-    from peakline.findings.context import TimeContext
-    from peakline.findings.finding import Finding
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "straggler",
@@ -21,14 +11,7 @@ KIND = Kind(
     about="time",
     phrase="one device keeps the others waiting",
     section="steps",
-    columns=COLUMNS
-    | columns(
-        often="Share of the steps",
-        evidence="Known by",
-        behind_ps="Behind in the median step",
-        work_ps="Work",
-        communication_ps="Communication",
-    ),
+    columns=COLUMNS | columns("often", "evidence", "behind_ps", "work_ps", "communication_ps"),
     saves="gain_share",
 )
 
@@ -36,7 +19,7 @@ MUCH_BEHIND = 0.15
 """How long the others wait for it, as a share of the step time."""
 
 
-def find(context: TimeContext) -> Iterator[Finding]:
+def find(context: TimeContext) -> Findings:
     """At most one, of steps with several devices."""
     behind, devices = context.behind, context.facts.devices
     if behind is None:

@@ -1,19 +1,9 @@
 """The device waits for copies from or to the host, or from another device."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
+from peakline.findings.context import Findings, TimeContext
 from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, rows_by_step
-
-if TYPE_CHECKING:
-    from peakline.findings.context import TimeContext
-    from peakline.findings.finding import Finding
-
-__all__ = ["KIND", "find"]
 
 KIND = Kind(
     "time_in_copies",
@@ -22,12 +12,7 @@ KIND = Kind(
     phrase="the device waits for copies",
     section="steps",
     columns=COLUMNS
-    | columns(
-        device_to_device_ps="Copies between devices",
-        device_to_host_ps="Copies to the host",
-        host_to_device_ps="Copies to the device",
-        most="Most of it",
-    ),
+    | columns("device_to_device_ps", "device_to_host_ps", "host_to_device_ps", "most"),
     saves="gain_share",
 )
 
@@ -49,7 +34,7 @@ _OFFLOADED = (
 )
 
 
-def find(context: TimeContext) -> Iterator[Finding]:
+def find(context: TimeContext) -> Findings:
     """At most one, of steps with a device."""
     from peakline.timing.gaps import sum_of
     from peakline.timing.step_facts import PARTS

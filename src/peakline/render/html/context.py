@@ -42,8 +42,8 @@ class Part:
     details: MemoryDetails
     history: History
     number: int
-    has_finding: frozenset[str]
-    """The kinds of the findings about this allocator."""
+    sections: frozenset[str]
+    """The sections (`Kind.section`) that the findings about this allocator belong to."""
     alike: tuple[str, ...] = ()
     """Other allocators with the same figures, which have no section of their own."""
 

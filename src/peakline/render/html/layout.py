@@ -95,8 +95,7 @@ def growth(part: Part) -> Markup | None:
         f"of the last {size_words(int(total[-1]))}. Steps are {clip(marks.detail)}."
     )
     grown = [one for one in found.groups if one.pattern.kind not in {STEADY, WARM_UP}]
-    told = part.has_finding & {"leak", "one_pass", "cache", "step_up", "sawtooth"}
-    if not told:
+    if "growth" not in part.sections:
         small = ""
         if grown:
             small = " What grew is too little, or too uncertain, to be a finding."
@@ -150,8 +149,7 @@ def fragmentation(part: Part) -> Markup | None:
             f"{size_words(worst.free)} were free, the largest piece {size_words(worst.largest)}."
         )
     words = " ".join(told)
-    is_told = bool(part.has_finding & {"fragmentation", "fragmentation_at_peak"})
-    if not is_told or found.worst is None:
+    if "fragmentation" not in part.sections or found.worst is None:
         return tag("p", words)
     columns = (
         Column("Pieces of at least"),
@@ -184,7 +182,7 @@ def churn(part: Part) -> Markup | None:
             f"{percent(found.same_step / found.allocations)} of the buffers are freed in the step "
             "that made them."
         )
-    if "churn" not in part.has_finding:
+    if "churn" not in part.sections:
         return tag("p", words)
     rows = [
         one.signature.as_row()

@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
+from peakline.findings.catalogue import kinds
 from peakline.render.html.composition import composition
 from peakline.render.html.context import Context, Part
 from peakline.render.html.course import course
@@ -164,11 +165,11 @@ def _parts(context: Context) -> list[Part]:
     answer = context.answer
     if answer.history is None:
         return []
-    kinds: dict[str, set[str]] = {}
+    sections: dict[str, set[str]] = {}
     gravest: dict[str, int] = {}
     for finding in answer.findings:
         name = str(finding.evidence.get("allocator") or "")
-        kinds.setdefault(name, set()).add(finding.kind)
+        sections.setdefault(name, set()).add(kinds()[finding.kind].section)
         gravest[name] = min(gravest.get(name, 9), rank(finding.severity))
     found = [
         Part(
@@ -177,7 +178,7 @@ def _parts(context: Context) -> list[Part]:
             details,
             answer.history,
             answer.history.lifetimes.allocators.index(peak.allocator),
-            frozenset(kinds.get(peak.allocator, ())),
+            frozenset(sections.get(peak.allocator, ())),
         )
         for peak, details in zip(answer.allocators, answer.details, strict=True)
     ]
@@ -204,7 +205,7 @@ def _together(parts: Sequence[Part]) -> list[Part]:
             for one in peak.peak_buffers
         )
         key = (peak.peak_bytes, peak.capacity_bytes, peak.fragmentation_at_peak, tuple(made))
-        is_own = part.has_finding or not peak.peak_bytes
+        is_own = part.sections or not peak.peak_bytes
         found.setdefault(place if is_own else key, []).append(part)
     return [
         replace(alike[0], alike=tuple(part.peak.allocator for part in alike[1:]))

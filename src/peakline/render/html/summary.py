@@ -147,7 +147,7 @@ def _figures(part: Part) -> Markup:
             share = percent(most / peak.peak_bytes)
             tiles.append(_tile("Of its largest op", share, code(op, 80)))
     growth = part.details.growth
-    if growth is not None and growth.bytes_per_step and "leak" in part.has_finding:
+    if growth is not None and growth.bytes_per_step and part.details.grown.leak:
         told = room_text(growth) or "to the end"
         tiles.append(_tile(f"Growth per {growth.marks.unit}", size(growth.bytes_per_step), told))
     churn = part.details.churn
