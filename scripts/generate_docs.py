@@ -7,8 +7,9 @@ Usage::
 
 The sources are ``peakline.tables.tables.TABLES``, the files of the SQL views, the tool registry and
 the command line's own help; of ``sql.md`` only the answers are written, of ``formats.md`` the
-table. The pages are read from the installed package and
-written into this checkout.
+table, of ``findings.md`` and ``time-findings.md`` the lists of kinds, from
+``peakline.findings.catalogue``. The pages are read from the installed package and written into this
+checkout.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import click
 from worked_queries import sql_page
 
 from peakline.cli.main import app
+from peakline.findings.catalogue import kinds
+from peakline.findings.kind import COMMON
 from peakline.formats.common.format import formats
 from peakline.tables.sql_views import view, view_names
 from peakline.tables.tables import TABLES
@@ -198,12 +201,45 @@ def formats_page(page: str) -> Iterator[str]:
     yield rest.partition("\n\n")[2].rstrip("\n")
 
 
+_KINDS = "<!-- kinds: scripts/generate_docs.py -->"
+_END = "<!-- end of kinds -->"
+
+
+def findings_page(name: str, about: str) -> Iterator[str]:
+    """The page as it is, with the kinds of findings between its marks."""
+    before, _, rest = (DOCS / name).read_text().partition(f"{_KINDS}\n")
+    told = [kind for kind in kinds().values() if kind.about == about]
+    yield f"{before}{_KINDS}"
+    yield ""
+    yield "| kind | severity | says | would save |"
+    yield "|---|---|---|---|"
+    for kind in told:
+        saves = f"`{kind.saves}`" if kind.saves else ""
+        says = kind.doc.strip().partition("\n\n")[0]
+        yield f"| `{kind.name}` | {kind.severity} | {_cell(says)} | {saves} |"
+    yield ""
+    yield "The numbers of the evidence and of its rows, with what a report calls those of one kind:"
+    yield ""
+    yield "| kind | numbers |"
+    yield "|---|---|"
+    for kind in told:
+        numbers = (
+            f"`{name}`" if one.heading == COMMON.get(name) else f"`{name}` ({one.heading})"
+            for name, one in kind.columns.items()
+        )
+        yield f"| `{kind.name}` | {_cell(', '.join(numbers))} |"
+    yield ""
+    yield f"{_END}{rest.partition(_END)[2]}".rstrip("\n")
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "tables.md": tables_page,
     "views.md": views_page,
     "tools.md": tools_page,
     "cli.md": cli_page,
     "formats.md": lambda: formats_page((DOCS / "formats.md").read_text()),
+    "findings.md": lambda: findings_page("findings.md", "memory"),
+    "time-findings.md": lambda: findings_page("time-findings.md", "time"),
     "sql.md": lambda: sql_page((DOCS / "sql.md").read_text()),
 }
 

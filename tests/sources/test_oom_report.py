@@ -11,6 +11,8 @@ from tests.each_row import each_row
 from tests.hanging import no_hang
 
 from peakline.formats.oom_report.lines import human, parse_size
+from peakline.formats.oom_report.scanner import OomScanner
+from peakline.formats.oom_report.tables import OomReports
 from peakline.memory.oom import failed_moments
 from peakline.tables.reader import Warnings
 from peakline.tables.tables import check_columns

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from peakline.memory.signatures import Signature
 
 __all__ = [
+    "COMMON",
     "SIGNATURE",
     "About",
     "Column",
@@ -41,17 +42,18 @@ class Column:
 class Kind:
     """The declaration of a kind of finding, which its module has as ``KIND``.
 
-    ``name`` is that of the module, and ``doc`` its docstring: when it is said, and of what.
-    ``phrase`` is what it comes to, in the middle of a sentence. ``section`` is the part of a
-    report or a page that it belongs to. ``saves`` is the number of the evidence that says what
-    would go; `peakline.findings.ranking` has what it is compared with. ``limit`` is the number
-    that is the capacity of the allocator, of kinds that say that it was reached.
+    ``name`` is that of the module, and ``doc`` its docstring: what it says. ``phrase`` is what it
+    comes to, in the middle of a sentence, ``severity`` its gravest one, and ``section`` the part of
+    a report that it belongs to. ``saves`` is the number of the evidence that says what would go;
+    `peakline.findings.ranking` has what it is compared with. ``limit`` is the number that is the
+    capacity of the allocator, of kinds that say that it was reached.
     """
 
     name: str
     doc: str
     about: About
     phrase: str
+    severity: str
     section: str
     columns: Mapping[str, Column]
     saves: str = ""
@@ -59,17 +61,17 @@ class Kind:
 
     def finding(
         self,
-        severity: str,
         title: str,
         evidence: Mapping[str, object],
         suggestion: str,
         rows: tuple[Mapping[str, object], ...] = (),
+        severity: str = "",
     ) -> Finding:
-        """A finding of this kind."""
-        return Finding(self.name, severity, title, evidence, suggestion, rows)
+        """A finding of this kind, as grave as all of them where no ``severity`` is given."""
+        return Finding(self.name, severity or self.severity, title, evidence, suggestion, rows)
 
 
-_HEADINGS = {
+COMMON = {
     "allocator": "Allocator",
     "op": "Op",
     "scope": "Scope",
@@ -104,7 +106,7 @@ _HEADINGS = {
     "devices": "Devices",
     "device": "Device",
     "step": "Step",
-    "wall_ps": "Time of the steps",
+    "wall_ps": "Time",
     "share": "Share of the time",
     "gain_ps": "Would save",
     "gain_share": "Would save of the run",
@@ -122,15 +124,15 @@ def about_signature(signature: Signature) -> dict[str, object]:
 
 def columns(*names: str, **own: str) -> dict[str, Column]:
     """The columns of a kind by name; ``own`` are headings of those whose names do not do."""
-    headings = {name: heading_of(name.removesuffix("_ps")) for name in names} | own
-    return {name: Column(heading, unit_of(name)) for name, heading in headings.items()}
+    common = {name: COMMON.get(name) or heading_of(name.removesuffix("_ps")) for name in names}
+    return {name: Column(heading, unit_of(name)) for name, heading in (common | own).items()}
 
 
 def heading_of(name: str, declared: Mapping[str, Column] = MappingProxyType({})) -> str:
     """What a person calls a column of a kind that has ``declared`` it, or of any other row."""
     if name in declared:
         return declared[name].heading
-    return _HEADINGS.get(name) or name.replace("_", " ").capitalize()
+    return COMMON.get(name) or name.replace("_", " ").capitalize()
 
 
 def unit_of(name: str) -> str:

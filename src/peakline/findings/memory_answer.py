@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from peakline.findings.recording_advice import to_record_memory
+from peakline.tables.once import once
 from peakline.tables.steps import find_step, steps_of
 from peakline.text import allocator_text
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from peakline.tables.once import once
 from peakline.timing.launches import launch_summary
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.activity_sets import device_sets_of, either
@@ -91,16 +92,13 @@ def idle_devices_of(profile: Profile, least: float) -> list[IdleDevice]:
     return [] if first is None else [first, *(one for one in devices if one is not first)]
 
 
+@once
 def _compilation(profile: Profile) -> Intervals:
     """When a thread of the host compiled."""
-
-    def make() -> Intervals:
-        trace, does = trace_of(profile), activity_of(profile)
-        found = [
-            line.first + np.flatnonzero(does[line.events] == Activity.COMPILE)
-            for line in trace.lines_on(HOST)
-        ]
-        events = np.concatenate([np.zeros(0, np.int64), *found])
-        return union(trace.start[events], trace.end[events])
-
-    return profile.keep("compilation", make)
+    trace, does = trace_of(profile), activity_of(profile)
+    found = [
+        line.first + np.flatnonzero(does[line.events] == Activity.COMPILE)
+        for line in trace.lines_on(HOST)
+    ]
+    events = np.concatenate([np.zeros(0, np.int64), *found])
+    return union(trace.start[events], trace.end[events])

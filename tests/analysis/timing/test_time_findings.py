@@ -214,6 +214,33 @@ def test_memory_and_time_in_one_order():
     ]
 
 
+def gains(*memory):
+    """Per kind what is gained, in order, beside a loss of 5 % of the time."""
+    found = [
+        Finding(kind, "warning", kind, evidence | {"allocator": name}, "do it")
+        for kind, name, evidence in memory
+    ]
+    time = [Finding("launch_bound", "warning", "launches", {"gain_share": 0.05}, "do it")]
+    return [(one.finding.kind, one.gain_share) for one in priorities(found, time)]
+
+
+def test_memory_far_from_the_capacity_is_no_gain():
+    leak = ("leak", "gpu", {"kept_bytes": 90, "peak_bytes": 100, "capacity_bytes": 1000})
+    full = ("near_capacity", "gpu", {"peak_bytes": 100, "capacity_bytes": 100})
+    elsewhere = ("near_capacity", "cpu", {"peak_bytes": 100, "capacity_bytes": 100})
+    assert gains(leak) == [("launch_bound", 0.05), ("leak", 0)]
+    assert gains(leak, full) == [("leak", 0.9), ("launch_bound", 0.05), ("near_capacity", 0)]
+    assert gains(leak, elsewhere)[:2] == [("launch_bound", 0.05), ("leak", 0)]
+
+
+def test_memory_is_a_gain_by_the_capacity_and_not_by_the_peak():
+    huge = ("huge_temporary", "gpu", {"saved_bytes": 40, "peak_bytes": 50})
+    failed = ("out_of_memory", "gpu", {"limit_bytes": 1000})
+    assert gains(huge, failed)[:2] == [("launch_bound", 0.05), ("huge_temporary", 0.04)]
+    unknown = ("out_of_memory", "gpu", {})
+    assert gains(huge, unknown)[:2] == [("huge_temporary", 0.8), ("launch_bound", 0.05)]
+
+
 def test_no_steps():
     profile = Profile(FakeReader({"allocator_events": columns_of("allocator_events", [])}))
     answer = profile.time()

@@ -9,6 +9,7 @@ KIND = Kind(
     __doc__,
     about="memory",
     phrase="the records name more than is in use",
+    severity="warning",
     section="peak",
     columns=columns(
         "allocator", "peak_bytes",
@@ -28,7 +29,6 @@ def find(context: MemoryContext) -> Findings:
         if rest >= 0:
             continue
         yield KIND.finding(
-            "warning",
             f"{allocator_text(peak.allocator)}: the buffers at the peak exceed the memory in use "
             f"by {-rest} bytes",
             {

@@ -10,6 +10,7 @@ KIND = Kind(
     __doc__,
     about="memory",
     phrase="memory grew as a cache filled",
+    severity="info",
     section="growth",
     columns=COLUMNS | columns("until_step"),
     saves="kept_bytes",
@@ -28,7 +29,6 @@ def find(context: MemoryContext) -> Findings:
         since, until = worst.pattern.since, worst.pattern.until
         stopped = until < len(growth.marks) - 1
         yield KIND.finding(
-            "info",
             f"{named(growth)}: {titles([worst])} grew to {size_text(worst.series[-1])} from "
             f"{growth.marks.title(since)} to {growth.marks.title(until)}, "
             + ("and has stopped" if stopped else "and grows less and less"),

@@ -9,6 +9,7 @@ KIND = Kind(
     __doc__,
     about="memory",
     phrase="a buffer is made over and over within a step",
+    severity="info",
     section="churn",
     columns=columns(
         *SIGNATURE, "scope", "allocations_per_step", "bytes_per_step", "most_live", "peak_bytes"
@@ -46,7 +47,6 @@ def find(context: MemoryContext) -> Findings:
         ]
         first = repeated[0]
         yield KIND.finding(
-            "info",
             f"{allocator_text(found.allocator)}: {first.signature.title} is allocated and freed "
             f"{first.allocations / found.steps:,.0f} times in a step, "
             f"{size_text(first.bytes / found.steps)} in all, against a peak of "

@@ -10,6 +10,7 @@ KIND = Kind(
     __doc__,
     about="time",
     phrase="no computation hides the collectives",
+    severity="warning",
     section="steps",
     columns=COLUMNS | columns("communication_ps", "communication_total_ps", "hidden_share"),
     saves="gain_share",
@@ -33,7 +34,6 @@ def find(context: TimeContext) -> Findings:
     hidden = 1 - exposed / whole if whole else 0.0
     parts = ("communication_ps", "communication_total_ps")
     yield KIND.finding(
-        severity_of(share, MUCH_COMMUNICATION),
         f"{share:.0%} of the step time goes to collectives that no computation hides "
         f"({hidden:.0%} of their time is hidden)",
         evidence_of(facts, share, exposed, *parts) | {"hidden_share": hidden},
@@ -41,4 +41,5 @@ def find(context: TimeContext) -> Findings:
         "latency-hiding scheduler), reduce less often (gradient accumulation) or in a smaller "
         "type, or make the work of each device larger.",
         rows_by_step(facts, facts.part("communication_ps"), *parts),
+        severity=severity_of(share, MUCH_COMMUNICATION),
     )

@@ -9,6 +9,7 @@ KIND = Kind(
     __doc__,
     about="memory",
     phrase="deallocations are deferred",
+    severity="info",
     section="peak",
     columns=columns(
         "allocator", "peak_bytes",
@@ -26,7 +27,6 @@ def find(context: MemoryContext) -> Findings:
         if deferred is None:
             continue
         yield KIND.finding(
-            "info",
             f"{allocator_text(peak.allocator)}: {deferred.count} deallocations were deferred; the "
             f"peak lies between {peak.peak_bytes} and {deferred.upper_peak_bytes} bytes",
             {

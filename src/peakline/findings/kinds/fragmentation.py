@@ -9,6 +9,7 @@ KIND = Kind(
     __doc__,
     about="memory",
     phrase="free memory lies in pieces",
+    severity="warning",
     section="fragmentation",
     columns=columns(
         *SIGNATURE, "scope", "free_bytes", "largest_hole_bytes", "time_ps", "bytes", "count",
@@ -37,7 +38,6 @@ def find(context: MemoryContext) -> Findings:
         first = pins.pins[0]
         count = sum(pin.count for pin in pins.pins)
         yield KIND.finding(
-            "warning",
             f"{allocator_text(found.allocator)}: {size_text(worst.free)} were free, in pieces of "
             f"at most {size_text(worst.largest)}, when {worst.signature.op or 'an op'} asked for "
             f"{size_text(worst.bytes)}: {count} small buffers of {first.signature.title} lie "

@@ -9,6 +9,7 @@ KIND = Kind(
     __doc__,
     about="memory",
     phrase="free memory lies in pieces",
+    severity="warning",
     section="fragmentation",
     columns=columns("allocator", "fragmentation", "free_bytes", "capacity_bytes"),
 )
@@ -32,7 +33,6 @@ def find(context: MemoryContext) -> Findings:
         if peak.peak_bytes < LOAD * capacity or free < FREE * capacity:
             continue
         yield KIND.finding(
-            "warning",
             f"{allocator_text(peak.allocator)}: {fragmentation:.0%} of the pool's free memory is "
             "in small pieces at the peak",
             {

@@ -11,6 +11,7 @@ KIND = Kind(
     __doc__,
     about="time",
     phrase="the device waits for the host",
+    severity="warning",
     section="steps",
     columns=COLUMNS
     | columns("host_compute_ps", "idle_ps", "ops_per_step", "work_ps", "op", "times_a_step")
@@ -55,13 +56,13 @@ def _waiting(context: TimeContext) -> Findings:
     trace = "" if is_known else "Profile with the Python tracer to see what the host does then. "
     parts = ("host_compute_ps", "idle_ps")
     yield KIND.finding(
-        severity_of(share, MUCH_HOST),
         f"{share:.0%} of the step time the device waits {what}",
         evidence_of(facts, share, whole, *parts),
         f"{trace}Take work out of the loop that calls the device: compile the whole step, read "
         "losses and metrics only now and then (each read waits for the device), and prepare the "
         "next batch on another thread.",
         rows_by_step(facts, lost, *parts),
+        severity=severity_of(share, MUCH_HOST),
     )
 
 
@@ -74,7 +75,6 @@ def _one_by_one(context: TimeContext) -> Findings:
     if found is None:
         return
     yield KIND.finding(
-        "warning",
         f"{found.per_step:.0f} ops a step are run one by one: {found.share:.0%} of the time goes "
         "to getting from one to the next",
         {
@@ -109,7 +109,6 @@ def _without_steps(context: TimeContext) -> Findings:
     why = "compiled" if is_compiling else "had not launched its next work"
     note = f" (it does {first.work_share:.1%} of the work of the busiest device)"
     yield KIND.finding(
-        severity_of(first.share, MUCH_HOST) if first.works else "info",
         f"{first.device} waits for {first.share:.0%} of {time_text(first.span_ps)} while the host "
         f"{why}{'' if first.works else note}",
         {
@@ -128,4 +127,5 @@ def _without_steps(context: TimeContext) -> Findings:
         "program (tf.function, jax.jit, torch.compile), and prepare the next batch on another "
         "thread. Mark the steps to see what of this every step pays.",
         tuple(one.as_row() for one in devices),
+        severity=severity_of(first.share, MUCH_HOST) if first.works else "info",
     )

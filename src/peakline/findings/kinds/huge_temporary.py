@@ -16,6 +16,7 @@ KIND = Kind(
     __doc__,
     about="memory",
     phrase="one kind of temporary makes the peak",
+    severity="warning",
     section="peak",
     columns=columns(
         *SIGNATURE, "scope", "bytes", "count", "since_ps", "peak_bytes",
@@ -42,7 +43,6 @@ def find(context: MemoryContext) -> Findings:
         row = saving.rows[0]
         are = "are" if sum(int(str(row["count"])) for row in saving.rows) > 1 else "is"
         yield KIND.finding(
-            "warning",
             f"{allocator_text(saving.allocator)}: without {saving.title}, which {are} freed at "
             f"once, the peak would be {size_text(saving.peak_after)} instead of "
             f"{size_text(before)}",

@@ -20,6 +20,7 @@ KIND = Kind(
     __doc__,
     about="time",
     phrase="nothing runs between the steps",
+    severity="warning",
     section="steps",
     columns=COLUMNS
     | columns("gap_ps", "median_gap_ps", "longest_gap_ps", "stalls")
@@ -57,7 +58,6 @@ def find(context: TimeContext) -> Findings:
     stalls = stalls_of(facts, gaps, usual)
     who = "the device is idle" if facts.has_device else "no op runs"
     yield KIND.finding(
-        severity_of(share, much),
         f"{who} between the steps for {share:.0%} of the time: {_how(facts, gaps, usual, stalls)}",
         {
             "steps": facts.count,
@@ -79,6 +79,7 @@ def find(context: TimeContext) -> Findings:
             idle_from_ps=facts.part("start_ps") - facts.part("gap_before_ps"),
             idle_before_ps=gaps,
         ),
+        severity=severity_of(share, much),
     )
 
 

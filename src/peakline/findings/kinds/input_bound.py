@@ -19,6 +19,7 @@ KIND = Kind(
     __doc__,
     about="time",
     phrase="training waits for its input",
+    severity="warning",
     section="input",
     columns=COLUMNS | columns("input_wait_ps", "between_steps_ps", "bottleneck", *STAGE),
     saves="gain_share",
@@ -41,7 +42,6 @@ def find(context: TimeContext) -> Findings:
     slowest = next((str(stage["stage"]) for stage in stages if stage["is_bottleneck"]), "")
     which = f"; {_short(slowest)} holds the pipeline up" if slowest else ""
     yield KIND.finding(
-        severity_of(share, MUCH_INPUT),
         f"{share:.0%} of the time training waits for input{which}",
         {
             "steps": facts.count,
@@ -53,6 +53,7 @@ def find(context: TimeContext) -> Findings:
         },
         advice(slowest),
         tuple(stages[:_ROWS]),
+        severity=severity_of(share, MUCH_INPUT),
     )
 
 

@@ -10,6 +10,7 @@ KIND = Kind(
     __doc__,
     about="time",
     phrase="the device waits for its next work to be launched",
+    severity="warning",
     section="steps",
     columns=COLUMNS | columns("launch_ps", "gaps_per_step", "gaps_ps", "launch_wait_ps", "gaps"),
     saves="gain_share",
@@ -35,11 +36,11 @@ def find(context: TimeContext) -> Findings:
     often = f", {each:.0f} times a step" if each >= 1 else ""
     numbers = {"gaps_per_step": each, "gaps_ps": int(gaps.ps.sum()) // facts.lanes}
     yield KIND.finding(
-        severity_of(share, MUCH_LAUNCH),
         f"{share:.0%} of the step time the device waits for its next work to be launched{often}",
         evidence_of(facts, share, int(lost.sum()), "launch_ps") | numbers,
         "Launch less often and more at a time: compile the step as one program (tf.function, "
         "jax.jit, torch.compile), fuse small ops, use CUDA graphs or XLA's command buffers, or "
         "make the batch larger.",
         rows_by_step(facts, lost, launch_wait_ps=lost, gaps=gaps.count),
+        severity=severity_of(share, MUCH_LAUNCH),
     )

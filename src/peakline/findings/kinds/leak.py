@@ -20,6 +20,7 @@ KIND = Kind(
     __doc__,
     about="memory",
     phrase="memory grows with every step",
+    severity="warning",
     section="growth",
     columns=COLUMNS | columns("capacity_bytes", steps_left="Steps until the capacity is reached"),
     saves="kept_bytes",
@@ -52,7 +53,6 @@ def _leak(growth: AllocatorGrowth, found: Sequence[GroupGrowth]) -> Finding:
         sure = f"confidence {worst.pattern.confidence:.0%}"
         few = f"; in {growth.steps} steps, none released ({sure})"
     return KIND.finding(
-        "warning",
         f"{named(growth)}: {_rate(growth, rows, rate)} since "
         f"{growth.marks.title(worst.pattern.since)}: {titles(rows)}{few}"
         f"{room and f'; {room}'}",

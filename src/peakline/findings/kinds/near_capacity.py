@@ -9,6 +9,7 @@ KIND = Kind(
     __doc__,
     about="memory",
     phrase="the peak comes near the capacity",
+    severity="warning",
     section="peak",
     columns=columns("allocator", "peak_bytes", "capacity_bytes", share="Share of the capacity"),
     limit="capacity_bytes",
@@ -25,7 +26,6 @@ def find(context: MemoryContext) -> Findings:
         if not capacity or peak.peak_bytes < NEAR_CAPACITY * capacity:
             continue
         yield KIND.finding(
-            "warning",
             f"{allocator_text(peak.allocator)}: the peak takes {peak.peak_bytes / capacity:.1%} of "
             "the capacity",
             {

@@ -10,6 +10,7 @@ KIND = Kind(
     __doc__,
     about="memory",
     phrase="memory is held for the backward pass",
+    severity="info",
     section="growth",
     columns=COLUMNS
     | columns(
@@ -36,7 +37,6 @@ def find(context: MemoryContext) -> Findings:
             else f"{count} repetitions hold {each} each, and none shows a release"
         )
         yield KIND.finding(
-            "info",
             f"{named(growth)}: {what}: {titles(rows)}",
             {
                 **evidence_of(growth, found[0]),

@@ -16,6 +16,7 @@ KIND = Kind(
     __doc__,
     about="memory",
     phrase="memory ran out",
+    severity="error",
     section="failure",
     columns=columns(
         "allocator", "op", "device", "data_type", "shape", "free_bytes", "fragmentation", "bytes",
@@ -96,7 +97,7 @@ def find(context: MemoryContext) -> Findings:
         if count > 1:
             evidence |= {"failed_requests": count, "last_after_ps": moment.span_ps}
         suggestion = _suggestion(failure, has_buffers=bool(moment.top_chunks))
-        yield KIND.finding("error", _title(moment), evidence, suggestion)
+        yield KIND.finding(_title(moment), evidence, suggestion)
 
 
 def _title(moment: FailedMoment) -> str:

@@ -10,6 +10,7 @@ KIND = Kind(
     __doc__,
     about="time",
     phrase="programs are compiled again and again",
+    severity="warning",
     section="steps",
     columns=COLUMNS | columns("compiling_steps", "programs", "compile_ps"),
     saves="gain_share",
@@ -40,7 +41,6 @@ def find(context: TimeContext) -> Findings:
     order = rows[np.argsort(-compiles[rows], kind="stable")][:ROWS]
     programs = programs_compiled(context.profile, facts, np.flatnonzero(late))
     yield KIND.finding(
-        severity_of(share, MUCH_COMPILES),
         f"{steps} of {later} steps after the first {WARM_UP} compile "
         f"{', '.join(programs) or 'a program'}: {share:.0%} of their time",
         {
@@ -63,4 +63,5 @@ def find(context: TimeContext) -> Findings:
             }
             for row in order.tolist()
         ),
+        severity=severity_of(share, MUCH_COMPILES),
     )

@@ -10,6 +10,7 @@ KIND = Kind(
     __doc__,
     about="memory",
     phrase="memory gathers over steps before it is released",
+    severity="info",
     section="growth",
     columns=COLUMNS | columns(height_bytes="Highest tooth", period_steps="Steps per tooth"),
     saves="height_bytes",
@@ -31,7 +32,6 @@ def find(context: MemoryContext) -> Findings:
             when = every if pattern.period else "at irregular intervals"
             verbs = "gathers {} per {} and is" if len(rows) == 1 else "gather {} per {} and are"
             yield KIND.finding(
-                "info",
                 f"{named(growth)}: {titles(rows)} {verbs.format(size_text(rate), unit)} released "
                 f"{when}: that adds up to {size_text(total(teeth))} to the peak",
                 {

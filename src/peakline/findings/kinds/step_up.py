@@ -10,6 +10,7 @@ KIND = Kind(
     __doc__,
     about="memory",
     phrase="memory rose once and stayed",
+    severity="info",
     section="growth",
     columns=COLUMNS,
     saves="kept_bytes",
@@ -25,7 +26,6 @@ def find(context: MemoryContext) -> Findings:
         if growth is None or not found:
             continue
         yield KIND.finding(
-            "info",
             f"{named(growth)}: memory rose by {size_text(total(found))} in "
             f"{growth.marks.title(one.grown.rose)} and stayed: {titles(found)}",
             {

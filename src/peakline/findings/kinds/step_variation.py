@@ -18,6 +18,7 @@ KIND = Kind(
     __doc__,
     about="time",
     phrase="some steps take much longer than the others",
+    severity="warning",
     section="steps",
     columns=COLUMNS
     | columns("median_ps", "slow_steps", "slow_median_ps", "period_steps", "most", "most_share")
@@ -48,7 +49,6 @@ def find(context: TimeContext) -> Findings:
     differs = time_text(median) != time_text(facts.median_ps)
     without = f" without the first {WARM_UP}" if differs else ""
     yield KIND.finding(
-        severity_of(slow.share, MUCH_VARIES),
         f"{count} of {slow.steps} steps {'takes' if count == 1 else 'take'} "
         f"{slow.slow_median_ps / slow.median_ps:.1f} times the median "
         f"({time_text(median)}{without}){when}: {slow.share:.0%} of the time",
@@ -75,6 +75,7 @@ def find(context: TimeContext) -> Findings:
             }
             for row in slow.rows[:ROWS].tolist()
         ),
+        severity=severity_of(slow.share, MUCH_VARIES),
     )
 
 

@@ -10,6 +10,7 @@ KIND = Kind(
     __doc__,
     about="time",
     phrase="one device keeps the others waiting",
+    severity="warning",
     section="steps",
     columns=COLUMNS | columns("often", "evidence", "behind_ps", "work_ps", "communication_ps"),
     saves="gain_share",
@@ -26,7 +27,6 @@ def find(context: TimeContext) -> Findings:
         return
     found, works = behind.straggler, behind.work_ps
     yield KIND.finding(
-        severity_of(found.share, MUCH_BEHIND),
         f"{found.name} works longer than the other {len(devices) - 1} in {found.often:.0%} of the "
         f"steps, and they wait for it: {found.share:.0%} of the step time",
         {
@@ -50,4 +50,5 @@ def find(context: TimeContext) -> Findings:
             }
             for lane in sorted(range(len(devices)), key=lambda lane: -works[lane])
         ),
+        severity=severity_of(found.share, MUCH_BEHIND),
     )

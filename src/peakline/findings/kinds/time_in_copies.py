@@ -10,6 +10,7 @@ KIND = Kind(
     __doc__,
     about="time",
     phrase="the device waits for copies",
+    severity="warning",
     section="steps",
     columns=COLUMNS
     | columns("device_to_device_ps", "device_to_host_ps", "host_to_device_ps", "most"),
@@ -46,9 +47,9 @@ def find(context: TimeContext) -> Findings:
     most = max(parts, key=facts.total)
     is_tpu = most != "device_to_device_ps" and all("TPU" in name for name in facts.devices)
     yield KIND.finding(
-        severity_of(share, MUCH_COPIES),
         f"{share:.0%} of the step time goes to copies, most of it to {PARTS[most]}",
         evidence_of(facts, share, facts.total(*parts), *parts) | {"most": most.removesuffix("_ps")},
         _OFFLOADED if is_tpu else _ADVICE[most],
         rows_by_step(facts, sum_of(facts, *parts), *parts),
+        severity=severity_of(share, MUCH_COPIES),
     )

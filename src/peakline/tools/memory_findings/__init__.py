@@ -6,7 +6,7 @@ The findings are those of ``peakline memory``, word by word.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from peakline.findings.catalogue import kind_names
