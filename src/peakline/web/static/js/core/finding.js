@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { columnsOf, titleOf, valueText } from "./kinds.js";
+import { SECTIONS } from "./sections.js";
 import { DataTable } from "./table.js";
 
 /**
@@ -87,7 +88,7 @@ function memoryLinks(kind, evidence, link) {
   if (op) {
     links.push({ text: `Buffers of ${cut(op)}`, href: link("memory", { ...params, q: op }) });
   }
-  return kind === "out_of_memory" ? links.slice(0, 1) : links;
+  return SECTIONS[kind] === "failure" ? links.slice(0, 1) : links;
 }
 
 /**
@@ -99,8 +100,9 @@ function memoryLinks(kind, evidence, link) {
 function timeLinks(kind, evidence, link) {
   /** @type {EvidenceLink[]} */
   const links = [];
+  const isInput = SECTIONS[kind] === "input";
   const first = evidence["rows"]?.[0] ?? {};
-  if (kind === "input_bound") {
+  if (isInput) {
     links.push({ text: "Stages of the input pipeline", href: link("steps", { part: "input" }) });
   }
   if (typeof first["idle_from_ps"] === "number") {
@@ -115,7 +117,7 @@ function timeLinks(kind, evidence, link) {
     if (first["device"]) params["device"] = first["device"];
     links.push({ text: `Step ${cut(first["step"])} among the others`, href: link("steps", params) },
       { text: "In the timeline", href: link("timeline", { step: first["step"] }) });
-  } else if (evidence["steps"] && kind !== "input_bound") {
+  } else if (evidence["steps"] && !isInput) {
     links.push({ text: "Steps", href: link("steps") });
   }
   const program = evidence["programs"]?.[0], longest = evidence["longest"] || program;

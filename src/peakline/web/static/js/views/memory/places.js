@@ -1,5 +1,6 @@
 /** Where on the chart a finding's evidence is. */
 
+import { SECTIONS } from "../../core/sections.js";
 import { FILTERS } from "./state.js";
 
 /** @typedef {import("../../core/finding.js").Finding} Finding */
@@ -12,14 +13,13 @@ import { FILTERS } from "./state.js";
  * @property {string} [find] the op whose allocations have no time in the evidence
  */
 
-const GROWTH = ["leak", "one_pass", "cache", "step_up"];
-
 /**
  * @param {Finding} finding
  * @param {Model} model
  * @returns {Place | null}
  */
 export function placeOf({ kind, evidence }, model) {
+  const section = SECTIONS[kind];
   const allocator = model.allocators.find(({ name }) => name === evidence["allocator"]);
   if (!allocator) return null;
   /** @type {Partial<State>} */
@@ -29,7 +29,7 @@ export function placeOf({ kind, evidence }, model) {
     // What is gathered is gone when the last step ends.
     return { text: "Show what it adds to the peak", state: { ...state, from: null, to: null } };
   }
-  if (GROWTH.includes(kind)) {
+  if (section === "growth") {
     const place = growth(evidence, model);
     if (place) return { text: place.text, state: { ...state, ...place.state, sort: "start_ps" } };
     return { text: "Show what it keeps at the peak", state: { ...state, sort: "start_ps" } };
@@ -37,10 +37,10 @@ export function placeOf({ kind, evidence }, model) {
   if (typeof evidence["time_ps"] === "number") {
     return { text: "Show that moment", state: { ...state, at: evidence["time_ps"] } };
   }
-  if (kind === "churn") {
+  if (section === "churn") {
     return { text: "Show one of them", state, find: evidence["op"] };
   }
-  if (kind === "out_of_memory") {
+  if (section === "failure") {
     return { text: "Show what was live", state: { ...state, only: {} } };
   }
   return { text: "Show the peak", state: kind === "huge_temporary" ? state : { ...state, only: {} } };

@@ -3,6 +3,7 @@
 import { fill, h } from "../../core/dom.js";
 import { percent, time } from "../../core/format.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
+import { SECTIONS } from "../../core/sections.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 
@@ -34,7 +35,7 @@ export function mountInput(facts, body, _params, signal) {
         h("h2", {}, "Stages"), stages), found);
       const findings = await facts.findings();
       if (signal.aborted) return;
-      fill(found, ...findings.filter((one) => one.kind === "input_bound").map((one) =>
+      fill(found, ...findings.filter((one) => SECTIONS[one.kind] === "input").map((one) =>
         findingPart(one, evidenceLinks(one, (view, changes) => context.link(view, changes))
           .filter((link) => !link.href.includes("part=input")))));
     } catch (error) {
