@@ -216,7 +216,8 @@ def findings_page(name: str, about: str) -> Iterator[str]:
     for kind in told:
         saves = f"`{kind.saves}`" if kind.saves else ""
         says = kind.doc.strip().partition("\n\n")[0]
-        yield f"| `{kind.name}` | {kind.severity} | {_cell(says)} | {saves} |"
+        grave = f"info, {kind.severity} from {kind.much:.0%}" if kind.much else kind.severity
+        yield f"| `{kind.name}` | {grave} | {_cell(says)} | {saves} |"
     yield ""
     yield "The numbers of the evidence and of its rows, with what a report calls those of one kind:"
     yield ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["SEVERITIES", "Finding", "severity_of"]
+__all__ = ["SEVERITIES", "Finding"]
 
 SEVERITIES = ("error", "warning", "info")
 """The gravest first."""
@@ -52,8 +52,3 @@ class Finding:
             "evidence": evidence,
             "suggestion": self.suggestion,
         }
-
-
-def severity_of(share: float, much: float) -> str:
-    """A warning from ``much`` on, else for information."""
-    return "warning" if share >= much else "info"

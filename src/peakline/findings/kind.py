@@ -44,9 +44,10 @@ class Kind:
 
     ``name`` is that of the module, and ``doc`` its docstring: what it says. ``phrase`` is what it
     comes to, in the middle of a sentence, ``severity`` its gravest one, and ``section`` the part of
-    a report that it belongs to. ``saves`` is the number of the evidence that says what would go;
-    `peakline.findings.ranking` has what it is compared with. ``limit`` is the number that is the
-    capacity of the allocator, of kinds that say that it was reached.
+    a report that it belongs to. Kinds with a ``share`` in their evidence are said from ``least`` of
+    it on, and for information only below ``much``. ``saves`` is the number of the evidence that
+    says what would go; `peakline.findings.ranking` has what it is compared with. ``limit`` is the
+    number that is the capacity of the allocator, of kinds that say that it was reached.
     """
 
     name: str
@@ -56,6 +57,8 @@ class Kind:
     severity: str
     section: str
     columns: Mapping[str, Column]
+    least: float = 0.0
+    much: float = 0.0
     saves: str = ""
     limit: str = ""
 
@@ -67,8 +70,10 @@ class Kind:
         rows: tuple[Mapping[str, object], ...] = (),
         severity: str = "",
     ) -> Finding:
-        """A finding of this kind, as grave as all of them where no ``severity`` is given."""
-        return Finding(self.name, severity or self.severity, title, evidence, suggestion, rows)
+        """A finding of this kind; without a ``severity`` its ``share`` decides, or the kind."""
+        is_little = self.much and float(str(evidence["share"])) < self.much
+        severity = severity or ("info" if is_little else self.severity)
+        return Finding(self.name, severity, title, evidence, suggestion, rows)
 
 
 COMMON = {

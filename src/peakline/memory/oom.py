@@ -26,32 +26,32 @@ class Failure:
 
     time_ps: int
     allocator: str
-    requested: int | None
-    rounded: int | None
+    requested_bytes: int | None
+    rounded_bytes: int | None
     op: str | None
     device: str | None
     data_type: str | None
     shape: str | None
-    limit: int | None
-    pool: int | None
-    in_use: int | None
-    free: int | None
-    largest: int | None
+    limit_bytes: int | None
+    pool_bytes: int | None
+    in_use_bytes: int | None
+    free_bytes: int | None
+    largest_free_bytes: int | None
     fragmentation: float | None
-    device_free: int | None
+    device_free_bytes: int | None
     is_complete: bool
 
     @property
     def needed(self) -> int | None:
         """Bytes of the chunk that was needed."""
-        return self.requested if self.rounded is None else self.rounded
+        return self.requested_bytes if self.rounded_bytes is None else self.rounded_bytes
 
     @property
     def would_fit(self) -> bool | None:
         """Whether a free chunk was large enough; None where the free chunks are not known."""
-        if self.needed is None or self.largest is None:
+        if self.needed is None or self.largest_free_bytes is None:
             return None
-        return self.largest >= self.needed
+        return self.largest_free_bytes >= self.needed
 
     @property
     def cause(self) -> str:
@@ -63,31 +63,31 @@ class Failure:
         """
         if self.needed is None:
             return "unknown"
-        if self.limit is not None and self.needed > self.limit:
+        if self.limit_bytes is not None and self.needed > self.limit_bytes:
             return "larger_than_limit"
         if self.would_fit:
             return "held_back"
-        if self.free is None:
+        if self.free_bytes is None:
             return "unknown"
-        if self.free >= self.needed:
+        if self.free_bytes >= self.needed:
             return "fragmented"
         if self._may_grow:
             return "device_full"
         return "full"
 
     @property
-    def outside(self) -> int | None:
+    def outside_bytes(self) -> int | None:
         """Bytes of the device neither in the pool nor free: other processes, the driver."""
-        if self.limit is None or self.pool is None or self.device_free is None:
+        if self.limit_bytes is None or self.pool_bytes is None or self.device_free_bytes is None:
             return None
-        return max(self.limit - self.pool - self.device_free, 0)
+        return max(self.limit_bytes - self.pool_bytes - self.device_free_bytes, 0)
 
     @property
     def _may_grow(self) -> bool:
         """Whether the limit left room for the request, so that the device refused to give more."""
-        if self.limit is None or self.pool is None or self.needed is None:
+        if self.limit_bytes is None or self.pool_bytes is None or self.needed is None:
             return False
-        return self.limit - self.pool >= self.needed
+        return self.limit_bytes - self.pool_bytes >= self.needed
 
 
 @dataclass
@@ -107,8 +107,10 @@ class FailedMoment:
         last = self.failures[-1]
         if None not in (last.device, failure.device) and last.device != failure.device:
             return False
-        state = (last.in_use, last.pool, last.limit)
-        if last.in_use is not None and state == (failure.in_use, failure.pool, failure.limit):
+        state, before = (
+            (one.in_use_bytes, one.pool_bytes, one.limit_bytes) for one in (failure, last)
+        )
+        if last.in_use_bytes is not None and state == before:
             # Nothing was freed between them: an allocator that retries fails every ten seconds.
             return True
         return has_times and failure.time_ps - self.failures[0].time_ps <= MOMENT_PS
@@ -133,24 +135,7 @@ def failed_moments(oom_reports: Columns, blocks: Columns) -> tuple[FailedMoment,
     moments: list[FailedMoment] = []
     latest: dict[str, FailedMoment] = {}
     for row in oom_reports.to_pylist():
-        failure = Failure(
-            time_ps=row["time_ps"],
-            allocator=row["allocator"],
-            requested=row["requested_bytes"],
-            rounded=row["rounded_bytes"],
-            op=row["op"],
-            device=row["device"],
-            data_type=row["data_type"],
-            shape=row["shape"],
-            limit=row["limit_bytes"],
-            pool=row["pool_bytes"],
-            in_use=row["in_use_bytes"],
-            free=row["free_bytes"],
-            largest=row["largest_free_bytes"],
-            fragmentation=row["fragmentation"],
-            device_free=row["device_free_bytes"],
-            is_complete=row["is_complete"],
-        )
+        failure = Failure(**{name: row[name] for name in Failure.__annotations__})
         moment = latest.get(failure.allocator)
         if moment is not None and moment.takes(failure, has_times=has_times):
             moment.failures.append(failure)

@@ -1,23 +1,22 @@
 """Collectives run while the device computes nothing."""
 
 from peakline.findings.context import Findings, TimeContext
-from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, rows_by_step
 
+# Collectives that no computation hides: XProf's bounds are 3 % and 15 %.
 KIND = Kind(
     "communication_not_overlapped",
     __doc__,
     about="time",
     phrase="no computation hides the collectives",
     severity="warning",
+    least=0.05,
+    much=0.15,
     section="steps",
     columns=COLUMNS | columns("communication_ps", "communication_total_ps", "hidden_share"),
     saves="gain_share",
 )
-
-COMMUNICATION, MUCH_COMMUNICATION = 0.05, 0.15
-"""Collectives that no computation hides: XProf's bounds are 3 % and 15 %."""
 
 
 def find(context: TimeContext) -> Findings:
@@ -28,7 +27,7 @@ def find(context: TimeContext) -> Findings:
     behind = context.behind.waited_in("communication") if context.behind else 0
     exposed = max(facts.total("communication_ps") - behind, 0)
     share = exposed / facts.wall_ps
-    if share < COMMUNICATION:
+    if share < KIND.least:
         return
     whole = facts.total("communication_total_ps") - behind
     hidden = 1 - exposed / whole if whole else 0.0
@@ -41,5 +40,4 @@ def find(context: TimeContext) -> Findings:
         "latency-hiding scheduler), reduce less often (gradient accumulation) or in a smaller "
         "type, or make the work of each device larger.",
         rows_by_step(facts, facts.part("communication_ps"), *parts),
-        severity=severity_of(share, MUCH_COMMUNICATION),
     )

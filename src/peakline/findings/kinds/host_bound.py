@@ -1,17 +1,20 @@
 """The device waits for the host; without a device, ops are run one by one."""
 
 from peakline.findings.context import Findings, TimeContext
-from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, gain_of, rows_by_step
 from peakline.text import time_text
 
+# The device does nothing while the host computes, or no event says why. A few per cent of it are
+# in every run: reading the loss, writing a log line.
 KIND = Kind(
     "host_bound",
     __doc__,
     about="time",
     phrase="the device waits for the host",
     severity="warning",
+    least=0.10,
+    much=0.25,
     section="steps",
     columns=COLUMNS
     | columns("host_compute_ps", "idle_ps", "ops_per_step", "work_ps", "op", "times_a_step")
@@ -19,10 +22,6 @@ KIND = Kind(
     | columns("waits_for_other_work_ps", "unexplained_ps", "longest_idle_ps"),
     saves="gain_share",
 )
-
-HOST, MUCH_HOST = 0.10, 0.25
-"""The device does nothing while the host computes, or no event says why. A few per cent of it are
-in every run: reading the loss, writing a log line."""
 
 MOSTLY = 0.5
 """Of the idle time compilation is named as the reason where it runs in more than half of it."""
@@ -49,7 +48,7 @@ def _waiting(context: TimeContext) -> Findings:
     lost = waiting_ps(facts) - launching_ps(facts, context.gaps)
     whole = max(int(lost.sum()) - behind, 0)
     share = whole / facts.wall_ps if facts.wall_ps else 0.0
-    if share < HOST:
+    if share < KIND.least:
         return
     is_known = facts.total("host_compute_ps") >= facts.total("idle_ps")
     what = "while the host computes" if is_known else "and no event tells what for"
@@ -62,7 +61,6 @@ def _waiting(context: TimeContext) -> Findings:
         "losses and metrics only now and then (each read waits for the device), and prepare the "
         "next batch on another thread.",
         rows_by_step(facts, lost, *parts),
-        severity=severity_of(share, MUCH_HOST),
     )
 
 
@@ -87,6 +85,7 @@ def _one_by_one(context: TimeContext) -> Findings:
         "Compile the whole step as one function (tf.function, jax.jit), so that Python runs once a "
         "step instead of once an op.",
         tuple({"op": op, "times_a_step": times} for op, times in found.ops),
+        severity="warning",
     )
 
 
@@ -101,7 +100,7 @@ def _without_steps(context: TimeContext) -> Findings:
         return
     from peakline.timing.idle_devices import idle_devices_of
 
-    devices = idle_devices_of(profile, HOST)
+    devices = idle_devices_of(profile, KIND.least)
     if not devices:
         return
     first = devices[0]
@@ -127,5 +126,5 @@ def _without_steps(context: TimeContext) -> Findings:
         "program (tf.function, jax.jit, torch.compile), and prepare the next batch on another "
         "thread. Mark the steps to see what of this every step pays.",
         tuple(one.as_row() for one in devices),
-        severity=severity_of(first.share, MUCH_HOST) if first.works else "info",
+        severity="" if first.works else "info",
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peakline.findings.context import Findings, TimeContext
-from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of, rows_by_step
 from peakline.text import time_text
@@ -15,22 +14,22 @@ if TYPE_CHECKING:
 
     from peakline.timing.step_facts import StepFacts
 
+# The device does nothing between two steps, as a share of the time from step to step: XProf's
+# bounds for what it cannot name are 3 % and 15 %.
 KIND = Kind(
     "idle_between_steps",
     __doc__,
     about="time",
     phrase="nothing runs between the steps",
     severity="warning",
+    least=0.05,
+    much=0.15,
     section="steps",
     columns=COLUMNS
     | columns("gap_ps", "median_gap_ps", "longest_gap_ps", "stalls")
     | columns("idle_from_ps", "idle_before_ps"),
     saves="gain_share",
 )
-
-BETWEEN, MUCH_BETWEEN = 0.05, 0.15
-"""The device does nothing between two steps, as a share of the time from step to step: XProf's
-bounds for what it cannot name are 3 % and 15 %."""
 
 HOST_BETWEEN = 0.50
 """Without a device the program may do anything between the steps it marks; said where it is most
@@ -46,13 +45,12 @@ def find(context: TimeContext) -> Findings:
     from peakline.timing.gaps import stalls_of
 
     facts = context.facts
-    least, much = (BETWEEN, MUCH_BETWEEN) if facts.has_device else (HOST_BETWEEN, 1.0)
     if facts.count < 2 or not facts.period_ps:
         return
     gaps = context.between.nothing
     gap = int(gaps.sum())
     share = gap / facts.period_ps
-    if share < least:
+    if share < (KIND.least if facts.has_device else HOST_BETWEEN):
         return
     usual = int(np.median(gaps[facts.number > 0]))
     stalls = stalls_of(facts, gaps, usual)
@@ -79,7 +77,7 @@ def find(context: TimeContext) -> Findings:
             idle_from_ps=facts.part("start_ps") - facts.part("gap_before_ps"),
             idle_before_ps=gaps,
         ),
-        severity=severity_of(share, much),
+        severity="" if facts.has_device else "info",
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.findings.context import Findings, TimeContext
-from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of
 
@@ -14,19 +13,20 @@ if TYPE_CHECKING:
 
 STAGE = ("stage", "category", "occurrences", "self_ps", "wait_ps", "is_bottleneck")
 
+# Shares of the time that training waits for input: XProf's bounds, moderate and high.
 KIND = Kind(
     "input_bound",
     __doc__,
     about="time",
     phrase="training waits for its input",
     severity="warning",
+    least=0.05,
+    much=0.20,
     section="input",
     columns=COLUMNS | columns("input_wait_ps", "between_steps_ps", "bottleneck", *STAGE),
     saves="gain_share",
 )
 
-INPUT, MUCH_INPUT = 0.05, 0.20
-"""Shares of the time that training waits for input: XProf's bounds, moderate and high."""
 _ROWS = 10
 
 
@@ -36,7 +36,7 @@ def find(context: TimeContext) -> Findings:
     inside, between = facts.total("input_wait_ps"), int(context.between.input_wait.sum())
     whole = facts.wall_ps + between
     share = (inside + between) / whole if whole else 0.0
-    if share < INPUT:
+    if share < KIND.least:
         return
     stages = _stages(context.profile)
     slowest = next((str(stage["stage"]) for stage in stages if stage["is_bottleneck"]), "")
@@ -53,7 +53,6 @@ def find(context: TimeContext) -> Findings:
         },
         advice(slowest),
         tuple(stages[:_ROWS]),
-        severity=severity_of(share, MUCH_INPUT),
     )
 
 

@@ -1,24 +1,23 @@
 """The device waits for one piece of work after the other, each launched by the host."""
 
 from peakline.findings.context import Findings, TimeContext
-from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, rows_by_step
 
+# Shares of the step time from which launching is said, and is a warning. XProf calls 3 % moderate
+# and 15 % high; what is under a twentieth nobody would rewrite a program for.
 KIND = Kind(
     "launch_bound",
     __doc__,
     about="time",
     phrase="the device waits for its next work to be launched",
     severity="warning",
+    least=0.05,
+    much=0.15,
     section="steps",
     columns=COLUMNS | columns("launch_ps", "gaps_per_step", "gaps_ps", "launch_wait_ps", "gaps"),
     saves="gain_share",
 )
-
-LAUNCH, MUCH_LAUNCH = 0.05, 0.15
-"""Shares of the step time from which launching is said, and is a warning. XProf calls 3 % moderate
-and 15 % high; what is under a twentieth nobody would rewrite a program for."""
 
 
 def find(context: TimeContext) -> Findings:
@@ -30,7 +29,7 @@ def find(context: TimeContext) -> Findings:
         return
     gaps, lost = context.gaps, launching_ps(facts, context.gaps)
     share = int(lost.sum()) / facts.wall_ps
-    if share < LAUNCH:
+    if share < KIND.least:
         return
     each = int(gaps.count.sum()) / facts.rows
     often = f", {each:.0f} times a step" if each >= 1 else ""
@@ -42,5 +41,4 @@ def find(context: TimeContext) -> Findings:
         "jax.jit, torch.compile), fuse small ops, use CUDA graphs or XLA's command buffers, or "
         "make the batch larger.",
         rows_by_step(facts, lost, launch_wait_ps=lost, gaps=gaps.count),
-        severity=severity_of(share, MUCH_LAUNCH),
     )

@@ -40,6 +40,13 @@ KIND = Kind(
     limit="limit_bytes",
 )  # fmt: skip
 
+_NUMBERS = (
+    "requested_bytes", "rounded_bytes", "op", "device", "data_type", "shape", "limit_bytes",
+    "pool_bytes", "in_use_bytes", "free_bytes", "largest_free_bytes", "fragmentation", "would_fit",
+    "device_free_bytes", "outside_bytes",
+)  # fmt: skip
+"""What is said of a failure as far as its report has it."""
+
 OUTSIDE = 0.1
 """Memory of the device outside the pool is worth a word from this share of the limit on."""
 
@@ -72,24 +79,8 @@ def find(context: MemoryContext) -> Findings:
     """A finding for each moment, about the first request that failed."""
     for moment in context.failures:
         failure, count = moment.failures[0], len(moment.failures)
-        numbers = {
-            "requested_bytes": failure.requested,
-            "rounded_bytes": failure.rounded,
-            "op": failure.op,
-            "device": failure.device,
-            "data_type": failure.data_type,
-            "shape": failure.shape,
-            "limit_bytes": failure.limit,
-            "pool_bytes": failure.pool,
-            "in_use_bytes": failure.in_use,
-            "free_bytes": failure.free,
-            "largest_free_bytes": failure.largest,
-            "fragmentation": failure.fragmentation,
-            "would_fit": failure.would_fit,
-            "device_free_bytes": failure.device_free,
-            "outside_bytes": failure.outside,
-        }
         evidence: dict[str, object] = {"allocator": failure.allocator, "cause": failure.cause}
+        numbers = {name: getattr(failure, name) for name in _NUMBERS}
         evidence.update({name: value for name, value in numbers.items() if value is not None})
         if moment.top_chunks:
             evidence["top_chunks"] = moment.top_chunks
@@ -106,26 +97,29 @@ def _title(moment: FailedMoment) -> str:
     failure, count = moment.failures[0], len(moment.failures)
     is_torch = _is_torch(failure)
     parts = []
-    if failure.requested is not None:
-        asked = f"{size_text(failure.requested)} asked for"
+    if failure.requested_bytes is not None:
+        asked = f"{size_text(failure.requested_bytes)} asked for"
         parts.append(f"{asked} by {failure.op}" if failure.op else asked)
     elif failure.op:
         parts.append(f"asked by {failure.op}")
     if failure.shape is not None:
         parts.append(f"{failure.data_type or 'tensor'} {failure.shape}")
-    if failure.in_use is not None:
-        most = failure.pool if failure.limit is None else failure.limit
+    limit, pool, free = failure.limit_bytes, failure.pool_bytes, failure.free_bytes
+    if failure.in_use_bytes is not None:
+        most = pool if limit is None else limit
         of = "" if most is None else f" of {size_text(most)}"
-        parts.append(f"{size_text(failure.in_use)}{of} {'allocated' if is_torch else 'in use'}")
-    elif failure.limit is not None:
-        parts.append(f"{size_text(failure.limit)} at most")
-    if failure.free is not None:
-        free = f"{size_text(failure.free)} free"
-        if is_torch and failure.pool is not None:
-            free = f"{size_text(failure.pool)} reserved, {size_text(failure.free)} of that free"
-        parts.append(free)
-    if failure.largest is not None and failure.free != 0:
-        parts.append(f"the largest piece {size_text(failure.largest)}")
+        held = "allocated" if is_torch else "in use"
+        parts.append(f"{size_text(failure.in_use_bytes)}{of} {held}")
+    elif limit is not None:
+        parts.append(f"{size_text(limit)} at most")
+    if free is not None:
+        parts.append(
+            f"{size_text(pool)} reserved, {size_text(free)} of that free"
+            if is_torch and pool is not None
+            else f"{size_text(free)} free"
+        )
+    if failure.largest_free_bytes is not None and failure.free_bytes != 0:
+        parts.append(f"the largest piece {size_text(failure.largest_free_bytes)}")
     title = f"{failure.allocator or 'an allocator'} ran out of memory"
     facts = ", ".join(parts)
     if count == 1:
@@ -152,15 +146,15 @@ def _suggestion(failure: Failure, *, has_buffers: bool) -> str:
         remap=remap,
         buffers="; see what the buffers in it hold" if has_buffers else "",
     )
-    outside = failure.outside
-    if outside is not None and failure.limit and outside >= OUTSIDE * failure.limit:
+    outside = failure.outside_bytes
+    if outside is not None and failure.limit_bytes and outside >= OUTSIDE * failure.limit_bytes:
         text += f" {size_text(outside)} of the device are held outside this pool."
     return text
 
 
 def _less(failure: Failure) -> str:
     """How much less must be live. A request needs one piece: free ones apart do not add up."""
-    needed, free, largest = failure.needed or 0, failure.free or 0, failure.largest
+    needed, free, largest = failure.needed or 0, failure.free_bytes or 0, failure.largest_free_bytes
     short = f"at least {size_text(needed - free)} more must be free"
     if largest is None:
         return f"{short}, and in one piece" if free else short

@@ -1,23 +1,22 @@
 """Programs are compiled after the first two steps, and which they are."""
 
 from peakline.findings.context import Findings, TimeContext
-from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, ROWS
 
+# Compilation after the first steps, as a share of those steps' time.
 KIND = Kind(
     "recompilation",
     __doc__,
     about="time",
     phrase="programs are compiled again and again",
     severity="warning",
+    least=0.05,
+    much=0.20,
     section="steps",
     columns=COLUMNS | columns("compiling_steps", "programs", "compile_ps"),
     saves="gain_share",
 )
-
-COMPILES, MUCH_COMPILES = 0.05, 0.20
-"""Compilation after the first steps, as a share of those steps' time."""
 
 
 def find(context: TimeContext) -> Findings:
@@ -31,11 +30,11 @@ def find(context: TimeContext) -> Findings:
     compiles, wall = facts.part("compile_ps"), facts.part("wall_ps")
     whole, lost = int(wall[late].sum()), int(compiles[late].sum())
     share = lost / whole if whole else 0.0
-    if share < COMPILES:
+    if share < KIND.least:
         return
     from peakline.timing.compiled import programs_compiled
 
-    rows = np.flatnonzero(late & (compiles >= COMPILES * wall) & (compiles > 0))
+    rows = np.flatnonzero(late & (compiles >= KIND.least * wall) & (compiles > 0))
     steps = int(np.unique(facts.part("step_id")[rows]).size)
     later = int(np.unique(facts.part("step_id")[late]).size)
     order = rows[np.argsort(-compiles[rows], kind="stable")][:ROWS]
@@ -63,5 +62,4 @@ def find(context: TimeContext) -> Findings:
             }
             for row in order.tolist()
         ),
-        severity=severity_of(share, MUCH_COMPILES),
     )

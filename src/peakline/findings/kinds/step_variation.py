@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.findings.context import Findings, TimeContext
-from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, ROWS
 from peakline.text import time_text
@@ -13,12 +12,15 @@ from peakline.text import time_text
 if TYPE_CHECKING:
     from peakline.timing.slow_steps import SlowSteps
 
+# What slow steps take beyond the median, as a share of all steps' time.
 KIND = Kind(
     "step_variation",
     __doc__,
     about="time",
     phrase="some steps take much longer than the others",
     severity="warning",
+    least=0.05,
+    much=0.20,
     section="steps",
     columns=COLUMNS
     | columns("median_ps", "slow_steps", "slow_median_ps", "period_steps", "most", "most_share")
@@ -28,9 +30,8 @@ KIND = Kind(
     saves="gain_share",
 )
 
-VARIES, VARIES_ONCE, MUCH_VARIES = 0.05, 0.10, 0.20
-"""What slow steps take beyond the median, as a share of all steps' time; a single one may be an
-accident."""
+VARIES_ONCE = 0.10
+"""A single slow step may be an accident."""
 
 
 def find(context: TimeContext) -> Findings:
@@ -39,7 +40,7 @@ def find(context: TimeContext) -> Findings:
     from peakline.timing.step_facts import PARTS, WARM_UP
 
     facts = context.facts.main
-    slow = slow_steps_of(context.profile, facts, VARIES, VARIES_ONCE)
+    slow = slow_steps_of(context.profile, facts, KIND.least, VARIES_ONCE)
     if slow is None:
         return
     count, median, longest = slow.rows.size, round(slow.median_ps), slow.longest
@@ -75,7 +76,6 @@ def find(context: TimeContext) -> Findings:
             }
             for row in slow.rows[:ROWS].tolist()
         ),
-        severity=severity_of(slow.share, MUCH_VARIES),
     )
 
 

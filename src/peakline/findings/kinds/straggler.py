@@ -1,23 +1,23 @@
 """One device works longer, and the others wait for it."""
 
 from peakline.findings.context import Findings, TimeContext
-from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS
+from peakline.timing.stragglers import BEHIND
 
+# How long the others wait for it, as a share of the step time.
 KIND = Kind(
     "straggler",
     __doc__,
     about="time",
     phrase="one device keeps the others waiting",
     severity="warning",
+    least=BEHIND,
+    much=0.15,
     section="steps",
     columns=COLUMNS | columns("often", "evidence", "behind_ps", "work_ps", "communication_ps"),
     saves="gain_share",
 )
-
-MUCH_BEHIND = 0.15
-"""How long the others wait for it, as a share of the step time."""
 
 
 def find(context: TimeContext) -> Findings:
@@ -50,5 +50,4 @@ def find(context: TimeContext) -> Findings:
             }
             for lane in sorted(range(len(devices)), key=lambda lane: -works[lane])
         ),
-        severity=severity_of(found.share, MUCH_BEHIND),
     )

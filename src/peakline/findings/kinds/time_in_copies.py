@@ -1,24 +1,23 @@
 """The device waits for copies from or to the host, or from another device."""
 
 from peakline.findings.context import Findings, TimeContext
-from peakline.findings.finding import severity_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, rows_by_step
 
+# Copies while the device does not compute: XProf's bounds for output are 5 % and 20 %.
 KIND = Kind(
     "time_in_copies",
     __doc__,
     about="time",
     phrase="the device waits for copies",
     severity="warning",
+    least=0.05,
+    much=0.20,
     section="steps",
     columns=COLUMNS
     | columns("device_to_device_ps", "device_to_host_ps", "host_to_device_ps", "most"),
     saves="gain_share",
 )
-
-COPIES, MUCH_COPIES = 0.05, 0.20
-"""Copies while the device does not compute: XProf's bounds for output are 5 % and 20 %."""
 
 _ADVICE = {
     "device_to_device_ps": "Keep what is used together on one device, and place or shard tensors "
@@ -42,7 +41,7 @@ def find(context: TimeContext) -> Findings:
 
     facts, parts = context.facts, tuple(_ADVICE)
     share = facts.share(*parts)
-    if not facts.has_device or share < COPIES:
+    if not facts.has_device or share < KIND.least:
         return
     most = max(parts, key=facts.total)
     is_tpu = most != "device_to_device_ps" and all("TPU" in name for name in facts.devices)
@@ -51,5 +50,4 @@ def find(context: TimeContext) -> Findings:
         evidence_of(facts, share, facts.total(*parts), *parts) | {"most": most.removesuffix("_ps")},
         _OFFLOADED if is_tpu else _ADVICE[most],
         rows_by_step(facts, sum_of(facts, *parts), *parts),
-        severity=severity_of(share, MUCH_COPIES),
     )
