@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from peakline.tables import TABLES, Columns, Names, Warnings
+from peakline.tables.reader import Reader
 
 __all__ = ["FakeReader", "columns_of"]
 
@@ -29,11 +30,13 @@ def columns_of(table: str, rows: Iterable[Mapping[str, object]]) -> Columns:
     return Columns(data, valid)
 
 
-class FakeReader:
+class FakeReader(Reader):
     """Gives the tables it was made with; counts reads; ``losses`` become warnings when read."""
 
     format = "fake"
     path = "fake.pb"
+
+    host = ""
 
     def __init__(
         self,

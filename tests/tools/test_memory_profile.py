@@ -266,7 +266,7 @@ class TestNothingToShow:
     @each_row("output_format", ["json", "proto"])
     def test_no_host_threads_give_no_bytes(self, output_format):
         reader = FakeReader({})
-        reader.format = "xplane"
+        reader.has_runtime_planes = True
         profile = Profile(reader)
         assert profile.tool("memory_profile", format=output_format).content == b""
         assert [warning.kind for warning in profile.warnings] == ["no_memory_events"]
@@ -283,10 +283,10 @@ class TestNothingToShow:
             ("no_memory_events", 2, "the file has no memory events")
         ]
 
-    @each_row("file_format", ["fake", "xplane"])
-    def test_an_allocator_asked_for_is_not_found(self, file_format):
+    @each_row("is_xspace", [False, True])
+    def test_an_allocator_asked_for_is_not_found(self, is_xspace):
         reader = FakeReader({})
-        reader.format = file_format
+        reader.has_runtime_planes = is_xspace
         with pytest.raises(NotFoundError, match=r"no memory 'A' .* there is: none"):
             Profile(reader).tool("memory_profile", memory_id="A")
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from peakline.check.verdict import ROWS, Check, held, unmeasured
-from peakline.diff.memory import AllocatorDiff, compare
-from peakline.diff.notes import signed_size
-from peakline.diff.state import AllocatorState, MemoryState
+from peakline.compare.memory import AllocatorDiff, compare
+from peakline.compare.notes import signed_size
+from peakline.compare.state import AllocatorState, MemoryState
 from peakline.memory.grown import LEAK_BYTES, LEAK_SHARE
 from peakline.text import size_text
 

@@ -15,10 +15,10 @@ from peakline.compare.notes import signed_size, signed_time
 from peakline.text import size_text, time_text
 
 if TYPE_CHECKING:
-    from peakline.diff.comparison import Comparison, ProfileState
-    from peakline.diff.memory import AllocatorDiff
-    from peakline.diff.state import AllocatorState
-    from peakline.diff.time import TimeDiff
+    from peakline.compare.comparison import Comparison, ProfileState
+    from peakline.compare.memory import AllocatorDiff
+    from peakline.compare.state import AllocatorState
+    from peakline.compare.time import TimeDiff
     from peakline.findings.finding import Finding
 
 __all__ = ["comparison_markdown"]

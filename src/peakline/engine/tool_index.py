@@ -21,7 +21,6 @@ _AGAIN_S = 60.0
 _TOOLS_OF_GPUS = frozenset(("kernel_stats",))
 _SETTLED_S = 2.0
 """A directory's time of change may stay the same that long while files come."""
-_XSPACE = "xplane"
 _PLAIN_SUFFIX = ".xplane.pb"
 _XSPACE_SUFFIXES = (_PLAIN_SUFFIX, ".xplane.pb.gz")
 
@@ -139,7 +138,7 @@ class ToolIndex:
             return _Seen(file, stamp, frozenset(), wanted)
         try:
             with self._cache.lease(file, keep=False) as profile:
-                if profile.format != _XSPACE:
+                if not profile.has_runtime_planes:
                     # Whatever the name says.
                     wanted, ruled_out = _all_tools(), frozenset()
                 asked = wanted - ruled_out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from peakline.errors import DamagedError, UnknownFormatError
 from peakline.formats.common.files import SourceFile
@@ -63,4 +64,5 @@ def _reader(file: SourceFile) -> Reader:
             Note("redacted", "values that the writer blacked out", translated.redacted),
         ]
     reader = formats()[form.format].reader_class()(file, form.format)
-    return NotedReader(reader, notes) if any(note.count for note in notes) else reader
+    has_notes = any(note.count for note in notes)
+    return cast("Reader", NotedReader(reader, notes)) if has_notes else reader

@@ -49,12 +49,11 @@ def _in(room: str, table: str) -> Callable[[Profile], Columns]:
 
 
 _MEMORY: Mapping[str, Derivation] = {
-    name: Derivation(needs, _in("memory", name), but_of)
-    for name, needs, but_of in (
-        ("buffers", ("allocator_events",), frozenset[str]()),
-        ("allocator_events", ("buffers",), frozenset[str]()),
-        # An XSpace has its own, read by upstream's rules; without host threads it has none.
-        ("memory_snapshots", ("allocator_events",), frozenset({"xplane"})),
+    name: Derivation(needs, _in("memory", name))
+    for name, needs in (
+        ("buffers", ("allocator_events",)),
+        ("allocator_events", ("buffers",)),
+        ("memory_snapshots", ("allocator_events",)),
     )
 }
 _RAN = ("events", "op_runs")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
@@ -50,12 +50,11 @@ class Derivation:
     """A table made from others where the format does not fill it itself.
 
     It exists when the profile has all tables of ``needs`` and one of ``one_of``, if that is not
-    empty, except for the formats ``but_of``; ``make`` reads them from the profile.
+    empty; ``make`` reads them from the profile.
     """
 
     needs: tuple[str, ...]
     make: Callable[[Profile], Columns]
-    but_of: frozenset[str] = frozenset()
     one_of: tuple[str, ...] = ()
 
 
@@ -101,9 +100,9 @@ class Profile(ReaderFacts):
                 if isinstance(derivation, ColumnDerivation):
                     self._made[name] = derivation
                     continue
-                fits = there.issuperset(derivation.needs) and reader.format not in derivation.but_of
+                fits = there.issuperset(derivation.needs)
                 fits = fits and (not derivation.one_of or not there.isdisjoint(derivation.one_of))
-                if fits and name not in there:
+                if fits and name not in there | reader.never_derived:
                     self._derived[name] = derivation
         self._strict = strict
         self._warnings = Warnings()
@@ -149,7 +148,7 @@ class Profile(ReaderFacts):
         """The time on the file's own clock, in picoseconds, at which the profile's clock is 0."""
         with holding(self._lock):
             self.check_open()
-            return int(getattr(self._reader, "zero_ps", 0))
+            return int(self._reader.zero_ps)
 
     @property
     def tables(self) -> list[str]:
@@ -176,15 +175,15 @@ class Profile(ReaderFacts):
     def _with_runtime_steps(self) -> Profile:
         from peakline.tables.runtime_steps import RuntimeSteps
 
-        read = self._of_reader("runtime_steps")
-        if read is None:
+        if not self.has_runtime_planes:
             return self
         # Read with their steps at once: whoever asks for these needs the events too.
         self.columns("events", frozenset(("step_id",)))
-        steps = read()
+        steps = self._reader.runtime_steps()
         if steps is None:
             return self
-        other = Profile(RuntimeSteps(self, self._reader, steps), is_alone=self.is_alone)
+        reader = cast("Reader", RuntimeSteps(self, self._reader, steps))
+        other = Profile(reader, is_alone=self.is_alone)
         other._derived, other._made, other._lock = self._derived, self._made, self._lock
         other._making = {name: threading.RLock() for name in self._making}
         return other
@@ -282,8 +281,7 @@ class Profile(ReaderFacts):
             if name in self._columns:
                 return self._columns[name][0].rows > 0
             if name in self._reader.tables:
-                look = getattr(self._reader, "has_rows", None)
-                found: bool | None = None if look is None else look(name)
+                found = self._reader.has_rows(name)
                 if found is not None:
                     return found
         if name in self._derived:
@@ -377,9 +375,8 @@ class Profile(ReaderFacts):
         with holding(self._lock):
             self._columns.pop(name, None)
             self._arrow.pop(name, None)
-            forget = self._of_reader("forget")
-            if forget is not None:
-                forget(name)
+            self._check_open()
+            self._reader.forget(name)
             give_back_memory()
 
     def sql(self, query: str, *, memory_limit_bytes: int | None = None) -> pa.Table:

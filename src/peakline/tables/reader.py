@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Set as AbstractSet
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
-from peakline.tables.columns import Columns
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from peakline.tables.columns import Columns
 
 __all__ = ["Reader", "Warnings"]
 
@@ -40,38 +44,39 @@ class Warnings:
         return [(kind, count, detail) for kind, (count, detail) in list(self._entries.items())]
 
 
-class Reader(Protocol):
+class Reader(ABC):
     """An open file of one format. Tables are read when asked for.
+
+    ``format`` is the short name of the format, such as ``xplane``, ``path`` what was opened, as the
+    caller named it. What only some files can say has an answer here for the others.
 
     ``read`` is called again for a table when a later question needs more of its columns: rows
     and their order must be the same, and nothing may be counted in the warnings twice. Long work
     calls `peakline.deadline.check_deadline`; after the error that it raises, the same must be
     answered as if nothing had happened.
-
-    A reader may also have ``has_rows(table) -> bool | None``: whether a table of `tables` has a
-    row, from less than reading it; None when only reading tells. And what `ReaderFacts` asks for,
-    where the format can tell it: ``start_ns``, ``typed_stats(names, warnings)``,
-    ``holds_stats(names)``, ``stats_of(rows)``, ``hlo_modules()``, ``plane_bytes(name)``,
-    ``is_grouped()``, ``messages()``, ``expect(tables)``. ``forget(table)`` frees what only a table
-    needs that is given up.
     """
 
-    @property
-    def format(self) -> str:
-        """Short name of the format, such as ``xplane``."""
-
-    @property
-    def path(self) -> str:
-        """What was opened, as the caller named it."""
+    format: str
+    path: str
+    has_runtime_planes: bool = False
+    """Whether planes are those of the profiler of XLA and TensorFlow, which are known by their
+    names (``/host:CPU``, ``/device:GPU:0``)."""
+    has_categories: bool = False
+    """Whether a category says of an event what it is, as Kineto's do."""
+    never_derived: frozenset[str] = frozenset()
+    """Tables that are not made from others where the file has none."""
 
     @property
     def host(self) -> str:
         """The host the profile came from, empty when the file does not say."""
+        return ""
 
     @property
+    @abstractmethod
     def tables(self) -> frozenset[str]:
         """Names of the tables this file can fill."""
 
+    @abstractmethod
     def read(
         self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
     ) -> Columns:
@@ -81,10 +86,74 @@ class Reader(Protocol):
         column that the format never fills may be left out.
         """
 
+    @abstractmethod
     def duration_ps(self) -> int:
         """From the profile's start to the end of its last event, and as long as the profiler ran
         where the file says so; 0 when nothing has a time.
         """
 
+    @abstractmethod
     def close(self) -> None:
         """Release the file."""
+
+    @property
+    def start_ns(self) -> int | None:
+        """When the clock is zero, in ns since 1970 by the clock of the host."""
+        return None
+
+    @property
+    def zero_ps(self) -> int:
+        """The time on the file's own clock at which the profile's clock is 0."""
+        return 0
+
+    def has_rows(self, table: str) -> bool | None:  # noqa: ARG002 (of the readers that know)
+        """Whether a table of `tables` has a row, from less than reading it; None when only reading
+        tells.
+        """
+        return None
+
+    def expect(self, tables: AbstractSet[str]) -> None:  # noqa: B027 (a hint)
+        """All of ``tables`` will be read: one pass over the file is to give what it can."""
+
+    def forget(self, table: str) -> None:  # noqa: B027 (a hint)
+        """Nobody reads ``table`` again: free what only it needs."""
+
+    def holds_stats(self, wanted: AbstractSet[str]) -> bool:  # noqa: ARG002
+        """Whether `typed_stats` gives these without reading the file."""
+        return False
+
+    def typed_stats(
+        self,
+        wanted: AbstractSet[str],  # noqa: ARG002
+        warnings: Warnings,  # noqa: ARG002
+    ) -> Columns | None:
+        """As `Profile.typed_stats`; None where only ``event_stats`` has them."""
+        return None
+
+    def stats_of(self, rows: npt.NDArray[Any]) -> Columns | None:  # noqa: ARG002
+        """As `Profile.stats_of`; None where only ``event_stats`` has them."""
+        return None
+
+    def hlo_modules(self) -> list[tuple[str, bytes]]:
+        """The compiled programs that the file holds: name and HloProto."""
+        return []
+
+    def plane_bytes(self, name: str) -> dict[int, bytes]:  # noqa: ARG002
+        """By ``plane_id`` the bytes of the stat called ``name``."""
+        return {}
+
+    def is_grouped(self) -> bool | None:
+        """Whether the steps of the events stand in the file; None where that is no question."""
+        return None
+
+    def messages(self) -> tuple[list[str], list[str]]:
+        """What the profiler that wrote the file reported: errors, and warnings."""
+        return [], []
+
+    def runtime_steps(self) -> Columns | None:
+        """Steps as the runtime's profiler groups them; None where they are those of ``steps``."""
+        return None
+
+    def runtime_step_of_events(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Where there are `runtime_steps`: that of every event, and which events have one."""
+        raise NotImplementedError

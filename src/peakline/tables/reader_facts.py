@@ -1,11 +1,12 @@
-"""What only some formats can tell: asked of the reader, with an answer where that cannot."""
+"""What the reader of a profile says beside its tables."""
 
 from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ __all__ = ["ReaderFacts"]
 
 
 class ReaderFacts:
-    """The part of `Profile` that stands on the optional methods of a `Reader`.
+    """The part of `Profile` that hands on what its `Reader` says.
 
     Every method raises UsageError when the profile is closed, and InputError when the file cannot
     be read.
@@ -50,27 +51,32 @@ class ReaderFacts:
         """Raise UsageError when the profile is closed."""
 
     @property
+    def has_runtime_planes(self) -> bool:
+        """Whether planes are those of the profiler of XLA and TensorFlow, known by their names."""
+        return self._reader.has_runtime_planes
+
+    @property
+    def has_categories(self) -> bool:
+        """Whether a category says of an event what it is, as Kineto's do."""
+        return self._reader.has_categories
+
+    @property
     def start_ns(self) -> int | None:
         """When the clock is zero, in ns since 1970 by the clock of the host; None where the format
         does not tell.
         """
-        with holding(self._lock):
-            self.check_open()
-            found: int | None = getattr(self._reader, "start_ns", None)
-            return found
+        with self._open_reader() as reader:
+            return reader.start_ns
 
     def expect(self, *tables: str) -> None:
         """Say which tables will be read, so that one pass over the file gives what it can."""
-        with holding(self._lock):
-            expect = self._of_reader("expect")
-            if expect is not None:
-                expect(frozenset(tables))
+        with self._open_reader() as reader:
+            reader.expect(frozenset(tables))
 
     def holds_stats(self, wanted: AbstractSet[str]) -> bool:
         """Whether `typed_stats` gives these without reading the file: they came with the events."""
-        with holding(self._lock):
-            holds = self._of_reader("holds_stats")
-            return holds is not None and bool(holds(wanted))
+        with self._open_reader() as reader:
+            return reader.holds_stats(wanted)
 
     def typed_stats(self, wanted: AbstractSet[str]) -> Columns:
         """The stats of events whose name is one of ``wanted``, numbers as numbers.
@@ -79,10 +85,9 @@ class ReaderFacts:
         ``text``; of the last three the one that holds the value is not null. An unsigned number
         above 2^63 wraps. Cheap where few events have such a stat; read anew every time.
         """
-        with holding(self._lock):
-            read = self._of_reader("typed_stats")
-            if read is not None:
-                found: Columns = read(wanted, self._warnings)
+        with self._open_reader() as reader:
+            found = reader.typed_stats(wanted, self._warnings)
+            if found is not None:
                 if self._strict:
                     self.strict()
                 return found
@@ -94,10 +99,9 @@ class ReaderFacts:
         Ascending by event, as in ``event_stats``; rows named twice count once, those that no
         event has are left out. Where the format allows, only these events are read.
         """
-        with holding(self._lock):
-            read = self._of_reader("stats_of")
-            if read is not None:
-                found: Columns = read(rows)
+        with self._open_reader() as reader:
+            found = reader.stats_of(rows)
+            if found is not None:
                 return found
         stats = self._all_stats()
         kept = np.flatnonzero(np.isin(stats.array("event_id"), rows))
@@ -105,35 +109,31 @@ class ReaderFacts:
 
     def hlo_modules(self) -> list[tuple[str, bytes]]:
         """The compiled programs that the file holds: name and HloProto (xla/service/hlo.proto)."""
-        with holding(self._lock):
-            read = self._of_reader("hlo_modules")
-            return [] if read is None else list(read())
+        with self._open_reader() as reader:
+            return list(reader.hlo_modules())
 
     def plane_bytes(self, name: str) -> dict[int, bytes]:
         """By ``plane_id`` the bytes of the stat called ``name``, of the planes that have such."""
-        with holding(self._lock):
-            read = self._of_reader("plane_bytes")
-            return {} if read is None else dict(read(name))
+        with self._open_reader() as reader:
+            return dict(reader.plane_bytes(name))
 
     def is_grouped(self) -> bool | None:
         """Whether the file itself says which step an event belongs to; None for a format in which
         that is no question.
         """
-        with holding(self._lock):
-            read = self._of_reader("is_grouped")
-            return None if read is None else bool(read())
+        with self._open_reader() as reader:
+            return reader.is_grouped()
 
     def messages(self) -> tuple[list[str], list[str]]:
         """What the profiler that wrote the file reported: errors, and warnings."""
-        with holding(self._lock):
-            read = self._of_reader("messages")
-            found: tuple[list[str], list[str]] = ([], []) if read is None else read()
-            return found
+        with self._open_reader() as reader:
+            return reader.messages()
 
-    def _of_reader(self, name: str) -> Callable[..., Any] | None:
-        self.check_open()
-        found: Callable[..., Any] | None = getattr(self._reader, name, None)
-        return found
+    @contextmanager
+    def _open_reader(self) -> Iterator[Reader]:
+        with holding(self._lock):
+            self.check_open()
+            yield self._reader
 
     def _all_stats(self) -> Columns:
         has_stats = "event_stats" in self.tables

@@ -19,11 +19,8 @@ class RuntimeSteps:
 
     def __init__(self, profile: Profile, reader: Reader, steps: Columns) -> None:
         self._profile, self._reader, self._steps = profile, reader, steps
-        self.format, self.path, self.host = reader.format, reader.path, reader.host
-        self.tables = reader.tables
 
     def __getattr__(self, name: str) -> Any:
-        # What only some readers can say.
         return getattr(self._reader, name)
 
     def close(self) -> None:
@@ -39,5 +36,5 @@ class RuntimeSteps:
         found = self._profile.columns(table, columns)
         if table != "events" or (columns is not None and "step_id" not in columns):
             return found
-        step, known = self._reader.runtime_step_of_events()  # type: ignore[attr-defined]
+        step, known = self._reader.runtime_step_of_events()
         return Columns({**found.data, "step_id": step}, {**found.valid, "step_id": known})

@@ -85,7 +85,7 @@ def device_executions(profile: Profile) -> DeviceExecutions:
     events = [np.arange(line.first, line.last, dtype=np.int64) for line in lines]
     event = np.concatenate([np.zeros(0, np.int64), *events])
     line_of = np.repeat(np.arange(len(lines), dtype=np.int64), [part.size for part in events])
-    if profile.format == "chrome_trace":
+    if profile.has_categories:
         # Kineto repeats on the streams of a GPU what the user marked on the host, and waits.
         category = profile.columns("events", frozenset(("category",))).names("category")
         idle = np.array([*(text.lower() in NO_WORK for text in category.values), False])

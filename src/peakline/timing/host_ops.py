@@ -88,7 +88,7 @@ def is_derived(line: TraceLine) -> bool:
 
 def host_lines(profile: Profile, trace: Trace) -> dict[int, TraceLine]:
     """The lines of threads that may run ops, by their place in the trace."""
-    is_xspace = profile.format == "xplane"
+    is_xspace = profile.has_runtime_planes
     found = {}
     for number, line in enumerate(trace.lines):
         plane = trace.planes[line.plane]
@@ -221,7 +221,7 @@ def _name_instructions(profile: Profile, trace: Trace, ops: Ops, op: npt.NDArray
 
 def _kineto_ops(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.int32] | None:
     """Of a trace with Kineto's categories the ops by name; None for any other."""
-    if profile.format != "chrome_trace":
+    if not profile.has_categories:
         return None
     category = profile.columns("events", frozenset(("category",))).names("category")
     known = np.array([text in _KINETO for text in category.values] + [False])
@@ -241,7 +241,7 @@ def _timeline_ops(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.in
     The event itself is called by the op's type, which no other writer's events with such
     arguments are. Source: ``tensorflow/python/client/timeline.py``, ``_emit_op``.
     """
-    if profile.format != "chrome_trace" or "event_stats" not in profile.tables:
+    if not profile.has_categories or "event_stats" not in profile.tables:
         return None
     stats = profile.columns("event_stats")
     names, values = stats.names("name"), stats.names("value")

@@ -104,7 +104,7 @@ class InputOps:
 
 def host_input(profile: Profile, *, compatible: bool) -> HostInput:
     """The ops of one host; with ``compatible`` counted as XProf counts them."""
-    as_xprof = compatible and profile.format == "xplane"
+    as_xprof = compatible and profile.has_runtime_planes
     ops = xprof_host_table(profile) if as_xprof else host_table(profile)
     return HostInput(ops, *_enqueues(profile))
 

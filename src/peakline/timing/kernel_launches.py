@@ -121,7 +121,7 @@ def launches_of(profile: Profile, *, strict: bool = False) -> Launches:
     trace = trace_of(profile)
     if trace.source != "events":
         return Launches({}, np.zeros(0, np.int64), np.zeros(0, np.int64))
-    if profile.format == "chrome_trace":
+    if profile.has_categories:
         return _of_kineto(profile, trace)
     return _of_xspace_strictly(profile, trace) if strict else _of_xspace(profile, trace)
 

@@ -117,7 +117,7 @@ def _only_memory_names_ops(profile: Profile) -> bool:
     Events of one name are traced at one place: the first and the last of each name are looked at.
     Calls of a driver (``correlation_id``) say it or not, so that a few prove nothing.
     """
-    if profile.format != "xplane":
+    if not profile.has_runtime_planes:
         return False
     trace = trace_of(profile)
     names = trace.name.values

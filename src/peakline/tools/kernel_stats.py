@@ -53,7 +53,7 @@ class KernelStatsParameters(Parameters):
 def _partial(profile: Profile, parameters: KernelStatsParameters) -> list[KernelReport]:
     from peakline.timing.kernels import kernel_reports
 
-    strict = bool(parameters.compatible) and profile.format == "xplane"
+    strict = bool(parameters.compatible) and profile.has_runtime_planes
     found = kernel_reports(profile, strict=strict)
     if parameters.compatible and len(found) > _MOST:
         profile.warn(_CUT, f"kernels beyond the first {_MOST} left out", len(found) - _MOST)
@@ -109,7 +109,7 @@ def _run(profile: Profile, parameters: KernelStatsParameters, output_format: str
 def _has_gpu(profile: Profile) -> bool:
     """XProf's rule for an XSpace, which needs no event; of other formats a device with kernels."""
     planes = profile.columns("planes")
-    if profile.format == "xplane":
+    if profile.has_runtime_planes:
         return any((name or "").startswith(_GPU) for name in planes.names("name").to_list())
     return "device" in planes.names("kind").to_list() and profile.has_rows("kernels")
 

@@ -66,7 +66,7 @@ def activity_of(profile: Profile) -> npt.NDArray[np.uint8]:
     if trace.source == "op_runs":
         _refine_runs(profile, trace, found, [place for _, place in of_devices])
         return found
-    if profile.format == "chrome_trace":
+    if profile.has_categories:
         _refine_categories(profile, trace, found, [place for _, place in of_devices])
     if any(device.is_tpu for device, _ in of_devices):
         _refine_tpu(profile, trace, found, [place for dev, place in of_devices if dev.is_tpu])
@@ -82,7 +82,7 @@ def named_activities(profile: Profile) -> Callable[[TraceLine], npt.NDArray[np.u
     name), as `activity_of` decides; None where more than the names counts.
     """
     trace = trace_of(profile)
-    if profile.format != "xplane" or trace.name.code_of(_THUNKS) >= 0:
+    if not profile.has_runtime_planes or trace.name.code_of(_THUNKS) >= 0:
         return None
     names = _Table(trace.name, host_activity)
     return lambda line: _of_line(line, names)

@@ -39,7 +39,7 @@ def recorded_collectives(profile: Profile) -> npt.NDArray[np.int64]:
     none = np.zeros(0, np.int64)
     record = trace.name.code_of(_RECORD)
     by_library = any("ccl" in name.lower() for name in trace.name.values)
-    if trace.source != "events" or profile.format != "chrome_trace":
+    if trace.source != "events" or not profile.has_categories:
         return none
     if record < 0 and not by_library:
         return none

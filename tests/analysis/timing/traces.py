@@ -57,6 +57,8 @@ def profile_of(
     ]
     reader = FakeReader({name: columns_of(name, found) for name, found in rows.items()})
     reader.format = kind
+    reader.has_runtime_planes = kind == "xplane"
+    reader.has_categories = kind == "chrome_trace"
     return Profile(reader, derived=DERIVED)
 
 

@@ -23,6 +23,7 @@ from peakline.formats.chrome_trace.steps import Steps, find_steps, steps_of_even
 from peakline.formats.chrome_trace.texts import unescaped
 from peakline.formats.chrome_trace.trace import Trace, finish
 from peakline.formats.common.files import SourceFile
+from peakline.formats.common.reader import FileReader
 from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.joins import REPEATED
 from peakline.tables.reader import Warnings
@@ -44,7 +45,7 @@ _TABLES = frozenset(
 )
 
 
-class ChromeTraceReader:
+class ChromeTraceReader(FileReader):
     """One trace: a JSON array of events, or an object with ``traceEvents``.
 
     The format is described in "Trace Event Format" (Google, 2016).
@@ -52,26 +53,19 @@ class ChromeTraceReader:
 
     __retained__ = "_file _losses _read _steps _owners"
 
+    has_categories = True
+    tables = _TABLES
+    """Those of memory are empty where PyTorch did not record it."""
+
     def __init__(self, file: SourceFile, form: str = "chrome_trace") -> None:
-        self.format = form
-        self._file = file
+        super().__init__(file, form)
         self._told = False
         self._losses = Warnings()
-
-    @property
-    def path(self) -> str:
-        """What was opened."""
-        return self._file.path
 
     @property
     def host(self) -> str:
         """What PyTorch wrote as ``host_name``, else empty."""
         return _text(self._root.get("host_name", b""))
-
-    @property
-    def tables(self) -> frozenset[str]:
-        """Tables of a trace; those of memory are empty where PyTorch did not record it."""
-        return _TABLES
 
     @property
     def start_ns(self) -> int | None:
@@ -81,10 +75,6 @@ class ChromeTraceReader:
             return int(base) + self._trace.zero_ps // 1000
         except ValueError:
             return None
-
-    def close(self) -> None:
-        """Release the file."""
-        self._file.close()
 
     def duration_ps(self) -> int:
         """From the earliest event to the end of the last."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Any
 
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Reader, Warnings
@@ -22,36 +23,13 @@ class Note:
 
 
 class NotedReader:
-    """``reader``, whose first reading also counts ``notes``."""
+    """The `Reader` ``reader``, whose first reading also counts ``notes``."""
 
     def __init__(self, reader: Reader, notes: Sequence[Note]) -> None:
         self._reader, self._notes = reader, list(notes)
 
-    @property
-    def format(self) -> str:
-        """The format of the file."""
-        return self._reader.format
-
-    @property
-    def path(self) -> str:
-        """What was opened."""
-        return self._reader.path
-
-    @property
-    def host(self) -> str:
-        """The host the profile came from."""
-        return self._reader.host
-
-    @property
-    def tables(self) -> frozenset[str]:
-        """The tables this file can fill."""
-        return self._reader.tables
-
-    def has_rows(self, table: str) -> bool | None:
-        """Whether a table has a row; None when only reading tells."""
-        look = getattr(self._reader, "has_rows", None)
-        found: bool | None = None if look is None else look(table)
-        return found
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
 
     def read(
         self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
@@ -61,11 +39,3 @@ class NotedReader:
             note = self._notes.pop(0)
             warnings.add(note.kind, note.detail, note.count)
         return self._reader.read(table, warnings, columns)
-
-    def duration_ps(self) -> int:
-        """Until the end of the last event."""
-        return self._reader.duration_ps()
-
-    def close(self) -> None:
-        """Release the file."""
-        self._reader.close()

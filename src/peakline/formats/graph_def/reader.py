@@ -10,6 +10,7 @@ import numpy as np
 from peakline import schema
 from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
+from peakline.formats.common.reader import FileReader
 from peakline.formats.graph_def.source import submessages
 from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphSpan, GraphTables
 from peakline.tables.columns import Columns
@@ -22,14 +23,15 @@ _META_GRAPHS, _GRAPH_DEF, _META_INFO = 2, 2, 1
 """SavedModel.meta_graphs, MetaGraphDef.graph_def and .meta_info_def."""
 
 
-class GraphReader:
+class GraphReader(FileReader):
     """The graphs of one file. Tables are decoded when asked for, and only as far as they need."""
 
     __retained__ = "_file _tables"
 
+    tables = GRAPH_TABLES
+
     def __init__(self, file: SourceFile, form: str) -> None:
-        self.format = form
-        self._file = file
+        super().__init__(file, form)
         buffer = file.buffer
         graphs, self._missing = _outline(buffer, form)
         self._tables = GraphTables(buffer, graphs)
@@ -44,21 +46,6 @@ class GraphReader:
                 harm.first_offset,
             )
 
-    @property
-    def path(self) -> str:
-        """What was opened."""
-        return self._file.path
-
-    @property
-    def host(self) -> str:
-        """Empty: a graph does not say where it was made."""
-        return ""
-
-    @property
-    def tables(self) -> frozenset[str]:
-        """The tables of graphs."""
-        return GRAPH_TABLES
-
     def read(
         self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
     ) -> Columns:
@@ -71,10 +58,6 @@ class GraphReader:
     def duration_ps(self) -> int:
         """0: a graph has no time."""
         return 0
-
-    def close(self) -> None:
-        """Release the file."""
-        self._file.close()
 
     def _damage(self) -> Damage:
         """What is damaged, including a cut that fell between two fields of a graph."""

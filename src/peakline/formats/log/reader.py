@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from peakline.deadline import checked
 from peakline.errors import UnknownFormatError
 from peakline.formats.common.files import SourceFile
+from peakline.formats.common.reader import FileReader
 from peakline.formats.memory_log.records import Collector, record_plan
 from peakline.formats.memory_log.tables import TABLES, MemoryLogTables
 from peakline.formats.oom_report.scanner import OomScanner
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["LogProbe", "LogReader"]
 
 
-class LogReader:
+class LogReader(FileReader):
     """One log, read once, block by block.
 
     ``format`` is ``memory_log`` when it has memory records, else ``oom_report``. With both, the
@@ -31,11 +32,8 @@ class LogReader:
 
     __retained__ = "_file _reports _content"
 
-    host = ""
-
     def __init__(self, file: SourceFile, form: str = "log") -> None:
-        self.path = file.path
-        self._file = file
+        super().__init__(file, form)
         scanner, reports, collector = MemoryLogScanner(), OomScanner(), Collector()
         position = 0
         for block in checked(file.blocks_of_whole(), 1):
@@ -85,10 +83,6 @@ class LogReader:
         if self._content is not None:
             return self._content.duration_ps()
         return int(self._reports.read("oom_reports").array("time_ps").max(initial=0))
-
-    def close(self) -> None:
-        """Release the file."""
-        self._file.close()
 
 
 class LogProbe:

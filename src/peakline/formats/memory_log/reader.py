@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
+from peakline.formats.common.reader import FileReader
 from peakline.formats.memory_log.records import Collector, record_plan
 from peakline.formats.memory_log.tables import TABLES, MemoryLogTables
 from peakline.tables.columns import Columns
@@ -20,7 +21,7 @@ _AT_ONCE = 4 << 20
 """Up to this size the whole file is decoded at once: the pieces would cost more than the rest."""
 
 
-class MemoryLogReader:
+class MemoryLogReader(FileReader):
     """One binary memory log, read once and kept as columns.
 
     Raises DamagedError when no record can be read.
@@ -29,12 +30,9 @@ class MemoryLogReader:
     __retained__ = "_file _content"
 
     tables = TABLES
-    host = ""
 
     def __init__(self, file: SourceFile, form: str = "memory_log") -> None:
-        self.format = form
-        self.path = file.path
-        self._file = file
+        super().__init__(file, form)
         self._size = file.buffer.size
         self._told = False
         self._damage = Damage()
@@ -64,10 +62,6 @@ class MemoryLogReader:
     def duration_ps(self) -> int:
         """From the first record to the last."""
         return self._content.duration_ps()
-
-    def close(self) -> None:
-        """Release the file."""
-        self._file.close()
 
     def _tell(self, warnings: Warnings) -> None:
         damage, places = self._damage, self._damage.places

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from peakline import schema
 from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
+from peakline.formats.common.reader import FileReader
 from peakline.formats.pprof.stacks import PATHS, Stacks, read_stacks
 from peakline.tables.columns import Columns, Names
 from peakline.tables.reader import Warnings
@@ -42,7 +43,7 @@ _ANY_COUNT = ("objects", "allocations", "inuse_objects", "count")
 _DEVICE, _KIND = "device", "kind"
 
 
-class PprofReader:
+class PprofReader(FileReader):
     """One ``perftools.profiles.Profile``.
 
     A heap has one row of ``buffers`` per sample that holds memory: the sum of ``count`` buffers
@@ -54,12 +55,8 @@ class PprofReader:
 
     __retained__ = "_file _profile _strings _types _stacks"
 
-    host = ""
-
     def __init__(self, file: SourceFile, form: str = "pprof") -> None:
-        self.format = form
-        self.path = file.path
-        self._file = file
+        super().__init__(file, form)
         plan = Plan(schema.shape("perftools.profiles.Profile"), _PLAN_PATHS)
         self._profile = decode(file.buffer, plan)
         self._strings = self._profile["string_table"].spans("value").texts(file.buffer)
@@ -101,10 +98,6 @@ class PprofReader:
         """What the file says; heaps are moments and say 0."""
         nanos = self._profile[""].array("duration_nanos")
         return max(int(nanos[0]), 0) * 1000 if nanos.size else 0
-
-    def close(self) -> None:
-        """Release the file."""
-        self._file.close()
 
     # What the values are.
 

@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 
 from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
+from peakline.formats.common.reader import FileReader
 from peakline.formats.run_metadata.runs import Run
 from peakline.formats.run_metadata.tables import RunTables
 from peakline.tables.columns import Columns
@@ -14,18 +15,12 @@ from peakline.tables.reader import Warnings
 __all__ = ["RunMetadataReader", "RunsFile"]
 
 
-class RunsFile:
+class RunsFile(FileReader):
     """A file of traced runs, whose tables are those of its runs."""
 
     def __init__(self, file: SourceFile, tables: RunTables, form: str) -> None:
-        self.format = form
-        self._file = file
+        super().__init__(file, form)
         self._tables = tables
-
-    @property
-    def path(self) -> str:
-        """What was opened."""
-        return self._file.path
 
     @property
     def host(self) -> str:
@@ -46,10 +41,6 @@ class RunsFile:
     def duration_ps(self) -> int:
         """From the first start of an execution to the last end."""
         return self._tables.duration_ps()
-
-    def close(self) -> None:
-        """Release the file."""
-        self._file.close()
 
 
 class RunMetadataReader(RunsFile):

@@ -10,6 +10,7 @@ import numpy as np
 
 from peakline.errors import InputError
 from peakline.formats.common.files import SourceFile
+from peakline.formats.common.reader import FileReader
 from peakline.formats.torch_snapshot.events import DeviceHistory, behind, events_table, oom_table
 from peakline.formats.torch_snapshot.fields import Bad, dicts, integers
 from peakline.formats.torch_snapshot.segments import read_segments
@@ -28,7 +29,7 @@ _TABLES = frozenset(("segments", "blocks", "stacks", "allocator_events", "oom_re
 _TRACES = (("device_traces", "segments"), ("host_traces", "host_segments"))
 
 
-class TorchSnapshotReader:
+class TorchSnapshotReader(FileReader):
     """One pickle of ``torch.cuda.memory._dump_snapshot``, of any PyTorch release.
 
     Buffers that were live before the history begins are allocations at time 0, so that they
@@ -43,12 +44,10 @@ class TorchSnapshotReader:
 
     __retained__ = "_file _stacks _allocators _segments _devices _tables"
 
-    host = ""
+    tables = _TABLES
 
     def __init__(self, file: SourceFile, form: str = "torch_snapshot") -> None:
-        self.format = form
-        self.path = file.path
-        self._file = file
+        super().__init__(file, form)
         loaded = [load_plain(file)]
         self._trailing = loaded[0][1]
         try:
@@ -58,11 +57,6 @@ class TorchSnapshotReader:
             raise InputError(f"{file.path}: no memory snapshot of PyTorch: {error}") from None
         self._tables: dict[str, Columns] = {}
         self._told = False
-
-    @property
-    def tables(self) -> frozenset[str]:
-        """The tables of a snapshot."""
-        return _TABLES
 
     def read(
         self,
@@ -96,10 +90,6 @@ class TorchSnapshotReader:
         """From the first entry of the history to the last."""
         times = self._table("allocator_events").array("time_ps")
         return int(times.max(initial=0))
-
-    def close(self) -> None:
-        """Release the file."""
-        self._file.close()
 
     def _take(self, content: Any, file_bytes: int) -> None:
         """Turn the content into columns, and let go of it."""

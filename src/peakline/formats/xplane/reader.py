@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
+from peakline.formats.common.reader import FileReader
 from peakline.formats.xplane.event_bytes import EventBytes
 from peakline.formats.xplane.event_stats import read_stats, read_typed_stats, typed_columns
 from peakline.formats.xplane.events import NO_STEP, EventTables, PlaneEvents, read_module_runs
@@ -87,7 +88,7 @@ _MAKES_GROUPS = frozenset(("_r", "_pt", "_p"))
 _TAKES_GROUPS = frozenset(("_ct", "_c", "correlation_id", "group_id"))
 
 
-class XPlaneReader:
+class XPlaneReader(FileReader):
     """One XSpace. Tables are decoded when asked for, and only as far as they need."""
 
     __retained__ = (
@@ -95,9 +96,12 @@ class XPlaneReader:
         " _unmarked _types _event_tables _event_bytes"
     )
 
+    has_runtime_planes = True
+    never_derived = frozenset((_SNAPSHOTS,))
+    """They are read by upstream's rules; without host threads there are none."""
+
     def __init__(self, file: SourceFile, form: str = "xplane") -> None:
-        self.format = form
-        self._file = file
+        super().__init__(file, form)
         self._outline = read_outline(file)
         _check(file, self._outline)
         self._memory: MemoryRecords | None = None
@@ -121,11 +125,6 @@ class XPlaneReader:
         self._told: set[int | str] = set()
         self._expected: AbstractSet[str] = frozenset()
         self._nameless: set[str] = set()
-
-    @property
-    def path(self) -> str:
-        """What was opened."""
-        return self._file.path
 
     @property
     def host(self) -> str:
@@ -158,10 +157,6 @@ class XPlaneReader:
         """Nobody reads ``table`` again: free what only it needs."""
         if table == "allocator_events":
             self._memory = None
-
-    def close(self) -> None:
-        """Release the file."""
-        self._file.close()
 
     def duration_ps(self) -> int:
         """Until the last event ends, and as long as the profiler ran, where the file says so."""

@@ -15,10 +15,10 @@ from peakline.text import one_line, size_text, time_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from peakline.diff.comparison import Comparison
-    from peakline.diff.memory import AllocatorDiff
-    from peakline.diff.rows import GroupDiff, RateDiff
-    from peakline.diff.state import AllocatorState, Kind
+    from peakline.compare.comparison import Comparison
+    from peakline.compare.memory import AllocatorDiff
+    from peakline.compare.rows import GroupDiff, RateDiff
+    from peakline.compare.state import AllocatorState, Kind
     from peakline.findings.finding import Finding
     from peakline.tables.profile_facts import ProfileFacts
 

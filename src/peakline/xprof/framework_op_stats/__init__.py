@@ -51,7 +51,7 @@ def _partial(profile: Profile, parameters: FrameworkOpStatsParameters) -> HostOp
     from peakline.timing.kernels import kernel_reports
     from peakline.xprof.framework_op_stats.rows import MOST_OPS, is_cut
 
-    if parameters.compatible and profile.format == "xplane":
+    if parameters.compatible and profile.has_runtime_planes:
         from peakline.xprof.rules.device_ops import xprof_device_table
         from peakline.xprof.rules.host_ops import xprof_host_table
 

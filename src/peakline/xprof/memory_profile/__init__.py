@@ -22,7 +22,6 @@ __all__ = ["TOOL", "MemoryProfileParameters"]
 
 _TABLE = "memory_snapshots"
 _EMPTY = "no_memory_events"
-_XSPACE = "xplane"
 
 
 class MemoryProfileParameters(Parameters):
@@ -47,7 +46,7 @@ def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | 
     if parameters.host and parameters.host != profile.host:
         known = profile.host or "one without a name"
         raise NotFoundError(f"no host {parameters.host!r} in {profile.path}; there is: {known}")
-    if _TABLE not in profile.tables and profile.format == _XSPACE:
+    if _TABLE not in profile.tables and profile.has_runtime_planes:
         _check_memory_id(parameters.memory_id, [])
         profile.warn(_EMPTY, "the profile has no host threads, so no memory events")
         return None
@@ -73,7 +72,7 @@ def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | 
 
 def _knows_capacity(profile: Profile) -> bool:
     """Whether free bytes were reported: without them the sum at the peak is only the peak."""
-    if profile.format == _XSPACE or "allocator_events" not in profile.tables:
+    if profile.has_runtime_planes or "allocator_events" not in profile.tables:
         return True
     return bool(profile.columns("allocator_events").is_valid("free_bytes").any())
 

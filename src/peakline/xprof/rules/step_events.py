@@ -88,12 +88,13 @@ class StepEvents:
     names: list[str]
 
 
-def device_planes(trace: Trace, format: str) -> list[int]:  # noqa: A002 (as in Profile)
+def device_planes(profile: Profile) -> list[int]:
     """The places of the planes whose steps count: those of TPUs, or where there are none of GPUs.
 
     Of another format than an XSpace all devices.
     """
-    if format != "xplane":
+    trace = trace_of(profile)
+    if not profile.has_runtime_planes:
         return [n for n, plane in enumerate(trace.planes) if plane.kind == DEVICE]
     for prefix in (TPU_PREFIX, GPU_PREFIX):
         found = [n for n, plane in enumerate(trace.planes) if plane.name.startswith(prefix)]
@@ -102,9 +103,10 @@ def device_planes(trace: Trace, format: str) -> list[int]:  # noqa: A002 (as in 
     return []
 
 
-def _host_planes(trace: Trace, format: str) -> list[int]:  # noqa: A002 (as in Profile)
+def _host_planes(profile: Profile) -> list[int]:
     """The planes of the host's threads: of an XSpace the first ``/host:CPU``."""
-    if format != "xplane":
+    trace = trace_of(profile)
+    if not profile.has_runtime_planes:
         return [n for n, plane in enumerate(trace.planes) if plane.kind == HOST]
     return [n for n, plane in enumerate(trace.planes) if plane.name == _HOST_PLANE][:1]
 
@@ -168,11 +170,11 @@ def step_events(profile: Profile, *, compatible: bool) -> StepEvents:
     Raises InputError when the profile cannot be read.
     """
     trace, groups = trace_of(profile), groups_of(profile)
-    devices = device_planes(trace, profile.format)
+    devices = device_planes(profile)
     gpus = [n for n in devices if not trace.planes[n].name.startswith(TPU_PREFIX)]
     made = _Maker(profile, trace, groups, compatible)
     if not (gpus and compatible):
-        for plane in _host_planes(trace, profile.format):
+        for plane in _host_planes(profile):
             made.add_host(plane, with_device=bool(gpus))
     for plane in gpus:
         made.add_gpu(plane)

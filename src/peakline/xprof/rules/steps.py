@@ -89,20 +89,19 @@ def host_steps(profile: Profile, *, compatible: bool, whole_only: bool = True) -
 
 
 def _of_tpus(profile: Profile) -> bool:
-    trace = trace_of(profile)
-    devices = device_planes(trace, profile.format)
-    return bool(devices) and trace.planes[devices[0]].name.startswith(TPU_PREFIX)
+    devices = device_planes(profile)
+    return bool(devices) and trace_of(profile).planes[devices[0]].name.startswith(TPU_PREFIX)
 
 
 @once
 def _host_steps(profile: Profile, compatible: bool) -> HostSteps:
     read_with_steps(profile)
     trace = trace_of(profile)
-    devices = device_planes(trace, profile.format)
+    devices = device_planes(profile)
     environment = run_environment_of(profile)
     hardware, device_type = environment.hardware, environment.device_type
     is_gpu = any(trace.planes[n].name.startswith(GPU_PREFIX) for n in devices)
-    if profile.format == "xplane" and hardware == GPU and not is_gpu:
+    if profile.has_runtime_planes and hardware == GPU and not is_gpu:
         # Other devices of an XSpace are no GPUs, and have no steps.
         hardware, device_type = CPU, "CPU"
     events = step_events(profile, compatible=compatible)
