@@ -265,6 +265,7 @@ def tool_aggregates(tool: Tool) -> bool:
 def _together(
     tool: Tool, parts: list[tuple[str, Answer]], question: Parameters, chosen: str
 ) -> bytes:
+    tool = tool.answering(question)
     if tool.combine is None:
         raise TypeError(f"{tool.name} makes no answer of several")
     contributions: list[tuple[str, Any]] = [(host, contributed(part)) for host, part in parts]

@@ -50,7 +50,7 @@ class HostTask:
 
 def ask_host(task: HostTask, profile: Profile) -> Answer:
     """The tool's answer about an open profile, with the warnings that concern it."""
-    tool = find_tool(task.tool)
+    tool = find_tool(task.tool).answering(task.question)
     with profile.question() as warnings:
         if task.format != CONTRIBUTION:
             content = tool.run(tool.seen(profile, task.question), task.question, task.format)

@@ -375,7 +375,7 @@ class Profile(ReaderFacts):
         with holding(self._lock):
             self._columns.pop(name, None)
             self._arrow.pop(name, None)
-            self._check_open()
+            self.check_open()
             self._reader.forget(name)
             give_back_memory()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,21 +13,17 @@ import numpy.typing as npt
 
 from peakline.timing.device_ops import device_executions, framework_executions
 from peakline.timing.device_peaks import vendors_of
-from peakline.timing.device_programs import Programs
-from peakline.timing.host_ops import is_derived
-from peakline.timing.op_names import parse_op_name
 from peakline.timing.op_stats_columns import op_stats_of
-from peakline.timing.tensor_cores import could_use, einsum_could_use, uses
+from peakline.timing.tensor_cores import could_use, uses
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.device_lines import Role, devices_of
 from peakline.trace.distribution import distinct
 from peakline.trace.events import Trace, trace_of
-from peakline.xprof.rules.device_ops import device_prefix
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = ["Launch", "Launches", "launches_of", "parse_details"]
+__all__ = ["WORDS", "Launch", "Launches", "collect", "has_devices", "launches_of", "parse_details"]
 
 _Array = npt.NDArray[Any]
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*\+?([0-9]{1,20})[ \t\n\v\f\r]*")
@@ -63,6 +60,13 @@ class Launches:
     duration_ps: npt.NDArray[np.int64]
 
 
+WORDS: Mapping[str, str] = {
+    "regs": "registers", "static_shared": "static_shared", "group_mem": "static_shared",
+    "dynamic_shared": "dynamic_shared",
+}  # fmt: skip
+"""What NVIDIA's and AMD's words for parameters of a launch set."""
+
+
 class Details(NamedTuple):
     """The parameters of a launch; what is not told is 1 (dimensions) or 0."""
 
@@ -74,10 +78,10 @@ class Details(NamedTuple):
     occupancy: float = 0.0
 
 
-def parse_details(text: str, *, strict: bool = False) -> Details:
+def parse_details(text: str, words: Mapping[str, str] = WORDS) -> Details:
     """The parameters in a ``kernel_details`` text: ``key:value``, separated by blanks or newlines.
 
-    ``strict`` is XProf's rule, which does not know AMD's words.
+    ``words`` gives for keys of whole numbers the parameter that they set.
     """
     found = Details()._asdict()
     for token in re.split("[ \n]", text):
@@ -90,13 +94,8 @@ def parse_details(text: str, *, strict: bool = False) -> Details:
             sizes = [_unsigned(size) for size in value.split(",")]
             if len(sizes) == 3 and None not in sizes:
                 found[key] = tuple(sizes)
-        elif (number := _unsigned(value)) is not None:
-            if key == "regs":
-                found["registers"] = number
-            elif key == "static_shared" or (key == "group_mem" and not strict):
-                found["static_shared"] = number
-            elif key == "dynamic_shared":
-                found["dynamic_shared"] = number
+        elif key in words and (number := _unsigned(value)) is not None:
+            found[words[key]] = number
     return Details(**found)
 
 
@@ -112,18 +111,18 @@ def _real(text: str, otherwise: float) -> float:
         return otherwise
 
 
-def launches_of(profile: Profile, *, strict: bool = False) -> Launches:
-    """Every run of a kernel; ``strict`` is XProf's rule."""
-    # Asked of every profile, and most have no device: without reading an event.
-    kinds = profile.columns("planes").names("kind").to_list() if "events" in profile.tables else []
-    if "device" not in kinds:
-        return Launches({}, np.zeros(0, np.int64), np.zeros(0, np.int64))
-    trace = trace_of(profile)
-    if trace.source != "events":
-        return Launches({}, np.zeros(0, np.int64), np.zeros(0, np.int64))
-    if profile.has_categories:
-        return _of_kineto(profile, trace)
-    return _of_xspace_strictly(profile, trace) if strict else _of_xspace(profile, trace)
+def has_devices(profile: Profile) -> bool:
+    """Whether the profile has events of a device, without reading one."""
+    # Most profiles have none.
+    return "events" in profile.tables and "device" in profile.columns("planes").names("kind").values
+
+
+def launches_of(profile: Profile) -> Launches:
+    """Every run of a kernel. Raises InputError when the profile cannot be read."""
+    if not has_devices(profile) or trace_of(profile).source != "events":
+        return collect([], np.zeros(0, np.int64), np.zeros(0, np.int64))
+    find = _of_kineto if profile.has_categories else _of_xspace
+    return find(profile, trace_of(profile))
 
 
 def _of_xspace(profile: Profile, trace: Trace) -> Launches:
@@ -150,58 +149,7 @@ def _of_xspace(profile: Profile, trace: Trace) -> Launches:
             used, could, framework,
         )  # fmt: skip
         made.append((launch, one.occupancy))
-    return _collect(made, which, (found.end - found.start)[use])
-
-
-def _of_xspace_strictly(profile: Profile, trace: Trace) -> Launches:
-    """By XProf's rule, from the events in the order of the file."""
-    events = profile.columns("events", frozenset(("line_id", "name", "duration_ps")))
-    stats, programs = op_stats_of(profile), Programs(profile, "xprof")
-    prefix, line_id = device_prefix(trace), events.array("line_id")
-    lines = {
-        line.line_id: trace.planes[line.plane]
-        for line in trace.lines
-        if trace.planes[line.plane].name.startswith(prefix) and not is_derived(line)
-    }
-    kernel = stats["kernel_details"]
-    rows = kernel.row[kernel.texts_at(kernel.row) >= 0]
-    rows = rows[np.isin(line_id[rows], list(lines))]
-    duration = events.array("duration_ps")[rows]
-    rows, duration = rows[duration != 0], duration[duration != 0]
-    columns = [
-        stats[name].texts_at(rows) for name in ("kernel_details", "tf_op", "equation", "hlo_op")
-    ]
-    program, line = stats["program_id"].integers_at(rows), line_id[rows]
-    names = events.names("name").take(rows)
-    planes = np.array([lines[number].plane_id for number in line.tolist()], np.int64)
-    first, which = distinct(names.codes, *columns, program, planes)
-    vendors, texts = vendors_of(profile), kernel.texts
-    made = []
-    for row in first.tolist():
-        details, framework, equation, hlo = (
-            texts[int(column[row])] if column[row] >= 0 else "" for column in columns
-        )
-        name = names[row] or ""
-        used = uses(name, vendors.get(int(planes[row]), ""), strict=True)
-        op, could = "", False
-        if framework:
-            op = parse_op_name(framework).name
-            could = used or could_use(op, strict=True) or einsum_could_use(equation)
-        if hlo:
-            instruction = programs.find(int(program[row]) % 2**64, hlo.rsplit("::", 1)[-1])
-            if instruction is not None:
-                op = instruction.op_name
-                could = could or could_use(op, strict=True)
-        one = parse_details(details, strict=True)
-        launch = Launch(
-            name, one.grid, one.block, one.registers, one.static_shared, one.dynamic_shared,
-            used, could, op,
-        )  # fmt: skip
-        made.append((launch, one.occupancy))
-    with np.errstate(over="ignore"):
-        # Cut towards zero, as C does.
-        whole = np.sign(duration) * (np.abs(duration) // 1000) * 1000
-    return _collect(made, which, whole)
+    return collect(made, which, (found.end - found.start)[use])
 
 
 def _of_kineto(profile: Profile, trace: Trace) -> Launches:
@@ -239,7 +187,7 @@ def _of_kineto(profile: Profile, trace: Trace) -> Launches:
             used, used or could_use(framework), framework,
         )  # fmt: skip
         made.append((launch, _real(told[_KINETO_OCCUPANCY], 0.0)))
-    return _collect(made, which, (found.end - found.start)[use])
+    return collect(made, which, (found.end - found.start)[use])
 
 
 def _is_kernel(profile: Profile, trace: Trace) -> npt.NDArray[np.bool_]:
@@ -265,8 +213,11 @@ def _dim(text: str) -> Dim:
     return x, y, z
 
 
-def _collect(made: list[tuple[Launch, float]], which: _Array, duration: _Array) -> Launches:
-    """Launches that are equal but for what does not tell them apart are one."""
+def collect(made: list[tuple[Launch, float]], which: _Array, duration: _Array) -> Launches:
+    """The launches ``made``, with their occupancy in percent, each once.
+
+    ``which`` is the place in ``made`` of every run, ``duration`` how long it took, in ps.
+    """
     distinct_launches: dict[Launch, float] = {}
     for launch, occupancy in made:
         distinct_launches.setdefault(launch, occupancy if math.isfinite(occupancy) else 0.0)

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.tables.columns import Columns, Names
-from peakline.tables.once import once
-from peakline.timing.kernel_launches import Launch, launches_of
+from peakline.timing.kernel_launches import Launch, Launches, launches_of
 from peakline.trace.distribution import distribution
 
 if TYPE_CHECKING:
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
 
     from peakline.tables import Profile
 
-__all__ = ["KernelReport", "columns_of", "kernel_reports", "merge_reports"]
+__all__ = ["KernelReport", "columns_of", "kernel_reports", "merge_reports", "reports_of"]
 
 _Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:
-    """One kernel and all its runs; times in ps (by XProf's rule whole ns).
+    """One kernel and all its runs; times in ps.
 
     ``occupancy_percent`` is that of its first launch.
     """
@@ -51,17 +50,16 @@ class KernelReport:
 
 
 @once
-def kernel_reports(profile: Profile, *, strict: bool = False) -> list[KernelReport]:
+def kernel_reports(profile: Profile) -> list[KernelReport]:
     """The kernels of a profile, those that took longest first; kept with it.
 
-    ``strict`` is XProf's rule: only of XSpaces, every run cut to whole ns, tensor cores and ops as
-    it knows them. Raises InputError when the profile cannot be read.
+    Raises InputError when the profile cannot be read.
     """
-    return _reports(profile, strict=strict)
+    return reports_of(launches_of(profile))
 
 
-def _reports(profile: Profile, *, strict: bool) -> list[KernelReport]:
-    found = launches_of(profile, strict=strict)
+def reports_of(found: Launches) -> list[KernelReport]:
+    """The kernels of these runs, those that took longest first."""
     spread = distribution(found.launch, found.duration_ps, len(found.launches))
     columns = (
         spread.count, spread.total, spread.shortest, spread.median, spread.p95, spread.longest,

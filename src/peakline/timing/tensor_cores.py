@@ -7,8 +7,9 @@ https://github.com/openxla/xprof/pull/3230), and some that it does not know.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
-__all__ = ["could_use", "einsum_could_use", "uses"]
+__all__ = ["OF_VENDOR", "could_use", "is_product", "uses"]
 
 _NVIDIA = re.compile(
     "16816|c1688|conv1x1|conv2d_c1_k1|dgrad_1x1_stride_2x2|direct_group|first_layer_wgrad_kernel|"
@@ -36,27 +37,31 @@ _PARTS = re.compile(
 _TORCH = re.compile(r"aten::.*(?:conv|matmul|addmm|bmm|linear|attention)|aten::mm$")
 
 
-def uses(kernel: str, vendor: str, *, strict: bool = False) -> bool:
-    """Whether a kernel uses tensor cores; ``vendor`` is Nvidia, AMD or empty (not known).
+def _is_amd(kernel: str) -> bool:
+    return _AMD.search(kernel) is not None and _AMD_HELPERS.search(kernel) is None
 
-    ``strict`` is XProf's rule: none of a vendor that is not known, none of the newer names.
-    """
+
+def _is_nvidia(kernel: str) -> bool:
+    return _NVIDIA.search(kernel) is not None
+
+
+OF_VENDOR: Mapping[str, Callable[[str], bool]] = {"AMD": _is_amd, "Nvidia": _is_nvidia}
+"""By the maker of the device whether XProf knows a kernel's name as one that uses them."""
+
+
+def uses(kernel: str, vendor: str) -> bool:
+    """Whether a kernel uses tensor cores; ``vendor`` is Nvidia, AMD or empty (not known)."""
     if vendor == "AMD":
-        return _AMD.search(kernel) is not None and _AMD_HELPERS.search(kernel) is None
-    if vendor == "Nvidia":
-        found = _NVIDIA.search(kernel) is not None
-        return found or (not strict and _NEWER.search(kernel) is not None)
-    return not strict and (uses(kernel, "AMD") or uses(kernel, "Nvidia"))
+        return _is_amd(kernel)
+    found = _is_nvidia(kernel) or _NEWER.search(kernel) is not None
+    return found or (vendor != "Nvidia" and _is_amd(kernel))
 
 
-def could_use(op: str, *, strict: bool = False) -> bool:
-    """Whether an op of this name could use them; ``strict`` is XProf's rule, without PyTorch."""
-    if op.endswith(_ENDS) or _PARTS.search(op) is not None:
-        return True
-    return not strict and _TORCH.match(op) is not None
+def is_product(op: str) -> bool:
+    """Whether an op of TensorFlow or JAX of this name could use them, as XProf knows."""
+    return op.endswith(_ENDS) or _PARTS.search(op) is not None
 
 
-def einsum_could_use(equation: str) -> bool:
-    """Whether an einsum is a product of two."""
-    sides = equation.split("->")
-    return len(sides) == 2 and sides[0].count(",") == 1
+def could_use(op: str) -> bool:
+    """Whether an op of this name could use them."""
+    return is_product(op) or _TORCH.match(op) is not None

@@ -1,8 +1,9 @@
 """Tools by name: what every face calls to get the bytes of an answer.
 
 A tool is one module, or one folder, of `peakline.tools` or `peakline.xprof` that has its name and
-holds a `Tool` named ``TOOL``: the folders are the list. Modules are imported when their tool is
-wanted, so that knowing the names costs nothing.
+holds a `Tool` named ``TOOL``: the folders are the list. Where both rooms have one of a name, the
+one of ``xprof`` answers ``compatible=xprof``. Modules are imported when their tool is wanted, so
+that knowing the names costs nothing.
 """
 
 from __future__ import annotations
@@ -73,9 +74,16 @@ class Tool:
     combine: Callable[[Sequence[tuple[str, Any]], Any, str], bytes] | None = None
     runtime_steps: bool = False
 
+    def answering(self, question: Any) -> Tool:
+        """The implementation that answers a question: XProf's for ``compatible=xprof``, if it has
+        one of its own.
+        """
+        rooms = _modules().get(self.name, ())
+        return _tool_in(rooms[-1]) if len(rooms) > 1 and _is_compatible(question) else self
+
     def seen(self, profile: Profile, question: Any) -> Profile:
         """The profile as ``run`` and ``partial`` take it for a question."""
-        if not self.runtime_steps or getattr(question, "compatible", "") != "xprof":
+        if not self.runtime_steps or not _is_compatible(question):
             return profile
         return profile.with_runtime_steps()
 
@@ -135,16 +143,16 @@ def tool_names() -> list[str]:
 
 
 @cache
-def _modules() -> dict[str, str]:
-    """The module of every tool, by the tool's name; ours where ``xprof`` has one too."""
+def _modules() -> dict[str, list[str]]:
+    """The modules of every tool, by the tool's name: ours first, where ``xprof`` has one too."""
     here = Path(__file__).parents[1]
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     for room in _ROOMS:
         for entry in (here / room).iterdir():
             name = entry.name.removesuffix(".py")
             if name.isidentifier() and not name.startswith("_") and name not in _NO_TOOLS:
                 tool = f"{name.removesuffix(_AT)}@" if name.endswith(_AT) else name
-                found.setdefault(tool, f"peakline.{room}.{name}")
+                found.setdefault(tool, []).append(f"peakline.{room}.{name}")
     return found
 
 
@@ -154,8 +162,16 @@ def find_tool(name: str) -> Tool:
         shown = f"{name!r:.80}"
         missing = f"no tool {shown}" if name else "no tool named"
         raise NotFoundError(f"{missing}; there is: {', '.join(tool_names())}").quoting(shown)
-    tool: Tool = import_module(_modules()[name]).TOOL
+    return _tool_in(_modules()[name][0])
+
+
+def _tool_in(module: str) -> Tool:
+    tool: Tool = import_module(module).TOOL
     return tool
+
+
+def _is_compatible(question: Any) -> bool:
+    return getattr(question, "compatible", "") == "xprof"
 
 
 def available_tools(profile: Profile) -> list[str]:
@@ -177,6 +193,7 @@ def run_tool(
     tool = find_tool(name)
     chosen = tool.checked_format(format)
     question = tool.validated(parameters or {})
+    tool = tool.answering(question)
     return ToolResult(tool.run(tool.seen(profile, question), question, chosen), chosen)
 
 

@@ -5,10 +5,10 @@ The table of XProf's tool of the same name (openxla/xprof), those that took long
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from peakline.errors import NotFoundError
+from peakline.toolbox.hosts import check_host
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from peakline.timing.kernels import KernelReport
     from peakline.toolbox.data_table import Value
 
-__all__ = ["TOOL", "KernelStatsParameters"]
+__all__ = ["TOOL", "KernelStatsParameters", "kernel_table", "row_of"]
 
-_CUT, _GPU = "kernels_cut", "/device:GPU:"
-_MOST = 1000
-"""So many kernels XProf shows."""
+_GPU = "/device:GPU:"
 _COLUMNS = (
     ("rank", "number", "Rank"),
     ("kernel_name", "string", "Kernel Name"),
@@ -50,59 +48,58 @@ class KernelStatsParameters(Parameters):
     )
 
 
-def _partial(profile: Profile, parameters: KernelStatsParameters) -> list[KernelReport]:
+def _partial(profile: Profile, _parameters: KernelStatsParameters) -> list[KernelReport]:
     from peakline.timing.kernels import kernel_reports
 
-    strict = bool(parameters.compatible) and profile.has_runtime_planes
-    found = kernel_reports(profile, strict=strict)
-    if parameters.compatible and len(found) > _MOST:
-        profile.warn(_CUT, f"kernels beyond the first {_MOST} left out", len(found) - _MOST)
-        return found[:_MOST]
-    return found
+    return kernel_reports(profile)
 
 
 def _combine(
     parts: Sequence[tuple[str, list[KernelReport]]],
-    parameters: KernelStatsParameters,
+    _parameters: KernelStatsParameters,
     output_format: str,
 ) -> bytes:
     from peakline.timing.kernels import merge_reports
-    from peakline.toolbox.data_table import Column, DataTable, tables_csv, tables_json
 
     every = [report for _, reports in parts for report in reports]
-    strict = bool(parameters.compatible)
-    if strict:
-        # XProf puts the kernels of several hosts side by side.
-        every = sorted(every, key=lambda report: report.order())[:_MOST]
-    elif len(parts) > 1:
+    if len(parts) > 1:
         every = merge_reports(every)
+    return kernel_table(map(row_of, every), output_format)
+
+
+def kernel_table(rows: Iterable[Mapping[str, Value]], output_format: str) -> bytes:
+    """The table of kernels: ``rows`` by the names of columns, in order of rank."""
+    from peakline.toolbox.data_table import Column, DataTable, tables_csv, tables_json
+
     columns = [Column(name, kind, label) for name, kind, label in _COLUMNS]  # type: ignore[arg-type]
-    rows = [_row(number + 1, report, strict=strict) for number, report in enumerate(every)]
-    table = DataTable(columns, rows)
+    ranked = [{"rank": number, **row} for number, row in enumerate(rows, 1)]
+    table = DataTable(columns, [[row[name] for name, _, _ in _COLUMNS] for row in ranked])
     return tables_csv(table) if output_format == "csv" else tables_json(table)
 
 
-def _row(rank: int, report: KernelReport, *, strict: bool) -> list[Value]:
+def row_of(report: KernelReport) -> dict[str, Value]:
+    """The row of a kernel, without its rank; times in µs."""
     launch = report.launch
-    shared = launch.static_shared + launch.dynamic_shared
-    total = report.total_ps
-    # XProf counts in whole ns, and adds as a uint32 does.
-    average = (
-        total // 1000 // report.occurrences / 1e3 if strict else total / report.occurrences / 1e6
-    )
-    return [
-        rank, launch.name, launch.registers, shared % 2**32 if strict else shared,
-        ",".join(map(str, launch.block)), ",".join(map(str, launch.grid)),
-        report.occupancy_percent, launch.could_use, launch.uses_tensor_cores, launch.op,
-        report.occurrences, total / 1e6, average, report.shortest_ps / 1e6,
-        report.longest_ps / 1e6,
-    ]  # fmt: skip
+    return {
+        "kernel_name": launch.name,
+        "registers_per_thread": launch.registers,
+        "shmem_bytes": launch.static_shared + launch.dynamic_shared,
+        "block_dim": ",".join(map(str, launch.block)),
+        "grid_dim": ",".join(map(str, launch.grid)),
+        "occupancy_pct": report.occupancy_percent,
+        "is_op_tensor_core_eligible": launch.could_use,
+        "is_kernel_using_tensor_core": launch.uses_tensor_cores,
+        "op_name": launch.op,
+        "occurrences": report.occurrences,
+        "total_duration_us": report.total_ps / 1e6,
+        "avg_duration_us": report.total_ps / report.occurrences / 1e6,
+        "min_duration_us": report.shortest_ps / 1e6,
+        "max_duration_us": report.longest_ps / 1e6,
+    }
 
 
 def _run(profile: Profile, parameters: KernelStatsParameters, output_format: str) -> bytes:
-    if parameters.host and parameters.host != profile.host:
-        known = profile.host or "one without a name"
-        raise NotFoundError(f"no host {parameters.host!r} in {profile.path}; there is: {known}")
+    check_host(profile, parameters.host)
     return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from peakline.errors import NotFoundError
+from peakline.toolbox.hosts import check_host
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
@@ -220,9 +220,7 @@ def _recommendations() -> DataTable:
 
 
 def _run(profile: Profile, parameters: InputPipelineParameters, output_format: str) -> bytes:
-    if parameters.host and parameters.host != profile.host:
-        known = profile.host or "one without a name"
-        raise NotFoundError(f"no host {parameters.host!r} in {profile.path}; there is: {known}")
+    check_host(profile, parameters.host)
     return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.errors import NotFoundError
+from peakline.toolbox.hosts import check_host
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
@@ -36,9 +36,7 @@ class GraphParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: GraphParameters, output_format: str) -> bytes:
-    if parameters.host and parameters.host != profile.host:
-        known = profile.host or "one without a name"
-        raise NotFoundError(f"no host {parameters.host!r} in {profile.path}; there is: {known}")
+    check_host(profile, parameters.host)
     from peakline.graph.critical_path import critical_path, step_runs
     from peakline.graph.view import Selection, view_graph
     from peakline.tools.graph.output import FORMATS, Report

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from peakline.errors import NotFoundError
+from peakline.toolbox.hosts import check_host
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
@@ -54,13 +54,14 @@ def _partial(profile: Profile, parameters: FrameworkOpStatsParameters) -> HostOp
     if parameters.compatible and profile.has_runtime_planes:
         from peakline.xprof.rules.device_ops import xprof_device_table
         from peakline.xprof.rules.host_ops import xprof_host_table
+        from peakline.xprof.rules.kernels import xprof_kernel_reports
 
         host, device = xprof_host_table(profile), xprof_device_table(profile)
         for side, table in (("host", host), ("device", device)):
             if cut := is_cut(table, device=side == "device"):
                 profile.warn(_CUT, f"ops of the {side} beyond the first {MOST_OPS} left out", cut)
         return HostOpStats(
-            host, device, peaks_of(profile, strict=True), kernel_reports(profile, strict=True)
+            host, device, peaks_of(profile, strict=True), xprof_kernel_reports(profile)
         )
     return HostOpStats(
         host_table(profile), device_table(profile), peaks_of(profile), kernel_reports(profile)
@@ -81,9 +82,7 @@ def _combine(
 
 
 def _run(profile: Profile, parameters: FrameworkOpStatsParameters, output_format: str) -> bytes:
-    if parameters.host and parameters.host != profile.host:
-        known = profile.host or "one without a name"
-        raise NotFoundError(f"no host {parameters.host!r} in {profile.path}; there is: {known}")
+    check_host(profile, parameters.host)
     return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
 
 

@@ -15,17 +15,16 @@ from peakline.timing.op_metrics import (
 )
 from peakline.timing.op_names import is_jax_op, is_tf_op
 from peakline.toolbox.data_table import Column, DataTable, Value
+from peakline.xprof.rules.kernels import MOST_KERNELS, longest
 
 if TYPE_CHECKING:
     from peakline.timing.kernels import KernelReport
     from peakline.xprof.framework_op_stats import HostOpStats
 
-__all__ = ["MOST_KERNELS", "MOST_OPS", "is_cut", "op_tables"]
+__all__ = ["MOST_OPS", "is_cut", "op_tables"]
 
 MOST_OPS = 500
 """So many of each side XProf shows."""
-MOST_KERNELS = 1000
-"""So many kernels XProf keeps."""
 _GIBI = 1e9 / 2**30
 _TENSOR_CORES = Column("gpu_tensorcore_utilization", "number", "GPU TensorCore utilization")
 _COLUMNS = (
@@ -82,7 +81,7 @@ def _tensor_core_use(hosts: Sequence[HostOpStats], *, strict: bool) -> dict[str,
     for host in hosts:
         kernels += host.kernels[:MOST_KERNELS] if strict else host.kernels
     if strict:
-        kernels = sorted(kernels, key=lambda kernel: kernel.order())[:MOST_KERNELS]
+        kernels = longest(kernels)
     total: dict[str, int] = {}
     used: dict[str, int] = {}
     for kernel in kernels:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peakline.errors import NotFoundError
+from peakline.toolbox.hosts import check_host
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
@@ -43,9 +44,7 @@ class MemoryProfileParameters(Parameters):
 
 def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | None:
     """What to write about one host; None for an XSpace without host threads."""
-    if parameters.host and parameters.host != profile.host:
-        known = profile.host or "one without a name"
-        raise NotFoundError(f"no host {parameters.host!r} in {profile.path}; there is: {known}")
+    check_host(profile, parameters.host)
     if _TABLE not in profile.tables and profile.has_runtime_planes:
         _check_memory_id(parameters.memory_id, [])
         profile.warn(_EMPTY, "the profile has no host threads, so no memory events")

@@ -17,6 +17,7 @@ from peakline.timing.op_metrics import OpMetrics, OpTable, combine_tables, frame
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.timing.run_environment import RunEnvironment, run_environment_of
 from peakline.xprof.overview_page.duty_cycle import DutyCycle, combine_duty_cycles, duty_cycle_of
+from peakline.xprof.rules.kernels import xprof_kernel_reports
 from peakline.xprof.rules.step_model import HostSteps, StepDatabase
 from peakline.xprof.rules.steps import combine_steps, host_steps
 
@@ -145,7 +146,7 @@ def top_ops(table: OpTable, count: int) -> list[tuple[OpMetrics, float, float]]:
 
 def _tensor_cores(profile: Profile, *, compatible: bool) -> dict[str, tuple[bool, bool]]:
     found: dict[str, tuple[bool, bool]] = {}
-    for report in kernel_reports(profile, strict=compatible):
+    for report in (xprof_kernel_reports if compatible else kernel_reports)(profile):
         launch = report.launch
         could, does = found.get(launch.op, (False, False))
         # A kernel without a length is none that ran.

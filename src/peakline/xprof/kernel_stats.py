@@ -1,0 +1,56 @@
+"""The ``kernel_stats`` tool with XProf's numbers (``convert/kernel_stats_to_data_table.cc``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peakline.toolbox.hosts import check_host
+from peakline.tools import kernel_stats as ours
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.timing.kernels import KernelReport
+    from peakline.toolbox.data_table import Value
+
+__all__ = ["TOOL"]
+
+_CUT = "kernels_cut"
+
+
+def _partial(profile: Profile, _parameters: ours.KernelStatsParameters) -> list[KernelReport]:
+    from peakline.xprof.rules.kernels import MOST_KERNELS, xprof_kernel_reports
+
+    found = xprof_kernel_reports(profile)
+    if (cut := len(found) - MOST_KERNELS) > 0:
+        profile.warn(_CUT, f"kernels beyond the first {MOST_KERNELS} left out", cut)
+    return found[:MOST_KERNELS]
+
+
+def _combine(
+    parts: Sequence[tuple[str, list[KernelReport]]],
+    _parameters: ours.KernelStatsParameters,
+    output_format: str,
+) -> bytes:
+    from peakline.xprof.rules.kernels import longest
+
+    every = longest([report for _, reports in parts for report in reports])
+    return ours.kernel_table(map(_row, every), output_format)
+
+
+def _row(report: KernelReport) -> dict[str, Value]:
+    launch = report.launch
+    return ours.row_of(report) | {
+        # XProf counts in whole ns, and adds as a uint32 does.
+        "shmem_bytes": (launch.static_shared + launch.dynamic_shared) % 2**32,
+        "avg_duration_us": report.total_ps // 1000 // report.occurrences / 1e3,
+    }
+
+
+def _run(profile: Profile, parameters: ours.KernelStatsParameters, output_format: str) -> bytes:
+    check_host(profile, parameters.host)
+    return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
+
+
+TOOL = replace(ours.TOOL, run=_run, partial=_partial, combine=_combine)
