@@ -245,6 +245,7 @@ def test_two_hosts_are_numbered_one_after_the_other(xprof):
 
     tool = find_tool(TOOL)
     parameters = tool.validated({"compatible": "xprof"})
+    tool = tool.answering(parameters)
     parts = []
     for path in HOSTS:
         with peakline.open(str(path)) as profile:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.tables.columns import Columns, Names
+from peakline.tables.once import once
 from peakline.timing.kernel_launches import Launch, Launches, launches_of
 from peakline.trace.distribution import distribution
 

@@ -15,8 +15,9 @@ from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
+    from peakline.viewer.view import View
 
-__all__ = ["TOOL", "TraceViewerParameters"]
+__all__ = ["TOOL", "TraceViewerParameters", "compact"]
 
 _NO_EVENTS = "no_events"
 _EMPTY_TRACE = b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[{}]}\n'
@@ -47,11 +48,9 @@ class TraceViewerParameters(Parameters):
 
 def _run(profile: Profile, parameters: TraceViewerParameters, form: str) -> bytes:
     if form == "pb":
-        return _compact(profile, parameters)
-    if parameters.compatible == "xprof" and "event_types" in profile.tables:
-        from peakline.xprof.trace_viewer.xprof_json import xprof_trace
+        from peakline.viewer.view import whole_view
 
-        return xprof_trace(profile)
+        return compact(whole_view(profile))
     if not TOOL.may_support(frozenset(profile.tables)):
         if parameters.step is not None:
             raise _no_step(parameters.step, "")
@@ -85,19 +84,15 @@ def _run(profile: Profile, parameters: TraceViewerParameters, form: str) -> byte
     )
 
 
-def _compact(profile: Profile, parameters: TraceViewerParameters) -> bytes:
-    """All events in the form of ``trace_viewer@``, without serial numbers."""
+def compact(view: View) -> bytes:
+    """All events of a view in the form of ``trace_viewer@``, without serial numbers."""
     from peakline.viewer.choose import all_of
     from peakline.viewer.part import part_of
     from peakline.viewer.proto import answer_pb
-    from peakline.viewer.view import whole_view
-    from peakline.xprof.trace_viewer.view import xprof_view
 
-    is_xprof = parameters.compatible == "xprof" and "event_types" in profile.tables
-    view = xprof_view(profile) if is_xprof else whole_view(profile)
     part = part_of(view, all_of(view), with_links=True, with_arguments=False)
     if not part.start.size:
-        profile.warn(_NO_EVENTS, "no events in this profile")
+        view.profile.warn(_NO_EVENTS, "no events in this profile")
     return answer_pb([part], [], numbers_hosts=False)
 
 

@@ -6,7 +6,7 @@ The name, the parameters and the answer's form are XProf's. Sources (openxla/xpr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from peakline.toolbox.parameters import Parameters, parameter
@@ -14,10 +14,11 @@ from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
+    from peakline.viewer.choose import Chosen
     from peakline.viewer.part import HostPart
     from peakline.viewer.view import View
 
-__all__ = ["TOOL", "StreamingTraceParameters"]
+__all__ = ["TOOL", "StreamingTraceParameters", "part", "part_of_view", "together"]
 
 
 class StreamingTraceParameters(Parameters):
@@ -66,39 +67,49 @@ class StreamingTraceParameters(Parameters):
     )
 
 
-def _partial(profile: Profile, parameters: StreamingTraceParameters) -> HostPart:
-    from peakline.viewer.choose import choose, choose_as_xprof, find_event, find_prefix
+def part(profile: Profile, parameters: StreamingTraceParameters) -> HostPart:
+    """The part of one host. Raises InputError when the profile cannot be read."""
+    from peakline.viewer.choose import choose, find_prefix
+    from peakline.viewer.view import whole_view
+
+    resolution = None if parameters.resolution is None else int(parameters.resolution)
+    begin, end = parameters.start_time_ms, parameters.end_time_ms
+    return part_of_view(
+        whole_view(profile),
+        parameters,
+        find_prefix,
+        lambda view: choose(view, begin, end, resolution),
+    )
+
+
+def part_of_view(
+    view: View,
+    parameters: StreamingTraceParameters,
+    of_prefix: Callable[[View, str], Chosen],
+    of_viewport: Callable[[View], Chosen],
+) -> HostPart:
+    """What was asked for of a view, found by ``of_prefix`` or ``of_viewport`` if it is no single
+    event. Raises NotFoundError where there is no such event.
+    """
+    from peakline.viewer.choose import find_event
     from peakline.viewer.part import part_of, without
 
     wanted = parameters
-    view = _view(profile, wanted)
-    as_xprof = wanted.compatible == "xprof"
-    with_links, with_arguments = True, False
     if wanted.event_name:
         chosen = find_event(
             view, wanted.event_name, wanted.start_time_ms, wanted.duration_ms, int(wanted.unique_id)
         )
-        with_arguments = True
     elif wanted.search_prefix:
-        chosen = find_prefix(view, wanted.search_prefix, compatible=as_xprof)
-        with_arguments = wanted.search_metadata
-    elif as_xprof:
-        chosen = choose_as_xprof(
-            view, wanted.start_time_ms, wanted.end_time_ms, int(wanted.resolution or 0),
-            full_dma=wanted.full_dma,
-        )  # fmt: skip
+        chosen = of_prefix(view, wanted.search_prefix)
     else:
-        resolution = None if wanted.resolution is None else int(wanted.resolution)
-        chosen = choose(view, wanted.start_time_ms, wanted.end_time_ms, resolution)
-        with_links = not chosen.thinned
-    if wanted.links is not None:
-        with_links = wanted.links
-    part = part_of(
-        view, chosen, with_links=with_links, with_arguments=with_arguments,
-        tells_frames=as_xprof and not wanted.event_name,
+        chosen = of_viewport(view)
+    found = part_of(
+        view, chosen,
+        with_links=not chosen.thinned if wanted.links is None else wanted.links,
+        with_arguments=bool(wanted.event_name or (wanted.search_prefix and wanted.search_metadata)),
     )  # fmt: skip
-    dropped = _dropped_threads(profile, view, wanted)
-    return without(part, dropped) if dropped else part
+    dropped = _dropped_threads(view.profile, view, wanted)
+    return without(found, dropped) if dropped else found
 
 
 def _dropped_threads(
@@ -107,7 +118,7 @@ def _dropped_threads(
     """Process and number of the threads that are not wanted."""
     dropped: set[tuple[int, int]] = set()
     if not (parameters.derived_timeline and parameters.raw_gpu_streams):
-        from peakline.xprof.trace_viewer.derived import derived_lines
+        from peakline.viewer.derived import derived_lines
 
         derived = derived_lines(profile)
         plane_of = {process.name: process.pid for process in view.processes}
@@ -145,35 +156,28 @@ def _dropped_threads(
     return dropped
 
 
-def _view(profile: Profile, parameters: StreamingTraceParameters) -> View:
-    if parameters.compatible == "xprof" and "event_types" in profile.tables:
-        from peakline.xprof.trace_viewer.view import xprof_view
-
-        return xprof_view(profile)
-    from peakline.viewer.view import whole_view
-
-    return whole_view(profile)
-
-
-def _combine(
-    parts: Sequence[tuple[str, HostPart]], parameters: StreamingTraceParameters, form: str
+def together(
+    parts: Sequence[tuple[str, HostPart]],
+    parameters: StreamingTraceParameters,
+    form: str,
+    shown_ms: Callable[[float], str] = repr,
 ) -> bytes:
+    """The answer of several hosts; ``shown_ms`` writes when all events begin and end."""
     hosts = [part for _, part in parts]
     details = [("mpmd_pipeline_view", False)]
     if any(part.is_tpu for part in hosts):
         details.append(("full_dma", parameters.full_dma))
-    as_xprof = parameters.compatible == "xprof"
     if form == "pb":
         from peakline.viewer.proto import answer_pb
 
         return answer_pb(hosts, details)
     from peakline.viewer.json import answer_json
 
-    return answer_json(hosts, details, compatible=as_xprof)
+    return answer_json(hosts, details, shown_ms)
 
 
 def _run(profile: Profile, parameters: StreamingTraceParameters, form: str) -> bytes:
-    return _combine([(profile.host, _partial(profile, parameters))], parameters, form)
+    return together([(profile.host, part(profile, parameters))], parameters, form)
 
 
 TOOL = Tool(
@@ -183,7 +187,7 @@ TOOL = Tool(
     formats=("json", "pb"),
     shows=(("events",), ("op_runs",)),
     run=_run,
-    partial=_partial,
-    combine=_combine,
+    partial=part,
+    combine=together,
     runtime_steps=True,
 )

@@ -6,7 +6,7 @@ Source: ``trace_events_to_json.h`` in openxla/xprof (``xprof/convert/trace_viewe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
@@ -32,15 +32,20 @@ _SILENT = frozenset((0, 1))
 
 
 def answer_json(
-    parts: Sequence[HostPart], details: Sequence[tuple[str, bool]], *, compatible: bool
+    parts: Sequence[HostPart],
+    details: Sequence[tuple[str, bool]],
+    shown_ms: Callable[[float], str] = repr,
 ) -> bytes:
-    """The answer made of what the hosts give, in their order."""
+    """The answer made of what the hosts give, in their order.
+
+    ``shown_ms`` writes when all events begin and end, in milliseconds.
+    """
     frames = _Frames(parts)
     spans = [part.span for part in parts if part.processes]
     span = (min(s[0] for s in spans), max(s[1] for s in spans)) if spans else (0, 0)
-    told = [_ms(time, compatible=compatible) for time in span]
+    told = [shown_ms(time / 1e9) for time in span]
     size = sum(track.last - track.first for part in parts for track in part.tracks)
-    thinned = compatible or any(part.thinned for part in parts)
+    thinned = any(part.thinned for part in parts)
     shown = ",".join(f'{{"name":{quoted(n)},"value":{_bool(v)}}}' for n, v in details)
     names = ",".join(f'"{n}":{{"name":{quoted(text)}}}' for text, n in frames.numbers.items())
     head = (
@@ -239,12 +244,6 @@ def _counter(part: HostPart, track: Track, base: int) -> Iterator[bytes]:
             f',\n{{"pid":{base + track.pid},"name":{quoted(name)},"ph":"C"{stats},'
             f'"entries":[{",".join(own)}]}}'
         ).encode()
-
-
-def _ms(time: int, *, compatible: bool) -> str:
-    """Milliseconds; XProf writes six digits of them."""
-    value = time / 1e9
-    return f"{value:.6g}" if compatible else repr(value)
 
 
 def _bool(value: bool) -> str:

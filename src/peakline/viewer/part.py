@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from peakline.tables.columns import Columns
     from peakline.viewer.choose import Chosen
 
-__all__ = ["UNSEEN_STATS", "Argument", "HostPart", "arguments_of", "part_of", "without"]
+__all__ = ["UNSEEN_STATS", "Argument", "HostPart", "arguments_of", "cut_name", "part_of", "without"]
 
 _Array = npt.NDArray[Any]
 Argument = str | int | float
@@ -28,7 +28,7 @@ Argument = str | int | float
 UNSEEN_STATS = frozenset(("_pt", "_p", "_ct", "_c", "_r", "flops", "program_id", "symbol_id"))
 """Stats by which the runtime tells the profiler something: no viewer shows them."""
 _TOLD_OTHERWISE = frozenset(("flow", "group_id", "_a"))
-_MOST_LONG_NAME, _SHORT = 10_000, 16
+_MOST_LONG_NAME = 10_000
 _BYTES = "<", " bytes>"
 
 
@@ -77,18 +77,10 @@ def without(part: HostPart, dropped: AbstractSet[tuple[int, int]]) -> HostPart:
     return replace(part, processes=processes, tracks=tracks)
 
 
-def part_of(
-    view: View,
-    chosen: Chosen,
-    *,
-    with_links: bool,
-    with_arguments: bool,
-    tells_frames: bool = False,
-) -> HostPart:
+def part_of(view: View, chosen: Chosen, *, with_links: bool, with_arguments: bool) -> HostPart:
     """The part of the profile that was chosen.
 
-    ``with_links`` adds flows and steps, ``with_arguments`` the stats of every event. With
-    ``tells_frames`` the full names of all events of the view go with it.
+    ``with_links`` adds flows and steps, ``with_arguments`` the stats of every event.
     """
     events = chosen.events
     tracks_of = view.tracks_of(events)
@@ -127,7 +119,6 @@ def part_of(
         flow, direction, category, flows,
         (chosen.span[0] + view.zero_ps, chosen.span[1] + view.zero_ps), chosen.thinned,
         any("/device:TPU:" in process.name for process in view.processes), arguments, counters,
-        _full_names(view) if tells_frames else (),
     )  # fmt: skip
 
 
@@ -166,7 +157,7 @@ def arguments_of(view: View, rows: _Array) -> list[list[tuple[str, Argument]]]:
             if kind not in of_kind:
                 of_kind[kind] = []
                 if shown[kind]:
-                    of_kind[kind].append(("long_name", _cut(names[kind] or "")))
+                    of_kind[kind].append(("long_name", cut_name(names[kind] or "")))
                 of_kind[kind] += stats_of_kind.get(kind, [])
             own[row] = [*of_kind[kind]]
     for row, told in _by(stats, "event_id", rows).items():
@@ -189,7 +180,8 @@ def _by(stats: Columns, key: str, wanted: _Array) -> dict[int, list[tuple[str, A
     return found
 
 
-def _cut(name: str) -> str:
+def cut_name(name: str) -> str:
+    """The full name of an event as it is shown: a very long one is cut."""
     return name if len(name) <= _MOST_LONG_NAME else name[:_MOST_LONG_NAME] + "...<truncated>"
 
 
@@ -205,17 +197,3 @@ def _value(text: str) -> Argument:
             if written == text:
                 return number
     return text
-
-
-def _full_names(view: View) -> tuple[str, ...]:
-    """The long names of all events that are shown by another."""
-    events = view.profile.columns("events", frozenset(("type_id",)))
-    types = view.profile.columns("event_types")
-    rows = view.rows(np.arange(view.start.size))
-    kinds = np.where(events.is_valid("type_id"), events.array("type_id"), -1)[rows[rows >= 0]]
-    names, shown = types.names("name"), types.names("display_name")
-    full = [
-        _cut(names[kind] or "") for kind in np.unique(kinds).tolist() if kind >= 0 and shown[kind]
-    ]
-    made = view.made.full_names() if view.made is not None else []
-    return tuple(dict.fromkeys(text for text in [*full, *made] if len(text) > _SHORT))

@@ -1,9 +1,8 @@
 """The events of a profile as a trace viewer shows them: processes, tracks, names, flows, groups.
 
-Two views of one shape: `whole_view` shows every plane, and what the file itself holds;
-`xprof_view` shows what XProf does, with what it adds. Sources: ``xplane_to_trace_container.cc``
-in openxla/xprof (``xprof/convert``), ``preprocess_xplane.h`` and ``xplane_schema.cc`` in
-openxla/xla (``xla/tsl/profiler/utils``).
+`whole_view` shows every plane, and what the file itself holds. Sources:
+``xplane_to_trace_container.cc`` in openxla/xprof (``xprof/convert``), ``preprocess_xplane.h`` and
+``xplane_schema.cc`` in openxla/xla (``xla/tsl/profiler/utils``).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +18,12 @@ import numpy.typing as npt
 from peakline.tables.columns import Names
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, HOST, TracePlane, trace_of
+from peakline.viewer.derived import DerivedEvents, derived_lines
 from peakline.viewer.flows import Flows, flows_of
 from peakline.viewer.names import HIDDEN_EVENTS, step_names
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.xprof.trace_viewer.derived import DerivedLine
 
 __all__ = [
     "ASYNC", "COMPLETE", "COUNTER", "COUNTER_LINE", "HOST_PID", "HOST_PLANE",
@@ -38,7 +37,6 @@ COMPLETE, COUNTER, ASYNC = 0, 1, 2
 
 HOST_PID, OTHER_PID, MOST_DEVICE_PID = 701, 501, 500
 HOST_PLANE, COUNTER_LINE = "/host:CPU", "_counters_"
-_DERIVED_FOR = ("/device:GPU:", "/device:TPU:")
 
 
 @dataclass(frozen=True)
@@ -61,16 +59,6 @@ class Track:
     kind: int
     first: int
     last: int
-
-
-class MadeEvents(Protocol):
-    """What is known of events that a view adds to those of the file."""
-
-    def __call__(self, event: int) -> list[tuple[str, str | int | float]]:
-        """The arguments of an event of the view."""
-
-    def full_names(self) -> list[str]:
-        """The full names of all events that are shown by another."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +84,7 @@ class View:
     """The group of every event and whether it has one, where that is not the row's."""
     flow: Flows | None = None
     """The flow of every event, where that is not the row's."""
-    made: MadeEvents | None = None
+    made: DerivedEvents | None = None
     """What is known of events that are not in ``events``."""
     steps: dict[int, list[tuple[str, str | int | float]]] = field(default_factory=dict)
     """What upstream adds to the arguments of events that stand for steps, by row."""
@@ -131,7 +119,7 @@ class View:
             table = self.profile.columns("events", frozenset(("step_id",)))
             group[there] = table.array("step_id")[rows[there]]
             has_group[there] = table.is_valid("step_id")[rows[there]]
-        if isinstance(self.made, DerivedEvents):
+        if self.made is not None:
             group[~there] = self.made.group[events[~there] - self.made.first]
             has_group[~there] = group[~there] >= 0
         return group, has_group
@@ -164,16 +152,10 @@ def whole_view(profile: Profile) -> View:
     Raises InputError when the profile cannot be read.
     """
     trace = trace_of(profile)
-    made_lines: list[DerivedLine] = []
-    numbers: dict[int, int] = {}
-    if any(plane.name.startswith(_DERIVED_FOR) for plane in trace.planes):
-        from peakline.xprof.trace_viewer.derived import derived_lines
-
-        derived = derived_lines(profile)
-        made_lines, numbers = derived.lines, derived.tids
+    derived = derived_lines(profile)
     pids = process_numbers(trace.planes)
     tids = _thread_numbers(
-        [(line.plane, numbers.get(line.line_id, line.native_id)) for line in trace.lines]
+        [(line.plane, derived.tids.get(line.line_id, line.native_id)) for line in trace.lines]
     )
     tracks: list[Track] = []
     threads: list[dict[int, str]] = [{} for _ in trace.planes]
@@ -201,8 +183,7 @@ def whole_view(profile: Profile) -> View:
         own = order if trace.row is None else trace.row[order]
         parts = [(trace.start[order], trace.end[order], trace.name.codes[order], own)]
     size = trace.size
-    groups = []
-    for made in made_lines:
+    for made in derived.lines:
         threads[made.plane][made.tid] = made.name
         last = size + made.start.size
         tracks.append(Track(pids[made.plane], made.tid, COMPLETE, size, last))
@@ -211,7 +192,6 @@ def whole_view(profile: Profile) -> View:
         texts += [shown for shown, _ in made.texts]
         hidden += [False] * len(made.texts)
         parts.append((made.start, made.end, codes, np.full(made.start.size, -1, np.int64)))
-        groups.append(made.group)
     start, end, code, row = _joined(parts)
     return View(
         profile,
@@ -227,7 +207,7 @@ def whole_view(profile: Profile) -> View:
         np.array(hidden or [False], np.bool_),
         row,
         zero_of(profile, start, end),
-        made=DerivedEvents(made_lines, trace.size, groups) if made_lines else None,
+        made=DerivedEvents(derived.lines, trace.size) if derived.lines else None,
         has_stats=trace.source == "events" and "events" in profile.tables,
         names_steps=True,
     )
@@ -255,28 +235,6 @@ def _joined(parts: list[_Part]) -> _Part:
     start, end, code = (np.concatenate([part[k] for part in parts]) for k in range(3))
     added = [part[3] for part in parts[1:] if part[3] is not None]
     return start, end, code, np.concatenate([rows, *added])
-
-
-class DerivedEvents:
-    """What is known of the events of derived lines, which stand from ``first`` on in a view."""
-
-    def __init__(self, lines: list[DerivedLine], first: int, groups: list[_Array]) -> None:
-        self._lines, self.first = lines, first
-        self._bounds = np.cumsum([0, *(line.start.size for line in lines)])
-        self.group = np.concatenate([np.zeros(0, np.int64), *groups])
-
-    def __call__(self, event: int) -> list[tuple[str, str | int | float]]:
-        """The arguments of an event of the view."""
-        made = event - self.first
-        number = int(np.searchsorted(self._bounds, made, side="right")) - 1
-        line, at = self._lines[number], made - int(self._bounds[number])
-        full = line.texts[int(line.code[at])][1]
-        told: list[tuple[str, str | int | float]] = [] if full is None else [("long_name", full)]
-        return told + (line.told(at) if line.told is not None else [])
-
-    def full_names(self) -> list[str]:
-        """The full names of all that are shown by another."""
-        return [full for line in self._lines for _, full in line.texts if full]
 
 
 def _shown_names(profile: Profile, names: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from peakline.tables.once import once
 from peakline.timing.device_peaks import vendors_of
 from peakline.timing.device_programs import Programs
 from peakline.timing.host_ops import is_derived
@@ -48,13 +49,14 @@ MOST_KERNELS = 1000
 WORDS_OF_NVIDIA = {word: parameter for word, parameter in WORDS.items() if word != "group_mem"}
 
 
+@once
 def xprof_kernel_reports(profile: Profile) -> list[KernelReport]:
     """The kernels with XProf's numbers, those that took longest first; ours of another format than
     an XSpace. Kept with the profile. Raises InputError when it cannot be read.
     """
     if not profile.has_runtime_planes:
         return kernel_reports(profile)
-    return profile.keep("xprof_kernel_reports", lambda: reports_of(_launches(profile)))
+    return reports_of(_launches(profile))
 
 
 def longest(reports: list[KernelReport]) -> list[KernelReport]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from peakline.tables.columns import Names
 from peakline.tables.once import once
 from peakline.trace.events import FARTHEST, nesting_of, trace_of
+from peakline.viewer.derived import Derived, DerivedEvents, Told, derived_lines
 from peakline.viewer.flows import Flows, flows_of
 from peakline.viewer.names import ShownNames, name_order, step_names
 from peakline.viewer.view import (
@@ -31,7 +32,6 @@ from peakline.viewer.view import (
     View,
     zero_of,
 )
-from peakline.xprof.trace_viewer.derived import Derived, Told, derived_lines
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -427,27 +427,5 @@ def _arranged(
         profile, tuple(processes), tracks, start, end,
         Names(rows.code.astype(np.int32), texts), np.zeros(max(len(texts), 1), np.bool_),
         rows.row, zero_of(profile, start, end), (rows.group, rows.has_group), flows,
-        _Made(derived_lines(profile), rows.made), told,
+        DerivedEvents(derived_lines(profile).lines, place=rows.made), told,
     )  # fmt: skip
-
-
-class _Made:
-    """The arguments of events that are derived, by their place in the view."""
-
-    def __init__(self, derived: Derived, made: _Array) -> None:
-        self._lines, self._made = derived.lines, made
-        self._first = np.cumsum([0, *(line.start.size for line in derived.lines)])
-
-    def __call__(self, event: int) -> Told:
-        made = int(self._made[event])
-        if made < 0:
-            return []
-        number = int(np.searchsorted(self._first, made, side="right")) - 1
-        line, at = self._lines[number], made - int(self._first[number])
-        full = line.texts[int(line.code[at])][1]
-        told: Told = [] if full is None else [("long_name", full)]
-        return told + (line.told(at) if line.told is not None else [])
-
-    def full_names(self) -> list[str]:
-        """The full names of all that are shown by another."""
-        return [full for line in self._lines for _, full in line.texts if full]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from peakline.kernels.derived_lines import expand, pair_transfers
 from peakline.tables.once import once
-from peakline.xprof.trace_viewer.sources import (
+from peakline.viewer.derived_sources import (
     DeviceEvents,
     GpuPaths,
     Paths,
@@ -29,7 +30,7 @@ from peakline.xprof.trace_viewer.sources import (
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = ["Derived", "DerivedLine", "derived_lines"]
+__all__ = ["Derived", "DerivedEvents", "DerivedLine", "Told", "derived_lines"]
 
 _Array = npt.NDArray[Any]
 _GPU, _HOST = "/device:GPU:", "/host:CPU"
@@ -75,6 +76,40 @@ class Derived:
     tids: dict[int, int] = field(default_factory=dict)
     rows: _Array = field(default_factory=lambda: np.zeros(0, np.int64))
     groups: _Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+class DerivedEvents:
+    """What is known of the events of derived lines in a view.
+
+    Event n of the view is number n - ``first`` of theirs or, where there is ``place``, number
+    ``place[n]``, -1 for an event of the file.
+    """
+
+    def __init__(
+        self, lines: list[DerivedLine], first: int = 0, place: _Array | None = None
+    ) -> None:
+        self._lines, self.first, self._place = lines, first, place
+        self._bounds = np.cumsum([0, *(line.start.size for line in lines)])
+
+    def __call__(self, event: int) -> Told:
+        """The arguments of an event of the view."""
+        number = event - self.first if self._place is None else int(self._place[event])
+        if number < 0:
+            return []
+        place = int(np.searchsorted(self._bounds, number, side="right")) - 1
+        line, at = self._lines[place], number - int(self._bounds[place])
+        full = line.texts[int(line.code[at])][1]
+        told: Told = [] if full is None else [("long_name", full)]
+        return told + (line.told(at) if line.told is not None else [])
+
+    @cached_property
+    def group(self) -> _Array:
+        """The step of each, -1 for none."""
+        return np.concatenate([np.zeros(0, np.int64), *(line.group for line in self._lines)])
+
+    def full_names(self) -> list[str]:
+        """The full names of all that are shown by another."""
+        return [full for line in self._lines for _, full in line.texts if full]
 
 
 @once
