@@ -16,6 +16,7 @@ import peakline
 from peakline.hlo.cost import cost_program, costs_of
 from peakline.hlo.modules import modules_of, read_module
 from peakline.schema import HloProto
+from peakline.xprof.rules.hlo_cost import GpuCosting
 from tests.conformance.hlo_texts import TEXTS
 from tests.conformance.peer import PROGRAMS, peers_python
 from tests.conformance.stats_tables import different, ours, rows
@@ -73,7 +74,7 @@ def compare(rows, programs):
         name = row["hlo_op_name"]
         if program is None:
             continue
-        cost = costs_of(program, "xprof").get(name)
+        cost = costs_of(program, GpuCosting).get(name)
         flops = cost.flops if cost else 0
         size = cost.bytes_accessed if cost else 0
         main = cost.bytes_read + cost.bytes_written if cost else 0

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.tables.once import once
-from peakline.timing.device_programs import DeviceOp, gpu_ops
+from peakline.timing.device_programs import DeviceOp, Programs, gpu_ops
 from peakline.timing.host_ops import (
     Executions,
     OpKey,
@@ -25,15 +25,12 @@ from peakline.timing.host_ops import (
     host_executions,
     is_derived,
     op_numbers_of_runs,
-    summed,
 )
-from peakline.timing.op_metrics import OpMetrics, OpTable, combine_tables
 from peakline.timing.op_names import parse_op_name
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.timing.tpu_ops import is_op_line, tpu_ops
 from peakline.trace.activity import NO_WORK
 from peakline.trace.events import DEVICE, Trace, TraceLine, nesting_of, trace_of
-from peakline.trace.intervals import total, union
 from peakline.trace.links import links_of
 from peakline.trace.nesting import nest_lines
 
@@ -41,18 +38,15 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
 
 __all__ = [
-    "STEP_LINES",
     "DeviceExecutions",
     "device_executions",
-    "device_table",
-    "fill_table",
     "framework_executions",
     "launching_runs",
+    "op_lines",
 ]
 
 _Array = npt.NDArray[Any]
 _TPU = "/device:TPU:"
-STEP_LINES = ("Steps", "Sparse Core Steps")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +75,7 @@ def device_executions(profile: Profile) -> DeviceExecutions:
     Raises InputError when the profile cannot be read.
     """
     trace = trace_of(profile)
-    lines = _lines(trace)
+    lines = op_lines(trace)
     events = [np.arange(line.first, line.last, dtype=np.int64) for line in lines]
     event = np.concatenate([np.zeros(0, np.int64), *events])
     line_of = np.repeat(np.arange(len(lines), dtype=np.int64), [part.size for part in events])
@@ -106,7 +100,7 @@ def device_executions(profile: Profile) -> DeviceExecutions:
     return DeviceExecutions(ops, event, op, plane, start, end, own, parent, eager)
 
 
-def _lines(trace: Trace) -> list[TraceLine]:
+def op_lines(trace: Trace) -> list[TraceLine]:
     """The lines that tell what ran on a device, each thing once."""
     found = []
     for line in trace.lines:
@@ -148,7 +142,7 @@ def _ops(
     if any(plane.name.startswith(_TPU) for plane in trace.planes):
         ops, op = tpu_ops(profile, rows)
     else:
-        found = gpu_ops(profile, rows, names, "xla")
+        found = gpu_ops(profile, rows, names, Programs(profile))
         ops, op = list(found.ops), found.op.copy()
     silent = np.flatnonzero(op < 0)
     if silent.size:
@@ -216,51 +210,3 @@ def framework_executions(profile: Profile) -> Executions:
         list(numbers), found.event, of_op[found.op], found.end - found.start, found.own_ps,
         frozenset(eager),
     )  # fmt: skip
-
-
-def device_table(profile: Profile) -> OpTable:
-    """The ops of all devices, and the time without one.
-
-    A device's time runs from its first execution (or step, on a TPU) to the end of its last.
-    """
-    found, trace = device_executions(profile), trace_of(profile)
-    tables = []
-    used = sorted({line.plane for line in _lines(trace)})
-    for plane in used:
-        here = np.flatnonzero(found.plane == plane)
-        table = OpTable()
-        fill_table(
-            table, found.ops, found.op[here], (found.end - found.start)[here], found.own_ps[here],
-            found.eager,
-        )  # fmt: skip
-        start, end = found.start[here], found.end[here]
-        begins, ends = start.min(initial=2**62), end.max(initial=-(2**62))
-        for line in trace.lines:
-            if line.plane == plane and line.name in STEP_LINES and line.last > line.first:
-                begins = min(begins, trace.start[line.events].min())
-                ends = max(ends, trace.end[line.events].max())
-        idle = max(0, int(ends - begins)) - total(union(start, end)) if ends > begins else 0
-        table.close(table.op_ps + idle)
-        tables.append(table)
-    return combine_tables(tables)
-
-
-def fill_table(
-    table: OpTable, ops: list[DeviceOp], op: _Array, length: _Array, own: _Array,
-    eager: frozenset[int],
-) -> None:  # fmt: skip
-    """Count executions of device ops, in the order in which the ops first ran."""
-    count = len(ops)
-    runs = np.bincount(op, minlength=count).tolist()
-    total_ps, self_ps = summed(op, length, count).tolist(), summed(op, own, count).tolist()
-    distinct, first = np.unique(op, return_index=True)
-    for number in distinct[np.argsort(first)].tolist():
-        one = ops[number]
-        table.add(
-            one.key,
-            OpMetrics(
-                one.name, one.op_type, one.provenance, number in eager, runs[number],
-                total_ps[number] % 2**64, self_ps[number] % 2**64, one.flops * runs[number],
-                one.model_flops * runs[number], int(one.bytes_accessed) * runs[number],
-            ),
-        )  # fmt: skip

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from peakline.hlo.cost import NOTHING, Cost, Rule, costs_of
-from peakline.hlo.modules import Instruction, Module, modules_of, parse_program
-from peakline.hlo.sound import is_sound
-from peakline.timing.op_metrics import Key
+from peakline.hlo.cost import NOTHING, Cost, costs_of
+from peakline.hlo.modules import Instruction, Module, modules_of
 from peakline.timing.op_names import parse_op_name
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.trace.distribution import distinct
@@ -20,9 +18,13 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.tables.columns import Names
 
-__all__ = ["DeviceOp", "GpuOps", "Programs", "gpu_ops"]
+__all__ = ["DeviceOp", "GpuOps", "Key", "Programs", "gpu_ops"]
 
 _Array = npt.NDArray[Any]
+
+
+Key = tuple[int, str]
+"""A program (or a stage of an input pipeline; 0 where there is none) and the op's name."""
 
 
 class DeviceOp(NamedTuple):
@@ -42,17 +44,12 @@ class DeviceOp(NamedTuple):
 
 
 class Programs:
-    """The compiled programs of a profile by id, and the costs of their instructions.
+    """The compiled programs of a profile by id, and the costs of their instructions."""
 
-    By XProf's rule those that XLA refuses are not there.
-    """
-
-    def __init__(self, profile: Profile, rule: Rule) -> None:
-        self._rule: Rule = rule
+    def __init__(self, profile: Profile) -> None:
         self._modules: dict[int | None, Module] = {}
-        for module in modules_of(profile):
-            if rule == "xla" or _is_known(module):
-                self._modules.setdefault(module.program_id, module)
+        for module in filter(self.takes, modules_of(profile)):
+            self._modules.setdefault(module.program_id, module)
         self._costs: dict[int, dict[str, Cost]] = {}
         self._arguments: dict[int, frozenset[str]] = {}
 
@@ -61,7 +58,37 @@ class Programs:
         module = self._modules.get(program)
         return None if module is None else module.instructions.get(name)
 
-    def names_argument(self, program: int, made: Instruction) -> bool:
+    def takes(self, module: Module) -> bool:  # noqa: ARG002
+        """Whether a program counts."""
+        return True
+
+    def costs(self, module: Module) -> dict[str, Cost]:
+        """The cost of every instruction of a program, by name."""
+        return costs_of(module.data)
+
+    def op(self, program: int, name: str, flops: int, moved: int) -> DeviceOp | None:
+        """The op that an instruction is; one of a program that is not there stands for itself.
+
+        ``flops`` and ``moved`` are what the event says of its operations and bytes.
+        """
+        made = self.find(program, name)
+        if made is None:
+            return DeviceOp((program, name), name, "", "", flops, flops, moved)
+        op = self.known_op(program, made, flops, moved)
+        return op._replace(provenance="") if self._names_argument(program, made) else op
+
+    def known_op(self, program: int, made: Instruction, flops: int, moved: int) -> DeviceOp:
+        """As `op`, of an instruction that is there, with all that it says of what it is for."""
+        cost = self.cost(program, made.name)
+        provenance = f"{made.op_name}:{made.op_type}" if made.op_name or made.op_type else ""
+        done = cost.device_flops if cost.device_flops > 0 else float(flops)
+        return DeviceOp(
+            (program, made.name), made.name, "", provenance, done,
+            cost.flops if cost.flops > 0 else float(flops),
+            cost.bytes_accessed if cost.bytes_accessed > 0 else float(moved),
+        )  # fmt: skip
+
+    def _names_argument(self, program: int, made: Instruction) -> bool:
         """Whether the name of an instruction's op is that of an argument of the program.
 
         JAX calls a parameter as the function does (``a``), and what XLA makes of the parameter
@@ -82,13 +109,8 @@ class Programs:
         if module is None:
             return NOTHING
         if program not in self._costs:
-            self._costs[program] = costs_of(module.data, self._rule)
+            self._costs[program] = self.costs(module)
         return self._costs[program].get(name, NOTHING)
-
-
-def _is_known(module: Module) -> bool:
-    proto = parse_program(module.data)
-    return proto is not None and is_sound(proto.hlo_module)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,20 +123,12 @@ class GpuOps:
     """Whether it says which instruction it is, known or not."""
 
 
-def gpu_ops(profile: Profile, rows: _Array, names: Names, rule: Rule) -> GpuOps:
-    """Which ops the events ``rows`` with ``names`` were, by what they say of themselves.
-
-    An instruction of a program that the profile does not hold stands for itself, except by XProf's
-    rule, which leaves it out.
-    """
-    stats, programs = op_stats_of(profile), Programs(profile, rule)
+def gpu_ops(profile: Profile, rows: _Array, names: Names, programs: Programs) -> GpuOps:
+    """Which ops the events ``rows`` with ``names`` were, by what they say of themselves."""
+    stats = op_stats_of(profile)
     hlo, framework = stats["hlo_op"].texts_at(rows), stats["tf_op"].texts_at(rows)
     program = stats["program_id"].integers_at(rows)
     flops, moved = stats["flops"].integers_at(rows), stats["bytes_accessed"].integers_at(rows)
-    if rule == "xprof":
-        # An empty name is one too, that of no instruction.
-        _, says = stats["hlo_op"].at(rows)
-        framework = np.where(says & (hlo < 0), np.int32(-1), framework)
     first, place = distinct(hlo, framework, program, names.codes, flops, moved)
     texts = stats["hlo_op"].texts
     ops: list[DeviceOp] = []
@@ -124,10 +138,9 @@ def gpu_ops(profile: Profile, rows: _Array, names: Names, rule: Rule) -> GpuOps:
         event = names[row] or ""
         found: DeviceOp | None = None
         if hlo[row] >= 0:
-            found = _instruction(
-                programs, int(program[row]) % 2**64, texts[int(hlo[row])].rsplit("::", 1)[-1],
-                int(flops[row]), int(moved[row]), strict=rule == "xprof",
-            )  # fmt: skip
+            name = texts[int(hlo[row])].rsplit("::", 1)[-1]
+            owner = int(program[row]) % 2**64
+            found = programs.op(owner, name, int(flops[row]), int(moved[row]))
         elif framework[row] >= 0:
             text = texts[int(framework[row])]
             name = f"{parse_op_name(text).name}/{event}"
@@ -137,23 +150,3 @@ def gpu_ops(profile: Profile, rows: _Array, names: Names, rule: Rule) -> GpuOps:
             if op_of[number] == len(ops):
                 ops.append(found)
     return GpuOps(ops, op_of[place], hlo >= 0)
-
-
-def _instruction(
-    programs: Programs, program: int, name: str, flops: int, moved: int, *, strict: bool
-) -> DeviceOp | None:
-    made = programs.find(program, name)
-    if made is None:
-        if strict:
-            return None
-        return DeviceOp((program, name), name, "", "", flops, flops, moved)
-    cost = programs.cost(program, name)
-    provenance = f"{made.op_name}:{made.op_type}" if made.op_name or made.op_type else ""
-    if not strict and programs.names_argument(program, made):
-        provenance = ""
-    done = cost.device_flops if cost.device_flops > 0 else float(flops)
-    return DeviceOp(
-        (program, name), name, "", provenance, done,
-        cost.flops if cost.flops > 0 else float(flops),
-        cost.bytes_accessed if cost.bytes_accessed > 0 else float(moved),
-    )  # fmt: skip

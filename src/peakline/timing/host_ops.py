@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.tables.once import once
-from peakline.timing.device_programs import gpu_ops
-from peakline.timing.op_metrics import OpMetrics, OpTable
+from peakline.timing.device_programs import Programs, gpu_ops
 from peakline.timing.op_names import (
     EAGER,
     INPUT_PIPELINE,
@@ -34,7 +33,7 @@ from peakline.trace.nesting import own_times
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = ["HOST_THREADS", "Executions", "OpKey", "host_executions", "host_table", "is_derived"]
+__all__ = ["HOST_THREADS", "Executions", "OpKey", "host_executions", "host_lines", "is_derived"]
 
 _Array = npt.NDArray[Any]
 HOST_THREADS = "/host:CPU"
@@ -210,7 +209,7 @@ def _name_instructions(profile: Profile, trace: Trace, ops: Ops, op: npt.NDArray
     event = trace.places(row[~_calls_of_driver(trace, stats, row)])
     event = event[event >= 0]
     event = event[op[event] < 0]
-    found = gpu_ops(profile, trace.rows(event), trace.name.take(event), "xla")
+    found = gpu_ops(profile, trace.rows(event), trace.name.take(event), Programs(profile))
     numbers = []
     for one in found.ops:
         made = parse_op_name(one.provenance) if one.provenance else OpName(one.name, "", "")
@@ -259,39 +258,6 @@ def _timeline_ops(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.in
             node, op = values.values[int(name[place])], values.values[int(kind[place])]
             found[place] = ops.add(OpName(node, op, TENSORFLOW))
     return found if (found >= 0).any() else None
-
-
-def host_table(profile: Profile) -> OpTable:
-    """The ops of the host, and the time of its threads without one.
-
-    A thread's time runs from its first execution to the end of its last.
-    """
-    found, trace = host_executions(profile), trace_of(profile)
-    count = len(found.keys)
-    table = OpTable()
-    runs = np.bincount(found.op, minlength=count).tolist()
-    total, own = summed(found.op, found.total_ps, count), summed(found.op, found.own_ps, count)
-    for number, key in enumerate(found.keys):
-        if runs[number]:
-            table.add(
-                (key.stage, key.name),
-                OpMetrics(
-                    key.name, key.op_type, "", number in found.eager,
-                    runs[number], int(total[number]), int(own[number]),
-                ),
-            )  # fmt: skip
-    first = np.searchsorted(found.event, trace.first)
-    lines = host_lines(profile, trace)
-    busy = 0
-    for number in lines:
-        here = slice(int(first[number]), int(first[number + 1]))
-        event = found.event[here]
-        if event.size:
-            span = int(trace.end[event].max() - trace.start[event[0]])
-            busy += max(span, int(found.own_ps[here].sum()))
-    if lines:
-        table.close(busy)
-    return table
 
 
 def summed(op: _Array, values: _Array, count: int) -> npt.NDArray[np.int64]:

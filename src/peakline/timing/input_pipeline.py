@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
-from peakline.timing.input_ops import input_category
+from peakline.timing.input_ops import input_category, is_enqueue
 from peakline.timing.op_names import parse_op_name
 from peakline.trace.events import HOST, Trace, nesting_of, trace_of
 from peakline.trace.intervals import (
@@ -30,7 +30,6 @@ from peakline.trace.intervals import (
     union,
     without,
 )
-from peakline.xprof.rules.step_kinds import is_enqueue
 
 if TYPE_CHECKING:
     from peakline.tables import Profile

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.timing.device_ops import device_executions, framework_executions
-from peakline.timing.device_peaks import vendors_of
 from peakline.timing.op_stats_columns import op_stats_of
+from peakline.timing.plane_stats import vendors_of
 from peakline.timing.tensor_cores import could_use, uses
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.device_lines import Role, devices_of

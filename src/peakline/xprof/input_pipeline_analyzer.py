@@ -16,9 +16,9 @@ from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.timing.input_ops import HostInput, InputOps
     from peakline.toolbox.data_table import DataTable
     from peakline.xprof.rules.bottleneck import Bottleneck
+    from peakline.xprof.rules.input_ops import HostInput, InputOps
     from peakline.xprof.rules.step_model import HostSteps, StepDatabase
 
 __all__ = ["TOOL", "InputPipelineParameters"]
@@ -48,7 +48,7 @@ class HostPart:
 
 
 def _partial(profile: Profile, parameters: InputPipelineParameters) -> HostPart:
-    from peakline.timing.input_ops import host_input
+    from peakline.xprof.rules.input_ops import host_input
     from peakline.xprof.rules.steps import host_steps
 
     compatible = parameters.compatible == "xprof"
@@ -60,8 +60,8 @@ def _partial(profile: Profile, parameters: InputPipelineParameters) -> HostPart:
 def _combine(
     parts: Sequence[tuple[str, HostPart]], parameters: InputPipelineParameters, output_format: str
 ) -> bytes:
-    from peakline.timing.input_ops import combine_inputs
     from peakline.toolbox.data_table import tables_csv, tables_json
+    from peakline.xprof.rules.input_ops import combine_inputs
     from peakline.xprof.rules.steps import combine_steps
 
     database = combine_steps([(host, part.steps) for host, part in parts])
@@ -89,7 +89,6 @@ def _tables(database: StepDatabase, host: HostInput, *, compatible: bool) -> lis
 def _generic_tables(
     database: StepDatabase, host: HostInput, compatible: bool
 ) -> tuple[DataTable, DataTable, InputOps]:
-    from peakline.timing.input_ops import input_ops
     from peakline.xprof.rules.bottleneck import (
         generic_bottleneck,
         generic_steps,
@@ -97,6 +96,7 @@ def _generic_tables(
         step_time_summary,
         summary_of,
     )
+    from peakline.xprof.rules.input_ops import input_ops
     from peakline.xprof.rules.step_tables import NoTable, generic_steps_table
 
     steps = generic_steps(database, compatible=compatible)
@@ -114,7 +114,6 @@ def _generic_tables(
 def _tpu_tables(
     database: StepDatabase, host: HostInput, compatible: bool
 ) -> tuple[DataTable, DataTable, InputOps]:
-    from peakline.timing.input_ops import input_ops
     from peakline.toolbox.data_table import Column, DataTable
     from peakline.xprof.rules.bottleneck import (
         next_step,
@@ -122,6 +121,7 @@ def _tpu_tables(
         tpu_bottleneck,
         tpu_steps_of,
     )
+    from peakline.xprof.rules.input_ops import input_ops
     from peakline.xprof.rules.step_tables import tpu_steps_table
 
     steps = tpu_steps_of(database)

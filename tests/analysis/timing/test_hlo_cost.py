@@ -10,12 +10,13 @@ from tests.analysis.timing.programs import Maker, f32
 from tests.each_row import each_row
 
 import peakline
-from peakline.hlo.cost import NOTHING, cost_program, costs_of
+from peakline.hlo.cost import NOTHING, Costing, cost_program, costs_of
+from peakline.xprof.rules.hlo_cost import GpuCosting
 
 DATA = Path(__file__).parents[2] / "data"
 
 
-def cost_of(made, rule="xla"):
+def cost_of(made, rule=Costing):
     """Flops, bytes and transcendentals of the whole program."""
     return tuple(cost_program(made.data, rule).total[:3])
 
@@ -48,7 +49,7 @@ def test_a_transcendental_is_no_flop():
 def test_xprof_counts_clock_cycles():
     made, main, (x,) = with_operands(f32(10))
     made.add(main, "tanh", f32(10), x)
-    assert cost_of(made, "xprof") == (1900, 80, 0)
+    assert cost_of(made, GpuCosting) == (1900, 80, 0)
 
 
 def test_a_matrix_product():
@@ -105,7 +106,7 @@ def test_a_fusion_that_slices_reads_the_slice():
     arg = made.add(main, "parameter", f32(100))
     made.add(main, "fusion", f32(10), arg, calls=(inner,), fusion_kind="kLoop")
     assert cost_of(made) == (10, 80, 0)
-    assert cost_of(made, "xprof") == (30, 80, 0)
+    assert cost_of(made, GpuCosting) == (30, 80, 0)
 
 
 def test_a_loop_costs_one_turn_and_a_conditional_its_dearest_branch():
@@ -148,17 +149,17 @@ def test_a_matrix_product_of_a_library_without_its_workspace(name):
 
 class TestXProfOnLibraries:
     def test_the_first_interface_of_cublas_is_any_call(self):
-        found = costs_of(library_call("__cublas$gemm", CONFIG).data, "xprof")
+        found = costs_of(library_call("__cublas$gemm", CONFIG).data, GpuCosting)
         assert found["call"] == NOTHING
         assert found["before"][:2] == (3 * 128, 2 * 512)
 
     def test_a_product_is_known(self):
-        found = costs_of(library_call("__cublas$lt$matmul", CONFIG).data, "xprof")
+        found = costs_of(library_call("__cublas$lt$matmul", CONFIG).data, GpuCosting)
         assert found["call"][:2] == (1024, 4 * (128 + 64 + 32))
         assert found["before"][:2] == (3 * 128, 2 * 512)
 
     def test_without_a_configuration_nothing_is_summed(self):
-        assert costs_of(library_call("__cublas$lt$matmul").data, "xprof")["call"].flops == 64
+        assert costs_of(library_call("__cublas$lt$matmul").data, GpuCosting)["call"].flops == 64
 
     @each_row(
         "config",
@@ -172,11 +173,11 @@ class TestXProfOnLibraries:
     )
     def test_one_that_it_cannot_read_takes_all_costs_away(self, config):
         made = library_call("__cublas$lt$matmul", config)
-        assert costs_of(made.data, "xprof") == {}
+        assert costs_of(made.data, GpuCosting) == {}
         assert costs_of(made.data)["before"].flops == 128
 
     def test_a_product_of_eight_bits_is_twice_as_fast(self):
-        found = costs_of(library_call("__cublas$lt$matmul", CONFIG, "S8").data, "xprof")["call"]
+        found = costs_of(library_call("__cublas$lt$matmul", CONFIG, "S8").data, GpuCosting)["call"]
         assert (found.flops, found.device_flops) == (1024, 512)
 
 
@@ -187,7 +188,7 @@ def test_what_xprof_does_not_come_to_costs_nothing():
     main = made.computation("main")
     x = made.add(main, "parameter", f32(8))
     made.add(main, "all-reduce", f32(8), x, name="reduced", calls=(function,))
-    found = costs_of(made.data, "xprof")
+    found = costs_of(made.data, GpuCosting)
     assert (found["sum"], found["reduced"].flops) == (NOTHING, 24)
     assert costs_of(made.data)["sum"].flops == 1
 
@@ -208,7 +209,7 @@ def test_xprof_counts_what_collectives_pass_on(opcode, ranks, flops, size):
     x = made.add(main, "parameter", f32(16))
     one = made.add(main, opcode, f32(16), x, calls=(function,) if flops else ())
     one.collective_device_list.replica_groups.add(replica_ids=range(ranks))
-    assert cost_of(made, "xprof") == (flops, size, 0)
+    assert cost_of(made, GpuCosting) == (flops, size, 0)
 
 
 def test_groups_of_devices_are_listed_in_four_ways():
@@ -230,14 +231,14 @@ def test_groups_of_devices_are_listed_in_four_ways():
             mesh.mesh.axes.add(name="y", size=2)
             mesh.axes.add(mesh_axis_index=1)
             mesh.axes.add(mesh_axis_index=0).sub_axis_info.size = 2
-        sizes.append(cost_of(made, "xprof")[1])
+        sizes.append(cost_of(made, GpuCosting)[1])
     assert sizes == [11 * 64] * 4
 
 
 def test_a_group_of_global_ids_must_be_listed_for_xprof():
     made, main, (x,) = with_operands(f32(16))
     made.add(main, "all-gather", f32(16), x, channel_id=1, use_global_device_ids=True)
-    assert costs_of(made.data, "xprof") == {}
+    assert costs_of(made.data, GpuCosting) == {}
 
 
 def test_bits_taken_for_others_are_made_again_for_each_use():
@@ -251,7 +252,7 @@ def test_bits_taken_for_others_are_made_again_for_each_use():
     main = made.computation("main")
     arg = made.add(main, "parameter", f32(8))
     made.add(main, "fusion", f32(8, 2, kind="S16"), arg, calls=(inner,), fusion_kind="kLoop")
-    assert cost_of(made, "xprof")[:2] == (8 * 3 + 16 * 3 + 16 * 3, 64)
+    assert cost_of(made, GpuCosting)[:2] == (8 * 3 + 16 * 3 + 16 * 3, 64)
 
 
 def test_bytes_that_are_no_program():
@@ -276,7 +277,7 @@ def hostile():
     return made
 
 
-@each_row("rule", ["xla", "xprof"])
+@each_row("rule", [Costing, GpuCosting])
 def test_a_program_that_nobody_compiled(rule):
     found = cost_program(hostile().data, rule)
     assert all(value >= 0 for cost in found.instructions.values() for value in cost)
@@ -295,6 +296,6 @@ def test_damaged_programs_have_costs_and_no_errors():
         data = bytearray(chance.choice(programs))
         for _ in range(chance.randrange(1, 6)):
             data[chance.randrange(len(data))] = chance.randrange(256)
-        for rule in ("xla", "xprof"):
+        for rule in (Costing, GpuCosting):
             read += bool(costs_of(bytes(data), rule))
     assert read > 100

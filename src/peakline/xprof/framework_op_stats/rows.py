@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from peakline.timing.device_peaks import Peaks, combine_peaks
-from peakline.timing.op_metrics import (
+from peakline.timing.op_names import is_jax_op, is_tf_op
+from peakline.toolbox.data_table import Column, DataTable, Value
+from peakline.xprof.rules.device_peaks import Peaks, combine_peaks
+from peakline.xprof.rules.kernels import MOST_KERNELS, longest
+from peakline.xprof.rules.op_metrics import (
     OpMetrics,
     OpTable,
     combine_tables,
     framework_ops,
 )
-from peakline.timing.op_names import is_jax_op, is_tf_op
-from peakline.toolbox.data_table import Column, DataTable, Value
-from peakline.xprof.rules.kernels import MOST_KERNELS, longest
 
 if TYPE_CHECKING:
     from peakline.timing.kernels import KernelReport

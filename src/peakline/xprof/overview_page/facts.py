@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peakline.timing.device_ops import device_table
-from peakline.timing.input_ops import HostInput, combine_inputs, host_input
 from peakline.timing.kernels import kernel_reports
-from peakline.timing.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
 from peakline.timing.op_stats_columns import op_stats_of
-from peakline.timing.run_environment import RunEnvironment, run_environment_of
 from peakline.xprof.overview_page.duty_cycle import DutyCycle, combine_duty_cycles, duty_cycle_of
+from peakline.xprof.rules.device_ops import device_table
+from peakline.xprof.rules.input_ops import HostInput, combine_inputs, host_input
 from peakline.xprof.rules.kernels import xprof_kernel_reports
+from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
+from peakline.xprof.rules.run_environment import RunEnvironment, run_environment_of
 from peakline.xprof.rules.step_model import HostSteps, StepDatabase
 from peakline.xprof.rules.steps import combine_steps, host_steps
 

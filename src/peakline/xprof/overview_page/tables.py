@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from peakline.timing.input_ops import input_ops
-from peakline.timing.op_metrics import OpTable
 from peakline.toolbox.data_table import Column, DataTable
 from peakline.xprof.overview_page.facts import Overview, top_ops
 from peakline.xprof.rules.bottleneck import (
@@ -23,6 +21,8 @@ from peakline.xprof.rules.bottleneck import (
     tpu_bottleneck,
     tpu_steps_of,
 )
+from peakline.xprof.rules.input_ops import input_ops
+from peakline.xprof.rules.op_metrics import OpTable
 from peakline.xprof.rules.step_model import TPU
 from peakline.xprof.rules.step_tables import (
     diagnostics_table,

@@ -1,6 +1,6 @@
-"""The ops of devices as XProf counts them (``xprof/convert/xplane_to_op_metrics_db.cc``).
+"""The ops of devices, also as XProf counts them (``convert/xplane_to_op_metrics_db.cc``).
 
-It differs from `peakline.timing.device_ops` in that events of GPUs that name no op, or an
+That differs from `peakline.timing.device_ops` in that events of GPUs that name no op, or an
 instruction of a program that the profile does not hold, are left out; in that the time without an
 op is the device's time less that of all ops, whatever runs at once (modulo 2^64); and in that the
 begin of a GPU's lines does not count, but only the offsets on each.
@@ -14,20 +14,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.timing.device_ops import STEP_LINES, device_executions, fill_table
-from peakline.timing.device_programs import GpuOps, gpu_ops
+from peakline.timing.device_ops import device_executions, op_lines
+from peakline.timing.device_programs import DeviceOp, GpuOps, Key, gpu_ops
 from peakline.timing.host_ops import is_derived
-from peakline.timing.op_metrics import OpTable, combine_tables
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.timing.tpu_ops import symbol_of, type_stats_of, types_of
 from peakline.trace.events import Trace, TraceLine, line_bounds, trace_of
+from peakline.trace.intervals import total, union
+from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables, fill_table
+from peakline.xprof.rules.programs import XprofPrograms
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = ["device_prefix", "xprof_device_table"]
+__all__ = ["device_prefix", "device_table", "xprof_device_table"]
 
 _Array = npt.NDArray[Any]
+_STEP_LINES = ("Steps", "Sparse Core Steps")
 _TENSOR_CORE = re.compile("/device:TPU:[0-9]+")
 _TPU, _GPU = "/device:TPU:", "/device:GPU:"
 _COLUMNS = frozenset(("line_id", "name", "start_ps", "duration_ps"))
@@ -37,6 +40,47 @@ def device_prefix(trace: Trace) -> str:
     """How the names of the planes begin that count as devices: TPUs where there are any."""
     is_tpu = any(plane.name.startswith(_TPU) for plane in trace.planes)
     return _TPU if is_tpu else _GPU
+
+
+def device_table(profile: Profile) -> OpTable:
+    """The ops of all devices, and the time without one.
+
+    A device's time runs from its first execution (or step, on a TPU) to the end of its last.
+    Raises InputError when the profile cannot be read.
+    """
+    found, trace = device_executions(profile), trace_of(profile)
+    ops, length = _described(found.ops, found.eager), found.end - found.start
+    tables = []
+    for plane in sorted({line.plane for line in op_lines(trace)}):
+        here = np.flatnonzero(found.plane == plane)
+        table = OpTable()
+        fill_table(table, ops, found.op[here], length[here], found.own_ps[here])
+        start, end = found.start[here], found.end[here]
+        begins, ends = start.min(initial=2**62), end.max(initial=-(2**62))
+        for line in trace.lines:
+            if line.plane == plane and line.name in _STEP_LINES and line.last > line.first:
+                begins = min(begins, trace.start[line.events].min())
+                ends = max(ends, trace.end[line.events].max())
+        idle = max(0, int(ends - begins)) - total(union(start, end)) if ends > begins else 0
+        table.close(table.op_ps + idle)
+        tables.append(table)
+    return combine_tables(tables)
+
+
+def _described(
+    ops: list[DeviceOp], eager: frozenset[int] = frozenset()
+) -> list[tuple[Key, OpMetrics]]:
+    """What one run of each op costs."""
+    return [
+        (
+            op.key,
+            OpMetrics(
+                op.name, op.op_type, op.provenance, number in eager, flops=op.flops,
+                model_flops=op.model_flops, bytes_accessed=int(op.bytes_accessed),
+            ),
+        )
+        for number, op in enumerate(ops)
+    ]  # fmt: skip
 
 
 def xprof_device_table(profile: Profile) -> OpTable:
@@ -68,11 +112,11 @@ def _tpu(profile: Profile, trace: Trace, plane: int) -> OpTable:
     # Those that name no instruction keep only their time.
     use = np.flatnonzero(op >= 0)
     table = OpTable()
-    fill_table(table, found.ops, op[use], length[use], own[use], frozenset())
+    fill_table(table, _described(found.ops), op[use], length[use], own[use])
     times = [start, end]
     for line in trace.lines:
         if line.plane == plane and line.last > line.first:
-            if line.name in STEP_LINES:
+            if line.name in _STEP_LINES:
                 times += _step_times(profile, trace, line)
             if _TENSOR_CORE.fullmatch(trace.planes[plane].name):
                 named = _named_events(profile, trace, line)
@@ -162,14 +206,16 @@ def _gpu(profile: Profile, trace: Trace, plane: int) -> OpTable:
     with np.errstate(over="ignore"):
         offset = events.array("start_ps")[rows] - base[line_of]
         last = max(0, int((offset + length).max()))
-    found = gpu_ops(profile, rows, events.names("name").take(rows), "xprof")
-    told = np.flatnonzero(found.op >= 0)
+    found = gpu_ops(profile, rows, events.names("name").take(rows), XprofPrograms(profile))
+    # An empty name is one too, that of no instruction.
+    _, names_hlo = op_stats_of(profile)["hlo_op"].at(rows)
+    told = np.flatnonzero((found.op >= 0) & (found.is_hlo | ~names_hlo))
     op = _first_of_run(profile, found, rows, line_of, told)
     eager = op_stats_of(profile)["is_eager"].integers_at(rows)[told] != 0
     distinct, first = np.unique(op, return_index=True)
     was_eager = frozenset(distinct[eager[first]].tolist())
     length = length[told]
-    fill_table(table, found.ops, op, length, length, was_eager)
+    fill_table(table, _described(found.ops, was_eager), op, length, length)
     table.close(last - int(offset.min()) if last else 0)
     return table
 

@@ -1,6 +1,6 @@
-"""The host's ops as XProf counts them (``xprof/convert/xplane_to_op_metrics_db.cc``).
+"""The host's ops, also as XProf counts them (``xprof/convert/xplane_to_op_metrics_db.cc``).
 
-It differs from `peakline.timing.host_ops` in that every event with a stat ``tf_op`` counts
+That differs from `peakline.timing.host_ops` in that every event with a stat ``tf_op`` counts
 as one more execution of that op, also one that only tells of memory; in that executions which
 overlap or end together lose those around them; in that an event without a time is taken to be at
 its line's begin; and in that no op of TensorFlow is eager.
@@ -8,26 +8,66 @@ its line's begin; and in that no op of TensorFlow is eager.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from peakline.kernels.op_matching import match_activities
-from peakline.timing.host_ops import HOST_THREADS, Ops, is_derived, summed
-from peakline.timing.op_metrics import OpMetrics, OpTable
+from peakline.timing.device_programs import Key
+from peakline.timing.host_ops import (
+    HOST_THREADS,
+    OpKey,
+    Ops,
+    host_executions,
+    host_lines,
+    is_derived,
+)
 from peakline.timing.op_names import INPUT_PIPELINE, TENSORFLOW, OpName, parse_op_name
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.trace.events import line_bounds, trace_of
+from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, fill_table
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.tables.columns import Columns
 
-__all__ = ["xprof_host_table"]
+__all__ = ["host_table", "xprof_host_table"]
 
 _Array = npt.NDArray[Any]
 _COLUMNS = frozenset(("line_id", "name", "start_ps", "duration_ps", "type_id"))
+
+
+def host_table(profile: Profile) -> OpTable:
+    """The ops of the host, and the time of its threads without one.
+
+    A thread's time runs from its first execution to the end of its last. Raises InputError when
+    the profile cannot be read.
+    """
+    found, trace = host_executions(profile), trace_of(profile)
+    table = OpTable()
+    described = _described(found.keys, found.eager)
+    fill_table(table, described, found.op, found.total_ps, found.own_ps, np.unique(found.op))
+    first = np.searchsorted(found.event, trace.first)
+    lines = host_lines(profile, trace)
+    busy = 0
+    for number in lines:
+        here = slice(int(first[number]), int(first[number + 1]))
+        event = found.event[here]
+        if event.size:
+            span = int(trace.end[event].max() - trace.start[event[0]])
+            busy += max(span, int(found.own_ps[here].sum()))
+    if lines:
+        table.close(busy)
+    return table
+
+
+def _described(keys: list[OpKey], eager: Container[int]) -> list[tuple[Key, OpMetrics]]:
+    return [
+        ((key.stage, key.name), OpMetrics(key.name, key.op_type, "", number in eager))
+        for number, key in enumerate(keys)
+    ]
 
 
 def xprof_host_table(profile: Profile) -> OpTable:
@@ -72,30 +112,12 @@ def xprof_host_table(profile: Profile) -> OpTable:
     keep = np.flatnonzero(counted)
     # In the order in which they ended, which decides what an op of two types is called.
     keep = keep[np.argsort(ended[keep], kind="stable")]
-    _fill(table, ops, op[keep], (end - begin)[keep], own[keep], is_eager[keep])
+    ran = op[keep]
+    described = _described(list(ops.numbers), set(ran[is_eager[keep]].tolist()))
+    length = (end - begin)[keep].view(np.int64)
+    fill_table(table, described, ran, length, own[keep].view(np.int64))
     table.close(total)
     return table
-
-
-def _fill(
-    table: OpTable, ops: Ops, op: _Array, length: _Array, own: _Array, is_eager: _Array
-) -> None:
-    keys = list(ops.numbers)
-    count = len(keys)
-    runs = np.bincount(op, minlength=count).tolist()
-    eager = np.bincount(op[is_eager], minlength=count) > 0
-    total = summed(op, length.view(np.int64), count).view(np.uint64)
-    self_ps = summed(op, own.view(np.int64), count).view(np.uint64)
-    used, first = np.unique(op, return_index=True)
-    for number in used[np.argsort(first)].tolist():
-        key = keys[number]
-        table.add(
-            (key.stage, key.name),
-            OpMetrics(
-                key.name, key.op_type, "", bool(eager[number]),
-                runs[number], int(total[number]), int(self_ps[number]),
-            ),
-        )  # fmt: skip
 
 
 def _activities(

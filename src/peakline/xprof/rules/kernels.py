@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.tables.once import once
-from peakline.timing.device_peaks import vendors_of
-from peakline.timing.device_programs import Programs
 from peakline.timing.host_ops import is_derived
 from peakline.timing.kernel_launches import (
     WORDS,
@@ -27,10 +25,12 @@ from peakline.timing.kernel_launches import (
 from peakline.timing.kernels import KernelReport, kernel_reports, reports_of
 from peakline.timing.op_names import parse_op_name
 from peakline.timing.op_stats_columns import op_stats_of
+from peakline.timing.plane_stats import vendors_of
 from peakline.timing.tensor_cores import OF_VENDOR, is_product
 from peakline.trace.distribution import distinct
 from peakline.trace.events import trace_of
 from peakline.xprof.rules.device_ops import device_prefix
+from peakline.xprof.rules.programs import XprofPrograms
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -80,7 +80,7 @@ def _launches(profile: Profile) -> Launches:
         return launches_of(profile)
     trace = trace_of(profile)
     events = profile.columns("events", frozenset(("line_id", "name", "duration_ps")))
-    stats, programs = op_stats_of(profile), Programs(profile, "xprof")
+    stats, programs = op_stats_of(profile), XprofPrograms(profile)
     prefix, line_id = device_prefix(trace), events.array("line_id")
     lines = {
         line.line_id: trace.planes[line.plane]

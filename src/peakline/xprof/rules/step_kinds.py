@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.kernels.trace_layout import MARKER, NOTHING, SKIP
+from peakline.timing.input_ops import is_enqueue
 from peakline.timing.op_names import COPY, TENSORFLOW, parse_op_name
 from peakline.trace.activity import Activity, activity_of, named_activities
 from peakline.trace.events import Trace, TraceLine, nesting_of
@@ -28,7 +29,6 @@ __all__ = [
     "activity_kinds",
     "device_kinds",
     "host_kinds",
-    "is_enqueue",
     "named_kinds",
     "special_kinds",
 ]
@@ -84,11 +84,6 @@ _OF_ACTIVITY: dict[Activity, int] = {
     Activity.HOST: SpanKind.HOST_COMPUTE,
 }
 _STAGE, _PRODUCER, _CONSUMER = "_ipl_stage_name", ("_pt", "_p"), ("_ct", "_c")
-
-
-def is_enqueue(op_type: str) -> bool:
-    """Whether ops of this type send data to a TPU's infeed queue."""
-    return op_type.startswith("InfeedEnqueue")
 
 
 def host_kinds(trace: Trace) -> _Array:

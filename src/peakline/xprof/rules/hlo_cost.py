@@ -1,7 +1,9 @@
 """What XProf 2.24.2 counts differently for GPUs: the rules of XLA's GPU cost analysis.
 
 ``xla/service/gpu/model/gpu_hlo_cost_analysis.cc``, on top of the rules of
-`peakline.hlo.cost_rules`.
+`peakline.hlo.cost_rules`: FLOPs of elementwise instructions are clock cycles, work that a fusion
+does twice counts twice, what the analysis does not come to has no costs, and nothing has any in a
+program with an instruction that it cannot read.
 """
 
 from __future__ import annotations
@@ -9,17 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.hlo.backend_config import contracted
+from peakline.hlo.cost import NOTHING, Cost, Costing, ProgramCost, moved
 from peakline.hlo.cost_rules import (
     RULES,
     Rule,
     SumOf,
     convolved,
-    prepare,
     product,
     reduction,
     untouched,
 )
-from peakline.hlo.cycles import CYCLES, CYCLES_OF_OTHERS
 from peakline.hlo.modules import ELEMENTWISE
 from peakline.hlo.program import (
     CONVOLUTIONS,
@@ -28,13 +29,15 @@ from peakline.hlo.program import (
     elements,
     kind_of,
     leaves,
+    single,
     size_of,
 )
+from peakline.xprof.rules.hlo_cycles import CYCLES, CYCLES_OF_OTHERS
 
 if TYPE_CHECKING:
-    from peakline.schema import ShapeProto
+    from peakline.schema import HloModuleProto, ShapeProto
 
-__all__ = ["GPU_RULES", "PRODUCTS", "UncostedError", "faster", "prepare_on_gpu", "visited"]
+__all__ = ["PRODUCTS", "GpuCosting"]
 
 PRODUCTS = frozenset(
     f"__cublas$lt${name}" for name in ("matmul", "matmul$f8", "matmul$mx", "groupedMatmul")
@@ -45,32 +48,8 @@ _UNVISITED = frozenset(
 )
 
 
-class UncostedError(Exception):
+class _UncostedError(Exception):
     """An instruction that ends the analysis: the whole program has no costs then."""
-
-
-def prepare_on_gpu(made: Made) -> None:
-    """As `prepare`, but all parts of a tuple are written."""
-    prepare(made)
-    made.bytes -= made.out[()]
-    made.out[()] = _whole(made.shape)
-    made.bytes += made.out[()]
-
-
-def visited(made: Made, program: Program) -> list[int]:
-    """The computations that have costs since ``made`` has: of most opcodes all that it calls."""
-    if made.opcode in _UNVISITED:
-        return []
-    if made.opcode == "fusion" and (part := program.copied_part(made)) is not None:
-        return part.calls
-    return made.calls
-
-
-def faster(made: Made) -> int:
-    """As `Made.faster`; of calls only products are, by their first operand."""
-    if made.opcode != "custom-call":
-        return made.faster()
-    return made.faster(1) if made.proto.custom_call_target in PRODUCTS else 1
 
 
 def _whole(shape: ShapeProto) -> int:
@@ -143,7 +122,7 @@ def _ranks(made: Made) -> int:
     """
     sizes = made.group_sizes()
     if made.proto.use_global_device_ids and not (made.proto.channel_id > 0 and sizes):
-        raise UncostedError
+        raise _UncostedError
     return max(sizes, default=1)
 
 
@@ -165,7 +144,7 @@ def _custom_call(made: Made, sum_of: SumOf, program: Program) -> None:
     if target in PRODUCTS:
         contracting = contracted(made.proto.backend_config)
         if contracting is None:
-            raise UncostedError
+            raise _UncostedError
         made.flops = product(made.operands[0].shape, result, contracting)
     elif target in CONVOLUTIONS:
         made.flops = convolved(made, result)
@@ -176,7 +155,7 @@ def _custom_call(made: Made, sum_of: SumOf, program: Program) -> None:
     made.bytes = float(sum(made.read.values()) + size_of(result))
 
 
-GPU_RULES: dict[str, Rule] = {
+_RULES: dict[str, Rule] = {
     **RULES,
     **dict.fromkeys(ELEMENTWISE - {"copy", "map", "rng"}, _elementwise),
     "all-gather": _all_gather,
@@ -191,3 +170,73 @@ GPU_RULES: dict[str, Rule] = {
     "scan": _scan,
 }
 """By opcode; what is not here is `nothing_special`."""
+
+
+class GpuCosting(Costing):
+    """XProf's work on one program."""
+
+    is_gpu = True
+    by_opcode = _RULES
+
+    def __init__(self, module: HloModuleProto) -> None:
+        super().__init__(module)
+        self._uncosted: set[int] = set()
+        """Computations in which the analysis ends."""
+
+    def answer(self) -> ProgramCost:
+        """The costs of the program; none where the analysis ends."""
+        try:
+            return super().answer()
+        except _UncostedError:
+            return ProgramCost({}, NOTHING, self.guessed)
+
+    def prepare(self, made: Made) -> None:
+        """As `peakline.hlo.cost_rules.prepare`, but all parts of a tuple are written."""
+        super().prepare(made)
+        made.bytes -= made.out[()]
+        made.out[()] = _whole(made.shape)
+        made.bytes += made.out[()]
+
+    def count(self, made: Made, program: Program, computation: int) -> None:
+        """Count an instruction, or note that the analysis ends with it."""
+        try:
+            super().count(made, program, computation)
+        except _UncostedError:
+            self._uncosted.add(computation)
+
+    def counted(self, program: Program) -> set[int]:
+        """The computations that the analysis comes to, from the entry on."""
+        found: set[int] = set()
+        waiting = [program.entry]
+        while waiting:
+            number = waiting.pop()
+            if number not in found and number in program.computations:
+                found.add(number)
+                for made in program.computations[number]:
+                    waiting += _visited(made, program)
+        if not self._uncosted.isdisjoint(found):
+            raise _UncostedError
+        return found
+
+    def cost(self, made: Made) -> Cost:
+        """In whole numbers: XLA keeps 32 bits of a float."""
+        numbers = made.flops, made.bytes, made.transcendentals, *moved(made)
+        whole = [int(single(max(number, 0))) for number in numbers]
+        saved = int(single(made.flops - made.flops / _faster(made)))
+        return Cost(*map(float, (*whole, whole[0] - saved)))
+
+
+def _visited(made: Made, program: Program) -> list[int]:
+    """The computations that have costs since ``made`` has: of most opcodes all that it calls."""
+    if made.opcode in _UNVISITED:
+        return []
+    if made.opcode == "fusion" and (part := program.copied_part(made)) is not None:
+        return part.calls
+    return made.calls
+
+
+def _faster(made: Made) -> int:
+    """As `Made.faster`; of calls only products are, by their first operand."""
+    if made.opcode != "custom-call":
+        return made.faster()
+    return made.faster(1) if made.proto.custom_call_target in PRODUCTS else 1

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peakline.timing.run_environment import plane_stats_of, run_environment_of
+from peakline.timing.plane_stats import plane_stats_of
 from peakline.trace.events import trace_of
+from peakline.xprof.rules.run_environment import run_environment_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = ["Peaks", "combine_peaks", "peaks_of", "vendors_of"]
+__all__ = ["Peaks", "combine_peaks", "peaks_of"]
 
 # Operations of the fastest unit for 32 or 16 bits, per multiprocessor and cycle.
 _NVIDIA_FLOPS = {
@@ -68,13 +69,6 @@ def peaks_of(profile: Profile, *, strict: bool = False) -> Peaks:
 def combine_peaks(hosts: Sequence[Peaks]) -> Peaks:
     """The devices of several hosts: those of the last that has any."""
     return next((peaks for peaks in reversed(hosts) if peaks.device_type != "CPU"), hosts[0])
-
-
-def vendors_of(profile: Profile) -> dict[int, str]:
-    """Who made the device of each plane that tells it: Nvidia, AMD."""
-    planes = profile.columns("planes").rows
-    told = {plane: plane_stats_of(profile, plane).get("device_vendor") for plane in range(planes)}
-    return {plane: vendor for plane, vendor in told.items() if vendor}
 
 
 def _real(stats: Mapping[str, str], name: str) -> float:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peakline.hlo.modules import modules_of
+from peakline.timing.plane_stats import plane_stats_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = ["RunEnvironment", "gpu_name", "plane_stats_of", "run_environment_of"]
+__all__ = ["RunEnvironment", "gpu_name", "run_environment_of"]
 
 CPU, GPU, TPU = "CPU_ONLY", "GPU", "TPU"
 _GPU_PLANE, _TPU_PREFIX = "/device:GPU:", "/device:TPU:"
@@ -85,20 +86,6 @@ def run_environment_of(profile: Profile, *, strict: bool = False) -> RunEnvironm
         _number(stats.get("matrix_unit_utilization_percent")),
         _number(stats.get("hbm_utilization_percent")),
     )
-
-
-def plane_stats_of(profile: Profile, plane: int) -> Mapping[str, str]:
-    """The stats of the plane in row ``plane`` of ``planes``, as texts; empty without any.
-
-    Of equal names the last counts.
-    """
-    if "plane_stats" not in profile.tables:
-        return {}
-    stats = profile.columns("plane_stats")
-    rows = (stats.array("plane_id") == plane).nonzero()[0]
-    names = stats.names("name").take(rows).to_list()
-    values = stats.names("value").take(rows).to_list()
-    return {name or "": value or "" for name, value in zip(names, values, strict=True)}
 
 
 def gpu_name(stats: Mapping[str, str]) -> str:

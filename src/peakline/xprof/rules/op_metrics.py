@@ -6,13 +6,20 @@ The shape and the rules of combination are those of XProf's ``OpMetricsDb``
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from peakline.timing.device_programs import Key
+from peakline.timing.host_ops import summed
 from peakline.timing.op_names import IDLE, parse_op_name
 
-__all__ = ["OpMetrics", "OpTable", "combine_tables", "framework_ops"]
+__all__ = ["OpMetrics", "OpTable", "combine_tables", "fill_table", "framework_ops"]
 
+_Array = npt.NDArray[Any]
 _MODULUS = 2**64
 _UNKNOWN = "Unknown"
 
@@ -54,10 +61,6 @@ class OpMetrics:
         self.bytes_accessed += other.bytes_accessed
 
 
-Key = tuple[int, str]
-"""A program (or a stage of an input pipeline; 0 where there is none) and the op's name."""
-
-
 @dataclass
 class OpTable:
     """The ops of one or several hosts or devices, in the order in which they were found.
@@ -90,6 +93,39 @@ class OpTable:
         self.total_ps = max(self.op_ps, total_ps % _MODULUS)
         idle = self.total_ps - self.op_ps
         self.merge((0, IDLE), OpMetrics(IDLE, IDLE, total_ps=idle, self_ps=idle))
+
+
+def fill_table(
+    table: OpTable,
+    ops: Sequence[tuple[Key, OpMetrics]],
+    op: _Array,
+    length: _Array,
+    own: _Array,
+    order: npt.NDArray[Any] | None = None,
+) -> None:
+    """Count executions: of which of ``ops``, how long each took and that without what lay in it, in
+    ps.
+
+    ``ops`` have the flops and bytes of one run. They are counted in the order in which they first
+    ran, or in ``order``.
+    """
+    count = len(ops)
+    runs = np.bincount(op, minlength=count).tolist()
+    total_ps, self_ps = summed(op, length, count).tolist(), summed(op, own, count).tolist()
+    if order is None:
+        used, first = np.unique(op, return_index=True)
+        order = used[np.argsort(first)]
+    for number in order.tolist():
+        key, one = ops[number]
+        table.add(
+            key,
+            replace(
+                one, occurrences=runs[number], total_ps=total_ps[number] % _MODULUS,
+                self_ps=self_ps[number] % _MODULUS, flops=one.flops * runs[number],
+                model_flops=one.model_flops * runs[number],
+                bytes_accessed=one.bytes_accessed * runs[number],
+            ),
+        )  # fmt: skip
 
 
 def combine_tables(tables: Iterable[OpTable]) -> OpTable:
