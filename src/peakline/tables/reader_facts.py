@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.deadline import holding
+from peakline.errors import NotFoundError
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Reader, Warnings
 from peakline.tables.tables import empty_columns
@@ -49,6 +50,12 @@ class ReaderFacts:
     @abstractmethod
     def check_open(self) -> None:
         """Raise UsageError when the profile is closed."""
+
+    def check_host(self, host: str | None) -> None:
+        """Raise NotFoundError for a ``host`` that is named and not the profile's."""
+        if host and host != self._reader.host:
+            known = self._reader.host or "one without a name"
+            raise NotFoundError(f"no host {host!r} in {self._reader.path}; there is: {known}")
 
     @property
     def has_runtime_planes(self) -> bool:

@@ -5,10 +5,9 @@ The table of XProf's tool of the same name (openxla/xprof), those that took long
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from peakline.toolbox.hosts import check_host
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
@@ -67,39 +66,29 @@ def _combine(
     return kernel_table(map(row_of, every), output_format)
 
 
-def kernel_table(rows: Iterable[Mapping[str, Value]], output_format: str) -> bytes:
-    """The table of kernels: ``rows`` by the names of columns, in order of rank."""
+def kernel_table(rows: Iterable[list[Value]], output_format: str) -> bytes:
+    """The table of kernels, in order of rank."""
     from peakline.toolbox.data_table import Column, DataTable, tables_csv, tables_json
 
     columns = [Column(name, kind, label) for name, kind, label in _COLUMNS]  # type: ignore[arg-type]
-    ranked = [{"rank": number, **row} for number, row in enumerate(rows, 1)]
-    table = DataTable(columns, [[row[name] for name, _, _ in _COLUMNS] for row in ranked])
+    table = DataTable(columns, [[number, *row] for number, row in enumerate(rows, 1)])
     return tables_csv(table) if output_format == "csv" else tables_json(table)
 
 
-def row_of(report: KernelReport) -> dict[str, Value]:
+def row_of(report: KernelReport) -> list[Value]:
     """The row of a kernel, without its rank; times in µs."""
-    launch = report.launch
-    return {
-        "kernel_name": launch.name,
-        "registers_per_thread": launch.registers,
-        "shmem_bytes": launch.static_shared + launch.dynamic_shared,
-        "block_dim": ",".join(map(str, launch.block)),
-        "grid_dim": ",".join(map(str, launch.grid)),
-        "occupancy_pct": report.occupancy_percent,
-        "is_op_tensor_core_eligible": launch.could_use,
-        "is_kernel_using_tensor_core": launch.uses_tensor_cores,
-        "op_name": launch.op,
-        "occurrences": report.occurrences,
-        "total_duration_us": report.total_ps / 1e6,
-        "avg_duration_us": report.total_ps / report.occurrences / 1e6,
-        "min_duration_us": report.shortest_ps / 1e6,
-        "max_duration_us": report.longest_ps / 1e6,
-    }
+    launch, total = report.launch, report.total_ps
+    return [
+        launch.name, launch.registers, launch.static_shared + launch.dynamic_shared,
+        ",".join(map(str, launch.block)), ",".join(map(str, launch.grid)),
+        report.occupancy_percent, launch.could_use, launch.uses_tensor_cores, launch.op,
+        report.occurrences, total / 1e6, total / report.occurrences / 1e6,
+        report.shortest_ps / 1e6, report.longest_ps / 1e6,
+    ]  # fmt: skip
 
 
 def _run(profile: Profile, parameters: KernelStatsParameters, output_format: str) -> bytes:
-    check_host(profile, parameters.host)
+    profile.check_host(parameters.host)
     return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
 
 

@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from peakline.toolbox.hosts import check_host
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.toolbox.data_table import DataTable
-    from peakline.xprof.rules.bottleneck import Bottleneck
     from peakline.xprof.rules.input_ops import HostInput, InputOps
     from peakline.xprof.rules.step_model import HostSteps, StepDatabase
 
@@ -76,74 +74,35 @@ def _combine(
 
 def _tables(database: StepDatabase, host: HostInput, *, compatible: bool) -> list[DataTable]:
     from peakline.xprof.rules.step_model import TPU
-    from peakline.xprof.rules.step_tables import diagnostics_table, step_warnings
+    from peakline.xprof.rules.step_tables import (
+        NoTable,
+        analysed,
+        diagnostics_table,
+        step_warnings,
+    )
 
-    made = _tpu_tables if database.hardware == TPU else _generic_tables
-    slowest, steps, ops = made(database, host, compatible)
+    steps, _, ops = analysed(database, host, compatible=compatible)
+    slowest = _slowest(database) if database.hardware == TPU else NoTable(())
     return [
         slowest, steps, _ops_table(ops), _recommendations(),
         diagnostics_table(step_warnings(database)),
     ]  # fmt: skip
 
 
-def _generic_tables(
-    database: StepDatabase, host: HostInput, compatible: bool
-) -> tuple[DataTable, DataTable, InputOps]:
-    from peakline.xprof.rules.bottleneck import (
-        generic_bottleneck,
-        generic_steps,
-        next_step,
-        step_time_summary,
-        summary_of,
-    )
-    from peakline.xprof.rules.input_ops import input_ops
-    from peakline.xprof.rules.step_tables import NoTable, generic_steps_table
-
-    steps = generic_steps(database, compatible=compatible)
-    step_time = step_time_summary(database)
-    sent = summary_of([step.host_to_device_ms for step in steps])
-    ops = input_ops(host, step_ms=step_time.average, host_to_device_ms=sent.average)
-    found = generic_bottleneck(steps, uses_tf_data=ops.uses_tf_data)
-    advice = next_step(found, uses_tf_data=ops.uses_tf_data)
-    table = generic_steps_table(
-        steps, step_time, database.hardware, found, advice, compatible=compatible
-    )
-    return NoTable(()), table, ops
-
-
-def _tpu_tables(
-    database: StepDatabase, host: HostInput, compatible: bool
-) -> tuple[DataTable, DataTable, InputOps]:
+def _slowest(database: StepDatabase) -> DataTable:
+    """Of every step of TPUs the core that was slowest to be fed."""
     from peakline.toolbox.data_table import Column, DataTable
-    from peakline.xprof.rules.bottleneck import (
-        next_step,
-        step_time_summary,
-        tpu_bottleneck,
-        tpu_steps_of,
-    )
-    from peakline.xprof.rules.input_ops import input_ops
-    from peakline.xprof.rules.step_tables import tpu_steps_table
+    from peakline.xprof.rules.bottleneck import tpu_steps_of
 
     steps = tpu_steps_of(database)
-    ops = input_ops(host, step_ms=0.0, host_to_device_ms=0.0)
-    found: Bottleneck = tpu_bottleneck(steps, compatible=compatible)
-    table = tpu_steps_table(
-        steps,
-        step_time_summary(database),
-        found,
-        next_step(found, uses_tf_data=ops.uses_tf_data),
-        has_sparse_cores=any(core.is_sparse_core for core in database.core_details.values()),
-        compatible=compatible,
-    )
     columns = [Column(str(number), "string", str(number)) for number in range(len(steps))]
-    slowest = DataTable(
+    return DataTable(
         [Column("index", "string", "Index"), *columns],
         [
             ["Step number", *(str(step.number) for step in steps)],
             ["Core name", *(step.slowest_infeed or "unknown" for step in steps)],
         ],
     )
-    return slowest, table, ops
 
 
 def _ops_table(found: InputOps) -> DataTable:
@@ -220,7 +179,7 @@ def _recommendations() -> DataTable:
 
 
 def _run(profile: Profile, parameters: InputPipelineParameters, output_format: str) -> bytes:
-    check_host(profile, parameters.host)
+    profile.check_host(parameters.host)
     return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peakline.toolbox.hosts import check_host
 from peakline.tools import kernel_stats as ours
 
 if TYPE_CHECKING:
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["TOOL"]
 
 _CUT = "kernels_cut"
+_SHARED, _AVERAGE = 2, 11
+"""The places of what XProf counts otherwise."""
 
 
 def _partial(profile: Profile, _parameters: ours.KernelStatsParameters) -> list[KernelReport]:
@@ -39,17 +40,16 @@ def _combine(
     return ours.kernel_table(map(_row, every), output_format)
 
 
-def _row(report: KernelReport) -> dict[str, Value]:
-    launch = report.launch
-    return ours.row_of(report) | {
-        # XProf counts in whole ns, and adds as a uint32 does.
-        "shmem_bytes": (launch.static_shared + launch.dynamic_shared) % 2**32,
-        "avg_duration_us": report.total_ps // 1000 // report.occurrences / 1e3,
-    }
+def _row(report: KernelReport) -> list[Value]:
+    row, launch = ours.row_of(report), report.launch
+    # XProf counts in whole ns, and adds as a uint32 does.
+    row[_SHARED] = (launch.static_shared + launch.dynamic_shared) % 2**32
+    row[_AVERAGE] = report.total_ps // 1000 // report.occurrences / 1e3
+    return row
 
 
 def _run(profile: Profile, parameters: ours.KernelStatsParameters, output_format: str) -> bytes:
-    check_host(profile, parameters.host)
+    profile.check_host(parameters.host)
     return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
 
 

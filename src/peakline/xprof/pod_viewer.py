@@ -46,17 +46,6 @@ _COLLECTIVE_WORDS = (
     "all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective",
 )  # fmt: skip
 _TRANSFER_WORDS = ("send", "recv", "host send", "host recv")
-_NO_STEPS = (
-    "No step marker observed and hence the step time is unknown. This may happen if (1) training"
-    " steps are not instrumented (e.g., if you are not using Keras) or (2) the profiling duration"
-    " is shorter than the step time. For (1), you need to add step instrumentation; for (2), you"
-    " may try to profile longer."
-)
-_NOTHING_IN_COMMON = (
-    "Although there are steps observed on some host(s), the intersection of the steps over all"
-    " hosts is empty (because the differences among individual host's step sequences are too big)."
-    " Consequently, the overall step time is unknown."
-)
 
 
 class PodViewerParameters(Parameters):
@@ -86,6 +75,7 @@ def _partial(profile: Profile, parameters: PodViewerParameters) -> _Part:
 def _combine(
     parts: Sequence[tuple[str, _Part]], parameters: PodViewerParameters, _format: str
 ) -> bytes:
+    from peakline.xprof.rules.step_tables import step_warnings
     from peakline.xprof.rules.steps import combine_steps
 
     compatible = bool(parameters.compatible)
@@ -93,13 +83,10 @@ def _combine(
     if not compatible:
         hosts = _on_one_axis(parts)
     database = combine_steps(hosts)
-    warnings = []
-    if not database.steps:
-        warnings.append(_NOTHING_IN_COMMON if database.empty_intersection else _NO_STEPS)
     steps = [_step(step, database, compatible=compatible) for step in database.steps]
     document = {
         "podStatsSequence": {"podStatsMap": steps},
-        "diagnostics": {"info": [], "warnings": warnings, "errors": []},
+        "diagnostics": {"info": [], "warnings": step_warnings(database), "errors": []},
         "stepBreakdownEvents": [
             {"id": number, "name": name} for number, name in enumerate(_EVENTS, 1)
         ],

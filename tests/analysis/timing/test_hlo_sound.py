@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.analysis.timing.programs import Maker, f32
 from tests.each_row import each_row
 
-from peakline.xprof.rules.hlo_sound import is_sound
+from peakline.xprof.rules.programs import is_sound
 
 
 def program():

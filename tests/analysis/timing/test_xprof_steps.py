@@ -11,7 +11,7 @@ from tests.reference.xspace_builder import SpaceBuilder, Uint
 import peakline
 from peakline.xprof.rules.step_kinds import SpanKind
 from peakline.xprof.rules.step_model import CoreStep, HostSteps, Step
-from peakline.xprof.rules.steps import combine_steps, host_steps, xprof_steps
+from peakline.xprof.rules.steps import combine_steps, host_steps
 
 US = 10**6
 MARK = {"_r": 1, "step_num": 0}
@@ -33,7 +33,7 @@ def opened(tmp_path):
 
 def only_core(profile, *, compatible):
     """The one core of the one step."""
-    (step,) = xprof_steps(profile, compatible=compatible).steps
+    (step,) = host_steps(profile, compatible=compatible).steps
     (core,) = step.cores.values()
     return core
 
@@ -113,7 +113,7 @@ def test_asynchronous_steps_never_overlap(opened):
             line.event("cudaLaunchKernel", step * 2 * US, 10, {"correlation_id": step + 1})
             stream.event("sgemm", (1 + 5 * step) * US, 5 * US, {"correlation_id": step + 1})
 
-    steps = xprof_steps(opened(fill), compatible=False).steps
+    steps = host_steps(opened(fill), compatible=False).steps
     assert [step.window for step in steps] == [(0, 6 * US), (6 * US, 11 * US)]
 
 
@@ -123,7 +123,7 @@ def test_a_step_that_the_record_does_not_hold_whole_is_left_out(root):
             step["name"] for step in profile.columns("steps").to_pylist() if step["is_cut_off"]
         ] == ["ProfilerStep#6"]
         found = [
-            [core.name for step in xprof_steps(profile, compatible=compatible).steps
+            [core.name for step in host_steps(profile, compatible=compatible).steps
              for core in step.cores.values()]
             for compatible in (False, True)
         ]  # fmt: skip
@@ -175,7 +175,7 @@ def test_a_step_that_a_function_call_opens(opened):
         line.event("FunctionRun", 0, 10, {"_r": 1}).event("MatMul:MatMul", 2, 5)
 
     profile = opened(fill)
-    assert xprof_steps(profile, compatible=True).steps == ()
+    assert host_steps(profile, compatible=True).steps == ()
     assert only_core(profile, compatible=False).kinds == {
         SpanKind.HOST_COMPUTE: 5,
         SpanKind.UNKNOWN: 5,

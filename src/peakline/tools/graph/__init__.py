@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.toolbox.hosts import check_host
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
@@ -36,7 +35,7 @@ class GraphParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: GraphParameters, output_format: str) -> bytes:
-    check_host(profile, parameters.host)
+    profile.check_host(parameters.host)
     from peakline.graph.critical_path import critical_path, step_runs
     from peakline.graph.view import Selection, view_graph
     from peakline.tools.graph.output import FORMATS, Report

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from peakline.toolbox.hosts import check_host
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
@@ -82,7 +81,7 @@ def _combine(
 
 
 def _run(profile: Profile, parameters: FrameworkOpStatsParameters, output_format: str) -> bytes:
-    check_host(profile, parameters.host)
+    profile.check_host(parameters.host)
     return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
 
 

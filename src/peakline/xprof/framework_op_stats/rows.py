@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from peakline.xprof.rules.op_metrics import (
     combine_tables,
     framework_ops,
 )
+from peakline.xprof.rules.run_environment import is_gradient
 
 if TYPE_CHECKING:
     from peakline.timing.kernels import KernelReport
@@ -104,7 +104,7 @@ def _table(
     is_gpu = "GPU" in peaks.device_type
     columns = [*_COLUMNS, *((_TENSOR_CORES,) if is_gpu else ()), *_LAST]
     rows: list[list[Value]] = []
-    kinds = _Kinds()
+    is_training = False
     for side, table in (("Device", device_ops), ("Host", host_ops)):
         total_us = (table.total_ps if with_idle else table.op_ps) / 1e6
         cumulated = 0.0
@@ -121,8 +121,11 @@ def _table(
             if is_gpu:
                 row.append(use.get(op.name, 0.0) if side == "Device" else 0.0)
             rows.append([*row, _bound_by(op, peaks), "Eager" if op.is_eager else "Function"])
-            kinds.see(op)
-    properties = {"architecture_type": "Unknown", "task_type": kinds.task_type}
+            is_training |= _is_gradient(op)
+    properties = {
+        "architecture_type": "Unknown",
+        "task_type": "Training" if is_training else "Inference",
+    }
     return DataTable(columns, rows, properties)
 
 
@@ -170,22 +173,7 @@ def _ratio(one: float, other: float) -> float:
     return one / other if other else 0.0
 
 
-class _Kinds:
-    """What the names of the ops tell of the program (``model_tracker.cc``)."""
-
-    def __init__(self) -> None:
-        self._has_gradients = False
-
-    @property
-    def task_type(self) -> str:
-        return "Training" if self._has_gradients else "Inference"
-
-    def see(self, op: OpMetrics) -> None:
-        """TensorFlow names the scopes of gradients so, JAX marks what it transposed."""
-        if is_tf_op(op.name, op.op_type):
-            scopes = op.name.split("/")[:-1]
-            self._has_gradients |= any(re.match("gradient(?:_tape$|s)", scope) for scope in scopes)
-        elif is_jax_op(op.name, op.op_type) or not op.op_type:
-            self._has_gradients |= any(
-                scope.startswith("transpose(") for scope in op.name.split("/")
-            )
+def _is_gradient(op: OpMetrics) -> bool:
+    """Whether an op says that the program computes gradients (``model_tracker.cc``)."""
+    is_named = is_tf_op(op.name, op.op_type) or is_jax_op(op.name, op.op_type) or not op.op_type
+    return is_named and is_gradient(op.name, op.op_type)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peakline.errors import NotFoundError
-from peakline.toolbox.hosts import check_host
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
@@ -42,9 +41,14 @@ class MemoryProfileParameters(Parameters):
     )
 
 
+<<<<<<< HEAD
 def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | None:
     """What to write about one host; None for an XSpace without host threads."""
     check_host(profile, parameters.host)
+=======
+def _run(profile: Profile, parameters: MemoryProfileParameters, output_format: str) -> bytes:
+    profile.check_host(parameters.host)
+>>>>>>> c02c223 (Say once what several of XProf's tools say)
     if _TABLE not in profile.tables and profile.has_runtime_planes:
         _check_memory_id(parameters.memory_id, [])
         profile.warn(_EMPTY, "the profile has no host threads, so no memory events")

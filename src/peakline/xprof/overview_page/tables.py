@@ -10,25 +10,13 @@ from dataclasses import replace
 
 from peakline.toolbox.data_table import Column, DataTable
 from peakline.xprof.overview_page.facts import Overview, top_ops
-from peakline.xprof.rules.bottleneck import (
-    Bottleneck,
-    generic_bottleneck,
-    generic_steps,
-    link,
-    next_step,
-    step_time_summary,
-    summary_of,
-    tpu_bottleneck,
-    tpu_steps_of,
-)
-from peakline.xprof.rules.input_ops import input_ops
+from peakline.xprof.rules.bottleneck import Bottleneck, link, summary_of, tpu_steps_of
 from peakline.xprof.rules.op_metrics import OpTable
 from peakline.xprof.rules.step_model import TPU
 from peakline.xprof.rules.step_tables import (
+    analysed,
     diagnostics_table,
-    generic_steps_table,
     step_warnings,
-    tpu_steps_table,
 )
 
 __all__ = ["overview_tables"]
@@ -84,33 +72,13 @@ def overview_tables(found: Overview, *, compatible: bool) -> list[DataTable]:
 
 
 def _steps(found: Overview, *, compatible: bool) -> tuple[DataTable, Bottleneck]:
-    step_time = step_time_summary(found.steps)
-    if found.steps.hardware == TPU:
-        steps = tpu_steps_of(found.steps)
-        ops = input_ops(found.input, step_ms=0.0, host_to_device_ms=0.0)
-        bottleneck = tpu_bottleneck(steps, compatible=compatible)
-        advised = bottleneck
-        if compatible and steps:
-            # The words of its analysis of TPUs do not reach the recommendations.
-            advised = Bottleneck(
-                input_class="", input_statement="", launch_class="", other_class="",
-                collectives_class="",
-            )  # fmt: skip
-        advice = next_step(bottleneck, uses_tf_data=ops.uses_tf_data)
-        cores = found.steps.core_details.values()
-        table = tpu_steps_table(
-            steps, step_time, bottleneck, advice,
-            has_sparse_cores=any(core.is_sparse_core for core in cores), compatible=compatible,
+    table, bottleneck, _ = analysed(found.steps, found.input, compatible=compatible)
+    if compatible and found.steps.hardware == TPU and found.steps.steps:
+        # The words of its analysis of TPUs do not reach the recommendations.
+        bottleneck = Bottleneck(
+            input_class="", input_statement="", launch_class="", other_class="",
+            collectives_class="",
         )  # fmt: skip
-        return table, advised
-    generic = generic_steps(found.steps, compatible=compatible)
-    sent = summary_of([step.host_to_device_ms for step in generic])
-    ops = input_ops(found.input, step_ms=step_time.average, host_to_device_ms=sent.average)
-    bottleneck = generic_bottleneck(generic, uses_tf_data=ops.uses_tf_data)
-    advice = next_step(bottleneck, uses_tf_data=ops.uses_tf_data)
-    table = generic_steps_table(
-        generic, step_time, found.steps.hardware, bottleneck, advice, compatible=compatible
-    )
     return table, bottleneck
 
 

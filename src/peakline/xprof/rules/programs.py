@@ -1,14 +1,35 @@
-"""The compiled programs of a profile as XProf knows them."""
+"""The compiled programs of a profile as XProf knows them: those that XLA takes back from their
+messages (``HloModule::CreateFromProto``), with the costs that it counts.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from peakline.hlo.cost import Cost, costs_of
-from peakline.hlo.modules import Module, parse_program
+from peakline.hlo.modules import ELEMENTWISE, Module, parse_program
 from peakline.timing.device_programs import DeviceOp, Programs
 from peakline.xprof.rules.hlo_cost import GpuCosting
-from peakline.xprof.rules.hlo_sound import is_sound
 
-__all__ = ["XprofPrograms"]
+if TYPE_CHECKING:
+    from peakline.schema import HloComputationProto, HloModuleProto
+
+__all__ = ["XprofPrograms", "is_sound"]
+
+_OPCODES = ELEMENTWISE | frozenset(
+    """
+    add-dependency after-all all-gather all-gather-done all-gather-start all-reduce all-reduce-done
+    all-reduce-start all-to-all async-done async-start async-update batch-norm-grad
+    batch-norm-inference batch-norm-training bitcast broadcast call cholesky collective-broadcast
+    collective-permute collective-permute-done collective-permute-start concatenate conditional
+    constant convolution copy-done copy-start custom-call domain dot dynamic-reshape dynamic-slice
+    dynamic-update-slice fft fusion gather get-dimension-size get-tuple-element infeed iota
+    opt-barrier outfeed pad parameter partition-id ragged-all-to-all ragged-dot recv recv-done
+    reduce reduce-scatter reduce-window replica-id reshape reverse rng-bit-generator
+    rng-get-and-update-state scaled-dot scan scatter select-and-scatter send send-done
+    set-dimension-size slice sort topk transpose triangular-solve tuple while
+    """.split()
+)
 
 
 class XprofPrograms(Programs):
@@ -27,3 +48,39 @@ class XprofPrograms(Programs):
         """The op that an instruction is; None where its program is not there."""
         made = self.find(program, name)
         return None if made is None else self.known_op(program, made, flops, moved)
+
+
+def is_sound(module: HloModuleProto) -> bool:
+    """Whether XProf 2.24.2 knows a program: it leaves out what XLA refuses.
+
+    Instructions and computations must stand behind what they use, under names and ids of their
+    own, and be of kinds that XLA has; the shape of the whole must be said.
+    """
+    known: set[int] = set()
+    names: set[str] = set()
+    for computation in module.computations:
+        if computation.id in known or not _holds(computation, known):
+            return False
+        known.add(computation.id)
+        names.update(made.name for made in computation.instructions)
+    count = sum(len(computation.instructions) for computation in module.computations)
+    is_told = module.HasField("host_program_shape") and module.entry_computation_id in known
+    return is_told and len(names) == count
+
+
+def _holds(computation: HloComputationProto, known: set[int]) -> bool:
+    seen: set[int] = set()
+    parameters: list[int] = []
+    for made in computation.instructions:
+        if (
+            made.opcode not in _OPCODES
+            or made.id in seen
+            or not made.HasField("shape")
+            or not seen.issuperset((*made.operand_ids, *made.control_predecessor_ids))
+            or not known.issuperset(made.called_computation_ids)
+        ):
+            return False
+        seen.add(made.id)
+        if made.opcode == "parameter":
+            parameters.append(made.parameter_number)
+    return computation.root_id in seen and sorted(parameters) == list(range(len(parameters)))

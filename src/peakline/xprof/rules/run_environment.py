@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peakline.hlo.modules import modules_of
+from peakline.timing.op_names import is_tf_op
 from peakline.timing.plane_stats import plane_stats_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = ["RunEnvironment", "gpu_name", "run_environment_of"]
+__all__ = ["RunEnvironment", "gpu_name", "is_gradient", "run_environment_of"]
 
 CPU, GPU, TPU = "CPU_ONLY", "GPU", "TPU"
 _GPU_PLANE, _TPU_PREFIX = "/device:GPU:", "/device:TPU:"
@@ -28,8 +29,6 @@ _NVIDIA = {
 _AMD_FAMILIES = {9: "gfx-9XX series", 10: "gfx-10XX series", 11: "gfx-11XX series"}
 _AMD_MODELS = {(9, 4): "gfx942", (9, 5): "gfx950"}
 _GFX = re.compile(r"gfx[0-9a-fA-F]{3,}")
-_TF_TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*")
-_TF_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*")
 
 
 @dataclass(frozen=True)
@@ -117,16 +116,16 @@ def _number(text: str | None) -> float:
 
 def _is_training(profile: Profile) -> bool:
     return any(
-        _is_gradient(instruction.op_name, instruction.op_type)
+        is_gradient(instruction.op_name, instruction.op_type)
         for module in modules_of(profile)
         for instruction in module.instructions.values()
     )
 
 
-def _is_gradient(op_name: str, op_type: str) -> bool:
+def is_gradient(op_name: str, op_type: str) -> bool:
     """Whether a framework's op belongs to the computation of gradients."""
     scopes = op_name.split("/")
-    if _TF_TYPE.fullmatch(op_type) and _TF_NAME.fullmatch(op_name):
+    if is_tf_op(op_name, op_type):
         # The last part is the op itself and no scope.
         return any(
             scope == "gradient_tape" or scope.startswith("gradients") for scope in scopes[:-1]

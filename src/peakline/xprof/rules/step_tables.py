@@ -14,17 +14,23 @@ from peakline.xprof.rules.bottleneck import (
     Bottleneck,
     GenericStep,
     Summary,
+    generic_bottleneck,
+    generic_steps,
+    next_step,
+    step_time_summary,
     summary_of,
+    tpu_bottleneck,
+    tpu_steps_of,
 )
-from peakline.xprof.rules.step_model import StepDatabase
+from peakline.xprof.rules.input_ops import HostInput, InputOps, input_ops
+from peakline.xprof.rules.step_model import TPU, StepDatabase
 from peakline.xprof.rules.tpu_step import TpuStep
 
 __all__ = [
     "NoTable",
+    "analysed",
     "diagnostics_table",
-    "generic_steps_table",
     "step_warnings",
-    "tpu_steps_table",
 ]
 
 
@@ -67,12 +73,39 @@ _TOOLTIP_LABELS = (
 _TOLD = "".join(f"\n-{label}: %.2f ms" for label in reversed(_TOOLTIP_LABELS))
 
 
-def generic_steps_table(
+def analysed(
+    database: StepDatabase, host: HostInput, *, compatible: bool
+) -> tuple[DataTable, Bottleneck, InputOps]:
+    """The table of steps, what limits them, and the ops of the host that bring data."""
+    step_time = step_time_summary(database)
+    if database.hardware == TPU:
+        ops = input_ops(host, step_ms=0.0, host_to_device_ms=0.0)
+        steps = tpu_steps_of(database)
+        found = tpu_bottleneck(steps, compatible=compatible)
+        advice = next_step(found, uses_tf_data=ops.uses_tf_data)
+        has_sparse_cores = any(core.is_sparse_core for core in database.core_details.values())
+        table = _tpu_table(
+            steps, step_time, found, advice, has_sparse_cores=has_sparse_cores,
+            compatible=compatible,
+        )  # fmt: skip
+        return table, found, ops
+    generic = generic_steps(database, compatible=compatible)
+    sent = summary_of([step.host_to_device_ms for step in generic])
+    ops = input_ops(host, step_ms=step_time.average, host_to_device_ms=sent.average)
+    found = generic_bottleneck(generic, uses_tf_data=ops.uses_tf_data)
+    advice = next_step(found, uses_tf_data=ops.uses_tf_data)
+    table = _generic_table(
+        generic, step_time, database.hardware, found, advice, compatible=compatible
+    )
+    return table, found, ops
+
+
+def _generic_table(
     steps: Sequence[GenericStep],
     step_time: Summary,
     hardware: str,
     bottleneck: Bottleneck,
-    next_step: str,
+    advice: str,
     *,
     compatible: bool,
 ) -> DataTable:
@@ -86,7 +119,7 @@ def generic_steps_table(
         "hardware_type": hardware,
         "step_time_graph_column_ids": ",".join(["stepnum", *ids]) + ", tooltip",
         "input_conclusion": bottleneck.input_statement,
-        "summary_nextstep": next_step,
+        "summary_nextstep": advice,
         **_time_properties("steptime_ms", step_time, 1, compatible),
     }
     parts = [_parts(step) for step in steps]
@@ -144,11 +177,11 @@ def _time_properties(
     }
 
 
-def tpu_steps_table(
+def _tpu_table(
     steps: Sequence[TpuStep],
     step_time: Summary,
     bottleneck: Bottleneck,
-    next_step: str,
+    advice: str,
     *,
     has_sparse_cores: bool,
     compatible: bool,
@@ -181,7 +214,7 @@ def tpu_steps_table(
         "step_time_graph_column_ids": ",".join(column.id for column in times),
         "input_conclusion": bottleneck.input_statement,
         "output_conclusion": bottleneck.output_statement,
-        "summary_nextstep": next_step,
+        "summary_nextstep": advice,
         **_time_properties("steptime_ms", step_time, 2, compatible),
         **_time_properties("infeed_percent", infeed, 1, compatible),
         **_tpu_averages(steps, has_sparse_cores),

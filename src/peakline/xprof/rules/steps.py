@@ -59,18 +59,12 @@ __all__ = [
     "StepDatabase",
     "combine_steps",
     "host_steps",
-    "xprof_steps",
 ]
 
 _Array = npt.NDArray[Any]
 
 _WHOLE_AT_MOST = 5
 """Of more steps XProf drops the first and the last, as if they were not whole."""
-
-
-def xprof_steps(profile: Profile, *, compatible: bool) -> StepDatabase:
-    """The step database of one host alone; see `host_steps`."""
-    return combine_steps([(profile.host, host_steps(profile, compatible=compatible))])
 
 
 def host_steps(profile: Profile, *, compatible: bool, whole_only: bool = True) -> HostSteps:
