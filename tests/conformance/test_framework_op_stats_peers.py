@@ -76,6 +76,7 @@ def test_several_hosts(live_xprof, tmp_path, tool):
     paths = written(tmp_path, {f"host{seed}": random_op_space(seed) for seed in (9, 11, 29)})
     found = find_tool(tool)
     parameters = found.validated({"compatible": "xprof"})
+    found = found.answering(parameters)
     parts = []
     for path in paths:
         with peakline.open(str(path)) as profile:

@@ -41,14 +41,9 @@ class MemoryProfileParameters(Parameters):
     )
 
 
-<<<<<<< HEAD
 def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | None:
     """What to write about one host; None for an XSpace without host threads."""
-    check_host(profile, parameters.host)
-=======
-def _run(profile: Profile, parameters: MemoryProfileParameters, output_format: str) -> bytes:
     profile.check_host(parameters.host)
->>>>>>> c02c223 (Say once what several of XProf's tools say)
     if _TABLE not in profile.tables and profile.has_runtime_planes:
         _check_memory_id(parameters.memory_id, [])
         profile.warn(_EMPTY, "the profile has no host threads, so no memory events")
