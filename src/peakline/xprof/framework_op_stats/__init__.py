@@ -16,7 +16,7 @@ from peakline.toolbox.registry import Tool
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.timing.kernels import KernelReport
-    from peakline.xprof.rules.device_peaks import Peaks
+    from peakline.xprof.rules.hardware import Peaks
     from peakline.xprof.rules.op_metrics import OpTable
 
 __all__ = ["TOOL", "FrameworkOpStatsParameters", "HostOpStats"]
@@ -47,7 +47,7 @@ def _partial(profile: Profile, parameters: FrameworkOpStatsParameters) -> HostOp
     from peakline.timing.kernels import kernel_reports
     from peakline.xprof.framework_op_stats.rows import MOST_OPS, is_cut
     from peakline.xprof.rules.device_ops import device_table
-    from peakline.xprof.rules.device_peaks import peaks_of
+    from peakline.xprof.rules.hardware import peaks_of
     from peakline.xprof.rules.host_ops import host_table
 
     if parameters.compatible and profile.has_runtime_planes:

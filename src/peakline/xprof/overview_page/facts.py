@@ -14,10 +14,14 @@ from peakline.timing.kernels import kernel_reports
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.xprof.overview_page.duty_cycle import DutyCycle, combine_duty_cycles, duty_cycle_of
 from peakline.xprof.rules.device_ops import device_table
+from peakline.xprof.rules.hardware import (
+    RunEnvironment,
+    combine_environments,
+    run_environment_of,
+)
 from peakline.xprof.rules.input_ops import HostInput, combine_inputs, host_input
 from peakline.xprof.rules.kernels import xprof_kernel_reports
 from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
-from peakline.xprof.rules.run_environment import RunEnvironment, run_environment_of
 from peakline.xprof.rules.step_model import HostSteps, StepDatabase
 from peakline.xprof.rules.steps import combine_steps, host_steps
 
@@ -49,12 +53,7 @@ class Overview:
 
     hosts: int
     tasks: int
-    hardware: str
-    device_type: str
-    devices: int
-    is_training: bool
-    matrix_percent: float
-    memory_percent: float
+    environment: RunEnvironment
     input: HostInput
     device_ops: OpTable
     framework_ops: OpTable
@@ -96,10 +95,6 @@ def host_overview(profile: Profile, *, compatible: bool) -> HostOverview:
 def combine_overviews(parts: Sequence[tuple[str, HostOverview]], *, compatible: bool) -> Overview:
     """The overview of ``[(host, its part)]``."""
     found = [part for _, part in parts]
-    environments = [part.environment for part in found]
-    with_device = [e for e in environments if e.device_type != "CPU"]
-    ranks = ["CPU_ONLY", "GPU", "TPU"]
-    last = (with_device or environments)[-1]
     device_ops = combine_tables(part.device_ops for part in found)
     cores: dict[str, tuple[bool, bool]] = {}
     for part in found:
@@ -110,14 +105,9 @@ def combine_overviews(parts: Sequence[tuple[str, HostOverview]], *, compatible: 
     return Overview(
         hosts=len({host for host, _ in parts}),
         tasks=len(parts),
-        hardware=max((e.hardware for e in environments), key=ranks.index),
-        device_type=last.device_type,
-        devices=sum(e.devices for e in with_device),
-        is_training=environments[-1].is_training
-        if compatible
-        else any(e.is_training for e in environments),
-        matrix_percent=sum(e.matrix_percent for e in environments),
-        memory_percent=sum(e.memory_percent for e in environments),
+        environment=combine_environments(
+            [part.environment for part in found], compatible=compatible
+        ),
         input=combine_inputs(part.input for part in found),
         device_ops=device_ops,
         framework_ops=framework_ops(device_ops),

@@ -57,7 +57,7 @@ def overview_tables(found: Overview, *, compatible: bool) -> list[DataTable]:
     if found.steps.hardware == TPU and found.steps.steps:
         top = replace(top, properties={**top.properties, **_tpu_times(found, steps)})
     errors = list(found.errors)
-    if not errors and found.device_type != "CPU" and found.devices <= 0:
+    if not errors and found.environment.device_type != "CPU" and found.environment.devices <= 0:
         errors = [_NO_DEVICE_TRACE]
     warnings = [*found.warnings, *step_warnings(found.steps)]
     return [
@@ -97,8 +97,8 @@ def _top_ops(found: Overview) -> DataTable:
         "device_op_time_eager_percent": _percent(eager_device, sum(op.self_ps for op in on_device)),
         "remark_text": "",
         "remark_color": "",
-        "mxu_utilization_percent": f"{found.matrix_percent:.1f}%",
-        "hbm_utilization_percent": f"{found.memory_percent:.1f}%",
+        "mxu_utilization_percent": f"{found.environment.matrix_percent:.1f}%",
+        "hbm_utilization_percent": f"{found.environment.memory_percent:.1f}%",
     }
     columns = [
         Column("selfTimePercent", "number", "Time (%)"),
@@ -107,7 +107,7 @@ def _top_ops(found: Overview) -> DataTable:
         Column("operation", "string", "Operation"),
     ]
     rows: list[list[str | float | bool | None]] = []
-    is_gpu = "GPU" in found.device_type
+    is_gpu = "GPU" in found.environment.device_type
     for op, share, together in top_ops(found.framework_ops, _TOP):
         rate = op.flops / (op.total_ps / 1000) if op.total_ps else 0.0
         rows.append([share, together, op.op_type, op.name, rate])
@@ -138,7 +138,7 @@ def _utilisation(found: Overview) -> dict[str, str]:
         "device_duty_cycle_high_confidence_percent": "0.0%",
         "host_idle_time_percent": "0.0%",
     }
-    if "TPU" not in found.device_type:
+    if "TPU" not in found.environment.device_type:
         return shown
     duty = found.duty_cycle
     on_duty = _percent(duty.active_ps, duty.active_ps + duty.idle_ps)
@@ -194,17 +194,17 @@ def _environment(found: Overview) -> DataTable:
         {
             "host_count": str(found.hosts),
             "task_count": tasks,
-            "device_type": found.device_type,
-            "device_core_count": str(found.devices),
-            "is_training": "true" if found.is_training else "false",
+            "device_type": found.environment.device_type,
+            "device_core_count": str(found.environment.devices),
+            "is_training": "true" if found.environment.is_training else "false",
         },
     )
 
 
 def _recommendations(found: Overview, bottleneck: Bottleneck) -> DataTable:
-    is_gpu, is_tpu = "GPU" in found.device_type, "TPU" in found.device_type
+    is_gpu, is_tpu = "GPU" in found.environment.device_type, "TPU" in found.environment.device_type
     hardware = "GPU" if is_gpu else "TPU" if is_tpu else "UNKNOWN_HARDWARE"
-    if found.device_type == "CPU":
+    if found.environment.device_type == "CPU":
         hardware = "CPU_ONLY"
     tool, timeline = ("op_profile", "TPU core") if is_tpu else ("framework_op_stats", hardware)
     device_tips = (

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from peakline.kernels.step_spans import sweep
 from peakline.tables.once import once
 from peakline.trace.events import read_with_steps, trace_of
-from peakline.xprof.rules.run_environment import run_environment_of
+from peakline.xprof.rules.hardware import run_environment_of
 from peakline.xprof.rules.step_events import (
     GPU_PREFIX,
     TPU_PREFIX,
