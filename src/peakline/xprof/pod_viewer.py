@@ -17,13 +17,7 @@ from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.xprof.rules.steps import (
-        CoreDetails,
-        CoreStep,
-        HostSteps,
-        Step,
-        StepDatabase,
-    )
+    from peakline.xprof.rules.step_model import CoreDetails, CoreStep, HostSteps, Step, StepDatabase
 
 __all__ = ["TOOL", "PodViewerParameters"]
 

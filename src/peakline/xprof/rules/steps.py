@@ -33,7 +33,6 @@ from peakline.xprof.rules.step_kinds import KINDS, SpanKind
 from peakline.xprof.rules.step_model import (
     CORES_PER_HOST,
     CPU,
-    FIRST_SPARSE_CORE,
     GENERIC_CORE,
     GPU,
     TPU,
@@ -48,18 +47,7 @@ from peakline.xprof.rules.step_model import (
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = [
-    "CORES_PER_HOST",
-    "FIRST_SPARSE_CORE",
-    "Collective",
-    "CoreDetails",
-    "CoreStep",
-    "HostSteps",
-    "Step",
-    "StepDatabase",
-    "combine_steps",
-    "host_steps",
-]
+__all__ = ["combine_steps", "host_steps"]
 
 _Array = npt.NDArray[Any]
 
