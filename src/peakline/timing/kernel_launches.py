@@ -68,7 +68,7 @@ WORDS: Mapping[str, str] = {
 
 
 class Details(NamedTuple):
-    """The parameters of a launch; what is not told is 1 (dimensions) or 0."""
+    """The parameters of a launch, the first five as in `Launch`; 1 (dimensions) or 0 by default."""
 
     grid: Dim = (1, 1, 1)
     block: Dim = (1, 1, 1)
@@ -136,7 +136,7 @@ def _of_xspace(profile: Profile, trace: Trace) -> Launches:
     name, op, plane = trace.name.codes[found.event[use]], ops.op[use], found.plane[use]
     vendors = vendors_of(profile)
     first, which = distinct(name, details, op, plane)
-    made: list[tuple[Launch, float]] = []
+    made = []
     for row in first.tolist():
         key, text = ops.keys[int(op[row])], trace.name.values[int(name[row])]
         # A kernel that stands for itself has no op.
@@ -144,11 +144,7 @@ def _of_xspace(profile: Profile, trace: Trace) -> Launches:
         one = parse_details(stats.texts[int(details[row])])
         used = uses(text, vendors.get(trace.planes[int(plane[row])].plane_id, ""))
         could = used or could_use(framework) or key.op_type in ("Einsum", "XlaEinsum")
-        launch = Launch(
-            text, one.grid, one.block, one.registers, one.static_shared, one.dynamic_shared,
-            used, could, framework,
-        )  # fmt: skip
-        made.append((launch, one.occupancy))
+        made.append((Launch(text, *one[:5], used, could, framework), one.occupancy))
     return collect(made, which, (found.end - found.start)[use])
 
 
@@ -181,12 +177,12 @@ def _of_kineto(profile: Profile, trace: Trace) -> Launches:
         key, text = ops.keys[int(op[row])], trace.name.values[int(name[row])]
         framework = "" if key.name == text else key.name
         used = uses(text, "")
-        launch = Launch(
-            text, _dim(told["grid"]), _dim(told["block"]),
-            _unsigned(told["registers per thread"]) or 0, 0, _unsigned(told["shared memory"]) or 0,
-            used, used or could_use(framework), framework,
+        one = Details(
+            _dim(told["grid"]), _dim(told["block"]), _unsigned(told["registers per thread"]) or 0,
+            0, _unsigned(told["shared memory"]) or 0, _real(told[_KINETO_OCCUPANCY], 0.0),
         )  # fmt: skip
-        made.append((launch, _real(told[_KINETO_OCCUPANCY], 0.0)))
+        could = used or could_use(framework)
+        made.append((Launch(text, *one[:5], used, could, framework), one.occupancy))
     return collect(made, which, (found.end - found.start)[use])
 
 

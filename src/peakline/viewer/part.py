@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.tables.columns import Names
+from peakline.timing.tpu_ops import types_of
 from peakline.viewer.view import COMPLETE, COUNTER, Process, Track, View
 
 if TYPE_CHECKING:
@@ -146,9 +147,8 @@ def arguments_of(view: View, rows: _Array) -> list[list[tuple[str, Argument]]]:
     own: dict[int, list[tuple[str, Argument]]] = {row: [] for row in rows.tolist()}
     of_kind: dict[int, list[tuple[str, Argument]]] = {}
     if "event_types" in profile.tables and rows.size:
-        events = profile.columns("events", frozenset(("type_id",)))
         types = profile.columns("event_types")
-        kinds = np.where(events.is_valid("type_id"), events.array("type_id"), -1)[rows]
+        kinds = types_of(profile, rows)
         names, shown = types.names("name"), types.names("display_name")
         stats_of_kind = _by(profile.columns("event_type_stats"), "type_id", np.unique(kinds))
         for row, kind in zip(rows.tolist(), kinds.tolist(), strict=True):

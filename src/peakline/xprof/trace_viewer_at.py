@@ -39,12 +39,12 @@ def _partial(profile: Profile, parameters: ours.StreamingTraceParameters) -> Hos
 
 def _full_names(view: View) -> tuple[str, ...]:
     """The long names of all events that are shown by another."""
+    from peakline.timing.tpu_ops import types_of
     from peakline.viewer.part import cut_name
 
-    events = view.profile.columns("events", frozenset(("type_id",)))
     types = view.profile.columns("event_types")
     rows = view.rows(np.arange(view.start.size))
-    kinds = np.where(events.is_valid("type_id"), events.array("type_id"), -1)[rows[rows >= 0]]
+    kinds = types_of(view.profile, rows[rows >= 0])
     names, shown = types.names("name"), types.names("display_name")
     full = [
         cut_name(names[kind] or "")

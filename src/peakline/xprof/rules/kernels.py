@@ -117,11 +117,7 @@ def _launches(profile: Profile) -> Launches:
                 op = instruction.op_name
                 could = could or is_product(op)
         one = parse_details(details, WORDS_OF_NVIDIA)
-        launch = Launch(
-            name, one.grid, one.block, one.registers, one.static_shared, one.dynamic_shared,
-            used, could, op,
-        )  # fmt: skip
-        made.append((launch, one.occupancy))
+        made.append((Launch(name, *one[:5], used, could, op), one.occupancy))
     with np.errstate(over="ignore"):
         # Cut towards zero, as C does.
         whole = np.sign(duration) * (np.abs(duration) // 1000) * 1000
