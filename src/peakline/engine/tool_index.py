@@ -12,6 +12,7 @@ from peakline.deadline import check_deadline
 from peakline.engine.flights import Flights
 from peakline.engine.profile_cache import ProfileCache
 from peakline.errors import BusyError, CancelledError, DeadlineError, PeaklineError
+from peakline.formats.glance import may_have_gpus, missing_tables, possible_tables
 from peakline.repository import HostFile, Session
 from peakline.tools import find_tool, tool_names
 
@@ -21,8 +22,6 @@ _AGAIN_S = 60.0
 _TOOLS_OF_GPUS = frozenset(("kernel_stats",))
 _SETTLED_S = 2.0
 """A directory's time of change may stay the same that long while files come."""
-_PLAIN_SUFFIX = ".xplane.pb"
-_XSPACE_SUFFIXES = (_PLAIN_SUFFIX, ".xplane.pb.gz")
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,8 @@ def _is_settled(session: Session) -> bool:
 
 def _possible(file: HostFile) -> frozenset[str]:
     """The tools that a file of that name can have."""
-    return _tools_of_xspaces() if file.path.endswith(_XSPACE_SUFFIXES) else _all_tools()
+    tables = possible_tables(file.path)
+    return _all_tools() if tables is None else _tools_of(tables)
 
 
 @cache
@@ -169,27 +169,14 @@ def _all_tools() -> frozenset[str]:
 
 
 @cache
-def _tools_of_xspaces() -> frozenset[str]:
-    from peakline.formats.xplane.reader import TABLES
-
-    return frozenset(name for name in tool_names() if find_tool(name).may_support(TABLES))
+def _tools_of(tables: frozenset[str]) -> frozenset[str]:
+    return frozenset(name for name in tool_names() if find_tool(name).may_support(tables))
 
 
 def _ruled_out(file: HostFile) -> frozenset[str]:
     """The tools that a short look at the bytes shows the file not to have, without opening it."""
-    from peakline.formats.xplane.presence import may_have_gpus, may_name_memory_events
-
-    if not file.path.endswith(_PLAIN_SUFFIX):
+    tables = possible_tables(file.path)
+    if tables is None:
         return frozenset()
-    of_memory = frozenset[str]() if may_name_memory_events(file.path) else _tools_of_memory()
-    return of_memory if may_have_gpus(file.path) else of_memory | _TOOLS_OF_GPUS
-
-
-@cache
-def _tools_of_memory() -> frozenset[str]:
-    """Those of an XSpace's tools that show nothing but memory events."""
-    from peakline.formats.xplane.presence import MEMORY_TABLES
-    from peakline.formats.xplane.reader import TABLES
-
-    left = TABLES - MEMORY_TABLES
-    return frozenset(name for name in _tools_of_xspaces() if not find_tool(name).may_support(left))
+    missing = _tools_of(tables) - _tools_of(tables - missing_tables(file.path))
+    return missing if may_have_gpus(file.path) else missing | _TOOLS_OF_GPUS

@@ -1,0 +1,31 @@
+"""What the name of a file and a short look at its bytes say of it, without opening it."""
+
+from __future__ import annotations
+
+__all__ = ["may_have_gpus", "missing_tables", "possible_tables"]
+
+_PLAIN = ".xplane.pb"
+
+
+def possible_tables(path: str) -> frozenset[str] | None:
+    """The tables that a file of that name can have; None where the name says nothing."""
+    if not path.endswith((_PLAIN, f"{_PLAIN}.gz")):
+        return None
+    from peakline.formats.xplane.reader import TABLES
+
+    return TABLES
+
+
+def missing_tables(path: str) -> frozenset[str]:
+    """Tables of which the local file surely has no row."""
+    from peakline.formats.xplane import presence
+
+    has_memory = not path.endswith(_PLAIN) or presence.may_name_memory_events(path)
+    return frozenset() if has_memory else presence.MEMORY_TABLES
+
+
+def may_have_gpus(path: str) -> bool:
+    """False when the local file surely has no plane of a GPU."""
+    from peakline.formats.xplane import presence
+
+    return not path.endswith(_PLAIN) or presence.may_have_gpus(path)
