@@ -87,14 +87,6 @@ class _Streaming:
     hidden_line: str | None = None
     """The events of a line of that name are not shown."""
 
-    def lists(self, *, has_events: bool, is_device: bool) -> bool:
-        """Whether a line is named."""
-        return has_events or (self.lists_empty and not is_device)
-
-    def lists_plane(self, *, has_lines: bool) -> bool:
-        """Whether a plane is named."""
-        return has_lines or self.lists_empty
-
 
 class _Whole(_Streaming):
     """What ``trace_viewer`` shows: source ``xplane_to_trace_events.cc``."""
@@ -196,7 +188,7 @@ def _view(profile: Profile, shows: _Streaming) -> View:
         is_device = plane_names[plane].startswith((_GPU, _TPU))
         if filled[number] or not is_device:
             has_lines.add(plane)
-        is_listed = shows.lists(has_events=bool(filled[number]), is_device=is_device)
+        is_listed = filled[number] or (shows.lists_empty and not is_device)
         is_counter = shows.tells_points and line.name == COUNTER_LINE
         if line.pid >= 0 and is_listed and not is_counter:
             threads.setdefault(line.pid, {})[line.tid] = line.name
@@ -219,7 +211,7 @@ def _view(profile: Profile, shows: _Streaming) -> View:
     processes = {
         pid: Process(pid, plane_names[plane], threads.get(pid, {}))
         for plane, pid in pids.items()
-        if shows.lists_plane(has_lines=plane in has_lines)
+        if plane in has_lines or shows.lists_empty
     }
     sorts = np.zeros(len(shown), np.bool_)
     sorts[np.unique(regions.line)] = True
