@@ -8,7 +8,7 @@ from tests.profile.fake import FakeReader, columns_of
 
 from peakline.api import Profile
 from peakline.findings.finding import Finding
-from peakline.memory.allocator_names import recorded_name, shown_names, shown_title
+from peakline.memory.allocator_names import recorded_name, shown_names
 
 
 def profile(allocators, planes):
@@ -50,7 +50,7 @@ def test_both_names_are_taken():
 
 def test_a_title_begins_with_the_name_that_is_shown():
     finding = Finding("leak", "warning", "1: 3 B more", {"allocator": "1"}, "")
-    assert shown_title(finding, {"1": "TPU:1"}) == "TPU:1: 3 B more"
-    assert shown_title(finding, {}) == "1: 3 B more"
+    assert finding.title_with({"1": "TPU:1"}) == "TPU:1: 3 B more"
+    assert finding.title_with({}) == "1: 3 B more"
     other = Finding("gap", "warning", "1 step", {}, "")
-    assert shown_title(other, {"1": "TPU:1"}) == "1 step"
+    assert other.title_with({"1": "TPU:1"}) == "1 step"

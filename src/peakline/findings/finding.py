@@ -36,6 +36,13 @@ class Finding:
         """The evidence as rows of a table: ``rows``, or the numbers as the only row."""
         return self.rows or (self.evidence,)
 
+    def title_with(self, names: Mapping[str, str]) -> str:
+        """The title with the allocator's name as screens show it, by its name in the file."""
+        recorded = str(self.evidence.get("allocator", ""))
+        if recorded in names and self.title.startswith(f"{recorded}:"):
+            return names[recorded] + self.title.removeprefix(recorded)
+        return self.title
+
     def is_at_least(self, severity: str) -> bool:
         """Whether it is as grave as ``severity``, or graver."""
         return SEVERITIES.index(self.severity) <= SEVERITIES.index(severity)

@@ -6,10 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from peakline.findings.finding import Finding
     from peakline.tables import Profile
 
-__all__ = ["recorded_name", "shown_names", "shown_title"]
+__all__ = ["recorded_name", "shown_names"]
 
 _DEVICE = re.compile(r"/device:\w+:(\d+)")
 
@@ -42,12 +41,3 @@ def recorded_name(profile: Profile, allocator: str | None) -> str | None:
             table = profile.columns("allocator_events", {"allocator"})
             return recorded if recorded in table.names("allocator").values else allocator
     return allocator
-
-
-def shown_title(finding: Finding, names: dict[str, str]) -> str:
-    """The title of ``finding`` with the allocator's name as screens show it."""
-    recorded = str(finding.evidence.get("allocator", ""))
-    start = f"{recorded}:"
-    if recorded in names and finding.title.startswith(start):
-        return names[recorded] + finding.title[len(recorded) :]
-    return finding.title

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from peakline.memory.allocator_names import shown_names, shown_title
+from peakline.memory.allocator_names import shown_names
 from peakline.render.terminal.memory_parts import (
     MOMENTS,
     counted,
@@ -103,7 +103,7 @@ def _findings(
     parts: list[RenderableType] = []
     for finding in findings:
         title = Text(
-            one_line(f"{finding.severity}: {shown_title(finding, names)}"), style="bold yellow"
+            one_line(f"{finding.severity}: {finding.title_with(names)}"), style="bold yellow"
         )
         parts += ["", title, indented(Text(one_line(finding.suggestion)))]
         pool = pools.get(str(finding.evidence.get("allocator")))

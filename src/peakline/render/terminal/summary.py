@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from peakline.findings.summary import FIRST, top_ops
-from peakline.memory.allocator_names import shown_names, shown_title
+from peakline.memory.allocator_names import shown_names
 from peakline.render.terminal.memory import labels_of
 from peakline.render.terminal.memory_parts import counted, step_words
 from peakline.render.terminal.screen import indented, plain_table, show
@@ -143,7 +143,7 @@ def _first(
     parts: list[RenderableType] = [Text("to fix first", style="bold")]
     for number, one in enumerate(first[:FIRST], 1):
         finding = one.finding
-        words = f"{number}. {finding.severity} ({one.about}): {shown_title(finding, names)}"
+        words = f"{number}. {finding.severity} ({one.about}): {finding.title_with(names)}"
         parts += [
             indented(Text(one_line(words), style="bold yellow")),
             indented(indented(Text(one_line(finding.suggestion)))),
