@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.formats.chrome_trace.trace import Trace
-from peakline.formats.common.annotations import is_part
+from peakline.formats.common.annotations import outermost, turns
+from peakline.tables.columns import Names
 
 __all__ = ["annotated", "cut_off"]
 
@@ -41,17 +42,8 @@ def annotated(trace: Trace) -> npt.NDArray[np.int64]:
     values = found.names.values
     for line in np.unique(events.line[rows]).tolist():
         own = rows[events.line[rows] == line]
-        own = _outermost(own, events.start, events.duration)
-        names, count = np.unique(events.name[own], return_counts=True)
-        fit = [
-            name
-            for name, many in zip(names.tolist(), count.tolist(), strict=True)
-            if many > 1
-            and name >= 0
-            and not _FRAMEWORK.match(values[name])
-            and not is_part(values[name])
-        ]
-        own = own[np.isin(events.name[own], fit)]
+        own = outermost(own, events.start, events.duration)
+        own = turns(own, Names(events.name[own], values), _FRAMEWORK.match)
         plane = int(trace.planes.plane_of_line[line])
         elsewhere = trace.planes.plane_of_line[events.line[rows]] == plane
         elsewhere &= events.line[rows] != line
@@ -60,15 +52,6 @@ def annotated(trace: Trace) -> npt.NDArray[np.int64]:
         if length > best.get(plane, (0, own))[0]:
             best[plane] = length, own
     return np.concatenate([np.zeros(0, np.int64), *(own for _, own in best.values())])
-
-
-def _outermost(rows: _Array, start: _Array, duration: _Array) -> _Array:
-    """Of events of one thread those that begin when the ones before them have ended."""
-    rows = rows[np.lexsort((-duration[rows], start[rows]))]
-    end = start[rows] + duration[rows]
-    before = np.maximum.accumulate(np.concatenate([[np.iinfo(np.int64).min], end[:-1]]))
-    found: _Array = rows[start[rows] >= before]
-    return found
 
 
 def cut_off(trace: Trace, rows: _Array) -> npt.NDArray[np.bool_]:
@@ -96,7 +79,7 @@ def cut_off(trace: Trace, rows: _Array) -> npt.NDArray[np.bool_]:
             continue
         if line not in ops:
             own = np.flatnonzero(is_op & (events.line == line))
-            ops[line] = _outermost(own, events.start, events.duration)
+            ops[line] = outermost(own, events.start, events.duration)
         *before, ran = [_ran(trace, ops[line], int(rows[place])) for place in places]
         begins_so = all(
             one.size > ran.size and np.array_equal(one[: ran.size], ran) for one in before

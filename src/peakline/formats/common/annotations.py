@@ -1,22 +1,51 @@
-"""Names that programs give stretches of their own code: which stand for a turn of a loop."""
+"""Stretches of their own code that programs name: which stand for a turn of a loop."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
-__all__ = ["counted", "is_part"]
+import numpy as np
+import numpy.typing as npt
 
+from peakline.tables.columns import Names
+
+__all__ = ["counted", "outermost", "turns"]
+
+_Array = npt.NDArray[Any]
 _PART = re.compile(
     r"(?i)(?:forward|backward|optimi[sz]er|\bloss|zero_?grad|data_?load|fetch|next_batch|to_device|"
     r"h2d|d2h|copy|all_?reduce|all_?gather|logging|checkpoint|save|warm_?up)"
 )
+"""What only a part of a turn is called."""
 
 
-def is_part(name: str) -> bool:
-    """Whether a stretch of code called so is only a part of a turn."""
-    return _PART.search(name) is not None
+def outermost(rows: _Array, start: _Array, duration: _Array) -> _Array:
+    """Of ``rows``, events of one thread, those that begin when the ones before them have ended."""
+    rows = rows[np.lexsort((-duration[rows], start[rows]))]
+    end = start[rows] + duration[rows]
+    before = np.maximum.accumulate(np.concatenate([[np.iinfo(np.int64).min], end[:-1]]))
+    found: _Array = rows[start[rows] >= before]
+    return found
+
+
+def turns(rows: _Array, names: Names, is_other: Callable[[str], object]) -> _Array:
+    """Of ``rows``, called ``names``, those that can each be a turn of a loop: called the same
+    twice or more, not as a part of a turn, and not as ``is_other`` says.
+    """
+    codes, count = np.unique(names.codes, return_counts=True)
+    fit = [
+        code
+        for code, many in zip(codes.tolist(), count.tolist(), strict=True)
+        if many > 1
+        and code >= 0
+        and not is_other(names.values[code])
+        and not _PART.search(names.values[code])
+    ]
+    found: _Array = rows[np.isin(names.codes, fit)]
+    return found
 
 
 def counted(names: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.formats.common.annotations import counted, is_part
+from peakline.formats.common.annotations import counted, outermost, turns
 from peakline.formats.xplane.names import IMPLICIT_ROOTS, TPU_STEP_LINES
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import causes
@@ -127,23 +127,11 @@ def annotated_steps(events: Columns, lines: Columns, planes: Columns) -> Columns
             continue
         own = np.flatnonzero((line == number) & events.is_valid("start_ps") & (end > start))
         own = own[~_named(events.take(own), lambda name: name.startswith(_PYTHON))]
-        own = own[np.lexsort((-end[own], start[own]))]
-        reach = np.maximum.accumulate(np.concatenate([[np.iinfo(np.int64).min], end[own][:-1]]))
-        own = own[start[own] >= reach]
+        own = outermost(own, start, events.array("duration_ps"))
         called = np.sort(start[calls[line[calls] == number]])
         first, last = (np.searchsorted(called, times[own]) for times in (start, end))
         own = own[last > first]
-        names = events.names("name").take(own)
-        codes, count = np.unique(names.codes, return_counts=True)
-        fit = [
-            code
-            for code, many in zip(codes.tolist(), count.tolist(), strict=True)
-            if many > 1
-            and code >= 0
-            and not _CALL.match(names.values[code])
-            and not is_part(names.values[code])
-        ]
-        own = own[np.isin(names.codes, fit)]
+        own = turns(own, events.names("name").take(own), _CALL.match)
         length = int((end[own] - start[own]).sum())
         if length > most:
             best, most = own, length
