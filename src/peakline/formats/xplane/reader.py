@@ -17,19 +17,13 @@ from peakline.formats.common.reader import FileReader
 from peakline.formats.xplane.event_bytes import EventBytes
 from peakline.formats.xplane.event_stats import read_stats, read_typed_stats, typed_columns
 from peakline.formats.xplane.events import NO_STEP, EventTables, PlaneEvents, read_module_runs
-from peakline.formats.xplane.grouping import (
-    GroupedPlane,
-    Grouping,
-    PrunedTooMuch,
-    RepeatedIds,
-    Step,
-    group,
-    needs_grouping,
-)
+from peakline.formats.xplane.forest import GroupedPlane, PrunedTooMuch, RepeatedIds
+from peakline.formats.xplane.grouping import Grouping, group, needs_grouping
 from peakline.formats.xplane.line_reader import LineFacts, LineReader
 from peakline.formats.xplane.lines import PlanePass, read_line_facts
 from peakline.formats.xplane.memory import MemoryRecords
 from peakline.formats.xplane.names import EVENT_KINDS, KEPT_STATS, EventKind
+from peakline.formats.xplane.opening import Step
 from peakline.formats.xplane.outline import Outline, PlaneOutline, read_outline
 from peakline.formats.xplane.plain_events import PLAIN, read_plain_events
 from peakline.formats.xplane.presence import has_events, has_memory_events
