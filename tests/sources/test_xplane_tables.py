@@ -173,19 +173,19 @@ def test_without_a_host_plane_there_are_no_snapshots(opened):
 
 
 def test_a_question_about_memory_leaves_other_planes_alone(opened, monkeypatch):
-    from peakline.formats.xplane import reader
+    from peakline.formats.xplane import passes
 
     builder = SpaceBuilder()
     builder.host().line("t", 0).event("MemoryAllocation", 1, 0, MEMORY)
     builder.plane("/device:GPU:0").line("Stream", 0).event("kernel", 1, 2, {"correlation_id": 1})
     read = []
-    real = reader.PlanePass
+    real = passes.PlanePass
 
     def spy(file, plane, **options):
         read.append(plane.name)
         return real(file, plane, **options)
 
-    monkeypatch.setattr(reader, "PlanePass", spy)
+    monkeypatch.setattr(passes, "PlanePass", spy)
     opened(builder).columns("memory_snapshots")
     assert read == ["/host:CPU"]
 

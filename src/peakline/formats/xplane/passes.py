@@ -1,0 +1,156 @@
+"""Passes over the planes of an XSpace, which group their nodes into steps on the way."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from peakline.formats.common.files import SourceFile
+from peakline.formats.xplane.events import PlaneEvents
+from peakline.formats.xplane.forest import GroupedPlane, RepeatedIds
+from peakline.formats.xplane.grouping import Grouping, group, needs_grouping
+from peakline.formats.xplane.line_reader import LineFacts
+from peakline.formats.xplane.lines import PlanePass, read_line_facts
+from peakline.formats.xplane.memory import MemoryRecords
+from peakline.formats.xplane.names import EVENT_KINDS, EventKind
+from peakline.formats.xplane.outline import Outline, PlaneOutline
+from peakline.formats.xplane.small_tables import lines_table
+from peakline.formats.xplane.times import Far, FarTimes, clock_zero_ns
+from peakline.formats.xplane.tpu import TpuPlane, read_tpu_plane
+from peakline.tables.columns import Columns
+from peakline.wire import Damage
+
+__all__ = ["OUTLINE", "Passes"]
+
+OUTLINE = -1
+"""Stands for the file's outline where planes are numbers."""
+_MAKES_GROUPS = frozenset(("_r", "_pt", "_p"))
+_TAKES_GROUPS = frozenset(("_ct", "_c", "correlation_id", "group_id"))
+
+
+class Passes:
+    """Reads planes of one file, and holds what any pass over it finds out."""
+
+    def __init__(self, file: SourceFile, outline: Outline) -> None:
+        self.file, self.outline = file, outline
+        self.memory: MemoryRecords | None = None
+        """The records of memory, once a pass has read them."""
+        self.reads_together = False
+        """Whether events and records of memory will both be read."""
+        self.line_facts: dict[int, list[LineFacts]] = {}
+        """What is known of a plane's lines since somebody has read them whole."""
+        self.damage: dict[int, Damage] = {OUTLINE: outline.damage}
+        """Damage by plane, as whoever read it first found it."""
+        self.far = FarTimes()
+        self.repeated_ids = 0
+        """How many ids several steps produce."""
+        self._repeats = False
+        """Whether ids repeat, so that grouping takes the times of all nodes."""
+
+    @cached_property
+    def zero_ps(self) -> int:
+        """The profile's start: the earliest line timestamp of all planes, in ps (but see
+        `clock_zero_ns`).
+        """
+        times, sizes = list[int](), list[int]()
+        for plane in self.outline.planes:
+            times += [line.timestamp_ns for line in read_line_facts(self.file, plane, whole=False)]
+            sizes += plane.lines.length.tolist()
+        return clock_zero_ns(times, sizes) * 1000
+
+    def lines(self) -> Columns:
+        """The table ``lines``."""
+        facts = [
+            self.line_facts.get(plane.index) or read_line_facts(self.file, plane, whole=True)
+            for plane in self.outline.planes
+        ]
+        return self.placed(*lines_table(facts, self.zero_ps))
+
+    def noting(self, columns: Columns, damage: dict[int, Damage]) -> Columns:
+        """``columns``, and the damage that was met on the way is noted."""
+        for plane, harm in damage.items():
+            self.damage.setdefault(plane, harm)
+        return columns
+
+    def placed(self, columns: Columns, far: Far) -> Columns:
+        """``columns``, and what of them was out of reach is noted."""
+        self.far.note(far)
+        return columns
+
+    def group(
+        self, *, everything: bool, prune: bool, events: list[PlaneEvents] | None = None
+    ) -> Grouping:
+        """Read the planes and group their nodes, by time where ids repeat: of those planes that can
+        matter for host events, or of ``everything``.
+
+        ``events`` gets the events of every plane; the memory records are then left, unless they
+        are expected too, for those who ask for them, who seldom are the same.
+        """
+        grouping: Grouping | None = None
+        if not self._repeats:
+            try:
+                grouping = self._group_once(everything=everything, prune=prune, events=events)
+            except RepeatedIds:
+                self._repeats = True
+                if events is not None:
+                    events.clear()
+        if grouping is None:
+            grouping = self._group_once(everything=True, prune=False, timed=True, events=events)
+        self.repeated_ids = grouping.repeated or self.repeated_ids
+        return grouping
+
+    def _group_once(
+        self,
+        *,
+        everything: bool,
+        prune: bool,
+        timed: bool = False,
+        events: list[PlaneEvents] | None = None,
+    ) -> Grouping:
+        """`group`, with the times of the nodes where ``timed``."""
+        with_memory = self.memory is None and (events is None or self.reads_together)
+        rewrite, assign = needs_grouping(self.outline.planes)
+        planes, first = [], 0
+        memory: tuple[PlanePass, int] | None = None
+        for plane in self.outline.planes:
+            is_host = plane is self.outline.host_plane
+            takes_part = is_host or _takes_part(plane, everything=everything)
+            if not takes_part and events is None:
+                continue
+            tpu: TpuPlane | None = None
+            if plane.is_tpu and takes_part:
+                tpu = read_tpu_plane(self.file, plane, rewrite=rewrite)
+                planes.append(GroupedPlane.of_tpu(plane, first, tpu))
+                self.damage.setdefault(plane.index, tpu.damage)
+                kept, stats = tpu.kept, tpu.stats
+            else:
+                found = PlanePass(
+                    self.file, plane, want_memory=is_host and with_memory,
+                    rewrite=rewrite, prune=prune, own_ends=timed, timed=timed,
+                    keep=events is not None,
+                )  # fmt: skip
+                self.damage.setdefault(plane.index, found.damage)
+                kept, stats = found.kept_lines(), found.kept_stats()
+                self.line_facts[plane.index] = found.line_facts
+                if takes_part:
+                    planes.append(GroupedPlane.of_pass(plane, first, found))
+                if is_host and with_memory:
+                    memory = found, first
+            if events is not None:
+                nodes = slice(first, first + planes[-1].nodes) if takes_part else None
+                events.append(PlaneEvents(plane, kept, stats, nodes, tpu))
+            first += planes[-1].nodes if takes_part else 0
+        grouping = group(self.file, planes, first, rewritten=rewrite, assign=assign)
+        if memory is not None:
+            found, at = memory
+            self.memory = MemoryRecords(found, slice(at, at + found.nodes), grouping)
+        return grouping
+
+
+def _takes_part(plane: PlaneOutline, *, everything: bool) -> bool:
+    """Whether the plane's events can open a group, or (with ``everything``) get one."""
+    if not len(plane.lines):
+        return False
+    kinds = {EVENT_KINDS.get(name, EventKind.OTHER) for name in plane.event_name_set}
+    if plane.stat_name_set & _MAKES_GROUPS or kinds - {EventKind.OTHER}:
+        return True
+    return everything and bool(plane.is_tpu or plane.stat_name_set & _TAKES_GROUPS)
