@@ -16,7 +16,8 @@ import peakline
 from peakline.errors import InputError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane import line_reader
-from peakline.formats.xplane.line_reader import LineReader, Lookup
+from peakline.formats.xplane.line_parts import Lookup
+from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.names import EventKind
 from peakline.formats.xplane.outline import read_outline
 from peakline.formats.xplane.times import FARTHEST_PS

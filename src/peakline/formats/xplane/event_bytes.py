@@ -16,7 +16,8 @@ import numpy.typing as npt
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.event_stats import coded_names, value_codes
-from peakline.formats.xplane.line_reader import LinePart, LineReader
+from peakline.formats.xplane.line_parts import LinePart
+from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.outline import Outline, PlaneOutline
 from peakline.kernels.line_layout import ALL_STATS
 from peakline.tables.columns import Columns, Names

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
-from peakline.formats.xplane.line_reader import LinePart, LineReader, Lookup
+from peakline.formats.xplane.line_parts import LinePart, Lookup
+from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.outline import Outline, PlaneOutline
 from peakline.formats.xplane.stat_rows import StatRows
 from peakline.kernels.line_layout import ALL_STATS, NO_STATS, NOT_WANTED, SOME_STATS

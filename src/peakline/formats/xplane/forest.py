@@ -16,7 +16,7 @@ from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.attributes import Attributes, Picked, mix
 from peakline.formats.xplane.contexts import Ends, connect
-from peakline.formats.xplane.line_reader import LineFacts
+from peakline.formats.xplane.line_parts import LineFacts
 from peakline.formats.xplane.lines import PlanePass
 from peakline.formats.xplane.names import HOST_PLANE, EventKind, Role
 from peakline.formats.xplane.outline import PlaneOutline

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.formats.xplane.line_reader import LinePart
+from peakline.formats.xplane.line_parts import LinePart
 from peakline.formats.xplane.names import Role, tensor_core
 from peakline.formats.xplane.places import places_of
 from peakline.formats.xplane.sorting import renumber, sort_line, unsort, wrap

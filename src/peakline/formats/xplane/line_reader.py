@@ -9,9 +9,9 @@ damage is contained as everywhere.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,13 +20,14 @@ import numpy.typing as npt
 from peakline import schema
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
+from peakline.formats.xplane.line_parts import NO_END, LineFacts, LinePart, Lookup, Stats
 from peakline.formats.xplane.names import EventKind
-from peakline.formats.xplane.times import FARTHEST_PS, LONGEST_PS, OFFSET, nearest_line
+from peakline.formats.xplane.times import FARTHEST_PS, LONGEST_PS, OFFSET
 from peakline.kernels import line_layout as layout
 from peakline.kernels.line_decode import decode
 from peakline.wire import Buffer, Damage, Plan, Spans, WireTable, stream, threads
 
-__all__ = ["LineFacts", "LinePart", "LineReader", "Lookup"]
+__all__ = ["LineReader"]
 
 _Array = npt.NDArray[Any]
 _WINDOW_BYTES = 1 << 20
@@ -37,13 +38,9 @@ _AHEAD = 2
 """How many parts may be ready before somebody asks for them."""
 _LEAST_AHEAD = 4 * _WINDOW_BYTES
 """Fewer bytes are not worth a thread."""
-_MOST_IDS = 1 << 20
-"""Ids of metadata are looked up in a table where they are below this, as all are in practice."""
 _HEADER_BYTES = 512
 _GAP_BYTES = 16
 """Lines that follow each other are this close: a tag and a length stand between them."""
-_MEMORY = (EventKind.ALLOCATION, EventKind.DEALLOCATION)
-_NO_END = -FARTHEST_PS
 _NOTHING = np.zeros(0, np.uint8)
 _T = TypeVar("_T")
 
@@ -51,84 +48,6 @@ _T = TypeVar("_T")
 _FACTS = ("id", "name", "display_name", "timestamp_ns")
 _EVENT_PATHS = ("events.metadata_id", "events.data", "events.duration_ps", "events.@span")
 _STAT_PATHS = ("events.stats.metadata_id", "events.stats.value")
-Stats = tuple[_Array, ...]
-
-
-@dataclass(frozen=True)
-class LineFacts:
-    """What a line says about itself; ``end_ps`` is when its last event ends, in ps after the
-    line's time (`_NO_END` without any, and where the events have not been read).
-    """
-
-    native_id: int
-    name: str
-    display_name: str
-    timestamp_ns: int
-    end_ps: int = _NO_END
-
-    @property
-    def shown(self) -> str:
-        """The name to display."""
-        return self.display_name or self.name
-
-    def last_end_ps(self, zero_ps: int) -> int:
-        """When its last event ends, in ps after the profile's start; 0 without any."""
-        end = nearest_line(self.timestamp_ns * 1000 - zero_ps) + self.end_ps
-        return min(max(end, 0), FARTHEST_PS + LONGEST_PS)
-
-
-class Lookup:
-    """Small numbers for integer keys, by table where the keys are small; ``other`` for any key
-    that has none.
-    """
-
-    def __init__(self, values: Mapping[int, int], other: int = 0) -> None:
-        self._other = np.uint8(other)
-        self.keys = np.array(sorted(values), np.int64)
-        self._values = np.array([values[key] for key in self.keys.tolist()], np.uint8)
-        self.table: _Array | None = None
-        """The value by key; None where keys are too large, or negative."""
-        if not self.keys.size or (self.keys[0] >= 0 and self.keys[-1] < _MOST_IDS):
-            # One more than the largest key stands for all that are larger.
-            self.table = np.full(int(self.keys.max(initial=-1)) + 2, other, np.uint8)
-            self.table[self.keys] = self._values
-
-    def of(self, keys: _Array) -> npt.NDArray[np.uint8]:
-        """The value per key."""
-        if self.table is not None:
-            last = np.uint64(self.table.size - 1)
-            return self.table[np.minimum(keys.view(np.uint64), last).view(np.int64)]
-        at = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
-        return np.where(self.keys[at] == keys, self._values[at], self._other)
-
-
-@dataclass(frozen=True, eq=False)
-class LinePart:
-    """Some events of one line, in file order: ``line`` is the number of its span.
-
-    Columns are as `line_decode` writes them, valid until the next part is asked for. Offsets of
-    texts count from the beginning of the file; ``buffer`` holds the bytes from ``base`` on, those
-    of the part among them. ``position`` is how far the file has been read.
-    """
-
-    line: int
-    begins: _Array
-    ids: _Array
-    kinds: _Array
-    case: _Array
-    bits: _Array
-    duration: _Array
-    stats: Stats
-    """Of every stat: its event, id, role, and case, bits and length of its value."""
-    memory: int
-    """How many of the events allocate or free memory."""
-    buffer: Buffer
-    base: int
-    position: int
-
-    def pieces(self, spans: Spans) -> Iterator[tuple[Buffer, Spans]]:
-        """The bytes of texts of the part, as `SourceFile.pieces`: in one piece."""
-        yield self.buffer, Spans(spans.start - self.base, spans.length)
 
 
 class _Room:
@@ -183,7 +102,7 @@ class LineReader:
         self.damage = Damage()
         self.facts: list[LineFacts] = []
         self._found = np.zeros(layout.F_WIDTH, np.int64)
-        self._end = _NO_END
+        self._end = NO_END
         """When the last event of the line ends, as far as it has been read."""
         begin = lines.start.astype(np.int64)
         self._spans = list(zip(begin.tolist(), (begin + lines.length).tolist(), strict=True))
@@ -232,7 +151,7 @@ class LineReader:
     def _parts(self) -> Iterator[LinePart]:
         for line, (begin, _) in enumerate(self._spans):
             self._found[:] = 0
-            self._end = _NO_END
+            self._end = NO_END
             position, code = begin, layout.OPEN
             while code not in {layout.DONE, layout.ODD}:
                 room = self._rooms[0]
@@ -422,8 +341,8 @@ def _facts_of(table: WireTable, buffer: Buffer, before: LineFacts) -> LineFacts:
 
 def _last_end(case: _Array, offset: _Array, duration: _Array) -> int:
     """When the last of some events ends, in ps after their line's time."""
-    ends = np.clip(offset, _NO_END, FARTHEST_PS) + np.clip(duration, 0, LONGEST_PS)
-    return int(ends.max(initial=_NO_END, where=case == OFFSET))
+    ends = np.clip(offset, NO_END, FARTHEST_PS) + np.clip(duration, 0, LONGEST_PS)
+    return int(ends.max(initial=NO_END, where=case == OFFSET))
 
 
 def _memory_in(kinds: _Array) -> int:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.line import OpenLine, OutOfOrder, Scratch
-from peakline.formats.xplane.line_reader import LineFacts, LineReader, Lookup
+from peakline.formats.xplane.line_parts import LineFacts, Lookup
+from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.names import (
     EVENT_KINDS,
     KEPT_STATS,

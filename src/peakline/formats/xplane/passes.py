@@ -8,7 +8,7 @@ from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.events import PlaneEvents
 from peakline.formats.xplane.forest import GroupedPlane, RepeatedIds
 from peakline.formats.xplane.grouping import Grouping, group, needs_grouping
-from peakline.formats.xplane.line_reader import LineFacts
+from peakline.formats.xplane.line_parts import LineFacts
 from peakline.formats.xplane.lines import PlanePass, read_line_facts
 from peakline.formats.xplane.memory import MemoryRecords
 from peakline.formats.xplane.names import EVENT_KINDS, EventKind

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.formats.common.files import SourceFile
-from peakline.formats.xplane.line_reader import LineFacts, LinePart, LineReader
+from peakline.formats.xplane.line_parts import LineFacts, LinePart
+from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.lines import read_line_facts
 from peakline.formats.xplane.outline import Outline, PlaneOutline
 from peakline.formats.xplane.places import (

@@ -13,7 +13,8 @@ from pathlib import Path
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.detect import names_its_planes
-from peakline.formats.xplane.line_reader import LineReader, Lookup
+from peakline.formats.xplane.line_parts import Lookup
+from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.names import EVENT_KINDS, EventKind
 from peakline.formats.xplane.outline import Outline
 from peakline.formats.xplane.skim import (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from peakline.formats.xplane.line_reader import LineFacts
+from peakline.formats.xplane.line_parts import LineFacts
 from peakline.formats.xplane.opening import Step
 from peakline.formats.xplane.outline import PlaneOutline
 from peakline.formats.xplane.times import Far, nearest_duration, nearest_line, nearest_start

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.attributes import Attributes
 from peakline.formats.xplane.contexts import Ends
-from peakline.formats.xplane.line_reader import LineFacts
+from peakline.formats.xplane.line_parts import LineFacts
 from peakline.formats.xplane.lines import KeptLine, PlanePass
 from peakline.formats.xplane.names import (
     NO_GROUP,

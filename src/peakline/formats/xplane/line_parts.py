@@ -1,0 +1,99 @@
+"""What a reader of lines takes and gives: numbers of ids, parts of lines, facts of whole ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.formats.xplane.times import FARTHEST_PS, LONGEST_PS, nearest_line
+from peakline.wire import Buffer, Spans
+
+__all__ = ["NO_END", "LineFacts", "LinePart", "Lookup", "Stats"]
+
+_Array = npt.NDArray[Any]
+_MOST_IDS = 1 << 20
+"""Ids of metadata are looked up in a table where they are below this, as all are in practice."""
+NO_END = -FARTHEST_PS
+"""Stands for the end of a line without events."""
+Stats = tuple[_Array, ...]
+
+
+@dataclass(frozen=True)
+class LineFacts:
+    """What a line says about itself; ``end_ps`` is when its last event ends, in ps after the
+    line's time (`NO_END` without any, and where the events have not been read).
+    """
+
+    native_id: int
+    name: str
+    display_name: str
+    timestamp_ns: int
+    end_ps: int = NO_END
+
+    @property
+    def shown(self) -> str:
+        """The name to display."""
+        return self.display_name or self.name
+
+    def last_end_ps(self, zero_ps: int) -> int:
+        """When its last event ends, in ps after the profile's start; 0 without any."""
+        end = nearest_line(self.timestamp_ns * 1000 - zero_ps) + self.end_ps
+        return min(max(end, 0), FARTHEST_PS + LONGEST_PS)
+
+
+class Lookup:
+    """Small numbers for integer keys, by table where the keys are small; ``other`` for any key
+    that has none.
+    """
+
+    def __init__(self, values: Mapping[int, int], other: int = 0) -> None:
+        self._other = np.uint8(other)
+        self.keys = np.array(sorted(values), np.int64)
+        self._values = np.array([values[key] for key in self.keys.tolist()], np.uint8)
+        self.table: _Array | None = None
+        """The value by key; None where keys are too large, or negative."""
+        if not self.keys.size or (self.keys[0] >= 0 and self.keys[-1] < _MOST_IDS):
+            # One more than the largest key stands for all that are larger.
+            self.table = np.full(int(self.keys.max(initial=-1)) + 2, other, np.uint8)
+            self.table[self.keys] = self._values
+
+    def of(self, keys: _Array) -> npt.NDArray[np.uint8]:
+        """The value per key."""
+        if self.table is not None:
+            last = np.uint64(self.table.size - 1)
+            return self.table[np.minimum(keys.view(np.uint64), last).view(np.int64)]
+        at = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
+        return np.where(self.keys[at] == keys, self._values[at], self._other)
+
+
+@dataclass(frozen=True, eq=False)
+class LinePart:
+    """Some events of one line, in file order: ``line`` is the number of its span.
+
+    Columns are as `line_decode` writes them, valid until the next part is asked for. Offsets of
+    texts count from the beginning of the file; ``buffer`` holds the bytes from ``base`` on, those
+    of the part among them. ``position`` is how far the file has been read.
+    """
+
+    line: int
+    begins: _Array
+    ids: _Array
+    kinds: _Array
+    case: _Array
+    bits: _Array
+    duration: _Array
+    stats: Stats
+    """Of every stat: its event, id, role, and case, bits and length of its value."""
+    memory: int
+    """How many of the events allocate or free memory."""
+    buffer: Buffer
+    base: int
+    position: int
+
+    def pieces(self, spans: Spans) -> Iterator[tuple[Buffer, Spans]]:
+        """The bytes of texts of the part, as `SourceFile.pieces`: in one piece."""
+        yield self.buffer, Spans(spans.start - self.base, spans.length)
