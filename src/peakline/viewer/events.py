@@ -1,4 +1,4 @@
-"""Events of any profile as Chrome trace JSON, in the shape of XProf's ``trace_viewer``.
+"""Any profile as Chrome trace JSON, in the shape of XProf's ``trace_viewer``: who, what and when.
 
 The text is made some rows at a time (`peakline.viewer.lines`): what is known once per line,
 name or value is made once, and nothing is ever an object per event.
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from peakline.tables.columns import Names
 
 __all__ = [
-    "HEAD", "HOST_PID", "TAIL", "TraceRows", "events_text", "name_texts", "parts_of",
+    "HEAD", "TAIL", "TraceRows", "events_text", "memory_text", "name_texts", "named", "parts_of",
     "trace_events",
 ]  # fmt: skip
 
 _Array = npt.NDArray[Any]
 HEAD = b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[\n'
 TAIL = b"{}]}\n"
-HOST_PID = 701
+_HOST_PID = 701
 _HOST_PLANE = "/host:CPU"
 _DEVICE_PID = 1
 _OTHER_PID = 501
@@ -54,7 +54,10 @@ def trace_events(profile: Profile, *, show_args: bool, show_memory: bool) -> byt
     for part in rows.events(profile.columns("events"), stats):
         content.write(part)
     if show_memory and "allocator_events" in profile.tables:
-        for part in parts_of(_counters(profile.columns("memory_snapshots"))):
+        snapshots = profile.columns("memory_snapshots")
+        name = name_texts(',"name":', snapshots.names("memory_id"), "Memory ")
+        times, used = (snapshots.array(c) for c in ("time_offset_ps", "heap_allocated_bytes"))
+        for part in memory_text(times, name, used):
             content.write(part)
     content.write(TAIL)
     return content.getvalue()
@@ -81,11 +84,11 @@ class TraceRows:
         """What names and orders the processes and threads."""
         told: list[str] = []
         for pid, name in zip(self.pids, self._planes.names("name").to_list(), strict=True):
-            told += _named("process", f'"pid":{pid}', name or "", pid)
+            told += named("process", f'"pid":{pid}', name or "", pid)
         names = self._lines.names("name").to_list()
         for owner, tid, name in zip(self.owners, self._tids, names, strict=True):
-            told += _named("thread", owner, name or "", tid)
-        return "".join(told).encode("ascii")
+            told += named("thread", owner, name or "", tid)
+        return "".join(f"{row},\n" for row in told).encode("ascii")
 
     def events(self, events: Columns, stats: Columns | None) -> Iterator[memoryview]:
         """All of ``events`` that have a time, in their order, with the arguments of ``stats``."""
@@ -95,6 +98,77 @@ class TraceRows:
             if stats is not None:
                 stats = stats.take(timed[stats.array("event_id")])
         return events_text(events, self.owners, stats)
+
+    def flows(self, flows: Columns) -> Iterator[memoryview]:
+        """The ends of arrows."""
+        names = flows.names("phase")
+        phases = [f'{{"ph":{quoted(phase)},"cat":"flow",' for phase in names.values]
+        binds = flows.array("binds_enclosing").astype(np.uint8)
+        return parts_of(
+            Lines(
+                flows.rows,
+                [
+                    Gap("", names.codes, texts=phases),
+                    Gap('"id":', flows.array("flow_id"), ","),
+                    Gap("", flows.array("line_id"), texts=self.owners),
+                    Gap(',"ts":', flows.array("time_ps"), is_picoseconds=True),
+                    Gap("", binds, texts=["", ',"bp":"e"']),
+                    name_texts(',"name":', flows.names("name")),
+                    Gap("", np.zeros(flows.rows, np.uint8), texts=["},\n"]),
+                ],
+            )
+        )
+
+    def counters(self, counters: Columns) -> Iterator[memoryview]:
+        """The values of the profile's counters."""
+        planes = self._planes.array("plane_id").tolist()
+        pid_of = dict(zip(planes, self.pids, strict=True))
+        plane, place = np.unique(counters.array("plane_id"), return_inverse=True)
+        owners = [_counter(pid_of[number]) for number in plane.tolist()]
+        distinct, value = np.unique(counters.array("value"), return_inverse=True)
+        texts = [repr(v) if np.isfinite(v) else quoted(repr(v)) for v in distinct.tolist()]
+        return parts_of(
+            Lines(
+                counters.rows,
+                [
+                    Gap("", place.reshape(-1), texts=owners),
+                    Gap("", counters.array("time_ps"), is_picoseconds=True),
+                    name_texts(',"name":', counters.names("name")),
+                    name_texts(',"args":{', counters.names("series")),
+                    Gap(":", value.reshape(-1), "}},\n", texts=texts),
+                ],
+            )
+        )
+
+
+def named(what: str, owner: str, name: str, place: int, also: str = "") -> tuple[str, str]:
+    """The rows that name a process or thread (``what``) and give its place in the order.
+
+    ``owner`` is its number as ``"pid":1``, and ``also`` what stands behind it in the first row.
+    """
+    return (
+        f'{{"args":{{"name":{quoted(name)}}},"name":"{what}_name","ph":"M",{owner}{also}}}',
+        f'{{"args":{{"sort_index":{place}}},"name":"{what}_sort_index","ph":"M",{owner}}}',
+    )
+
+
+def memory_text(time_ps: _Array, name: Gap, used: _Array) -> Iterator[memoryview]:
+    """Counters of the bytes in use at each time; ``name`` writes that of the counter."""
+    return parts_of(
+        Lines(
+            used.size,
+            [
+                Gap(_counter(_HOST_PID), time_ps, is_picoseconds=True),
+                name,
+                Gap(',"args":{"bytes_in_use":', used, "}},\n"),
+            ],
+        )
+    )
+
+
+def _counter(pid: int) -> str:
+    """What every value of a counter begins with."""
+    return f'{{"ph":"C","pid":{pid},"tid":0,"ts":'
 
 
 def events_text(
@@ -224,7 +298,7 @@ def _pids(planes: Columns) -> list[int]:
     pids, devices, others = [], 0, 0
     for row, kind in enumerate(kinds):
         if row == host:
-            pids.append(HOST_PID)
+            pids.append(_HOST_PID)
         elif kind == "device":
             pids.append(_DEVICE_PID + (native[row] if by_id else devices))
             devices += 1
@@ -244,24 +318,3 @@ def _tids(lines: Columns) -> _Array:
     if np.unique(pairs, axis=1).shape[1] < lines.rows:
         return lines.array("line_id")
     return own
-
-
-def _named(what: str, owner: str, name: str, place: int) -> Sequence[str]:
-    """The name of a process or thread, and its place in the order."""
-    return (
-        f'{{"args":{{"name":{quoted(name)}}},"name":"{what}_name","ph":"M",{owner}}},\n',
-        f'{{"args":{{"sort_index":{place}}},"name":"{what}_sort_index","ph":"M",{owner}}},\n',
-    )
-
-
-def _counters(snapshots: Columns) -> Lines:
-    """One counter per allocator: the bytes in use."""
-    begin = f'{{"ph":"C","pid":{HOST_PID},"tid":0,"ts":'
-    return Lines(
-        snapshots.rows,
-        [
-            Gap(begin, snapshots.array("time_offset_ps"), is_picoseconds=True),
-            name_texts(',"name":', snapshots.names("memory_id"), "Memory "),
-            Gap(',"args":{"bytes_in_use":', snapshots.array("heap_allocated_bytes"), "}},\n"),
-        ],
-    )

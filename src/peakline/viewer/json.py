@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.viewer.events import name_texts, parts_of
+from peakline.viewer.events import name_texts, named, parts_of
 from peakline.viewer.flows import CATEGORIES, IN, OUT
 from peakline.viewer.lines import Gap, Lines
 from peakline.viewer.part import Argument, HostPart
@@ -72,17 +72,10 @@ def answer_json(
 
 def _metadata(part: HostPart, base: int) -> Iterator[str]:
     for process in sorted(part.processes, key=lambda process: process.pid):
-        pid = f'"ph":"M","pid":{base + process.pid}'
-        name = f"{part.host} {process.name}"
-        yield (
-            f'{{"args":{{"name":{quoted(name)}}},"name":"process_name",{pid},'
-            f'"thread_count":{len(process.threads)}}}'
-        )
-        yield f'{{"args":{{"sort_index":{base + process.pid}}},"name":"process_sort_index",{pid}}}'
+        pid, count = base + process.pid, f',"thread_count":{len(process.threads)}'
+        yield from named("process", f'"pid":{pid}', f"{part.host} {process.name}", pid, count)
         for tid, text in sorted(process.threads.items()):
-            own = f'{pid},"tid":{tid}'
-            yield f'{{"args":{{"name":{quoted(text)}}},"name":"thread_name",{own}}}'
-            yield f'{{"args":{{"sort_index":{tid}}},"name":"thread_sort_index",{own}}}'
+            yield from named("thread", f'"pid":{pid},"tid":{tid}', text, tid)
 
 
 class _Frames:
