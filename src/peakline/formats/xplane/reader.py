@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
+from peakline.formats.common.reader import FileReader
 from peakline.formats.xplane.complaints import Complaints
 from peakline.formats.xplane.event_bytes import EventBytes
 from peakline.formats.xplane.event_stats import read_stats, read_typed_stats, typed_columns
