@@ -12,7 +12,7 @@ from peakline.deadline import check_deadline
 from peakline.engine.flights import Flights
 from peakline.engine.profile_cache import ProfileCache
 from peakline.errors import BusyError, CancelledError, DeadlineError, PeaklineError
-from peakline.formats.glance import may_have_gpus, missing_tables, possible_tables
+from peakline.formats.common.glance import may_have_gpus, missing_tables, possible_tables
 from peakline.repository import HostFile, Session
 from peakline.tools import find_tool, tool_names
 
