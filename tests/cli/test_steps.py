@@ -11,7 +11,7 @@ from tests.each_row import each_row
 from tests.engine.ending import DATA, session_of
 from tests.tools.test_step_breakdown import S2026, job
 
-from peakline.cli.options import StragglerHosts
+from peakline.cli.options import straggler_text
 from peakline.render.terminal import time_parts
 from peakline.timing.variation import Straggler
 
@@ -233,8 +233,8 @@ def test_the_host_that_the_others_wait_for_is_named(peakline, tmp_path):
 
 def test_the_line_about_the_host_that_the_others_wait_for():
     straggler = Straggler("b", "communication", 20, 5 * MS, 100 * MS, 0.25, 0.9)
-    assert StragglerHosts().text(straggler) == (
+    assert straggler_text(straggler, 2) == (
         "straggler: the other hosts wait for b: 25% of the step time (5.000 ms in the median "
         "step); it is in collectives for the shortest time in 90% of 20 common steps"
     )
-    assert "is not known" in StragglerHosts().text(None)
+    assert "is not known" in straggler_text(None, 1)

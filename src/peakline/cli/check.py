@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from peakline.cli.options import (
-    find_file,
-    host_option,
+    Reading,
     json_option,
-    max_unpacked_option,
-    open_profile,
     path_argument,
     print_warnings,
-    session_option,
-    strict_option,
+    reading_options,
 )
 from peakline.errors import CheckFailed, OutputError, UsageError
 from peakline.render.terminal.output import print_json
+from peakline.tables.profile_facts import profile_document, warnings_document
 from peakline.text import parse_size
 
 if TYPE_CHECKING:
@@ -85,11 +83,7 @@ def parse_share(text: str) -> float:
     metavar="FILE",
     help="Append the outcome in Markdown to FILE, as $GITHUB_STEP_SUMMARY wants it.",
 )
-@session_option
-@host_option
-@json_option
-@strict_option
-@max_unpacked_option
+@reading_options(json_option)
 def check(
     path: str,
     max_peak: int | None,
@@ -99,12 +93,9 @@ def check(
     tolerance: float | None,
     allocator: str | None,
     summary: str | None,
-    session: str | None,
-    host: str | None,
+    reading: Reading,
     *,
     json: bool,
-    strict: bool,
-    max_unpacked: int | None,
 ) -> None:
     """Hold a profile's memory against limits and a baseline; exit 1 when one is broken."""
     if (max_peak, max_growth_per_step, max_fragmentation, baseline) == (None,) * 4:
@@ -129,16 +120,13 @@ def check(
         max_fragmentation,
         _TOLERANCE if tolerance is None else tolerance,
     )
-    before = None if baseline is None else _baseline(baseline, max_unpacked, strict=strict)
-    with open_profile(
-        path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
-    ) as profile:
+    before = None if baseline is None else _baseline(baseline, reading)
+    with reading.open(path) as profile:
         state = state_of(profile.memory())
         recorded = recorded_name(profile, allocator)
         checks = check_limits(state, limits, before, allocator=recorded)
         if json:
             from peakline.check.file import write_baseline
-            from peakline.tables.profile_facts import profile_document, warnings_document
 
             print_json(
                 {
@@ -170,23 +158,23 @@ def _fail(path: str, checks: Sequence[Check]) -> None:
     raise CheckFailed(f"{what}: {first.reason}{more}")
 
 
-def _baseline(path: str, max_unpacked: int | None, *, strict: bool) -> MemoryState:
+def _baseline(path: str, reading: Reading) -> MemoryState:
     """The figures of the baseline: of a profile, or as this program wrote them down."""
-    import peakline
     from peakline.check.file import is_baseline, read_baseline
     from peakline.compare.state import state_of
     from peakline.formats.common.files import SourceFile
 
     if path == _STDIN:
         raise UsageError("--baseline cannot come from standard input; name a file")
-    place = find_file(path, None, None, choose="name the file of one")
-    file = SourceFile(place, max_unpacked_bytes=max_unpacked)
+    reading = replace(reading, session=None, host=None)
+    place = reading.file(path, choose="name the file of one")
+    file = SourceFile(place, max_unpacked_bytes=reading.max_unpacked)
     try:
         if is_baseline(file.head[:_HEAD]):
             return read_baseline(bytes(file.buffer), path)
     finally:
         file.close()
-    with peakline.open(place, strict=strict, max_unpacked_bytes=max_unpacked) as profile:
+    with reading.open_file(place) as profile:
         return state_of(profile.memory())
 
 

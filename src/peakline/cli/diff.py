@@ -6,9 +6,9 @@ import click
 
 from peakline.cli.options import (
     Argument,
+    Reading,
     json_option,
     max_unpacked_option,
-    open_profile,
     print_warnings,
     strict_option,
 )
@@ -67,14 +67,8 @@ def diff(
         (before, session_before, host_before, "before"),
         (after, session_after, host_after, "after"),
     ):
-        with open_profile(
-            path,
-            session=session,
-            host=host,
-            strict=strict,
-            max_unpacked=max_unpacked,
-            choose=f"choose one with --host-{which}",
-        ) as profile:
+        reading = Reading(session, host, strict, max_unpacked)
+        with reading.open(path, choose=f"choose one with --host-{which}") as profile:
             allocator = recorded_name(profile, allocator)
             # An allocator that is named asks about memory alone.
             states.append(profile_state(profile, with_time=allocator is None))

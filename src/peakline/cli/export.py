@@ -12,13 +12,10 @@ import click
 from peakline.cli.options import (
     PATH_HELP,
     Argument,
+    Reading,
     force_option,
-    host_option,
-    max_unpacked_option,
-    open_profile,
     print_warnings,
-    session_option,
-    strict_option,
+    reading_options,
 )
 from peakline.errors import OutputError, UsageError
 from peakline.render.terminal.output import deliver
@@ -44,31 +41,26 @@ _GZIP_LEVEL = 3  # a third larger than the best, four times as fast
     "for parquet a folder.",
 )
 @click.option("--allocator", metavar="NAME", help="Only the memory of this allocator.")
-@session_option
-@host_option
-@click.option("--no-args", is_flag=True, help="Leave out the arguments (stats) of events.")
-@click.option(
-    "--list",
-    "list_targets",
-    is_flag=True,
-    help="List the targets PATH has something for, or all.",
+@reading_options(
+    click.option("--no-args", is_flag=True, help="Leave out the arguments (stats) of events."),
+    click.option(
+        "--list",
+        "list_targets",
+        is_flag=True,
+        help="List the targets PATH has something for, or all.",
+    ),
+    force_option,
 )
-@force_option
-@strict_option
-@max_unpacked_option
 def export(
     path: str | None,
     to: str | None,
     output: str | None,
     allocator: str | None,
-    session: str | None,
-    host: str | None,
+    reading: Reading,
     *,
     no_args: bool,
     list_targets: bool,
     force: bool,
-    strict: bool,
-    max_unpacked: int | None,
 ) -> None:
     """Write PATH in a format that other tools read."""
     from peakline.export import (
@@ -90,9 +82,7 @@ def export(
         missing = "--to TARGET" if to is None else "-o OUT"
         raise UsageError(f"export needs {missing}; --list tells the targets")
     exporter = None if to is None else find_exporter(to)
-    with open_profile(
-        path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
-    ) as profile:
+    with reading.open(path) as profile:
         if exporter is None or output is None or list_targets:
             _print_targets([target for target in targets if can_export(profile, target)])
         else:

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from peakline.cli.options import (
-    host_option,
+    Reading,
     json_option,
-    max_unpacked_option,
-    open_profile,
     path_argument,
     print_warnings,
-    session_option,
-    strict_option,
+    reading_options,
 )
 from peakline.errors import CheckFailed, InputError
 from peakline.render.terminal.output import print_json
+from peakline.tables.profile_facts import warnings_document
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -37,27 +35,13 @@ _NOTHING = "no_graph"
     default=2474,
     help="The reader's graph version, for --check. 2474 is TensorFlow 2.21.",
 )
-@session_option
-@host_option
-@click.option("--check", is_flag=True, help="List every broken rule; exit 1 when there is one.")
-@json_option
-@strict_option
-@max_unpacked_option
-def graph(
-    path: str,
-    consumer: int,
-    session: str | None,
-    host: str | None,
-    *,
-    check: bool,
-    json: bool,
-    strict: bool,
-    max_unpacked: int | None,
-) -> None:
+@reading_options(
+    click.option("--check", is_flag=True, help="List every broken rule; exit 1 when there is one."),
+    json_option,
+)
+def graph(path: str, consumer: int, reading: Reading, *, check: bool, json: bool) -> None:
     """Count the nodes, ops and functions of a graph, and check that it is well formed."""
-    with open_profile(
-        path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
-    ) as profile:
+    with reading.open(path) as profile:
         broken = _show(profile, consumer, check=check, as_json=json)
     errors = sum(one.is_error for one in broken)
     if check and errors:
@@ -101,8 +85,5 @@ def _document(
         **summary.as_json(),
         "errors": [one.as_json(with_graph=several) for one in broken if one.is_error],
         "notes": [one.as_json(with_graph=several) for one in broken if not one.is_error],
-        "warnings": [
-            {"kind": kind, "count": count, "detail": detail}
-            for kind, count, detail in profile.warnings
-        ],
+        "warnings": warnings_document(profile.warnings),
     }

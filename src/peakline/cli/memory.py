@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from peakline.cli.options import (
-    host_option,
+    Reading,
     json_option,
-    max_unpacked_option,
-    open_profile,
     path_argument,
     print_warnings,
-    session_option,
-    strict_option,
+    reading_options,
 )
 from peakline.errors import UsageError
 from peakline.render.terminal.output import print_json
+from peakline.tables.profile_facts import is_moment, profile_document, warnings_document
 from peakline.text import one_line, parse_time, time_text
 
 if TYPE_CHECKING:
@@ -42,30 +40,21 @@ __all__ = ["memory", "memory_document", "show_memory"]
     metavar="TIME",
     help="What was live at this time of the profile: 12.5ms, 1.2s, 827750630000ps.",
 )
-@session_option
-@host_option
-@json_option
-@strict_option
-@max_unpacked_option
+@reading_options(json_option)
 def memory(
     path: str,
     allocator: str | None,
     step: str | None,
     at: str | None,
-    session: str | None,
-    host: str | None,
+    reading: Reading,
     *,
     json: bool,
-    strict: bool,
-    max_unpacked: int | None,
 ) -> None:
     """Explain the memory peak: how much, when, and what was live."""
     if at is not None and step is not None:
         raise UsageError("--at and --step ask for different times; give one of them")
     time_ps = None if at is None else parse_time(at)
-    with open_profile(
-        path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
-    ) as profile:
+    with reading.open(path) as profile:
         show_memory(profile, allocator=allocator, step=step, at_ps=time_ps, as_json=json)
 
 
@@ -83,8 +72,6 @@ def show_memory(
     """
     from peakline.findings.memory_answer import NOTHING, answer_memory
     from peakline.memory.allocator_names import recorded_name
-    from peakline.tables.profile_facts import is_moment
-    from peakline.tables.steps import steps_of
 
     allocator = recorded_name(profile, allocator)
     answer = answer_memory(profile, allocator=allocator, step=step)
@@ -114,8 +101,6 @@ def show_memory(
 
 def _check_within(profile: Profile, time_ps: int) -> None:
     """UsageError with the profile's bounds where it says nothing of ``time_ps``."""
-    from peakline.tables.profile_facts import is_moment
-
     if is_moment(profile):
         raise UsageError(f"--at: {profile.path} holds one moment, without a time")
     times = profile.columns("allocator_events", {"time_ps"}).array("time_ps")
@@ -144,18 +129,10 @@ def _memory_at(
 
 def _document(profile: Profile, answer: MemoryAnswer) -> dict[str, object]:
     return {
-        "profile": {
-            "path": profile.path,
-            "format": profile.format,
-            "host": profile.host,
-            "duration_ps": profile.duration_ps,
-        },
+        "profile": profile_document(profile),
         "allocators": _allocators(profile, answer),
         "findings": [finding.as_json() for finding in answer.findings],
-        "warnings": [
-            {"kind": kind, "count": count, "detail": detail}
-            for kind, count, detail in profile.warnings
-        ],
+        "warnings": warnings_document(profile.warnings),
     }
 
 

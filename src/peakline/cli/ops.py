@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from peakline.cli.options import (
-    host_option,
-    json_option,
-    max_unpacked_option,
-    path_argument,
-    session_option,
-    strict_option,
-)
+from peakline.cli.options import Reading, json_option, path_argument, reading_options, tell_hosts
 from peakline.tables.profile_facts import profile_document, warnings_document
 
 if TYPE_CHECKING:
@@ -47,26 +40,19 @@ _COLUMN = {
     default="self",
     help="The largest first: by own time, total time, runs, ...",
 )
-@session_option
-@host_option
-@click.option("--kernels", is_flag=True, help="GPU kernels instead of ops.")
-@json_option
-@strict_option
-@max_unpacked_option
+@reading_options(
+    click.option("--kernels", is_flag=True, help="GPU kernels instead of ops."), json_option
+)
 def ops(
     path: str,
     top: int | None,
     sort: str,
-    session: str | None,
-    host: str | None,
+    reading: Reading,
     *,
     kernels: bool,
     json: bool,
-    strict: bool,
-    max_unpacked: int | None,
 ) -> None:
     """List the ops that take most time, of the devices and of the host."""
-    from peakline.cli.options import tell_hosts
 
     def tell(profile: Profile) -> dict[str, object] | None:
         if json:
@@ -77,7 +63,7 @@ def ops(
         (print_kernels if kernels else print_ops)(profile, table, top)
         return None
 
-    tell_hosts(path, session, host, tell, strict=strict, max_unpacked=max_unpacked, json=json)
+    tell_hosts(path, reading, tell, json=json)
 
 
 def ops_document(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,21 +26,21 @@ if TYPE_CHECKING:
 __all__ = [
     "PATH_HELP",
     "Argument",
-    "StragglerHosts",
+    "Reading",
     "check_executor_options",
     "executor_option",
-    "find_file",
     "find_hosts",
     "force_option",
     "host_option",
     "json_option",
     "max_unpacked_option",
-    "open_profile",
     "output_option",
     "path_argument",
     "print_warnings",
+    "reading_options",
     "scheduler_option",
     "session_option",
+    "straggler_text",
     "strict_option",
     "tell_hosts",
     "workers_option",
@@ -131,31 +132,61 @@ def find_hosts(path: str, session: str | None, host: str | None) -> str | Sessio
     return resolve_hosts(path, session, host, newest=tell)
 
 
-def find_file(
-    path: str, session: str | None, host: str | None, *, choose: str = "choose one with --host"
-) -> str:
-    """The one file that ``path`` means; of several hosts a UsageError names them and says how to
-    ``choose``.
+@dataclass(frozen=True)
+class Reading:
+    """How a verb reads what a PATH names: what the options of `reading_options` say."""
+
+    session: str | None
+    host: str | None
+    strict: bool
+    max_unpacked: int | None
+
+    def file(self, path: str, *, choose: str = "choose one with --host") -> str:
+        """The one file that ``path`` means; of several hosts a UsageError names them and says how
+        to ``choose``.
+        """
+        from peakline.repository import only_file
+
+        return only_file(find_hosts(path, self.session, self.host), choose)
+
+    def open(self, path: str, *, choose: str = "choose one with --host") -> Profile:
+        """`peakline.open`, with what `file` says of the path."""
+        return self.open_file(self.file(path, choose=choose))
+
+    def open_file(self, file: str) -> Profile:
+        """`peakline.open` for a path that is known to be a file's."""
+        import peakline
+
+        return peakline.open(file, strict=self.strict, max_unpacked_bytes=self.max_unpacked)
+
+
+_Verb = Callable[..., None]
+
+
+def reading_options(*others: Callable[[_Verb], _Verb]) -> Callable[[_Verb], _Verb]:
+    """--session, --host, ``others``, --strict and --max-unpacked, in the order of the help.
+
+    The verb gets what they say as ``reading``, a `Reading`, and of ``others`` what Click gives.
     """
-    from peakline.repository import only_file
 
-    return only_file(find_hosts(path, session, host), choose)
+    def decorated(verb: _Verb) -> _Verb:
+        @wraps(verb)
+        def read(
+            session: str | None,
+            host: str | None,
+            max_unpacked: int | None,
+            *,
+            strict: bool,
+            **given: Any,
+        ) -> None:
+            verb(reading=Reading(session, host, strict, max_unpacked), **given)
 
+        options = (session_option, host_option, *others, strict_option, max_unpacked_option)
+        for option in reversed(options):
+            read = option(read)
+        return read
 
-def open_profile(
-    path: str,
-    *,
-    session: str | None = None,
-    host: str | None = None,
-    strict: bool,
-    max_unpacked: int | None,
-    choose: str = "choose one with --host",
-) -> Profile:
-    """`peakline.open`, with what `find_file` says of the path."""
-    import peakline
-
-    file = find_file(path, session, host, choose=choose)
-    return peakline.open(file, strict=strict, max_unpacked_bytes=max_unpacked)
+    return decorated
 
 
 Document = dict[str, object]
@@ -163,111 +194,78 @@ Document = dict[str, object]
 
 def tell_hosts(
     path: str,
-    session: str | None,
-    host: str | None,
+    reading: Reading,
     tell: Callable[[Profile], Document | None],
     *,
-    strict: bool,
-    max_unpacked: int | None,
     json: bool,
     besides: frozenset[str] = frozenset(),
-    at_the_end: StragglerHosts | None = None,
+    with_straggler: bool = False,
 ) -> None:
     """Call ``tell`` with the open profile of every host that ``path`` means, and print warnings.
 
     ``tell`` prints for a person, or with ``json`` returns the document: printed alone for one host,
     of several as a list under ``hosts``. Warnings of the kinds ``besides`` are not repeated. A host
     that cannot be read is one line on standard error, unless ``strict`` or none can: then it is
-    raised. ``at_the_end`` looks at every profile too, and says in the end who the others wait for.
+    raised. ``with_straggler`` says of several hosts in the end which one the others wait for.
     """
-    import peakline
-    from peakline.repository import Session
+    found = find_hosts(path, reading.session, reading.host)
+    if isinstance(found, str):
+        with reading.open_file(found) as profile:
+            document = tell(profile)
+            print_warnings(w for w in profile.warnings if w.kind not in besides)
+        if document is not None:
+            print_json(document)
+        return
+    from peakline.timing.stragglers import host_steps_of, host_straggler
 
-    found = find_hosts(path, session, host)
-    several = isinstance(found, Session)
-    files: list[tuple[str | None, str]] = [(None, found)] if isinstance(found, str) else []
-    if isinstance(found, Session):
-        files = [(one.host, one.path) for one in found.hosts()]
     documents: list[Document] = []
     failures: list[PeaklineError] = []
+    parts: list[tuple[str, HostSteps]] = []
     shown = 0
-    for name, place in files:
+    for file in found.hosts():
         try:
-            with peakline.open(place, strict=strict, max_unpacked_bytes=max_unpacked) as profile:
-                if several and not json:
-                    print(f"{chr(10) if shown else ''}host {one_line(str(name))}")
+            with reading.open_file(file.path) as profile:
+                if not json:
+                    print(f"{chr(10) if shown else ''}host {one_line(file.host)}")
                 document = tell(profile)
-                if at_the_end is not None and several:
-                    at_the_end.add(profile, str(name))
+                if with_straggler and (steps := host_steps_of(profile)) is not None:
+                    parts.append((file.host, steps))
                 if document is not None:
                     documents.append(document)
                 print_warnings(w for w in profile.warnings if w.kind not in besides)
                 shown += 1
         except PeaklineError as error:
-            if not several or strict or isinstance(error, StrictError):
+            if reading.strict or isinstance(error, StrictError):
                 raise
             failures.append(error)
             print(f"peakline: warning: left out: {one_line(str(error))}", file=sys.stderr)
     if failures and not shown:
         raise failures[0]
-    straggler = at_the_end.found() if at_the_end is not None and several else None
-    if json:
-        _print_documents(documents, at_the_end, straggler, several=several)
-    elif at_the_end is not None and several:
-        print(f"\n{one_line(at_the_end.text(straggler))}")
-
-
-def _print_documents(
-    documents: list[Document],
-    at_the_end: StragglerHosts | None,
-    straggler: Straggler | None,
-    *,
-    several: bool,
-) -> None:
-    if not several:
-        print_json(documents[0])
-        return
     told: Document = {"hosts": documents}
-    if at_the_end is not None:
+    if with_straggler:
+        straggler = host_straggler(parts)
         told["straggler"] = None if straggler is None else asdict(straggler)
-    print_json(told)
+        if not json:
+            print(f"\n{one_line(straggler_text(straggler, len(parts)))}")
+    if json:
+        print_json(told)
 
 
-@dataclass
-class StragglerHosts:
-    """Collects the steps and clocks of hosts, and tells which of them the others wait for."""
-
-    parts: list[tuple[str, HostSteps]] = field(default_factory=list)
-
-    def add(self, profile: Profile, host: str) -> None:
-        """Take what an open profile has. Raises InputError when it cannot be read."""
-        from peakline.timing.stragglers import host_steps_of
-
-        steps = host_steps_of(profile)
-        if steps is not None:
-            self.parts.append((host, steps))
-
-    def found(self) -> Straggler | None:
-        """The host that the others wait for, if there is one."""
-        from peakline.timing.stragglers import host_straggler
-
-        return host_straggler(self.parts)
-
-    def text(self, straggler: Straggler | None) -> str:
-        """One line for a person."""
-        if straggler is None:
-            return (
-                "no host keeps the others waiting"
-                if len(self.parts) > 1
-                else "fewer than two hosts tell of steps: who keeps the others waiting is not known"
-            )
-        how = (
-            "it is in collectives for the shortest time"
-            if straggler.evidence == "communication"
-            else "its computation ends last"
-        )
+def straggler_text(straggler: Straggler | None, hosts: int) -> str:
+    """Whom the others wait for, of ``hosts`` that have steps: one line for a person."""
+    if straggler is None:
         return (
-            f"straggler: the other hosts wait for {straggler.name}: {straggler.share:.0%} of the "
-            f"step time ({time_text(straggler.behind_ps)} in the median step); {how} in "
-            f"{straggler.often:.0%} of {straggler.steps:,} common steps"
+            "no host keeps the others waiting"
+            if hosts > 1
+            else "fewer than two hosts tell of steps: who keeps the others waiting is not known"
         )
+    how = (
+        "it is in collectives for the shortest time"
+        if straggler.evidence == "communication"
+        else "its computation ends last"
+    )
+    return (
+        f"straggler: the other hosts wait for {straggler.name}: {straggler.share:.0%} of the "
+        f"step time ({time_text(straggler.behind_ps)} in the median step); {how} in "
+        f"{straggler.often:.0%} of {straggler.steps:,} common steps"
+    )

@@ -8,14 +8,11 @@ import sys
 import click
 
 from peakline.cli.options import (
+    Reading,
     force_option,
-    host_option,
-    max_unpacked_option,
-    open_profile,
     path_argument,
     print_warnings,
-    session_option,
-    strict_option,
+    reading_options,
 )
 from peakline.render.terminal.output import deliver
 from peakline.text import one_line
@@ -34,32 +31,24 @@ __all__ = ["report"]
 )
 @click.option("--allocator", metavar="NAME", help="Only this allocator.")
 @click.option("--title", metavar="TEXT", help="What heads the page. Default: PATH.")
-@session_option
-@host_option
-@force_option
-@strict_option
-@max_unpacked_option
+@reading_options(force_option)
 def report(
     path: str,
     output: str,
     allocator: str | None,
     title: str | None,
-    session: str | None,
-    host: str | None,
+    reading: Reading,
     *,
     force: bool,
-    strict: bool,
-    max_unpacked: int | None,
 ) -> None:
     """Write one HTML page about memory that opens without a network."""
     from peakline.findings.memory_answer import NOTHING, answer_memory
     from peakline.report import write_report
 
-    with open_profile(
-        path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
-    ) as profile:
+    with reading.open(path) as profile:
         answer = answer_memory(profile, allocator=allocator)
-        named = {"--allocator": allocator, "--title": title, "--session": session, "--host": host}
+        named = {"--allocator": allocator, "--title": title}
+        named |= {"--session": reading.session, "--host": reading.host}
         words = ["peakline", "report", path, "-o", output]
         words += [word for name, value in named.items() if value for word in (name, value)]
         deliver(

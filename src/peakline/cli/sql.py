@@ -12,14 +12,11 @@ import click
 from peakline.cli.options import (
     PATH_HELP,
     Argument,
+    Reading,
     force_option,
-    host_option,
-    max_unpacked_option,
-    open_profile,
     output_option,
     print_warnings,
-    session_option,
-    strict_option,
+    reading_options,
 )
 from peakline.errors import UsageError
 from peakline.render.terminal.output import deliver
@@ -49,30 +46,25 @@ _FORMATS = ("table", "csv", "json", "parquet")
     help="How to write the answer. Default: by the ending of FILE, else a table.",
 )
 @output_option
-@session_option
-@host_option
-@click.option(
-    "--memory-limit",
-    metavar="SIZE",
-    type=parse_size,
-    help="What the query may take. Default: most of the machine's memory.",
+@reading_options(
+    click.option(
+        "--memory-limit",
+        metavar="SIZE",
+        type=parse_size,
+        help="What the query may take. Default: most of the machine's memory.",
+    ),
+    force_option,
 )
-@force_option
-@strict_option
-@max_unpacked_option
 def sql(
     path: str | None,
     query: str | None,
     format: str | None,  # noqa: A002  (the option is called --format)
     output: str | None,
-    session: str | None,
-    host: str | None,
+    reading: Reading,
     memory_limit: int | None,
     *,
     list_views: bool,
     force: bool,
-    strict: bool,
-    max_unpacked: int | None,
 ) -> None:
     """Answer an SQL query over the tables of PATH, and the views over them."""
     chosen = format or _format_of(output)
@@ -83,9 +75,7 @@ def sql(
     if path is None:
         answer, source = _views(None), ""
     else:
-        with open_profile(
-            path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
-        ) as profile:
+        with reading.open(path) as profile:
             if query is None:
                 answer = _views(profile.views)
             else:

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from peakline.cli.options import (
-    host_option,
-    json_option,
-    max_unpacked_option,
-    path_argument,
-    session_option,
-    strict_option,
-)
+from peakline.cli.options import Reading, json_option, path_argument, reading_options, tell_hosts
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -23,22 +16,9 @@ __all__ = ["steps", "steps_document"]
 
 @click.command()
 @path_argument
-@session_option
-@host_option
-@json_option
-@strict_option
-@max_unpacked_option
-def steps(
-    path: str,
-    session: str | None,
-    host: str | None,
-    *,
-    json: bool,
-    strict: bool,
-    max_unpacked: int | None,
-) -> None:
+@reading_options(json_option)
+def steps(path: str, reading: Reading, *, json: bool) -> None:
     """Say how long steps take, what their time goes to, and which of them stand out."""
-    from peakline.cli.options import StragglerHosts, tell_hosts
     from peakline.findings.time_answer import NO_STEPS, answer_time
 
     def tell(profile: Profile) -> dict[str, object] | None:
@@ -49,10 +29,7 @@ def steps(
         print_steps(profile, answer_time(profile))
         return None
 
-    tell_hosts(
-        path, session, host, tell, strict=strict, max_unpacked=max_unpacked, json=json,
-        besides=frozenset({NO_STEPS}), at_the_end=StragglerHosts(),
-    )  # fmt: skip
+    tell_hosts(path, reading, tell, json=json, besides=frozenset({NO_STEPS}), with_straggler=True)
 
 
 def steps_document(profile: Profile) -> dict[str, object]:

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from peakline.cli.options import (
-    host_option,
-    json_option,
-    max_unpacked_option,
-    path_argument,
-    session_option,
-    strict_option,
-)
+from peakline.cli.options import Reading, json_option, path_argument, reading_options, tell_hosts
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -23,22 +16,9 @@ __all__ = ["summary"]
 
 @click.command()
 @path_argument
-@session_option
-@host_option
-@json_option
-@strict_option
-@max_unpacked_option
-def summary(
-    path: str,
-    session: str | None,
-    host: str | None,
-    *,
-    json: bool,
-    strict: bool,
-    max_unpacked: int | None,
-) -> None:
+@reading_options(json_option)
+def summary(path: str, reading: Reading, *, json: bool) -> None:
     """Say on one screen what memory and time do, and the three things to fix first."""
-    from peakline.cli.options import StragglerHosts, tell_hosts
     from peakline.findings.memory_answer import NOTHING
     from peakline.findings.time_answer import NO_STEPS
 
@@ -55,7 +35,5 @@ def summary(
         print_summary(profile, memory, time, priorities(memory.findings, time.findings))
         return None
 
-    tell_hosts(
-        path, session, host, tell, strict=strict, max_unpacked=max_unpacked, json=json,
-        besides=frozenset({NOTHING, NO_STEPS}), at_the_end=StragglerHosts(),
-    )  # fmt: skip
+    said = frozenset({NOTHING, NO_STEPS})
+    tell_hosts(path, reading, tell, json=json, besides=said, with_straggler=True)

@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from peakline.cli.options import (
     PATH_HELP,
     Argument,
+    Reading,
     check_executor_options,
     executor_option,
     find_hosts,
@@ -77,15 +78,15 @@ def tool(
     max_unpacked: int | None,
 ) -> None:
     """Print what a tool returns for PATH; for a session of several hosts, of all of them."""
-    import peakline
     from peakline.repository import Session, only_file
     from peakline.tools import run_tool
 
+    reading = Reading(session, host, strict, max_unpacked)
     check_executor_options(executor, scheduler)
     if list_tools:
         if path is not None:
             raise UsageError("tool --list takes PATH alone")
-        _list(name, session, host, output, force=force, strict=strict, max_unpacked=max_unpacked)
+        _list(name, reading, output, force=force)
         return
     if name is None or path is None:
         raise UsageError("tool takes NAME and PATH; tool --list PATH lists the names")
@@ -93,43 +94,33 @@ def tool(
     found = find_hosts(path, session, host)
     if isinstance(found, Session) and makes_one_answer(name):
         joined = answer_of_hosts(
-            found, name, parameters, format, executor=executor, workers=workers,
-            scheduler=scheduler, strict=strict, max_unpacked=max_unpacked,
+            found, name, parameters, format, reading,
+            executor=executor, workers=workers, scheduler=scheduler,
         )  # fmt: skip
         print_warnings(joined.warnings)
         _deliver(joined.content, output, force=force, sources=[f.path for f in found.hosts()])
         return
     file = only_file(found, "choose one with --host")
-    with peakline.open(file, strict=strict, max_unpacked_bytes=max_unpacked) as profile:
+    with reading.open_file(file) as profile:
         content = run_tool(profile, name, parameters, format).content
         print_warnings(profile.warnings)
         source = profile.path
     _deliver(content, output, force=force, sources=[source])
 
 
-def _list(
-    path: str | None,
-    session: str | None,
-    host: str | None,
-    output: str | None,
-    *,
-    force: bool,
-    strict: bool,
-    max_unpacked: int | None,
-) -> None:
+def _list(path: str | None, reading: Reading, output: str | None, *, force: bool) -> None:
     """The names of the tools that ``path`` supports, one of its hosts at least; of all tools."""
-    import peakline
     from peakline.engine import Engine
     from peakline.repository import Session
     from peakline.tools import available_tools, find_tool, tool_names
 
     if path is None:
         lines, sources = [f"{tool}  {find_tool(tool).doc}" for tool in tool_names()], []
-    elif isinstance(found := find_hosts(path, session, host), Session):
-        lines = Engine(max_unpacked_bytes=max_unpacked).tools(found)
+    elif isinstance(found := find_hosts(path, reading.session, reading.host), Session):
+        lines = Engine(max_unpacked_bytes=reading.max_unpacked).tools(found)
         sources = [file.path for file in found.hosts()]
     else:
-        with peakline.open(found, strict=strict, max_unpacked_bytes=max_unpacked) as profile:
+        with reading.open_file(found) as profile:
             lines = available_tools(profile)
             print_warnings(profile.warnings)
             sources = [profile.path]
@@ -139,14 +130,9 @@ def _list(
 
 def _deliver(content: bytes, output: str | None, *, force: bool, sources: list[str]) -> None:
     """Write the answer, unless into one of the files that it was read from."""
-    target = Path(output) if output is not None else None
-    own = (
-        ""
-        if target is None or not target.exists()
-        else next(
-            (source for source in sources if Path(source).exists() and target.samefile(source)), ""
-        )
-    )
+    own = ""
+    if output is not None and (target := Path(output)).exists():
+        own = next((one for one in sources if Path(one).exists() and target.samefile(one)), "")
     deliver(lambda stream: stream.write(content), output, force=force, source=own)
 
 
@@ -175,33 +161,24 @@ def answer_of_hosts(
     name: str,
     parameters: Mapping[str, object],
     format: str | None,  # noqa: A002 (the word of the command line)
-    *,
-    executor: str,
-    workers: int | None,
-    scheduler: str | None,
-    strict: bool,
-    max_unpacked: int | None,
+    reading: Reading,
+    **executor: Any,
 ) -> Answer:
     """One answer of all hosts of ``session``; a host that fails is a line on standard error.
 
-    Profiles are closed as soon as their host has been asked. With ``strict`` such a host, and any
-    warning, is a StrictError.
+    Profiles are closed as soon as their host has been asked. With --strict such a host, and any
+    warning, is a StrictError. ``executor`` is as `Engine` takes it.
     """
     from peakline.engine import Engine
 
     with (
         Engine(
-            cache_bytes=0,
-            answers_bytes=0,
-            max_unpacked_bytes=max_unpacked,
-            executor=executor,
-            workers=workers,
-            scheduler=scheduler,
+            cache_bytes=0, answers_bytes=0, max_unpacked_bytes=reading.max_unpacked, **executor
         ) as engine,
         _progress() as progress,
     ):
         answer = engine.tool(session, name, parameters=parameters, format=format, progress=progress)
-    if strict and (answer.notes or answer.warnings):
+    if reading.strict and (answer.notes or answer.warnings):
         told = [*answer.notes, *(f"{w.kind} ({w.count}): {w.detail}" for w in answer.warnings)]
         raise StrictError(f"{session.path}: {'; '.join(told)}")
     for note in answer.notes:

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from peakline.cli.options import (
-    host_option,
+    Reading,
     json_option,
-    max_unpacked_option,
-    open_profile,
     path_argument,
     print_warnings,
-    session_option,
-    strict_option,
+    reading_options,
 )
 from peakline.errors import NotFoundError, UsageError
 from peakline.render.terminal.output import print_json
+from peakline.tables.profile_facts import profile_document, warnings_document
 from peakline.text import one_line, parse_time
 
 if TYPE_CHECKING:
@@ -50,11 +48,7 @@ _NO_EVENTS = "no_events"
     default=200,
     help="Show the N longest events.",
 )
-@session_option
-@host_option
-@json_option
-@strict_option
-@max_unpacked_option
+@reading_options(json_option)
 def trace(
     path: str,
     start: str | None,
@@ -62,12 +56,9 @@ def trace(
     line: str | None,
     minimum: str | None,
     limit: int,
-    session: str | None,
-    host: str | None,
+    reading: Reading,
     *,
     json: bool,
-    strict: bool,
-    max_unpacked: int | None,
 ) -> None:
     """Show what ran in a stretch of time: the longest events of every line, nested, and gaps."""
     first, last, least = (
@@ -75,9 +66,7 @@ def trace(
     )
     if first is not None and last is not None and last <= first:
         raise UsageError(f"--to {end} is not after --from {start}")
-    with open_profile(
-        path, session=session, host=host, strict=strict, max_unpacked=max_unpacked
-    ) as profile:
+    with reading.open(path) as profile:
         from peakline.trace.events import trace_of
 
         found = trace_of(profile)
@@ -158,19 +147,11 @@ def _document(profile: Profile, trace: Trace, excerpt: Excerpt) -> dict[str, obj
             }
         )
     return {
-        "profile": {
-            "path": profile.path,
-            "format": profile.format,
-            "host": profile.host,
-            "duration_ps": profile.duration_ps,
-        },
+        "profile": profile_document(profile),
         "from_ps": excerpt.start_ps,
         "to_ps": excerpt.end_ps,
         "events": excerpt.events,
         "shown": excerpt.shown,
         "lines": lines,
-        "warnings": [
-            {"kind": kind, "count": count, "detail": detail}
-            for kind, count, detail in profile.warnings
-        ],
+        "warnings": warnings_document(profile.warnings),
     }
