@@ -10,7 +10,7 @@ import pytest
 from tests.each_row import each_row
 
 from peakline.errors import UsageError
-from peakline.service.access_log import AccessLog, AccessRecord
+from peakline.service.access_log import AccessLog
 
 
 @pytest.fixture
@@ -30,15 +30,18 @@ def _lines(path):
 
 
 def _record(**changes):
-    return AccessRecord(
-        **{"face": "http", "method": "GET /x", "peer": "127.0.0.1", "code": "200", "seconds": 0.5}
-        | changes
-    )
+    return {
+        "face": "http",
+        "method": "GET /x",
+        "peer": "127.0.0.1",
+        "code": "200",
+        "seconds": 0.5,
+    } | changes
 
 
 def test_a_line_has_what_is_known_and_leaves_out_what_is_not(log, path):
-    log.write(_record(sent_bytes=7, session="s", tool="t", host="h", request_id="r"))
-    log.write(_record())
+    log.write(**_record(sent_bytes=7, session="s", tool="t", host="h", request_id="r"))
+    log.write(**_record())
     first, second = _lines(path)
     assert first.pop("time").endswith("Z")
     assert first == {
@@ -57,7 +60,7 @@ def test_a_line_has_what_is_known_and_leaves_out_what_is_not(log, path):
 
 
 def test_text_of_callers_is_cut_and_holds_no_control_characters(log, path):
-    log.write(_record(session="\x1b[2J\n\r\x00\u202e\udcff", tool="x" * 10_000))
+    log.write(**_record(session="\x1b[2J\n\r\x00\u202e\udcff", tool="x" * 10_000))
     text = path.read_text(encoding="ascii")
     assert text.count("\n") == 1
     assert all(character.isprintable() for character in text.rstrip("\n"))
@@ -101,7 +104,7 @@ def test_a_library_with_a_level_of_its_own_does_not_chatter(log, path):
 
 def test_lines_of_many_threads_stay_whole(log, path):
     threads = [
-        threading.Thread(target=lambda: [log.write(_record(tool="y" * 150)) for _ in range(200)])
+        threading.Thread(target=lambda: [log.write(**_record(tool="y" * 150)) for _ in range(200)])
         for _ in range(8)
     ]
     for thread in threads:
@@ -112,22 +115,22 @@ def test_lines_of_many_threads_stay_whole(log, path):
 
 
 def test_it_appends_and_opens_anew(log, path, tmp_path):
-    log.write(_record(tool="old"))
+    log.write(**_record(tool="old"))
     path.rename(tmp_path / "rotated")
-    log.write(_record(tool="still old"))
+    log.write(**_record(tool="still old"))
     log.reopen()
-    log.write(_record(tool="new"))
+    log.write(**_record(tool="new"))
     assert [line["tool"] for line in _lines(tmp_path / "rotated")] == ["old", "still old"]
     assert [line["tool"] for line in _lines(path)] == ["new"]
     again = AccessLog(str(path))
-    again.write(_record(tool="newer"))
+    again.write(**_record(tool="newer"))
     again.close()
     assert [line["tool"] for line in _lines(path)] == ["new", "newer"]
 
 
 def test_it_goes_to_standard_error_or_nowhere(capsys):
-    AccessLog("-").write(_record())
-    AccessLog("off").write(_record())
+    AccessLog("-").write(**_record())
+    AccessLog("off").write(**_record())
     out, err = capsys.readouterr()
     assert out == ""
     assert json.loads(err)["code"] == "200"
@@ -135,8 +138,8 @@ def test_it_goes_to_standard_error_or_nowhere(capsys):
 
 def test_a_disk_that_is_full_drops_lines_and_counts_them():
     log = AccessLog("/dev/full")
-    log.write(_record())
-    log.write(_record())
+    log.write(**_record())
+    log.write(**_record())
     assert log.dropped == 2
     log.close()
 

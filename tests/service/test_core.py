@@ -56,10 +56,10 @@ def empty(tmp_path):
 
 def test_an_upload_becomes_a_session_with_its_tools(parts, empty, xspace):
     made = parts(empty)
-    file = made.analysis.upload("", "mine", "worker:1", blocks(xspace))
+    file = made.analysis.uploads.upload("", "mine", "worker:1", blocks(xspace))
     assert files_under(empty) == ["plugins/profile/mine/worker_1.xplane.pb"]
     assert Path(file.path).read_bytes() == xspace
-    ((session, tools),) = made.analysis.enum_sessions("")
+    ((session, tools),) = made.analysis.listing("").sessions
     assert (session.session_id, "memory_profile" in tools) == ("mine", True)
     answer = made.analysis.tool_data("", "mine", "worker:1", "memory_profile", {})
     assert answer.content
@@ -80,8 +80,8 @@ def test_an_upload_becomes_a_session_with_its_tools(parts, empty, xspace):
 )
 def test_every_format_can_be_uploaded_and_asked(parts, empty, file, suffix):
     made = parts(empty)
-    made.analysis.upload("", "", "h", blocks((DATA / file).read_bytes(), 1 << 10))
-    ((session, tools),) = made.analysis.enum_sessions("")
+    made.analysis.uploads.upload("", "", "h", blocks((DATA / file).read_bytes(), 1 << 10))
+    ((session, tools),) = made.analysis.listing("").sessions
     assert tools
     assert files_under(empty) == [f"plugins/profile/{session.session_id}/h{suffix}"]
     assert "warnings" in made.analysis.tables("", session.session_id, "")
@@ -101,7 +101,7 @@ def test_every_format_can_be_uploaded_and_asked(parts, empty, file, suffix):
 def test_what_is_no_profile_is_refused_and_leaves_nothing(parts, empty, content, error):
     made = parts(empty)
     with pytest.raises(error, match=r"^the upload is "):
-        made.analysis.upload("", "mine", "h", blocks(content))
+        made.analysis.uploads.upload("", "mine", "h", blocks(content))
     assert list(empty.iterdir()) == []
     assert made.analysis.uploads.gate.running == 0
 
@@ -109,10 +109,10 @@ def test_what_is_no_profile_is_refused_and_leaves_nothing(parts, empty, content,
 def test_an_upload_that_is_too_large_leaves_nothing(parts, empty, xspace):
     made = parts(empty, max_upload_bytes=len(xspace) - 1)
     with pytest.raises(UsageError, match=f"larger than {len(xspace) - 1} bytes"):
-        made.analysis.upload("", "mine", "h", blocks(xspace, 1 << 10))
+        made.analysis.uploads.upload("", "mine", "h", blocks(xspace, 1 << 10))
     assert files_under(empty) == []
     made = parts(empty, max_upload_bytes=len(xspace))
-    made.analysis.upload("", "mine", "h", blocks(xspace))
+    made.analysis.uploads.upload("", "mine", "h", blocks(xspace))
 
 
 @pytest.mark.parametrize("members", [1, 4])
@@ -122,15 +122,15 @@ def test_a_gzip_file_that_expands_too_far_is_not_kept(parts, empty, members):
     size = len(gzip.decompress(bomb))
     made = parts(empty, max_unpacked_bytes=size - 1)
     with pytest.raises(ExpandsError, match=rf"more than {size - 1} bytes \(--max-unpacked\)"):
-        made.analysis.upload("", "mine", "h", blocks(bomb))
+        made.analysis.uploads.upload("", "mine", "h", blocks(bomb))
     assert files_under(empty) == []
     made = parts(empty, max_unpacked_bytes=size)
-    made.analysis.upload("", "mine", "h", blocks(bomb))
+    made.analysis.uploads.upload("", "mine", "h", blocks(bomb))
 
 
 def test_what_a_file_may_expand_to_counts_when_it_is_opened_too(parts, empty):
     log = (DATA / "memory_log/tf1_control_flow.log.gz").read_bytes()
-    parts(empty).analysis.upload("", "mine", "h", blocks(log))
+    parts(empty).analysis.uploads.upload("", "mine", "h", blocks(log))
     made = parts(empty, max_unpacked_bytes=1000)
     with pytest.raises(InputError, match="more than 1000 bytes; --max-unpacked"):
         made.analysis.tables("", "mine", "")
@@ -140,7 +140,7 @@ def test_a_damaged_gzip_file_is_kept_as_far_as_it_is_whole(parts, empty):
     log = (DATA / "memory_log/tf1_control_flow.log.gz").read_bytes()
     made = parts(empty)
     for name, content in {"cut": log[:-200], "more": log + b"junk"}.items():
-        made.analysis.upload("", name, "h", blocks(content, 64))
+        made.analysis.uploads.upload("", name, "h", blocks(content, 64))
         assert made.analysis.tools("", name)
 
 
@@ -150,13 +150,13 @@ def test_a_text_without_anything_to_read_is_no_profile(parts, empty, pack):
     lines = b"step 1 of 2: loss 0.5\n" * 100_000
     for content in (b"junkjunk", lines):
         with pytest.raises(UnknownFormatError, match="without a memory record"):
-            made.analysis.upload("", "mine", "h", blocks(pack(content)))
+            made.analysis.uploads.upload("", "mine", "h", blocks(pack(content)))
         assert files_under(empty) == []
     log = gzip.decompress((DATA / "memory_log/tf1_control_flow.log.gz").read_bytes())
     record = next(line for line in log.splitlines() if b"__LOG_MEMORY__" in line)
     report = b"RuntimeError: Resource exhausted: Out of memory while trying to allocate 8 bytes.\n"
-    made.analysis.upload("", "record", "h", blocks(pack(lines + record)))
-    made.analysis.upload("", "report", "h", blocks(pack(lines + report)))
+    made.analysis.uploads.upload("", "record", "h", blocks(pack(lines + record)))
+    made.analysis.uploads.upload("", "report", "h", blocks(pack(lines + report)))
     for name in ("record", "report"):
         assert made.analysis.tables("", name, "")
 
@@ -165,7 +165,7 @@ def test_new_sessions_go_only_where_a_log_directory_is(parts, empty, xspace):
     made = parts(empty)
 
     def upload(root, name):
-        return made.analysis.upload(str(root), name, "h", blocks(xspace)).path
+        return made.analysis.uploads.upload(str(root), name, "h", blocks(xspace)).path
 
     assert upload(empty / "plugins" / "profile", "a") == f"{empty}/plugins/profile/a/h.xplane.pb"
     (empty / "train").mkdir()
@@ -190,8 +190,9 @@ def test_sessions_that_lie_directly_in_the_root_are_no_place_for_others(parts, e
     (empty / "one" / "h.xplane.pb").write_bytes(xspace)
     made = parts(empty)
     with pytest.raises(UsageError, match="inside the sessions"):
-        made.analysis.upload(str(empty / "one"), "inner", "h", blocks(xspace))
-    assert made.analysis.upload("", "two", "h", blocks(xspace)).path == f"{empty}/two/h.xplane.pb"
+        made.analysis.uploads.upload(str(empty / "one"), "inner", "h", blocks(xspace))
+    file = made.analysis.uploads.upload("", "two", "h", blocks(xspace))
+    assert file.path == f"{empty}/two/h.xplane.pb"
 
 
 def test_a_host_that_is_a_link_out_is_left_out_and_named(parts, empty, xspace, tmp_path):
@@ -206,7 +207,7 @@ def test_a_host_that_is_a_link_out_is_left_out_and_named(parts, empty, xspace, t
     (sessions / "hidden").symlink_to(secret)
     made = parts(empty)
     analysis = made.analysis
-    listed = {session.session_id: tools for session, tools in analysis.enum_sessions("")}
+    listed = {session.session_id: tools for session, tools in analysis.listing("").sessions}
     assert set(listed) == {"mixed", "only"}
     assert listed["mixed"] == analysis.tools("", "mixed")
     assert listed["only"] == []
@@ -231,15 +232,15 @@ def test_an_upload_that_breaks_off_leaves_nothing(parts, empty, xspace):
         raise CancelledError("the caller went away")
 
     with pytest.raises(CancelledError):
-        made.analysis.upload("", "mine", "h", broken())
+        made.analysis.uploads.upload("", "mine", "h", broken())
     assert files_under(empty) == []
-    made.analysis.upload("", "mine", "h", blocks(xspace))
+    made.analysis.uploads.upload("", "mine", "h", blocks(xspace))
 
 
 def test_an_upload_ends_at_the_deadline(parts, empty, xspace):
     made = parts(empty)
     with within(Deadline(0.0)), pytest.raises(DeadlineError):
-        made.analysis.upload("", "mine", "h", blocks(xspace))
+        made.analysis.uploads.upload("", "mine", "h", blocks(xspace))
     assert files_under(empty) == []
 
 
@@ -252,15 +253,15 @@ def test_two_uploads_of_one_name_are_not_mixed(parts, empty, xspace):
         begun.set()
         assert go_on.wait(HANG_S)
 
-    thread = threading.Thread(target=lambda: made.analysis.upload("", "mine", "h", slow()))
+    thread = threading.Thread(target=lambda: made.analysis.uploads.upload("", "mine", "h", slow()))
     thread.start()
     assert begun.wait(HANG_S)
     with pytest.raises(ExistsError, match="mine"):
-        made.analysis.upload("", "mine", "other", blocks(xspace))
+        made.analysis.uploads.upload("", "mine", "other", blocks(xspace))
     go_on.set()
     thread.join(HANG_S)
     with pytest.raises(ExistsError, match="mine"):
-        made.analysis.upload("", "mine", "other", blocks(xspace))
+        made.analysis.uploads.upload("", "mine", "other", blocks(xspace))
     assert files_under(empty) == ["plugins/profile/mine/h.xplane.pb"]
 
 
@@ -269,15 +270,15 @@ def test_uploads_take_names_only(parts, empty, xspace, name):
     made = parts(empty)
     for session, host in ((name, "h"), ("mine", name)):
         with pytest.raises(UsageError):
-            made.analysis.upload("", session, host, blocks(xspace))
+            made.analysis.uploads.upload("", session, host, blocks(xspace))
     with pytest.raises((ForbiddenError, UsageError)):
-        made.analysis.upload(f"/tmp/{name}", "mine", "h", blocks(xspace))  # noqa: S108 (refused)
+        made.analysis.uploads.upload(f"/tmp/{name}", "mine", "h", blocks(xspace))  # noqa: S108 (refused)
     assert list(empty.iterdir()) == []
 
 
 def test_a_read_only_server_takes_none(parts, empty, xspace):
     with pytest.raises(ForbiddenError, match="read-only"):
-        parts(empty, read_only=True).analysis.upload("", "mine", "h", blocks(xspace))
+        parts(empty, read_only=True).analysis.uploads.upload("", "mine", "h", blocks(xspace))
 
 
 # -- SQL ------------------------------------------------------------------------------------------
@@ -377,7 +378,7 @@ def test_a_root_that_is_refused_is_told_as_it_was_named(parts, logdir, root):
 def test_a_host_that_is_none_is_told_as_it_was_named(parts, logdir, host):
     analysis = parts(logdir).analysis
     with pytest.raises(UsageError) as refused:
-        analysis.monitor([host], 10, 1, timestamp=False)
+        analysis.captures.monitor([host], 10, 1, timestamp=False)
     told = analysis.told(refused.value)
     assert told.startswith(f"{host!r} is no host")
     assert told == str(refused.value)

@@ -173,7 +173,7 @@ def test_our_own_fault_is_told_by_its_id_and_logged(capturing, monkeypatch):
         progress("a", "connecting", "")
         raise ValueError("a secret")
 
-    monkeypatch.setattr(capturing.face.analysis, "new_session", fail)
+    monkeypatch.setattr(capturing.face.analysis.captures, "new_session", fail)
     body = {"hosts": ["a"], "duration_ms": 10}
     with told(capturing.face, body, {**LINES, "X-Request-Id": "mine"}) as lines:
         _, last = lines

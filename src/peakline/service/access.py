@@ -9,27 +9,27 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
+from peakline.capture import Target
 from peakline.errors import ForbiddenError, InputError, NotFoundError, UsageError
+from peakline.repository import HostFile, Repository, Session, check_name
 from peakline.repository.store import Missing, Unreadable
 from peakline.repository.stores import store_for
 from peakline.service.browser import BrowserRules
 from peakline.service.capture_hosts import CaptureHosts
 from peakline.service.root_names import root_names
+from peakline.service.settings import Settings
 from peakline.service.tokens import is_token, read_tokens, token_matches, weaknesses
-
-if TYPE_CHECKING:
-    from peakline.capture import Target
-    from peakline.repository import HostFile, Repository, Session
-    from peakline.service.settings import Settings
 
 __all__ = ["Access"]
 
 _SESSIONS = ("plugins", "profile")
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.IGNORECASE | re.DOTALL)
 _LOCAL_URLS = frozenset(("file", "local"))
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SHOWN = 200
 _MOST_REPOSITORIES = 256
 """Every directory below a root can be named."""
@@ -94,8 +94,6 @@ class Access:
 
     def _kept(self, place: str) -> Repository:
         """The one `Repository` of a resolved place: it knows which directories hold profiles."""
-        from peakline.repository import Repository
-
         known = self._repositories.get(place)
         if known is None:
             if len(self._repositories) >= _MOST_REPOSITORIES:
@@ -110,8 +108,6 @@ class Access:
         Raises UsageError for what is no name, NotFoundError for no such session, ForbiddenError
         for one that is a link out of the served roots.
         """
-        from peakline.repository import check_name
-
         for part in name.split("/") if nested else (name,):
             check_name("session id", part)
         session = self.repository(repository_root).session(name)
@@ -168,6 +164,15 @@ class Access:
     def token_matches(self, authorization: str | None) -> bool:
         """Whether the ``authorization`` header shows a token; True when none is asked for."""
         return not self._tokens or token_matches(authorization, self._tokens)
+
+    def request_id(self, given: Iterable[str]) -> str:
+        """The caller's id of a request: of those ``given`` the first that is a plain word, and no
+        token; else a new one.
+        """
+        word = next(filter(_ID.fullmatch, given), "")
+        if not word or (self.guarded and self.token_matches(f"Bearer {word}")):
+            return secrets.token_hex(8)
+        return word
 
     @property
     def guarded(self) -> bool:

@@ -12,40 +12,18 @@ import logging
 import sys
 import threading
 import traceback
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
 from peakline.errors import UsageError
 
-__all__ = ["OFF", "STDERR", "AccessLog", "AccessRecord"]
+__all__ = ["OFF", "STDERR", "AccessLog"]
 
 STDERR = "-"
 OFF = "off"
 _LONGEST_FIELD = 200
 _LONGEST_TRACE = 8000
-
-
-@dataclass(frozen=True)
-class AccessRecord:
-    """One finished request.
-
-    ``face`` is ``grpc`` or ``http``, ``method`` the RPC or route, ``code`` the gRPC status name or
-    the HTTP status, ``seconds`` how long it took, ``sent_bytes`` the size of the answer. The rest
-    is what the caller named, empty where it named nothing.
-    """
-
-    face: str
-    method: str
-    peer: str
-    code: str
-    seconds: float
-    sent_bytes: int = 0
-    session: str = ""
-    tool: str = ""
-    host: str = ""
-    request_id: str = ""
 
 
 class AccessLog:
@@ -79,22 +57,35 @@ class AccessLog:
         if old is not None:
             _close(old)
 
-    def write(self, record: AccessRecord) -> None:
-        """Add the line of one request."""
-        fields: dict[str, object] = {
-            "time": _now(),
-            "face": record.face,
-            "method": _cut(record.method),
-            "peer": _cut(record.peer),
-            "code": _cut(record.code),
-            "seconds": round(record.seconds, 6),
-            "bytes": record.sent_bytes,
-        }
-        for name in ("session", "tool", "host", "request_id"):
-            value = getattr(record, name)
-            if value:
-                fields[name] = _cut(value)
-        self._line(fields)
+    def write(
+        self,
+        face: str,
+        method: str,
+        peer: str,
+        code: str,
+        seconds: float,
+        sent_bytes: int = 0,
+        **named: str,
+    ) -> None:
+        """Add the line of one finished request.
+
+        ``face`` is ``grpc`` or ``http``, ``method`` the RPC or route, ``code`` the gRPC status
+        name or the HTTP status, ``seconds`` how long it took, ``sent_bytes`` the size of the
+        answer. ``named`` is what the caller named (``session``, ``tool``, ``host``,
+        ``request_id``), empty where it named nothing.
+        """
+        self._line(
+            {
+                "time": _now(),
+                "face": face,
+                "method": _cut(method),
+                "peer": _cut(peer),
+                "code": _cut(code),
+                "seconds": round(seconds, 6),
+                "bytes": sent_bytes,
+                **{name: _cut(value) for name, value in named.items() if value},
+            }
+        )
 
     def failure(self, request_id: str, error: BaseException) -> None:
         """Add what an unexpected error was; callers are told only ``request_id``."""

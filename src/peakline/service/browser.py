@@ -8,13 +8,11 @@ still sends that name) and ``Origin`` (Fetch standard, section 3.2).
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from peakline.errors import UsageError
 from peakline.service.addresses import host_of, literal_address, plain_host
-
-if TYPE_CHECKING:
-    from peakline.service.settings import Settings
+from peakline.service.settings import Settings
 
 __all__ = ["BrowserRules", "Origin", "parse_origin"]
 

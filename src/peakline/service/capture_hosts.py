@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import re
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import TYPE_CHECKING
 
+from peakline.capture import Target
 from peakline.errors import ForbiddenError, UsageError
 from peakline.service.addresses import host_of, join_port, literal_address, plain_host
-
-if TYPE_CHECKING:
-    from peakline.capture import Target
-    from peakline.service.settings import Settings
+from peakline.service.settings import Settings
 
 __all__ = ["SCHEME", "CaptureHosts"]
 
@@ -48,8 +45,6 @@ class CaptureHosts:
 
         Raises UsageError for what is no host, ForbiddenError for one that is not allowed.
         """
-        from peakline.capture import Target
-
         text = host.removeprefix(SCHEME)
         worker = self._workers.get(_worker_key(text))
         if worker is None:

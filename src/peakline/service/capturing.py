@@ -5,27 +5,38 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from peakline.capture import (
+    CaptureRequest,
+    CaptureResult,
+    Progress,
+    Target,
+    WorkerError,
+    capture,
+    capture_deadline_s,
+    default_session_id,
+    monitor,
+    terminate,
+)
 from peakline.deadline import Deadline, check_deadline, current_deadline, within
 from peakline.engine import Gate
 from peakline.errors import ForbiddenError, PeaklineError, RemoteError, UsageError
 from peakline.repository import check_name
+from peakline.service.access import Access
 from peakline.service.addresses import host_of
 from peakline.service.capture_hosts import SCHEME
+from peakline.service.metrics import Metrics
 from peakline.service.sessions import SessionsInTheMaking
+from peakline.service.settings import Settings
 
 if TYPE_CHECKING:
-    from peakline.capture import CaptureResult, Progress, Target
     from peakline.schema import MonitorResponse, ProfileOptions, ProfileRequest
-    from peakline.service.access import Access
-    from peakline.service.metrics import Metrics
-    from peakline.service.settings import Settings
 
-__all__ = ["HELD_THREADS", "Captures", "at_most", "trouble"]
+__all__ = ["HELD_THREADS", "Captures", "at_most", "limited", "trouble"]
 
 _CONCURRENT = 8
 _CONTROLS = 8
@@ -65,13 +76,14 @@ class Captures:
         *,
         progress: Progress | None = None,
     ) -> CaptureResult:
-        """Profile ``hosts`` and keep what they recorded; see `Analysis.new_session`."""
-        from peakline.capture import (
-            CaptureRequest,
-            capture,
-            capture_deadline_s,
-            default_session_id,
-        )
+        """Profile ``hosts`` and keep what they recorded as a session.
+
+        Empty ``repository_root``, ``session_id`` and ``hosts`` are taken from ``request``, the id
+        at last from the clock. The capture has a time limit of its own (upstream's: a minute or
+        twice the recording, within ``max_capture_s``); where the caller's deadline is nearer, that
+        counts. Raises ExistsError, ForbiddenError, UsageError; RemoteError when no host gave
+        anything. `trouble` says what went wrong in what succeeded in part.
+        """
         from peakline.schema import ProfileOptions, ProfileRequest
 
         if self._settings.read_only:
@@ -123,7 +135,6 @@ class Captures:
         behind ``host: ``. Raises the host's error where there is one host, RemoteError where
         none of several answered.
         """
-        from peakline.capture import monitor
         from peakline.schema import MonitorResponse
 
         self._check_length(duration_ms, 0)
@@ -149,8 +160,6 @@ class Captures:
         ``hosts`` empty means those of the capture of that session that runs here, else every
         worker. Raises RemoteError that names the hosts which could not be told.
         """
-        from peakline.capture import terminate
-
         check_name("session id", session_id)
         targets = () if hosts else self._sessions.targets(session_id)
         targets = targets or self._asked(hosts)
@@ -256,14 +265,18 @@ def trouble(result: CaptureResult) -> str:
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
     """The block's work under a deadline of ``seconds``, or the present one where that is nearer."""
-    outer = current_deadline()
-    remaining = None if outer is None else outer.remaining()
-    inner = Deadline(seconds if remaining is None else min(seconds, remaining))
-    with ExitStack() as stack:
-        if outer is not None:
-            stack.enter_context(outer.on_cancel(inner.cancel))
-        stack.enter_context(within(inner))
+    with limited(seconds) as inner, within(inner):
         yield
+
+
+@contextmanager
+def limited(seconds: float, share: float = 1.0) -> Iterator[Deadline]:
+    """A deadline in ``seconds``, or in that ``share`` of the caller's time where this is less."""
+    caller = current_deadline() or Deadline()
+    left = caller.remaining()
+    inner = Deadline(seconds if left is None else min(seconds, left * share))
+    with caller.on_cancel(inner.cancel):
+        yield inner
 
 
 def _delay_ms(start_timestamp_ns: int) -> int:
@@ -291,8 +304,6 @@ def _of_all(targets: Sequence[Target], ask: Callable[[Target], _T]) -> list[_T |
 
 
 def _or_raise(target: Target, answer: _T | PeaklineError) -> _T:
-    from peakline.capture import WorkerError
-
     if isinstance(answer, WorkerError):
         raise WorkerError(f"{target.host}: {answer}", answer.code) from answer
     if isinstance(answer, PeaklineError):
@@ -304,16 +315,10 @@ def _failure(targets: Sequence[Target], answers: Sequence[object]) -> RemoteErro
     """What all of several hosts failed with: their status where they answered the same one, so
     that nobody asks again for what no profiler can do.
     """
-    from peakline.capture import WorkerError
-
-    text = _complaints(targets, answers)
-    codes = {answer.code for answer in answers if isinstance(answer, WorkerError)}
-    return WorkerError(text, codes.pop()) if len(codes) == 1 else RemoteError(text)
-
-
-def _complaints(targets: Sequence[Target], answers: Sequence[object]) -> str:
-    return "; ".join(
+    text = "; ".join(
         f"{target.host}: {answer}"
         for target, answer in zip(targets, answers, strict=True)
         if isinstance(answer, PeaklineError)
     )
+    codes = {answer.code for answer in answers if isinstance(answer, WorkerError)}
+    return WorkerError(text, codes.pop()) if len(codes) == 1 else RemoteError(text)

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from peakline.deadline import Deadline, check_deadline, current_deadline, within
-from peakline.engine import Answer, Gate
+from peakline.deadline import check_deadline, within
+from peakline.engine import Answer, Engine, Gate
 from peakline.errors import CancelledError, DeadlineError, InputError, NotFoundError, UsageError
-from peakline.service.capturing import Captures
+from peakline.repository import Repository, Session, check_name
+from peakline.service.access import Access
+from peakline.service.capturing import Captures, limited
+from peakline.service.metrics import Metrics
 from peakline.service.sessions import SessionsInTheMaking
+from peakline.service.settings import Settings
 from peakline.service.uploading import Uploads
 from peakline.service.wording import Wording
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from peakline.capture import CaptureResult, Progress
-    from peakline.engine import Engine
     from peakline.figures.named import FigureQuestion
-    from peakline.repository import HostFile, Repository, Session
-    from peakline.schema import MonitorResponse, ProfileRequest
-    from peakline.service.access import Access
-    from peakline.service.metrics import Metrics
-    from peakline.service.settings import Settings
 
 __all__ = ["LISTS", "Analysis", "Listing"]
 
@@ -101,7 +97,7 @@ class Analysis:
 
     def _listing(self, repository: Repository) -> Listing:
         found, problems, unfinished = [], [], 0
-        with _looking() as time_to_look:
+        with limited(_LOOKING_S, _LOOKING_SHARE) as time_to_look:
             for session in self.sessions(repository):
                 check_deadline()
                 problem = ""
@@ -148,10 +144,6 @@ class Analysis:
                     problem = problem or str(error)
             known = self._problems[session.path] = (stamp, problem)
         return known[1]
-
-    def enum_sessions(self, repository_root: str) -> list[tuple[Session, list[str]]]:
-        """The sessions of a repository, newest first, with the names of the tools they support."""
-        return [(session, list(tools)) for session, tools in self.listing(repository_root).sessions]
 
     def tool_data(
         self,
@@ -243,8 +235,6 @@ class Analysis:
         No file is read that lies, links followed, outside the served roots: the session's hosts
         lack such ones, and one that is asked for by name, or is the only one, is refused.
         """
-        from peakline.repository import check_name
-
         if not session_id:
             raise UsageError("no session named")
         session = self._access.run(repository_root, session_id, nested=True)
@@ -263,45 +253,6 @@ class Analysis:
         self._access.confine(file.path)
         return session, file.host
 
-    # -- writing --------------------------------------------------------------------------------
-
-    def new_session(
-        self,
-        repository_root: str,
-        session_id: str,
-        hosts: Sequence[str],
-        request: ProfileRequest | None,
-        *,
-        progress: Progress | None = None,
-    ) -> CaptureResult:
-        """Profile ``hosts`` and keep what they recorded as a session.
-
-        Empty ``repository_root``, ``session_id`` and ``hosts`` are taken from ``request``, the id
-        at last from the clock. The capture has a time limit of its own (upstream's: a minute or
-        twice the recording, within ``max_capture_s``); where the caller's deadline is nearer, that
-        counts. Raises ExistsError, ForbiddenError, UsageError; RemoteError when no host gave
-        anything. `capturing.trouble` tells what went wrong in what succeeded in part.
-        """
-        return self.captures.new_session(
-            repository_root, session_id, hosts, request, progress=progress
-        )
-
-    def upload(
-        self, repository_root: str, session_id: str, host: str, stream: Iterable[bytes]
-    ) -> HostFile:
-        """Keep an uploaded file as a new session; see `Uploads.upload`."""
-        return self.uploads.upload(repository_root, session_id, host, stream)
-
-    def monitor(
-        self, hosts: Sequence[str], duration_ms: int, level: int, *, timestamp: bool
-    ) -> MonitorResponse:
-        """What running jobs tell of themselves; see `Captures.monitor`."""
-        return self.captures.monitor(hosts, duration_ms, level, timestamp=timestamp)
-
-    def terminate(self, hosts: Sequence[str], session_id: str) -> None:
-        """End a recording before its time; see `Captures.terminate`."""
-        self.captures.terminate(hosts, session_id)
-
 
 def _left_out(session: Session) -> tuple[str, ...]:
     """A note for each host that lies, links followed, outside the served roots."""
@@ -309,14 +260,3 @@ def _left_out(session: Session) -> tuple[str, ...]:
     return tuple(
         f"host {file.host}: a link leads out of the served log directories" for file in refused
     )
-
-
-@contextmanager
-def _looking() -> Iterator[Deadline]:
-    """The time that a list may spend on looking: some is left to answer with what was found."""
-    caller = current_deadline() or Deadline()
-    left = caller.remaining()
-    most = _LOOKING_S if left is None else min(_LOOKING_S, left * _LOOKING_SHARE)
-    looking = Deadline(most)
-    with caller.on_cancel(looking.cancel):
-        yield looking

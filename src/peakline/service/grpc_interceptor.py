@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import re
-import secrets
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 
+from peakline.capture import WorkerError
 from peakline.errors import BusyError, PeaklineError
-from peakline.service.access_log import AccessRecord
+from peakline.service.access import Access
+from peakline.service.access_log import AccessLog
+from peakline.service.core import Analysis
 from peakline.service.grpc_servicers import PROFILER, Call, Method, run
-
-if TYPE_CHECKING:
-    from peakline.service.access import Access
-    from peakline.service.access_log import AccessLog
-    from peakline.service.core import Analysis
-    from peakline.service.metrics import Metrics
+from peakline.service.metrics import Metrics
 
 __all__ = ["Answering", "TokenInterceptor"]
 
 _FACE = "grpc"
 _OPEN = "/grpc.health.v1.Health/"
 _REQUEST_ID = "x-request-id"
-_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _UNAUTHENTICATED = "a token is needed: send the metadata authorization: Bearer TOKEN"
 
 
@@ -62,9 +57,7 @@ class TokenInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc ha
             self._metrics.refused("token")
             self._metrics.observe(_FACE, name, code, seconds)
             request_id = _request_id(details.invocation_metadata, self._access)
-            self._log.write(
-                AccessRecord(_FACE, name, context.peer(), code, seconds, request_id=request_id)
-            )
+            self._log.write(_FACE, name, context.peer(), code, seconds, request_id=request_id)
             context.abort(grpc.StatusCode.UNAUTHENTICATED, _UNAUTHENTICATED)
 
         return make(refuse)
@@ -108,19 +101,9 @@ class Answering:
         seconds = time.perf_counter() - start
         self._metrics.observe(_FACE, name, code, seconds)
         self._log.write(
-            AccessRecord(
-                _FACE,
-                name,
-                context.peer(),
-                code,
-                seconds,
-                len(answer),
-                call.session,
-                call.tool,
-                call.host,
-                request_id,
-            )
-        )
+            _FACE, name, context.peer(), code, seconds, len(answer),
+            session=call.session, tool=call.tool, host=call.host, request_id=request_id,
+        )  # fmt: skip
         if code != "OK":
             context.abort(grpc.StatusCode[code], details)
         return answer
@@ -128,21 +111,14 @@ class Answering:
 
 def _status(name: str, error: PeaklineError) -> str:
     """The name of the status; where a call is passed on, that which the profiler answered."""
-    from peakline.capture import WorkerError
-
     if isinstance(error, WorkerError) and name.startswith(f"{PROFILER}/"):
         return error.code
     return error.grpc_status
 
 
 def _request_id(metadata: Iterable[tuple[str, str | bytes]], access: Access) -> str:
-    """The caller's id of this call where it is one, and no token, else a new one."""
-    for key, value in metadata:
-        if key == _REQUEST_ID and _ID.fullmatch(_text(value) or ""):
-            if access.guarded and access.token_matches(f"Bearer {value!s}"):
-                break
-            return str(value)
-    return secrets.token_hex(8)
+    given = (_text(value) or "" for key, value in metadata if key == _REQUEST_ID)
+    return access.request_id(given)
 
 
 def _text(value: str | bytes | None = None) -> str | None:

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from peakline.errors import UsageError
+from peakline.service.access import Access
+from peakline.service.access_log import AccessLog
 from peakline.service.addresses import join_port
 from peakline.service.capturing import HELD_THREADS
-from peakline.service.core import LISTS
+from peakline.service.core import LISTS, Analysis
 from peakline.service.grpc_interceptor import Answering, TokenInterceptor
 from peakline.service.grpc_reflection import in_pool, reflection
 from peakline.service.grpc_servicers import Servicers
-
-if TYPE_CHECKING:
-    from peakline.service.access import Access
-    from peakline.service.access_log import AccessLog
-    from peakline.service.core import Analysis
-    from peakline.service.metrics import Metrics
-    from peakline.service.settings import Settings
+from peakline.service.metrics import Metrics
+from peakline.service.settings import Settings
 
 __all__ = ["GrpcServer", "start_grpc"]
 

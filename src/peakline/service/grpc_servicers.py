@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+import grpc
 from google.protobuf.message import DecodeError, Message
 
 from peakline.deadline import Deadline, within
+from peakline.engine import Answer
 from peakline.errors import CheckFailed, UsageError
 from peakline.schema import (
     EnumProfileSessionsAndToolsRequest,
@@ -29,12 +31,7 @@ from peakline.schema import (
 )
 from peakline.service.capturing import trouble
 from peakline.service.core import Analysis, Listing
-
-if TYPE_CHECKING:
-    import grpc
-
-    from peakline.engine import Answer
-    from peakline.service.settings import Settings
+from peakline.service.settings import Settings
 
 __all__ = ["ANALYSIS", "PROFILER", "Call", "Method", "Servicers", "UnimplementedError", "run"]
 
@@ -105,7 +102,7 @@ class Servicers:
         request = _parsed(NewProfileSessionRequest, content)
         call.session = request.session_id or request.request.session_id
         call.host = ",".join(request.hosts) or request.request.host_name
-        result = self.analysis.new_session(
+        result = self.analysis.captures.new_session(
             request.repository_root, request.session_id, request.hosts, request.request
         )
         call.session = result.session_id
@@ -160,7 +157,7 @@ class Servicers:
         """What running jobs tell of themselves."""
         request = _parsed(MonitorRequest, content)
         hosts = _named_hosts(call)
-        return self.analysis.monitor(
+        return self.analysis.captures.monitor(
             hosts, request.duration_ms, request.monitoring_level, timestamp=request.timestamp
         ).SerializeToString()
 
@@ -168,7 +165,7 @@ class Servicers:
         """End a recording before its time."""
         request = _parsed(TerminateRequest, content)
         call.session = request.session_id
-        self.analysis.terminate(_named_hosts(call), request.session_id)
+        self.analysis.captures.terminate(_named_hosts(call), request.session_id)
         return TerminateResponse().SerializeToString()
 
 

@@ -7,15 +7,14 @@ import os
 import socket
 import ssl
 import threading
-from typing import TYPE_CHECKING
+
+import uvicorn
+from fastapi import FastAPI
 
 from peakline.errors import PeaklineError, UsageError
 from peakline.service.addresses import join_port
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
-
-    from peakline.service.settings import Settings
+from peakline.service.http.protocol import ProblemProtocol
+from peakline.service.settings import Settings
 
 __all__ = ["HttpServer", "bind"]
 
@@ -85,10 +84,6 @@ class HttpServer:
     """Serves ``app`` on ``sockets`` (from `bind`), which it closes in the end."""
 
     def __init__(self, app: FastAPI, settings: Settings, sockets: list[socket.socket]) -> None:
-        import uvicorn
-
-        from peakline.service.http.protocol import ProblemProtocol
-
         self._sockets = sockets
         self._server = uvicorn.Server(
             uvicorn.Config(

@@ -6,13 +6,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from peakline.deadline import Deadline, within
 from peakline.errors import PeaklineError
-
-if TYPE_CHECKING:
-    from peakline.repository import Repository, Session
+from peakline.repository import Repository, Session
 
 __all__ = ["Indexer"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -18,10 +18,9 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-if TYPE_CHECKING:
-    from peakline.engine import CacheStats
+from peakline.engine import Gate, ProfileCache
 
-__all__ = ["CONTENT_TYPE", "CacheView", "GateView", "Metrics"]
+__all__ = ["CONTENT_TYPE", "Metrics"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The media type of `Metrics.render`."""
@@ -30,25 +29,6 @@ _OTHER = "other"
 _MOST_CODES = 64
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _CAPTURED_BYTES = tuple(1 << power for power in range(10, 34, 2))
-
-
-class GateView(Protocol):
-    """What a `peakline.engine.Gate` tells of itself."""
-
-    @property
-    def running(self) -> int:
-        """How many are worked on."""
-
-    @property
-    def waiting(self) -> int:
-        """How many wait for their turn."""
-
-
-class CacheView(Protocol):
-    """What a `peakline.engine.ProfileCache` tells of itself."""
-
-    def stats(self) -> CacheStats:
-        """The counts at this moment."""
 
 
 class Metrics:
@@ -155,10 +135,15 @@ class Metrics:
         """A file of ``size`` bytes was stored."""
         self._upload_bytes.inc(size)
 
-    def watch(self, *, gate: GateView | None = None, cache: CacheView | None = None) -> None:
+    def watch(self, *, gate: Gate | None = None, cache: ProfileCache | None = None) -> None:
         """Show what ``gate`` and ``cache`` tell of themselves at the moment of `render`."""
         if gate is not None:
-            self._registry.register(_GateCollector(gate))
+            for name, doc in (
+                ("running", "Requests that are worked on."),
+                ("waiting", "Requests that wait for their turn."),
+            ):
+                gauge = Gauge(f"peakline_gate_{name}", doc, registry=self._registry)
+                gauge.set_function(partial(getattr, gate, name))
         if cache is not None:
             self._registry.register(_CacheCollector(cache))
 
@@ -179,25 +164,8 @@ _REASONS = frozenset(("token", "host", "origin", "busy", "size"))
 _OUTCOMES = frozenset(("stored", "saved_by_host", "empty", "failed"))
 
 
-class _GateCollector(Collector):
-    def __init__(self, gate: GateView) -> None:
-        self._gate = gate
-
-    def collect(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily(
-            "peakline_gate_running",
-            "Requests that are worked on.",
-            value=self._gate.running,
-        )
-        yield GaugeMetricFamily(
-            "peakline_gate_waiting",
-            "Requests that wait for their turn.",
-            value=self._gate.waiting,
-        )
-
-
 class _CacheCollector(Collector):
-    def __init__(self, cache: CacheView) -> None:
+    def __init__(self, cache: ProfileCache) -> None:
         self._cache = cache
 
     def collect(self) -> Iterator[Metric]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from peakline.capture import Target
 from peakline.errors import ExistsError
-
-if TYPE_CHECKING:
-    from peakline.capture import Target
 
 __all__ = ["SessionsInTheMaking"]
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
+from peakline.capture import parse_address
 from peakline.engine import check_executor
 from peakline.errors import UsageError
+from peakline.repository import check_name
 from peakline.service.addresses import literal_address
 from peakline.service.settings import LARGEST_MESSAGE, Settings
 
@@ -20,9 +23,6 @@ _LARGEST_PORT = 65535
 
 def parse_worker(text: str) -> tuple[str, str]:
     """``NAME=ADDRESS:PORT`` as its two halves; UsageError for anything else."""
-    from peakline.capture import parse_address
-    from peakline.repository import check_name
-
     name, equals, address = text.partition("=")
     if not equals:
         raise UsageError(f"--worker {text!r}: write NAME=ADDRESS:PORT")
@@ -126,8 +126,6 @@ def _check_numbers(settings: Settings) -> None:
 
 def _check_tls(settings: Settings) -> None:
     """The certificate, its key and the clients' authority are there and fit each other."""
-    import ssl
-
     certificate, key, authority = settings.tls_cert, settings.tls_key, settings.tls_client_ca
     if (certificate is None) != (key is None):
         raise UsageError("--tls-cert and --tls-key belong together")

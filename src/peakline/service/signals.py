@@ -7,7 +7,7 @@ import queue
 import signal
 import threading
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 __all__ = ["END", "RELOAD", "EndedBySignal", "Signals"]
@@ -57,12 +57,7 @@ class Signals:
             self._former[number] = signal.signal(number, _ignore)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._former.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._former_wakeup)
@@ -109,12 +104,7 @@ class EndedBySignal:
             self._former[number] = signal.signal(number, self._end)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._former.items():
             signal.signal(number, handler)
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
+from peakline.capture import default_session_id
 from peakline.deadline import check_deadline
 from peakline.engine import Gate
 from peakline.errors import ForbiddenError, InputError, UnknownFormatError, UsageError
+from peakline.repository import HostFile, check_name
+from peakline.service.access import Access
+from peakline.service.metrics import Metrics
 from peakline.service.sessions import SessionsInTheMaking
-
-if TYPE_CHECKING:
-    from peakline.repository import HostFile
-    from peakline.service.access import Access
-    from peakline.service.metrics import Metrics
-    from peakline.service.settings import Settings
+from peakline.service.settings import Settings
 
 __all__ = ["ExpandsError", "Uploads"]
 
@@ -58,9 +57,6 @@ class Uploads:
         too many unpacked), UnknownFormatError or InputError for what is no profile; nothing is
         kept then.
         """
-        from peakline.capture import default_session_id
-        from peakline.repository import check_name
-
         if self._settings.read_only:
             raise ForbiddenError("this server is read-only: it stores no uploads")
         session_id = check_name("session id", session_id or default_session_id())

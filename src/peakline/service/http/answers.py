@@ -7,14 +7,12 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response
 
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from peakline.engine import Answer
+from peakline.engine import Answer
 
 __all__ = [
     "MEDIA_TYPES",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
 from peakline import __version__
+from peakline.service.access import Access
+from peakline.service.access_log import AccessLog
+from peakline.service.core import Analysis
 from peakline.service.http import (
     capture_routes,
     compare_routes,
@@ -27,13 +28,8 @@ from peakline.service.http.describe import openapi_of
 from peakline.service.http.guard import Guard
 from peakline.service.http.observe import Observe
 from peakline.service.http.work import Work
-
-if TYPE_CHECKING:
-    from peakline.service.access import Access
-    from peakline.service.access_log import AccessLog
-    from peakline.service.core import Analysis
-    from peakline.service.metrics import Metrics
-    from peakline.service.settings import Settings
+from peakline.service.metrics import Metrics
+from peakline.service.settings import Settings
 
 __all__ = ["create_app"]
 

@@ -6,15 +6,13 @@ before anybody looks at its type.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
+from starlette.requests import Request
 
 from peakline.errors import CancelledError, UsageError
 from peakline.service.http.problems import TooLargeError, UnsupportedError
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
 
 __all__ = ["MAX_JSON_BYTES", "json_body", "media_type", "refuse_repeated"]
 

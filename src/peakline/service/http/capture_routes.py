@@ -102,7 +102,7 @@ def _captured(
     analysis = context_of(request).analysis
     options = profile_options({key: _text(value) for key, value in asked.options.items()})
     options.duration_ms = asked.duration_ms
-    result = analysis.new_session(
+    result = analysis.captures.new_session(
         root,
         asked.session_id,
         asked.hosts,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-if TYPE_CHECKING:
-    from starlette.requests import Request
+from starlette.requests import Request
 
-    from peakline.service.access import Access
-    from peakline.service.core import Analysis
-    from peakline.service.http.work import Work
-    from peakline.service.metrics import Metrics
-    from peakline.service.settings import Settings
+from peakline.service.access import Access
+from peakline.service.core import Analysis
+from peakline.service.http.work import Work
+from peakline.service.metrics import Metrics
+from peakline.service.settings import Settings
 
 __all__ = ["Context", "context_of"]
 

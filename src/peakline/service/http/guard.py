@@ -8,19 +8,15 @@ Programs that are no browser send neither and are held by the token alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from peakline.service.access import Access
 from peakline.service.http.problems import problem_response
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from peakline.service.access import Access
-    from peakline.service.metrics import Metrics
+from peakline.service.metrics import Metrics
 
 __all__ = ["OPEN_PATHS", "OPEN_PREFIX", "Guard"]
 

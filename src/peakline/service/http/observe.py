@@ -7,28 +7,22 @@ nobody foresaw: the caller gets an id, the log gets the traceback. And it makes 
 
 from __future__ import annotations
 
-import re
-import secrets
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from peakline.service.access_log import AccessRecord
+from peakline.service.access import Access
+from peakline.service.access_log import AccessLog
 from peakline.service.http.problems import problem_response
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from peakline.service.access import Access
-    from peakline.service.access_log import AccessLog
-    from peakline.service.metrics import Metrics
+from peakline.service.metrics import Metrics
 
 __all__ = ["Observe", "note_request"]
 
 _FACE = "http"
-_GIVEN_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_NOTED = ("session", "tool", "host", "request_id")
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -59,7 +53,7 @@ class Observe:
     async def _observed(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
         method = scope["method"]
-        request_id = _request_id(scope, self._access)
+        request_id = self._access.request_id(Headers(scope=scope).getlist("x-request-id"))
         scope.setdefault("state", {})["request_id"] = request_id
         answer = _Answer(send, request_id, without_body=method == "HEAD")
         inner: dict[str, Any] = {**scope, "method": "GET"} if method == "HEAD" else dict(scope)
@@ -75,21 +69,8 @@ class Observe:
             name = f"{method} {_path_format(inner)}"
             code = str(answer.status or 499)
             self._metrics.observe(_FACE, name, code, seconds)
-            noted = scope["state"]
-            self._log.write(
-                AccessRecord(
-                    face=_FACE,
-                    method=name,
-                    peer=_peer(scope),
-                    code=code,
-                    seconds=seconds,
-                    sent_bytes=answer.sent_bytes,
-                    session=noted.get("session", ""),
-                    tool=noted.get("tool", ""),
-                    host=noted.get("host", ""),
-                    request_id=request_id,
-                )
-            )
+            noted = {key: scope["state"].get(key, "") for key in _NOTED}
+            self._log.write(_FACE, name, _peer(scope), code, seconds, answer.sent_bytes, **noted)
 
 
 class _Answer:
@@ -119,17 +100,6 @@ class _Answer:
 def note_request(request: Request, *, session: str = "", tool: str = "", host: str = "") -> None:
     """What the request is about, for its line in the log."""
     request.scope["state"].update(session=session, tool=tool, host=host)
-
-
-def _request_id(scope: Scope, access: Access) -> str:
-    """The caller's own id where it is a plain word, and no token, else a new one."""
-    for name, value in scope["headers"]:
-        if name == b"x-request-id" and _GIVEN_ID.fullmatch(value):
-            given = str(value.decode("ascii"))
-            if access.guarded and access.token_matches(f"Bearer {given}"):
-                break
-            return given
-    return secrets.token_hex(8)
 
 
 def _path_format(scope: dict[str, Any]) -> str:

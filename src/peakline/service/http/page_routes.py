@@ -7,7 +7,7 @@ They hold no data and are answered without a token. What a browser may do with t
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -15,9 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from peakline.errors import NotFoundError
 from peakline.service.http.answers import accepts_gzip, names_tag
 from peakline.service.http.describe import answer, described
-
-if TYPE_CHECKING:
-    from peakline.web import PageFile
+from peakline.web import PageFile
 
 __all__ = ["router"]
 

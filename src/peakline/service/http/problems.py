@@ -10,19 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fastapi import Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field, ValidationError
 from starlette.exceptions import HTTPException
 
 from peakline.errors import PeaklineError, UsageError
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
-
-    from peakline.service.metrics import Metrics
+from peakline.service.metrics import Metrics
 
 __all__ = [
     "MEDIA_TYPE",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Request, Response
 
 from peakline.errors import NotFoundError
-from peakline.repository import extent_of
+from peakline.repository import HostFile, extent_of
 from peakline.service.http.answers import json_response, notes_header
 from peakline.service.http.bodies import refuse_repeated
 from peakline.service.http.context import Context, context_of
@@ -18,11 +19,6 @@ from peakline.service.http.documents import SessionDocument, TableDocument, Tool
 from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import HostQuery, NoQuery, RootQuery, SessionPath
 from peakline.service.http.view_routes import table_document
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from peakline.repository import HostFile
 
 __all__ = ["NOTES", "document_of", "location_of", "router", "session_document"]
 

@@ -6,17 +6,15 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio.to_thread
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from peakline.deadline import Deadline, check_deadline, within
 from peakline.errors import PeaklineError
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.types import Receive, Scope, Send
 
 __all__ = ["LINES_TYPE", "Lines", "Tell", "wants_lines"]
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request, Response
 
 from peakline.errors import PeaklineError, UnknownFormatError
-from peakline.repository import check_name
+from peakline.repository import HostFile, check_name
 from peakline.service.http.answers import json_response, notes_header
 from peakline.service.http.bodies import media_type, refuse_repeated
 from peakline.service.http.context import context_of
@@ -19,9 +18,6 @@ from peakline.service.http.parameters import UploadQuery
 from peakline.service.http.problems import TooLargeError, UnsupportedError
 from peakline.service.http.session_routes import NOTES, document_of, location_of, session_document
 from peakline.service.uploading import ExpandsError
-
-if TYPE_CHECKING:
-    from peakline.repository import HostFile
 
 __all__ = ["router"]
 
@@ -69,7 +65,7 @@ async def upload(request: Request, query: UploadQuery) -> Response:
     note_request(request, session=query.session_id, host=host)
 
     def store(pieces: Iterator[bytes]) -> HostFile:
-        return context.analysis.upload(query.root, query.session_id, host, pieces)
+        return context.analysis.uploads.upload(query.root, query.session_id, host, pieces)
 
     try:
         kept = await context.work.upload(request, store)

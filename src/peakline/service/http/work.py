@@ -11,21 +11,18 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import anyio.from_thread
 import anyio.to_thread
+from starlette.requests import Request
+from starlette.types import Receive
 
 from peakline.deadline import Deadline, check_deadline, within
 from peakline.errors import CancelledError, DeadlineError
 from peakline.service.http.problems import TooLargeError
 from peakline.service.http.streams import Lines, Tell
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.types import Receive
-
-    from peakline.service.settings import Settings
+from peakline.service.settings import Settings
 
 __all__ = ["Work"]
 

@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
 from peakline.errors import ForbiddenError, NotFoundError, UsageError
-from peakline.repository import check_name
+from peakline.repository import Session, check_name
 from peakline.service.http.answers import MEDIA_TYPES, answer_headers, data_response, gzipped
 from peakline.service.http.context import Context, context_of
 from peakline.service.http.describe import READING, answer, described
 from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import NAME, OPTIONAL_NAME, ROOT, ROOT_MEANING, RUN
 from peakline.service.http.tool_routes import ANSWER_HEADERS
-
-if TYPE_CHECKING:
-    from peakline.repository import Session
 
 __all__ = ["router"]
 
