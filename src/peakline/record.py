@@ -22,16 +22,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, Any, Self
 
 from google.protobuf import text_format
+from google.protobuf.message import Message
 
 from peakline import schema
 from peakline.errors import OutputError, UsageError
-
-if TYPE_CHECKING:
-    from google.protobuf.message import Message
 
 __all__ = ["MemoryLog", "Tensor"]
 
@@ -222,12 +219,7 @@ class MemoryLog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _write(

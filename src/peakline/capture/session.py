@@ -9,21 +9,22 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
+from peakline.capture.address import Target
 from peakline.capture.host import HostCapture
 from peakline.capture.locks import WorkerLocks
-from peakline.capture.request import check_request, profile_request, start_timestamp_ns
+from peakline.capture.request import (
+    CaptureRequest,
+    check_request,
+    profile_request,
+    start_timestamp_ns,
+)
 from peakline.capture.result import CaptureResult, HostOutcome, Progress
 from peakline.capture.stop import Stop
 from peakline.deadline import current_deadline
 from peakline.errors import DeadlineError, RemoteError
 from peakline.process_memory import give_back_memory
-
-if TYPE_CHECKING:
-    from peakline.capture.address import Target
-    from peakline.capture.request import CaptureRequest
-    from peakline.repository import Repository
+from peakline.repository import Repository
 
 __all__ = ["capture"]
 

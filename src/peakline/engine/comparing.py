@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
 
 from peakline.deadline import check_deadline
 from peakline.engine.answers import Answer
 from peakline.errors import UsageError
-
-if TYPE_CHECKING:
-    from peakline.repository import HostFile, Session
-    from peakline.tables import Profile
+from peakline.repository import HostFile, Session
+from peakline.tables import Profile
 
 __all__ = ["COMPARISONS", "checked_comparison", "comparison"]
 

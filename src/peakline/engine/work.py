@@ -6,17 +6,15 @@ import pickle
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from peakline.deadline import Deadline, check_deadline, current_deadline, within
 from peakline.engine.answers import Answer
 from peakline.engine.profile_cache import open_profile
 from peakline.errors import InputError, PeaklineError, RemoteError, UsageError
 from peakline.repository import HostFile, is_url
+from peakline.tables import Profile
 from peakline.tools import Parameters, Tool, find_tool
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = [
     "CONTRIBUTION",

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from peakline.schema import HloProto
-
-if TYPE_CHECKING:
-    from peakline.schema import BufferAllocationProto, HloInstructionProto, LogicalBufferProto
+from peakline.schema import BufferAllocationProto, HloInstructionProto, HloProto, LogicalBufferProto
 
 __all__ = ["Piece", "Program", "read_program"]
 

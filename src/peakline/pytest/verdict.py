@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from peakline.check.limits import Check
+from peakline.findings.memory_answer import MemoryAnswer
 from peakline.pytest.marks import GROWTH, PEAK, Wanted
+from peakline.pytest.recorder import Recorder
 from peakline.text import one_line, size_text
-
-if TYPE_CHECKING:
-    from peakline.check.limits import Check
-    from peakline.findings.memory_answer import MemoryAnswer
-    from peakline.pytest.recorder import Recorder
 
 __all__ = ["Verdict", "verdict_of"]
 
