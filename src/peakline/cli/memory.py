@@ -72,6 +72,7 @@ def show_memory(
     """
     from peakline.findings.memory_answer import NOTHING, answer_memory
     from peakline.memory.allocator_names import recorded_name
+    from peakline.tables.steps import steps_of
 
     allocator = recorded_name(profile, allocator)
     answer = answer_memory(profile, allocator=allocator, step=step)

@@ -150,10 +150,9 @@ def _parameters(pairs: Iterable[str]) -> dict[str, object]:
 
 def makes_one_answer(name: str) -> bool:
     """Whether the tool makes one answer of several hosts; NotFoundError for no tool."""
-    from peakline.engine import tool_aggregates
     from peakline.tools import find_tool
 
-    return tool_aggregates(find_tool(name))
+    return find_tool(name).combine is not None
 
 
 def answer_of_hosts(

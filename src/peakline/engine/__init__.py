@@ -1,7 +1,7 @@
 """What every face asks: tools and SQL over sessions, with shared profiles, limits and deadlines."""
 
 from peakline.engine.answers import Answer
-from peakline.engine.engine import Engine, only_host, tool_aggregates
+from peakline.engine.engine import Engine, only_host
 from peakline.engine.executors import EXECUTORS, Executor, check_executor, make_executor
 from peakline.engine.gate import Gate
 from peakline.engine.profile_cache import CacheStats, ProfileCache
@@ -17,5 +17,4 @@ __all__ = [
     "check_executor",
     "make_executor",
     "only_host",
-    "tool_aggregates",
 ]

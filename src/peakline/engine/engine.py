@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from peakline.deadline import check_deadline
 from peakline.engine.answers import Answer, Answers
@@ -14,13 +15,9 @@ from peakline.engine.fan_out import fan_out
 from peakline.engine.profile_cache import ProfileCache
 from peakline.engine.tool_index import ToolIndex
 from peakline.engine.work import CONTRIBUTION, HostTask, ask_host, contributed
-from peakline.errors import (
-    ForbiddenError,
-    NotFoundError,
-    PeaklineError,
-    UsageError,
-)
+from peakline.errors import ForbiddenError, NotFoundError, PeaklineError, UsageError
 from peakline.repository import HostFile, Session
+from peakline.repository.names import listing
 from peakline.tables import ProfileWarning
 from peakline.tools import Parameters, Tool, find_tool
 
@@ -29,9 +26,7 @@ if TYPE_CHECKING:
 
     from peakline.figures.named import FigureQuestion
 
-__all__ = ["Engine", "only_host", "tool_aggregates"]
-
-_LISTED = 20
+__all__ = ["Engine", "only_host"]
 
 
 class Engine:
@@ -111,10 +106,10 @@ class Engine:
         files = _files(session, host)
         if len(files) == 1:
             answer = self._of_one(tool, files[0], question, chosen)
-        elif not tool_aggregates(tool):
+        elif tool.combine is None:
             raise UsageError(f"{name} shows one host; there is: {_names(files)}")
         else:
-            answer = self._of_all(tool, files, question, chosen, _Counted(len(files), progress))
+            answer = self._of_all(tool, files, question, chosen, progress)
         return Answer(answer.content, answer.format, answer.warnings, (*notes, *answer.notes))
 
     def compare(
@@ -220,8 +215,15 @@ class Engine:
         files: list[HostFile],
         question: Parameters,
         chosen: str,
-        finished: Callable[[HostFile], object],
+        progress: Callable[[str, int, int], object] | None,
     ) -> Answer:
+        done, lock = itertools.count(1), threading.Lock()
+
+        def finished(file: HostFile) -> None:
+            if progress is not None:
+                with lock:
+                    progress(file.host, next(done), len(files))
+
         def make() -> Answer:
             answers = fan_out(
                 lambda file: self._of_one(tool, file, question, CONTRIBUTION, self.executor),
@@ -241,7 +243,10 @@ class Engine:
             if not parts:
                 raise errors[0]
             check_deadline()
-            content = _together(tool, parts, question, chosen)
+            combine = tool.answering(question).combine
+            if combine is None:
+                raise TypeError(f"{tool.name} makes no answer of several")
+            content = combine([(host, contributed(part)) for host, part in parts], question, chosen)
             return Answer(content, chosen, _warnings_of(parts), tuple(notes))
 
         if _names_files(tool, question):
@@ -249,35 +254,6 @@ class Engine:
         key = _key(tool, files, question, chosen)
         # What failed may have been the network.
         return self._answers.get(key, make, lambda answer: not answer.notes)
-
-
-def tool_aggregates(tool: Tool) -> bool:
-    """Whether the tool makes one answer of several hosts."""
-    return tool.combine is not None
-
-
-def _together(
-    tool: Tool, parts: list[tuple[str, Answer]], question: Parameters, chosen: str
-) -> bytes:
-    tool = tool.answering(question)
-    if tool.combine is None:
-        raise TypeError(f"{tool.name} makes no answer of several")
-    contributions: list[tuple[str, Any]] = [(host, contributed(part)) for host, part in parts]
-    return tool.combine(contributions, question, chosen)
-
-
-class _Counted:
-    """Counts the hosts that are done for whoever wants to see it."""
-
-    def __init__(self, hosts: int, progress: Callable[[str, int, int], object] | None) -> None:
-        self._hosts, self._progress, self._done = hosts, progress, 0
-        self._lock = threading.Lock()
-
-    def __call__(self, file: HostFile) -> None:
-        if self._progress is not None:
-            with self._lock:
-                self._done += 1
-                self._progress(file.host, self._done, self._hosts)
 
 
 def _remote(tool: Tool, given: dict[str, object]) -> tuple[str, ...]:
@@ -318,9 +294,7 @@ def only_host(session: Session, host: str, what: str) -> HostFile:
 
 
 def _names(files: list[HostFile]) -> str:
-    more = len(files) - _LISTED
-    listed = ", ".join(file.host for file in files[:_LISTED])
-    return listed + (f" and {more} more" if more > 0 else "")
+    return listing([file.host for file in files])
 
 
 def _key(tool: Tool, files: list[HostFile], question: Parameters, chosen: str) -> Hashable:

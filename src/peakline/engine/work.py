@@ -14,7 +14,7 @@ from peakline.engine.profile_cache import open_profile
 from peakline.errors import InputError, PeaklineError, RemoteError, UsageError
 from peakline.repository import HostFile, is_url
 from peakline.tables import Profile
-from peakline.tools import Parameters, Tool, find_tool
+from peakline.tools import Parameters, find_tool
 
 __all__ = [
     "CONTRIBUTION",
@@ -53,14 +53,11 @@ def ask_host(task: HostTask, profile: Profile) -> Answer:
         if task.format != CONTRIBUTION:
             content = tool.run(tool.seen(profile, task.question), task.question, task.format)
         else:
-            content = pickle.dumps(_partial(tool, profile, task.question), protocol=5)
+            if tool.partial is None:
+                raise TypeError(f"{tool.name} has no contributions")
+            found = tool.partial(tool.seen(profile, task.question), task.question)
+            content = pickle.dumps(found, protocol=5)
         return Answer(content, task.format, tuple(warnings()))
-
-
-def _partial(tool: Tool, profile: Profile, question: Parameters) -> Any:
-    if tool.partial is None:
-        raise TypeError(f"{tool.name} has no contributions")
-    return tool.partial(tool.seen(profile, question), question)
 
 
 def contributed(answer: Answer) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import BinaryIO, Self
 
 from peakline.errors import ExistsError, RemoteError, UsageError
@@ -59,21 +59,19 @@ class NewSession:
         name = check_name("host", host_file_name(host))
         if suffix not in SUFFIXES:
             raise UsageError(f"{suffix!r} is not the suffix of a profile: {', '.join(SUFFIXES)}")
+        taken = f"session {self.session_id!r}: host {host!r} has a profile already"
         with self._lock:
             if self._closed:
                 raise UsageError(f"session {self.session_id!r} is closed")
             if name in self._hosts or name in self._found():
-                raise self._exists(host)
+                raise ExistsError(taken)
             self._hosts.add(name)
         try:
-            entry = self._claim.write(name + suffix, write)
-        except BaseException as error:
+            with self._storing(host, taken):
+                entry = self._claim.write(name + suffix, write)
+        except BaseException:
             with self._lock:
                 self._hosts.discard(name)
-            if isinstance(error, Taken):
-                raise self._exists(host) from error
-            if isinstance(error, Unwritable):
-                raise RemoteError(f"{self._shown(host)} cannot be stored: {error}") from error
             raise
         return HostFile(name, entry.path, self._options, entry.stamp)
 
@@ -86,12 +84,8 @@ class NewSession:
         full = check_name("file", f"{host_file_name(host)}.{check_name('file', name)}")
         if host_of(full) is not None:
             raise UsageError(f"{name!r} is the name of a profile")
-        try:
+        with self._storing(host, f"session {self.session_id!r} has a file {full!r}"):
             self._claim.write(full, write)
-        except Taken as error:
-            raise ExistsError(f"session {self.session_id!r} has a file {full!r}") from error
-        except Unwritable as error:
-            raise RemoteError(f"{self._shown(host)} cannot be stored: {error}") from error
         with self._lock:
             self._beside.append(full)
 
@@ -123,8 +117,14 @@ class NewSession:
         """The hosts that have a file by now: older profilers write into the session themselves."""
         return {found[0] for name in self._claim.names() if (found := host_of(name))}
 
-    def _shown(self, host: str) -> str:
-        return f"session {self.session_id!r}: host {host!r}"
-
-    def _exists(self, host: str) -> ExistsError:
-        return ExistsError(f"{self._shown(host)} has a profile already")
+    @contextmanager
+    def _storing(self, host: str, taken: str) -> Iterator[None]:
+        """What the claim raises, as ExistsError that says ``taken``, or as RemoteError."""
+        try:
+            yield
+        except Taken as error:
+            raise ExistsError(taken) from error
+        except Unwritable as error:
+            raise RemoteError(
+                f"session {self.session_id!r}: host {host!r} cannot be stored: {error}"
+            ) from error

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from peakline.errors import InputError, NotFoundError
-from peakline.repository.store import FileStatus, Missing, Unreadable
+from peakline.repository.store import FileStatus, reading
 from peakline.repository.stores import store_for
 
 __all__ = ["Extent", "HostFile", "extent_of"]
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -39,21 +36,15 @@ class HostFile:
         """
         if self._listed is not None:
             return self._listed
-        return self._asked(store_for(self.path, self.storage_options).stamp)
+        with reading(f"the file of host {self.host!r}"):
+            return store_for(self.path, self.storage_options).stamp(self.path)
 
     def status(self) -> FileStatus:
         """Its size and when it last changed; asked and raising as `stamp`."""
         if self._status is not None:
             return self._status
-        return self._asked(store_for(self.path, self.storage_options).status)
-
-    def _asked(self, question: Callable[[str], _T]) -> _T:
-        try:
-            return question(self.path)
-        except Missing:
-            raise NotFoundError(f"the file of host {self.host!r} is gone") from None
-        except Unreadable as error:
-            raise InputError(f"the file of host {self.host!r} cannot be read: {error}") from error
+        with reading(f"the file of host {self.host!r}"):
+            return store_for(self.path, self.storage_options).status(self.path)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Hashable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -36,20 +37,24 @@ from peakline.repository.store import (
     Store,
     Unreadable,
     is_url,
+    reading,
 )
 from peakline.repository.stores import store_for
 
-__all__ = ["Found", "Repository", "Rule", "Session"]
+__all__ = ["Entry", "Found", "Repository", "Rule", "Session"]
 
 _PLUGIN = ("plugins", "profile")
 
 
-class _Entry(Protocol):
+class Entry(Protocol):
+    """A directory or a file: whatever has a path."""
+
     @property
-    def path(self) -> str: ...
+    def path(self) -> str:
+        """Where it is."""
 
 
-_E = TypeVar("_E", bound=_Entry)
+_E = TypeVar("_E", bound=Entry)
 
 
 class Rule(Protocol):
@@ -95,12 +100,8 @@ class Session:
         return files if self._rule is None else self._rule(files)
 
     def _all_hosts(self) -> list[HostFile]:
-        try:
+        with reading(f"session {self.name!r}"):
             return files_of_hosts(self._listed(), self.storage_options)
-        except Missing:
-            raise NotFoundError(f"session {self.name!r} is gone") from None
-        except Unreadable as error:
-            raise InputError(f"session {self.name!r} cannot be read: {error}") from error
 
     def host(self, name: str) -> HostFile:
         """The host ``name``, with ``:`` or as its file spells it; NotFoundError lists them.
@@ -119,12 +120,8 @@ class Session:
 
         Raises NotFoundError when the session is gone, InputError when it cannot be read.
         """
-        try:
+        with reading(f"session {self.name!r}"):
             return self._listed().stamp()
-        except Missing:
-            raise NotFoundError(f"session {self.name!r} is gone") from None
-        except Unreadable as error:
-            raise InputError(f"session {self.name!r} cannot be read: {error}") from error
 
     def _listed(self) -> Folder:
         if self._folder is not None:
@@ -218,13 +215,9 @@ class Repository:
         *run, name = check_run_name(session_id)
         base = self._store.join(self.logdir, *run, *_PLUGIN) if run else self._reading_root()
         folder = self._store.folder(self._store.join(base, name))
-        try:
+        with suppress(NotFoundError), reading(f"session {session_id!r}"):
             if folder.holds_profile():
                 return self._session("/".join(run), folder)
-        except Missing:
-            pass
-        except Unreadable as error:
-            raise InputError(f"session {session_id!r} cannot be read: {error}") from error
         found = self.runs() if run else self.sessions()
         known = listing([session.name for session in found])
         raise NotFoundError(f"no session {session_id!r}; there is: {known or 'none'}")
@@ -319,16 +312,12 @@ def files_of_hosts(folder: Folder, storage_options: Mapping[str, Any]) -> list[H
     """The hosts of a folder, by name, each with the file that counts; Unreadable or Missing."""
     best: dict[str, tuple[int, FileEntry]] = {}
     for entry in folder.files():
-        found = host_of(entry.name)
-        if found is None:
-            continue
-        host, rank = found
-        if host not in best or rank < best[host][0]:
+        host, rank = host_of(entry.name) or ("", 0)
+        if host and (host not in best or rank < best[host][0]):
             best[host] = rank, entry
-    entries = {host: best[host][1] for host in sorted(best)}
     return [
         HostFile(host, entry.path, storage_options, entry.stamp, entry.status)
-        for host, entry in entries.items()
+        for host, (_, entry) in sorted(best.items())
     ]
 
 

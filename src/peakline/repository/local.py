@@ -44,8 +44,11 @@ def _unreadable(error: OSError) -> Unreadable:
     return (Missing if gone else Unreadable)(error.strerror or str(error))
 
 
-def _change(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+def _stat(path: str) -> os.stat_result:
+    try:
+        return os.stat(path)
+    except OSError as error:
+        raise _unreadable(error) from None
 
 
 def _is_installed(folder: Folder) -> bool:
@@ -77,7 +80,7 @@ class LocalFolder:
             raise _unreadable(error) from None
 
     def holds_profile(self) -> bool:
-        change = self._change()
+        change = self.stamp()
         if self.known.get(self.path) == change:
             return True
         holds = any(host_of(entry.name) for entry in self.files())
@@ -89,14 +92,9 @@ class LocalFolder:
             self.known.pop(self.path, None)
         return holds
 
-    def stamp(self) -> Hashable:
-        return self._change()
-
-    def _change(self) -> tuple[int, ...]:
-        try:
-            return _change(os.stat(self.path))
-        except OSError as error:
-            raise _unreadable(error) from None
+    def stamp(self) -> tuple[int, ...]:
+        status = _stat(self.path)
+        return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
     def modified(self) -> float:
         try:
@@ -178,17 +176,11 @@ class LocalStore:
             yield from self.folders(self.join(plugins, _PROFILE))
 
     def stamp(self, path: str) -> Hashable:
-        try:
-            status = os.stat(path)
-        except OSError as error:
-            raise _unreadable(error) from None
+        status = _stat(path)
         return path, status.st_size, status.st_mtime_ns, status.st_ino
 
     def status(self, path: str) -> FileStatus:
-        try:
-            status = os.stat(path)
-        except OSError as error:
-            raise _unreadable(error) from None
+        status = _stat(path)
         return FileStatus(status.st_size, status.st_mtime)
 
     def claim(self, path: str) -> LocalClaim:

@@ -97,7 +97,8 @@ def resolve_hosts(
     except Unreadable as error:
         raise InputError(f"{path}: {error}") from error
     if kind is None:
-        hint = ": the link points nowhere" if _is_link(place) else ""
+        is_link = not is_url(place) and Path(place).is_symlink()
+        hint = ": the link points nowhere" if is_link else ""
         raise NotFoundError(f"{path}: no such file or directory{hint}")
     if kind == "file":
         if session is not None:
@@ -112,7 +113,7 @@ def resolve_hosts(
         return model
     found = hosts(place, storage_options=options)
     if found:
-        name = _directory_name(place)
+        name = place.rpartition("/")[2] if is_url(place) else Path(place).resolve().name
         if session not in (None, name):
             raise UsageError(f"{path}: is a session; --session needs a log directory")
         return _file_or_session(Session(name, name, place, options), found, host)
@@ -169,14 +170,6 @@ def _saved_model(store: Store, place: str) -> str | None:
         except Unreadable:
             return None  # what cannot be looked into is told when it is listed
     return None
-
-
-def _directory_name(place: str) -> str:
-    return place.rpartition("/")[2] if is_url(place) else Path(place).resolve().name
-
-
-def _is_link(place: str) -> bool:
-    return not is_url(place) and Path(place).is_symlink()
 
 
 def _host_of(path: str) -> str | None:

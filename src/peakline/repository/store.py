@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, NamedTuple, Protocol
+
+from peakline.errors import InputError, NotFoundError
 
 __all__ = [
     "Claim",
@@ -24,6 +27,7 @@ __all__ = [
     "Unreadable",
     "Unwritable",
     "is_url",
+    "reading",
 ]
 
 Kind = Literal["file", "directory", "other"]
@@ -38,6 +42,17 @@ class Unreadable(Exception):
 
 class Missing(Unreadable):
     """There is nothing at the place."""
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """What a store raises in the block, as NotFoundError or InputError about ``what``."""
+    try:
+        yield
+    except Missing:
+        raise NotFoundError(f"{what} is gone") from None
+    except Unreadable as error:
+        raise InputError(f"{what} cannot be read: {error}") from error
 
 
 class Unwritable(Exception):

@@ -11,11 +11,12 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from peakline.capture import Target
 from peakline.errors import ForbiddenError, InputError, NotFoundError, UsageError
 from peakline.repository import HostFile, Repository, Session, check_name
+from peakline.repository.layout import Entry
 from peakline.repository.store import Missing, Unreadable
 from peakline.repository.stores import store_for
 from peakline.service.browser import BrowserRules
@@ -35,12 +36,7 @@ _MOST_REPOSITORIES = 256
 """Every directory below a root can be named."""
 
 
-class _Entry(Protocol):
-    @property
-    def path(self) -> str: ...
-
-
-_E = TypeVar("_E", bound=_Entry)
+_E = TypeVar("_E", bound=Entry)
 
 
 class Access:
