@@ -207,7 +207,8 @@ def test_a_host_that_is_a_link_out_is_left_out_and_named(parts, empty, xspace, t
     (sessions / "hidden").symlink_to(secret)
     made = parts(empty)
     analysis = made.analysis
-    listed = {session.session_id: tools for session, tools in analysis.listing("").sessions}
+    found = analysis.listing("").sessions
+    listed = {session.session_id: list(tools) for session, tools in found}
     assert set(listed) == {"mixed", "only"}
     assert listed["mixed"] == analysis.tools("", "mixed")
     assert listed["only"] == []

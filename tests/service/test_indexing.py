@@ -17,7 +17,7 @@ from tests.waiting import HANG_S, EndedDeadline
 from peakline.deadline import Deadline, check_deadline, current_deadline, within
 from peakline.errors import CancelledError, DeadlineError, InputError
 from peakline.schema import EnumProfileSessionsAndToolsResponse
-from peakline.service import core, indexing
+from peakline.service import capturing, indexing
 from peakline.service.grpc_servicers import Call, Servicers
 from peakline.service.indexing import Indexer
 
@@ -41,7 +41,7 @@ class Slow:
         self.left, self.looked, self.waits = 1, [], threading.Event()
         monkeypatch.setattr(engine, "tools", self.tools)
         monkeypatch.setattr(engine, "known_tools", lambda _: ["known"])
-        monkeypatch.setattr(core, "Deadline", Looking)
+        monkeypatch.setattr(capturing, "Deadline", Looking)
         monkeypatch.setattr(Looking, "given", [])
 
     def tools(self, session):
