@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from peakline.capture.address import channel_target, parse_address
 from peakline.capture.request import capture_deadline_s
 from peakline.capture.stop import Stop
-from peakline.deadline import current_deadline
+from peakline.deadline import current_deadline, interrupting
 from peakline.errors import CancelledError, RemoteError
 
 if TYPE_CHECKING:
@@ -164,24 +164,20 @@ def _call(address: str, method: str, request: Message, duration_ms: int) -> byte
     """A call that the current deadline ends."""
     timeout_s = capture_deadline_s(duration_ms, 0) if duration_ms else _CALL_S
     deadline = current_deadline()
+    remaining = None if deadline is None else deadline.remaining()
+    if remaining is not None:
+        timeout_s = min(timeout_s, remaining)
     stop = Stop()
-    with _channel(parse_address(address)) as channel, ExitStack() as stack:
-        if deadline is not None:
-            deadline.check()
-            remaining = deadline.remaining()
-            timeout_s = timeout_s if remaining is None else min(timeout_s, remaining)
-            stack.enter_context(deadline.interrupting(stop.set))
+    with _channel(parse_address(address)) as channel, interrupting(stop.set):
         call = channel.unary_unary(f"/{_SERVICE}/{method}").future(
             request.SerializeToString(), timeout=timeout_s
         )
-        stack.enter_context(stop.cancelling(call))
-        try:
-            return _result(call, timeout_s)
-        except BaseException:
-            call.cancel()
-            if deadline is not None:
-                deadline.check()
-            raise
+        with stop.cancelling(call):
+            try:
+                return _result(call, timeout_s)
+            except BaseException:
+                call.cancel()
+                raise
 
 
 def _parsed(kind: type[MonitorResponse], content: bytes) -> MonitorResponse:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextvars
 import queue
 import threading
-from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
 
 from peakline.capture.address import Target
@@ -21,7 +20,7 @@ from peakline.capture.request import (
 )
 from peakline.capture.result import CaptureResult, HostOutcome, Progress
 from peakline.capture.stop import Stop
-from peakline.deadline import current_deadline
+from peakline.deadline import check_deadline, interrupting
 from peakline.errors import DeadlineError, RemoteError
 from peakline.process_memory import give_back_memory
 from peakline.repository import Repository
@@ -46,9 +45,7 @@ def capture(
     when the caller's deadline was cancelled, UsageError for a request that cannot work.
     """
     check_request(request)
-    deadline = current_deadline()
-    if deadline is not None:
-        deadline.check()
+    check_deadline()
     with repository.create_session(request.session_id) as session:
         root = repository.root
         start_ns = start_timestamp_ns(request.delay_ms)
@@ -69,16 +66,14 @@ def capture(
             )
             for target in request.targets
         ]  # fmt: skip
-        with ExitStack() as stack:
-            if deadline is not None:
-                stack.enter_context(deadline.interrupting(run.stop.set))
+        with interrupting(run.stop.set):
             try:
                 outcomes = run.wait_for(hosts)
             finally:
                 give_back_memory()
-    if deadline is not None and run.stop.is_set:
+    if run.stop.is_set:
         try:
-            deadline.check()
+            check_deadline()
         except DeadlineError:
             if not any(outcome.is_kept for outcome in outcomes):
                 raise
@@ -100,30 +95,29 @@ class _Run:
     def __init__(self, progress: Progress | None) -> None:
         self.stop = Stop()
         self._progress = progress
-        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+        """What the calling thread shall do, in this order."""
 
     def report(self, target: Target, state: str, detail: str) -> None:
-        """Tell of a host, from any thread."""
-        self._events.put(_Event(target.host, state, detail))
+        """Show the state of a host, from any thread."""
+        if self._progress is not None:
+            self._events.put(partial(self._progress, target.host, state, detail))
 
     def wait_for(self, hosts: Sequence[HostCapture]) -> list[HostOutcome]:
         """Run all of them. Whatever ends the wait early ends them too."""
-        outcomes: dict[int, HostOutcome] = {}
+        outcomes: list[Future[HostOutcome]] = [Future() for _ in hosts]
         threads: list[threading.Thread] = []
         try:
-            for number, host in enumerate(hosts):
-                threads.append(self._thread(number, host))
+            for host, outcome in zip(hosts, outcomes, strict=True):
+                threads.append(self._thread(host, outcome))
                 threads[-1].start()
-            while len(outcomes) < len(hosts):
+            ended = 0
+            while ended < len(hosts):
                 try:
                     event = self._events.get(timeout=_LOOK_S)
                 except queue.Empty:
                     continue
-                event.check()
-                if event.outcome is not None:
-                    outcomes[event.number] = event.outcome
-                elif self._progress is not None:
-                    self._progress(event.host, event.state, event.detail)
+                ended += isinstance(event(), HostOutcome)
         except BaseException:
             self.stop.set()
             raise
@@ -132,33 +126,17 @@ class _Run:
             for thread in threads:
                 while thread.is_alive():
                     thread.join(_LOOK_S)
-        return [outcomes[number] for number in range(len(hosts))]
+        return [outcome.result() for outcome in outcomes]
 
-    def _thread(self, number: int, host: HostCapture) -> threading.Thread:
+    def _thread(self, host: HostCapture, outcome: Future[HostOutcome]) -> threading.Thread:
         def run() -> None:
             try:
-                self._events.put(_Event(number=number, outcome=host.run()))
+                outcome.set_result(host.run())
             except BaseException as error:  # noqa: BLE001  (raised again in the calling thread)
-                self._events.put(_Event(error=error))
+                outcome.set_exception(error)
+            self._events.put(outcome.result)
 
         # The part of the work that checks the caller's deadline shall see it.
         context = contextvars.copy_context()
         name = f"capture {host.target.address}"
         return threading.Thread(target=context.run, args=(run,), name=name, daemon=True)
-
-
-@dataclass(frozen=True)
-class _Event:
-    """A host's state, its outcome, or what went wrong in our own code."""
-
-    host: str = ""
-    state: str = ""
-    detail: str = ""
-    number: int = -1
-    outcome: HostOutcome | None = None
-    error: BaseException | None = None
-
-    def check(self) -> None:
-        """Raise the error."""
-        if self.error is not None:
-            raise self.error
