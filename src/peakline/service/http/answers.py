@@ -17,7 +17,7 @@ from peakline.engine import Answer
 __all__ = [
     "MEDIA_TYPES",
     "accepts_gzip",
-    "answer_headers",
+    "answer_response",
     "data_response",
     "gzipped",
     "json_response",
@@ -121,8 +121,11 @@ def accepts_gzip(header: str) -> bool:
     return False
 
 
-def answer_headers(answer: Answer, told: Callable[[str], str]) -> dict[str, str]:
-    """``Peakline-Warnings`` and ``Peakline-Notes``: JSON arrays in ASCII, absent when empty.
+def answer_response(
+    request: Request, answer: Answer, told: Callable[[str], str], *, always_gzip: bool = False
+) -> Response:
+    """``answer`` as `data_response`, with ``Peakline-Warnings`` and ``Peakline-Notes``: JSON
+    arrays in ASCII, absent when empty.
 
     ``told`` makes a line of the server one that callers may see.
     """
@@ -132,7 +135,8 @@ def answer_headers(answer: Answer, told: Callable[[str], str]) -> dict[str, str]
             {"kind": warning.kind, "count": warning.count, "detail": told(warning.detail)}
             for warning in answer.warnings
         )
-    return {**headers, **notes_header(map(told, answer.notes))}
+    headers |= notes_header(map(told, answer.notes))
+    return data_response(request, answer.content, answer.format, headers, always_gzip=always_gzip)
 
 
 def notes_header(notes: Iterable[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from peakline.service.http.answers import MEDIA_TYPES, answer_headers, data_response
+from peakline.service.http.answers import MEDIA_TYPES, answer_response
 from peakline.service.http.bodies import refuse_repeated
 from peakline.service.http.context import context_of
 from peakline.service.http.describe import READING, answer, described
@@ -45,7 +45,6 @@ async def compare(request: Request, query: CompareQuery) -> Response:
             (query.second, query.second_host),
             format=query.format,
         )
-        headers = answer_headers(found, context.analysis.told)
-        return data_response(request, found.content, found.format, headers)
+        return answer_response(request, found, context.analysis.told)
 
     return await context.work.answer(request, work)

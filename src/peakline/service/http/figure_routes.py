@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from peakline.service.http.answers import answer_headers, data_response, json_response
+from peakline.service.http.answers import answer_response, json_response
 from peakline.service.http.bodies import refuse_repeated
 from peakline.service.http.context import context_of
 from peakline.service.http.describe import READING, answer, described, json_answer, reference
@@ -75,7 +75,6 @@ async def draw_figure(
 
         asked = FigureQuestion(figure, query.allocator, query.device, query.side, query.theme)
         found = context.analysis.figure(query.root, session_id, query.host, asked)
-        headers = answer_headers(found, context.analysis.told)
-        return data_response(request, found.content, found.format, headers)
+        return answer_response(request, found, context.analysis.told)
 
     return await context.work.answer(request, work)

@@ -28,9 +28,11 @@ OPEN_PREFIX = "/assets/"
 
 _READING = frozenset(("GET", "HEAD", "OPTIONS"))
 _EXPOSED = "ETag, Location, Retry-After, Peakline-Warnings, Peakline-Notes, X-Request-Id"
-_ALLOWED_HEADERS = "Authorization, Content-Type, If-None-Match, X-Request-Id"
-_ALLOWED_METHODS = "GET, HEAD, POST"
-_PREFLIGHT_AGE_S = "600"
+_PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, HEAD, POST",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match, X-Request-Id",
+    "Access-Control-Max-Age": "600",
+}
 
 
 class Guard:
@@ -62,7 +64,11 @@ class Guard:
         if allowed:
             send = _with_cors(send, origins[0])
         if method == "OPTIONS" and origins and "access-control-request-method" in headers:
-            answer = _preflight() if allowed else _no_preflight()
+            answer = problem_response(
+                403, "PERMISSION_DENIED", "this origin is none of those allowed here"
+            )
+            if allowed:
+                answer = Response(status_code=204, headers=_PREFLIGHT)
             await answer(scope, receive, send)
             return
         if not _is_open(scope["path"]) and not self._shows_token(headers):
@@ -112,21 +118,6 @@ def _wrong_host(hosts: list[str]) -> Response:
         "INVALID_ARGUMENT",
         f"this server does not answer for {shown}; --allow-host NAME makes it",
     )
-
-
-def _preflight() -> Response:
-    return Response(
-        status_code=204,
-        headers={
-            "Access-Control-Allow-Methods": _ALLOWED_METHODS,
-            "Access-Control-Allow-Headers": _ALLOWED_HEADERS,
-            "Access-Control-Max-Age": _PREFLIGHT_AGE_S,
-        },
-    )
-
-
-def _no_preflight() -> Response:
-    return problem_response(403, "PERMISSION_DENIED", "this origin is none of those allowed here")
 
 
 def _with_cors(send: Send, origin: str) -> Send:

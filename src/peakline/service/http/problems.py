@@ -67,9 +67,13 @@ _LONGEST_DETAIL = 2000
 class TooLargeError(UsageError):
     """The body of a request is larger than the server takes."""
 
+    http_status = 413
+
 
 class UnsupportedError(UsageError):
     """The media type or the content of a request's body is none that the server takes."""
+
+    http_status = 415
 
 
 class Problem(BaseModel):
@@ -105,15 +109,8 @@ def problem_response(
 def problem_of(error: PeaklineError, told: Callable[[PeaklineError], str]) -> Response:
     """The problem document of an error that was raised on purpose, in words for callers."""
     code = error.grpc_status
-    headers = {}
-    if isinstance(error, TooLargeError):
-        status = 413
-    elif isinstance(error, UnsupportedError):
-        status = 415
-    else:
-        status = STATUS_OF_CODE[code]
-    if status in {429, 503}:
-        headers["Retry-After"] = str(RETRY_AFTER_S)
+    status = getattr(error, "http_status", STATUS_OF_CODE[code])
+    headers = {"Retry-After": str(RETRY_AFTER_S)} if status in {429, 503} else {}
     return problem_response(status, code, told(error), headers)
 
 

@@ -15,7 +15,11 @@ from peakline.service.http.answers import json_response, notes_header
 from peakline.service.http.bodies import refuse_repeated
 from peakline.service.http.context import Context, context_of
 from peakline.service.http.describe import READING, answer, described, json_answer
-from peakline.service.http.documents import SessionDocument, TableDocument, ToolDocument
+from peakline.service.http.documents import (
+    SessionDocument,
+    TableDocument,
+    ToolDocument,
+)
 from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import HostQuery, NoQuery, RootQuery, SessionPath
 from peakline.service.http.view_routes import table_document

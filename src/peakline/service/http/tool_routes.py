@@ -6,9 +6,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from peakline.service.http.answers import MEDIA_TYPES, answer_headers, data_response
+from peakline.service.http.answers import MEDIA_TYPES, answer_response
 from peakline.service.http.bodies import refuse_repeated
-from peakline.service.http.context import Context, context_of
+from peakline.service.http.context import context_of
 from peakline.service.http.describe import READING, answer, described
 from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import (
@@ -19,7 +19,7 @@ from peakline.service.http.parameters import (
     ToolPath,
 )
 
-__all__ = ["ANSWER_HEADERS", "NOT_MODIFIED", "router", "tool_answer"]
+__all__ = ["ANSWER_HEADERS", "NOT_MODIFIED", "TOOL_CONTENT", "router"]
 
 router = APIRouter(prefix="/api", tags=["tools"])
 
@@ -30,6 +30,7 @@ ANSWER_HEADERS = {
     "Peakline-Notes": "hosts that could not be read, parameters that were ignored: a JSON array "
     "of lines",
 }
+TOOL_CONTENT = {kind.partition(";")[0]: {} for kind in dict.fromkeys(MEDIA_TYPES.values())}
 NOT_MODIFIED = {
     "description": "If-None-Match has the ETag of what would be sent",
     "headers": {"ETag": {"description": "of the content", "schema": {"type": "string"}}},
@@ -74,10 +75,7 @@ _PARAMETERS: list[dict[str, Any]] = [
         *READING,
         _200=answer(
             "exactly the bytes of GetSessionToolData and of `peakline tool`",
-            {
-                media_type.partition(";")[0]: {}
-                for media_type in dict.fromkeys(MEDIA_TYPES.values())
-            },
+            TOOL_CONTENT,
             ANSWER_HEADERS,
         ),
         _304=NOT_MODIFIED,
@@ -91,21 +89,9 @@ async def tool_data(request: Request, session_id: SessionPath, tool: ToolPath) -
     given = dict(request.query_params)
     root, host = given.pop("root", ""), given.pop("host", "")
     note_request(request, session=session_id, tool=tool, host=host)
-    return await context.work.answer(
-        request, lambda: tool_answer(request, context, root, session_id, host, tool, given)
-    )
 
+    def work() -> Response:
+        found = context.analysis.tool_data(root, session_id, host, tool, given)
+        return answer_response(request, found, context.analysis.told)
 
-def tool_answer(
-    request: Request,
-    context: Context,
-    root: str,
-    session_id: str,
-    host: str,
-    tool: str,
-    parameters: dict[str, str],
-) -> Response:
-    """The answer of a tool as a response; run it where work is done."""
-    found = context.analysis.tool_data(root, session_id, host, tool, parameters)
-    headers = answer_headers(found, context.analysis.told)
-    return data_response(request, found.content, found.format, headers)
+    return await context.work.answer(request, work)

@@ -15,13 +15,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from peakline.errors import ForbiddenError, NotFoundError, UsageError
-from peakline.repository import Session, check_name
-from peakline.service.http.answers import MEDIA_TYPES, answer_headers, data_response, gzipped
+from peakline.repository import check_name
+from peakline.service.http.answers import answer_response, gzipped
 from peakline.service.http.context import Context, context_of
 from peakline.service.http.describe import READING, answer, described
 from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import NAME, OPTIONAL_NAME, ROOT, ROOT_MEANING, RUN
-from peakline.service.http.tool_routes import ANSWER_HEADERS
+from peakline.service.http.tool_routes import ANSWER_HEADERS, TOOL_CONTENT
 
 __all__ = ["router"]
 
@@ -123,7 +123,7 @@ async def hosts(request: Request, run: Run, root: Root = "", tag: OptionalTag = 
         if tag:
             check_name("tool", tag)
         try:
-            session = _session(context, root, run)
+            session = context.access.run(root, run, nested=True)
         except NotFoundError:
             return []
         found = context.access.host_files(session)
@@ -137,11 +137,7 @@ async def hosts(request: Request, run: Run, root: Root = "", tag: OptionalTag = 
     summary="What a tool shows of a run",
     responses=described(
         *READING,
-        _200=answer(
-            "the bytes of the tool",
-            {kind.partition(";")[0]: {} for kind in dict.fromkeys(MEDIA_TYPES.values())},
-            ANSWER_HEADERS,
-        ),
+        _200=answer("the bytes of the tool", TOOL_CONTENT, ANSWER_HEADERS),
         _304={"description": "If-None-Match has the ETag of what would be sent"},
     ),
 )
@@ -170,8 +166,7 @@ async def data(
     def work() -> Response:
         wanted = _one_host(context, root, run, named)
         found = context.analysis.tool_data(root, run, wanted, tag, parameters)
-        headers = answer_headers(found, context.analysis.told)
-        return data_response(request, found.content, found.format, headers, always_gzip=True)
+        return answer_response(request, found, context.analysis.told, always_gzip=True)
 
     return await context.work.answer(request, work)
 
@@ -190,10 +185,6 @@ async def _answered(request: Request, context: Context, work: Callable[[], Any])
     return await context.work.answer(request, respond)
 
 
-def _session(context: Context, root: str, run: str) -> Session:
-    return context.access.run(root, run, nested=True)
-
-
 def _one_host(context: Context, root: str, run: str, named: str) -> str:
     """The host to ask for; empty is all of them, which some clients list one by one."""
     if named in {"", _ALL_HOSTS}:
@@ -201,8 +192,8 @@ def _one_host(context: Context, root: str, run: str, named: str) -> str:
     names = named.split(",")
     if len(names) == 1:
         return named
-    known = {file.host for file in context.access.host_files(_session(context, root, run))}
-    if set(names) != known:
+    session = context.access.run(root, run, nested=True)
+    if set(names) != {file.host for file in context.access.host_files(session)}:
         raise UsageError(f"name one host, or {_ALL_HOSTS}")
     return ""
 
