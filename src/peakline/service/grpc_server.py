@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -21,6 +22,7 @@ from peakline.service.grpc_reflection import in_pool, reflection
 from peakline.service.grpc_servicers import Servicers
 from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
+from peakline.service.settings_check import read_file
 
 __all__ = ["GrpcServer", "start_grpc"]
 
@@ -102,10 +104,22 @@ def start_grpc(
         maximum_concurrent_rpcs=threads + _SPARE_CALLS,
     )
     try:
-        servicers = Servicers(analysis, settings)
-        services = _add_methods(server, servicers, analysis, access, log, metrics)
+        answering = Answering(analysis, access, log, metrics)
+        services = Servicers(analysis, settings).methods()
+        for service, methods in services.items():
+            handlers = {
+                name: answering.handler(f"{service}/{name}", method)
+                for name, method in methods.items()
+            }
+            _add(server, service, handlers)
         checks = _add_health(server, services, checking)
-        _add_reflection(server, (*services, _HEALTH, _REFLECTION), describing)
+        servicer = reflection((*services, _HEALTH, _REFLECTION))
+        handler = grpc.stream_stream_rpc_method_handler(
+            in_pool(servicer.ServerReflectionInfo, describing),
+            reflection_pb2.ServerReflectionRequest.FromString,
+            reflection_pb2.ServerReflectionResponse.SerializeToString,
+        )
+        _add(server, _REFLECTION, {"ServerReflectionInfo": handler})
         port = analysis.captures.grpc_port = _bind(server, settings)
         server.start()
     except BaseException:
@@ -116,70 +130,39 @@ def start_grpc(
     return GrpcServer(server, port, checks, pools)
 
 
-def _add_methods(
-    server: grpc.Server,
-    servicers: Servicers,
-    analysis: Analysis,
-    access: Access,
-    log: AccessLog,
-    metrics: Metrics,
-) -> tuple[str, ...]:
-    answering = Answering(analysis, access, log, metrics)
-    methods = servicers.methods()
-    for service, by_name in methods.items():
-        handlers = {
-            name: answering.handler(f"{service}/{name}", method) for name, method in by_name.items()
-        }
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
-    return tuple(methods)
+def _add(server: grpc.Server, service: str, handlers: dict[str, Any]) -> None:
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
 
 
 def _add_health(
-    server: grpc.Server, services: tuple[str, ...], pool: ThreadPoolExecutor
+    server: grpc.Server, services: Iterable[str], pool: ThreadPoolExecutor
 ) -> health.HealthServicer:
     checks = health.HealthServicer()
     for service in services:
         checks.set(service, health_pb2.HealthCheckResponse.SERVING)
     request = health_pb2.HealthCheckRequest.FromString
     response = health_pb2.HealthCheckResponse.SerializeToString
+    one, many = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
     handlers = {
-        "Check": grpc.unary_unary_rpc_method_handler(
-            in_pool(checks.Check, pool), request, response
-        ),
-        "Watch": grpc.unary_stream_rpc_method_handler(
-            in_pool(checks.Watch, pool), request, response
-        ),
+        "Check": one(in_pool(checks.Check, pool), request, response),
+        "Watch": many(in_pool(checks.Watch, pool), request, response),
     }
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_HEALTH, handlers),))
+    _add(server, _HEALTH, handlers)
     return checks
-
-
-def _add_reflection(
-    server: grpc.Server, services: tuple[str, ...], pool: ThreadPoolExecutor
-) -> None:
-    servicer = reflection(services)
-    handler = grpc.stream_stream_rpc_method_handler(
-        in_pool(servicer.ServerReflectionInfo, pool),
-        reflection_pb2.ServerReflectionRequest.FromString,
-        reflection_pb2.ServerReflectionResponse.SerializeToString,
-    )
-    handlers = {"ServerReflectionInfo": handler}
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_REFLECTION, handlers),))
 
 
 def _bind(server: grpc.Server, settings: Settings) -> int:
     """Listen; returns the port."""
     address = join_port(settings.host.strip("[]"), settings.grpc_port or 0)
     credentials = _credentials(settings)
-    try:
-        if credentials is None:
-            port: int = server.add_insecure_port(address)
-        else:
-            port = server.add_secure_port(address, credentials)
-    except RuntimeError:
-        port = 0
-    if port:
-        return port
+    with suppress(RuntimeError):
+        port: int = (
+            server.add_insecure_port(address)
+            if credentials is None
+            else server.add_secure_port(address, credentials)
+        )
+        if port:
+            return port
     hint = "" if credentials is None else ", or the certificate and the key do not fit"
     raise UsageError(
         f"--grpc-port {settings.grpc_port}: cannot listen on {address}:"
@@ -191,20 +174,10 @@ def _credentials(settings: Settings) -> Any:
     """The server's certificate, and whose clients it accepts; None for plaintext."""
     if settings.tls_cert is None or settings.tls_key is None:
         return None
-    certificate = _content("--tls-cert", settings.tls_cert)
-    key = _content("--tls-key", settings.tls_key)
-    authority = (
-        None
-        if settings.tls_client_ca is None
-        else _content("--tls-client-ca", settings.tls_client_ca)
-    )
+    certificate = read_file("--tls-cert", settings.tls_cert)
+    key = read_file("--tls-key", settings.tls_key)
+    trusted = settings.tls_client_ca
+    authority = None if trusted is None else read_file("--tls-client-ca", trusted)
     return grpc.ssl_server_credentials(
         ((key, certificate),), authority, require_client_auth=authority is not None
     )
-
-
-def _content(option: str, path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError(f"{option} {path}: cannot be read: {error.strerror}") from None

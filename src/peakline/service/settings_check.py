@@ -16,7 +16,7 @@ from peakline.repository import check_name
 from peakline.service.addresses import literal_address
 from peakline.service.settings import LARGEST_MESSAGE, Settings
 
-__all__ = ["check_settings", "is_loopback", "parse_worker"]
+__all__ = ["check_settings", "is_loopback", "parse_worker", "read_file"]
 
 _LARGEST_PORT = 65535
 
@@ -139,7 +139,7 @@ def _check_tls(settings: Settings) -> None:
         ("--tls-client-ca", authority),
     ):
         if path is not None:
-            _check_readable(option, path)
+            read_file(option, path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         # A key under a pass phrase would ask the terminal for it.
@@ -157,9 +157,10 @@ def _check_tls(settings: Settings) -> None:
             raise UsageError(f"--tls-client-ca {authority}: no certificate: {reason}") from None
 
 
-def _check_readable(option: str, path: str) -> None:
+def read_file(option: str, path: str) -> bytes:
+    """The content of the file that ``option`` names; UsageError where it cannot be read."""
     try:
-        Path(path).read_bytes()
+        return Path(path).read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{option} {path}: cannot be read: {reason}") from None
