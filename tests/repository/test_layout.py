@@ -11,7 +11,6 @@ from peakline.repository import (
     hosts,
     resolve,
     resolve_hosts,
-    sessions,
 )
 
 OLD, NEW = "2026_11_20_16_57_05", "2026_11_21_09_00_00"
@@ -42,7 +41,7 @@ def test_a_log_directory_means_its_newest_session(tmp_path):
 
 def test_plugins_profile_names_the_same_sessions(tmp_path):
     path = logdir(tmp_path, f"{OLD}/vm.xplane.pb.gz")
-    assert sessions(path) == sessions(str(tmp_path / "plugins/profile"))
+    assert Repository(path).sessions() == Repository(str(tmp_path / "plugins/profile")).sessions()
     assert resolve(str(tmp_path / "plugins/profile")) == resolve(path)
 
 
@@ -72,7 +71,7 @@ def test_sessions_hold_a_profile_and_come_newest_first(tmp_path):
         tmp_path, f"{OLD}/a.xplane.pb", f"{NEW}/a.xplane.pb", "empty/readme", ".h/a.xplane.pb"
     )
     root = tmp_path / "plugins/profile"
-    assert sessions(path) == [
+    assert Repository(path).sessions() == [
         Session(NEW, NEW, str(root / NEW)),
         Session(OLD, OLD, str(root / OLD)),
     ]
@@ -83,7 +82,7 @@ def test_sessions_with_other_names_are_ordered_by_their_time(tmp_path):
     root = tmp_path / "plugins/profile"
     os.utime(root / "zebra", (1, 1))
     os.utime(root / "ant", (4_000_000_000, 4_000_000_000))
-    assert [session.session_id for session in sessions(path)] == ["ant", OLD, "zebra"]
+    assert [session.session_id for session in Repository(path).sessions()] == ["ant", OLD, "zebra"]
 
 
 def test_several_hosts_need_a_choice_and_a_colon_is_an_underscore(tmp_path):
@@ -199,7 +198,7 @@ def test_a_link_to_a_session_is_followed(tmp_path):
     put(tmp_path, "real/vm.xplane.pb")
     (tmp_path / "plugins/profile").mkdir(parents=True)
     (tmp_path / "plugins/profile/s").symlink_to(tmp_path / "real")
-    assert [session.session_id for session in sessions(str(tmp_path))] == ["s"]
+    assert [session.session_id for session in Repository(str(tmp_path)).sessions()] == ["s"]
 
 
 def test_a_directory_without_sessions(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from tests.repository.places import FOREIGN, as_nobody, put
 
 from peakline.errors import InputError, NotFoundError, UsageError
-from peakline.repository import Repository, Session, sessions
+from peakline.repository import Repository, Session
 from peakline.repository.local import LocalFolder
 
 OLD, NEW = "2026_11_20_16_57_05", "2026_11_21_09_00_00"
@@ -163,7 +163,7 @@ def test_a_session_that_cannot_be_read_is_left_out_and_told(open_place):
     (root / NEW).chmod(0)
     with as_nobody():
         found = Repository(open_place).survey()
-        assert names(sessions(str(open_place))) == names(found.sessions) == [OLD]
+        assert names(Repository(str(open_place)).sessions()) == names(found.sessions) == [OLD]
         assert [problem.name for problem in found.problems] == [NEW, "loop"]
         assert str(found.problems[0]) == f"{NEW}: Permission denied"
         with pytest.raises(InputError, match=f"session '{NEW}' cannot be read: Permission denied"):

@@ -6,7 +6,7 @@ from peakline.repository.creating import NewSession
 from peakline.repository.files import Extent, HostFile, extent_of
 from peakline.repository.layout import Found, Repository, Rule, Session
 from peakline.repository.names import check_name, host_file_name
-from peakline.repository.resolve import hosts, only_file, resolve, resolve_hosts, sessions
+from peakline.repository.resolve import hosts, only_file, resolve, resolve_hosts
 from peakline.repository.store import Problem, is_url
 from peakline.repository.writing import check_output, unwritable, write_atomically
 
@@ -28,7 +28,6 @@ __all__ = [
     "only_file",
     "resolve",
     "resolve_hosts",
-    "sessions",
     "unwritable",
     "write_atomically",
 ]

@@ -169,11 +169,9 @@ class LocalStore:
                     if not _is_installed(found):
                         waiting.append(found)
                 elif run:
-                    yield from ((run, folder) for folder in self._profiles(found.path))
-
-    def _profiles(self, plugins: str) -> Iterator[Folder | Problem]:
-        with suppress(Missing):
-            yield from self.folders(self.join(plugins, _PROFILE))
+                    with suppress(Missing):
+                        for folder in self.folders(self.join(found.path, _PROFILE)):
+                            yield run, folder
 
     def stamp(self, path: str) -> Hashable:
         status = _stat(path)

@@ -12,7 +12,7 @@ from peakline.repository.names import check_name, check_run_name, host_file_name
 from peakline.repository.store import Missing, Store, Unreadable, is_url
 from peakline.repository.stores import store_for
 
-__all__ = ["hosts", "only_file", "resolve", "resolve_hosts", "sessions"]
+__all__ = ["hosts", "only_file", "resolve", "resolve_hosts"]
 
 _STDIN = "-"
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
@@ -30,14 +30,6 @@ def hosts(session_dir: str, *, storage_options: _Options | None = None) -> list[
         return files_of_hosts(store_for(place, options).folder(place), options)
     except Unreadable as error:
         raise InputError(f"{session_dir}: {error}") from error
-
-
-def sessions(logdir: str, *, storage_options: _Options | None = None) -> list[Session]:
-    """The sessions of a log directory (or of its ``plugins/profile``), newest first.
-
-    As `Repository.sessions`.
-    """
-    return Repository(logdir, **(storage_options or {})).sessions()
 
 
 def resolve(

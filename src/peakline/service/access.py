@@ -13,7 +13,6 @@ import secrets
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from peakline.capture import Target
 from peakline.errors import ForbiddenError, InputError, NotFoundError, UsageError
 from peakline.repository import HostFile, Repository, Session, check_name
 from peakline.repository.layout import Entry
@@ -44,8 +43,10 @@ class Access:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._browser = BrowserRules(settings)
-        self._captures = CaptureHosts(settings)
+        browser = BrowserRules(settings)
+        self.host_header_allowed = browser.host_header_allowed
+        self.origin_allowed = browser.origin_allowed
+        self.capture_target = CaptureHosts(settings).target
         self.roots = root_names(settings.roots)
         """The served log directories by the names that callers may use for them."""
         self._tokens: tuple[str, ...] = ()
@@ -146,15 +147,6 @@ class Access:
             if is_plain(entry.path) or self._is_inside(entry.path, places)
         ]
 
-    # -- captures -------------------------------------------------------------------------------
-
-    def capture_target(self, host: str) -> Target:
-        """Where the profiler of ``host`` listens.
-
-        Raises UsageError for what is no host, ForbiddenError for one that is not allowed.
-        """
-        return self._captures.target(host)
-
     # -- callers --------------------------------------------------------------------------------
 
     def token_matches(self, authorization: str | None) -> bool:
@@ -187,14 +179,6 @@ class Access:
             raise UsageError("a token is visible ASCII without spaces")
         path = self._settings.token_file
         self._tokens = given if path is None else (*given, *read_tokens(path))
-
-    def host_header_allowed(self, host: str | None) -> bool:
-        """Whether the ``Host`` header is one of this server's names."""
-        return self._browser.host_header_allowed(host)
-
-    def origin_allowed(self, origin: str | None, host: str | None) -> bool:
-        """Whether a page of ``origin`` may change something at ``host`` (the two headers)."""
-        return self._browser.origin_allowed(origin, host)
 
     # -- how a place is resolved ----------------------------------------------------------------
 

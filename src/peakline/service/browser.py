@@ -8,6 +8,7 @@ still sends that name) and ``Origin`` (Fetch standard, section 3.2).
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from typing import NamedTuple
 
 from peakline.errors import UsageError
@@ -57,8 +58,10 @@ class BrowserRules:
             self._any_address = True
         else:
             self._names.add((str(bound), None))
+        # Bound to every address: the machine's own name is a name of this server.
         if bound is not None and bound.is_unspecified:
-            self._add_own_name()
+            with suppress(UsageError):  # a name that no Host header could hold
+                self._names.add((plain_host(socket.gethostname()), None))
         for text in settings.allowed_hosts:
             try:
                 self._names.add(host_of(text))
@@ -100,10 +103,3 @@ class BrowserRules:
         except UsageError:
             return False
         return page == own or page in self._origins
-
-    def _add_own_name(self) -> None:
-        """Bound to every address: the machine's own name is a name of this server."""
-        try:
-            self._names.add((plain_host(socket.gethostname()), None))
-        except UsageError:
-            return  # a name that no Host header could hold

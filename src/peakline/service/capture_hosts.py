@@ -73,7 +73,7 @@ class CaptureHosts:
         pattern = text.lower()
         if pattern == _EVERYTHING:
             self._all = True
-        elif _is_network(pattern):
+        elif "/" in pattern or literal_address(pattern.strip("[]")) is not None:
             self._networks.append(_network(text))
         elif "*" not in pattern and "?" not in pattern:
             self._names.append(re.compile(re.escape(_named(text))))
@@ -88,10 +88,6 @@ class CaptureHosts:
 
 def _worker_key(name: str) -> str:
     return name.lower().removesuffix(".")
-
-
-def _is_network(text: str) -> bool:
-    return "/" in text or literal_address(text.strip("[]")) is not None
 
 
 def _network(text: str) -> IPv4Network | IPv6Network:

@@ -95,7 +95,7 @@ class Captures:
         check_name("session id", session_id)
         repository = self._access.new_repository(repository_root or request.repository_root)
         duration_ms = options.duration_ms or request.duration_ms
-        delay_ms = _delay_ms(options.start_timestamp_ns)
+        delay_ms = max(0, (options.start_timestamp_ns - time.time_ns()) // 1_000_000)
         self._check_length(duration_ms, delay_ms)
         targets, notes = self._targets(list(hosts) or [request.host_name], options)
         limit_s = min(self._settings.max_capture_s, capture_deadline_s(duration_ms, delay_ms))
@@ -277,11 +277,6 @@ def limited(seconds: float, share: float = 1.0) -> Iterator[Deadline]:
     inner = Deadline(seconds if left is None else min(seconds, left * share))
     with caller.on_cancel(inner.cancel):
         yield inner
-
-
-def _delay_ms(start_timestamp_ns: int) -> int:
-    """Milliseconds until a point in time; 0 when it is past or none is set."""
-    return max(0, (start_timestamp_ns - time.time_ns()) // 1_000_000)
 
 
 def _of_all(targets: Sequence[Target], ask: Callable[[Target], _T]) -> list[_T | PeaklineError]:

@@ -92,12 +92,8 @@ class Analysis:
         left to the next call, which goes on from there.
         """
         repository = self._access.repository(repository_root)
-        with self.lists.enter():
-            return self._listing(repository)
-
-    def _listing(self, repository: Repository) -> Listing:
         found, problems, unfinished = [], [], 0
-        with limited(_LOOKING_S, _LOOKING_SHARE) as time_to_look:
+        with self.lists.enter(), limited(_LOOKING_S, _LOOKING_SHARE) as time_to_look:
             for session in self.sessions(repository):
                 check_deadline()
                 problem = ""

@@ -15,7 +15,6 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from peakline.deadline import Deadline, within
-from peakline.engine import Answer
 from peakline.errors import CheckFailed, UsageError
 from peakline.schema import (
     EnumProfileSessionsAndToolsRequest,
@@ -118,18 +117,16 @@ class Servicers:
         # Of a thousand sessions the message takes longer than the look at what has changed.
         known = self._listed.get(request.repository_root)
         if known is None or known[0] != listing:
-            known = (listing, self._listing_message(listing))
+            sessions = [
+                ProfileSessionInfo(session_id=session.session_id, available_tools=tools)
+                for session, tools in listing.sessions
+            ]
+            message = EnumProfileSessionsAndToolsResponse(
+                sessions=sessions, error_message=self.analysis.told("; ".join(listing.notes))
+            )
+            known = (listing, message.SerializeToString())
             self._listed = {request.repository_root: known}
         return known[1]
-
-    def _listing_message(self, listing: Listing) -> bytes:
-        sessions = [
-            ProfileSessionInfo(session_id=session.session_id, available_tools=tools)
-            for session, tools in listing.sessions
-        ]
-        return EnumProfileSessionsAndToolsResponse(
-            sessions=sessions, error_message=self.analysis.told("; ".join(listing.notes))
-        ).SerializeToString()
 
     def get_session_tool_data(self, content: bytes, call: Call) -> bytes:
         """One tool's answer about one session."""
@@ -144,7 +141,8 @@ class Servicers:
             request.parameters,
         )
         size, most = len(answer.content), self.settings.max_message_bytes
-        message = self.analysis.told(_remarks(answer))
+        warnings = (f"{one.kind} ({one.count}): {one.detail}" for one in answer.warnings)
+        message = self.analysis.told("; ".join((*answer.notes, *warnings)))
         if size + len(message) + _ENVELOPE_BYTES > most:
             raise UsageError(
                 f"the answer has {size} bytes and a message may have {most}: ask for less"
@@ -185,14 +183,6 @@ def _parsed(kind: type[_M], content: bytes) -> _M:
         return kind.FromString(content)
     except DecodeError:
         raise UsageError(f"the request is no {kind.DESCRIPTOR.full_name}") from None
-
-
-def _remarks(answer: Answer) -> str:
-    """What went wrong in a part of the answer and what was lost while reading, as one text."""
-    warnings = [
-        f"{warning.kind} ({warning.count}): {warning.detail}" for warning in answer.warnings
-    ]
-    return "; ".join((*answer.notes, *warnings))
 
 
 def _named_hosts(call: Call) -> list[str]:

@@ -37,9 +37,14 @@ def bind(host: str, port: int) -> list[socket.socket]:
         raise UsageError(f"--host {host!r}: no address for that name ({error})") from None
     sockets: list[socket.socket] = []
     refused: OSError | None = None
-    for family, kind, protocol, _, place in dict.fromkeys(found):
+    for family, _, _, _, found_at in dict.fromkeys(found):
         try:
-            sockets.append(_listening(family, kind, protocol, (place[0], port, *place[2:])))
+            # Every address is of the older protocol as well, as gRPC does.
+            place = (found_at[0], port, *found_at[2:])
+            both = place[0] == "::" and socket.has_dualstack_ipv6()
+            sockets.append(
+                socket.create_server(place, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
+            )
         except OSError as error:
             # A name may stand for an address that this machine lacks, as ::1 without IPv6.
             if error.errno not in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
@@ -54,30 +59,12 @@ def bind(host: str, port: int) -> list[socket.socket]:
     return sockets
 
 
-def _listening(
-    family: socket.AddressFamily, kind: socket.SocketKind, protocol: int, place: tuple[object, ...]
-) -> socket.socket:
-    listener = socket.socket(family, kind, protocol)
-    try:
-        if os.name == "posix":
-            # A port that is only waiting for the last packets of an ended server is free.
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            both = place[0] == "::"  # every address, of the older protocol as well, as gRPC does
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if both else 1)
-        listener.bind(place)
-        listener.listen(_BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
 def _bind_complaint(host: str, port: int, error: OSError) -> str:
     place = join_port(host, port)
     if error.errno == errno.EADDRINUSE:
         return f"HTTP port {port}: {place} is in use; choose another port, or 0 for any free one"
-    return f"HTTP port {port}: cannot listen on {place}: {error.strerror or error}"
+    reason = os.strerror(error.errno) if error.errno else error
+    return f"HTTP port {port}: cannot listen on {place}: {reason}"
 
 
 class HttpServer:

@@ -21,15 +21,11 @@ def root_names(roots: Iterable[str]) -> dict[str, str]:
     named: dict[str, str] = {}
     for root, own in parts.items():
         others = [other for other in parts.values() if other != own]
-        many = next(
-            (many for many in range(1, len(own)) if _none_ends(others, own[-many:])), len(own)
-        )
+        many = 1
+        while many < len(own) and any(other[-many:] == own[-many:] for other in others):
+            many += 1
         named.setdefault("/".join(own[-many:]) or _NAMELESS, root)
     return named
-
-
-def _none_ends(others: Iterable[tuple[str, ...]], end: tuple[str, ...]) -> bool:
-    return all(other[-len(end) :] != end for other in others)
 
 
 def _parts(root: str) -> tuple[str, ...]:

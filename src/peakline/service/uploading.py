@@ -63,7 +63,7 @@ class Uploads:
         host = check_name("host", host or _HOST)
         repository = self._access.new_repository(repository_root)
         with self._sessions.making(repository.root, session_id), self.gate.enter():
-            blocks = self._counted(stream)
+            blocks = _Counted(stream, self._settings.max_upload_bytes, self._metrics)
             head = _head(blocks)
             suffix, form = _form(head)
 
@@ -78,9 +78,6 @@ class Uploads:
                 kept = session.write(host, write, suffix=suffix)
         self._metrics.uploaded(blocks.total)
         return kept
-
-    def _counted(self, stream: Iterable[bytes]) -> _Counted:
-        return _Counted(stream, self._settings.max_upload_bytes, self._metrics)
 
 
 class _Counted(Iterator[bytes]):

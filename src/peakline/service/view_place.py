@@ -53,11 +53,7 @@ def find_place(path: str, session: str | None, host: str | None, folder: str) ->
     if isinstance(found, str) and _last(found).startswith("saved_model."):
         called = _last(os.path.realpath(path))
         return _made(folder, called, {f"{called}{_SUFFIX}": found}, None)
-    return _in_logdir(path, session, host)
-
-
-def _in_logdir(path: str, session: str | None, host: str | None) -> Place:
-    """A log directory, at the named session, the only one, or with ``host`` the newest."""
+    # A log directory, at the named session, the only one, or with ``host`` the newest.
     repository = Repository(path)
     runs = repository.runs()
     if session is None and host is None and len(runs) != 1:
@@ -100,7 +96,11 @@ def _bring(path: str, place: Path) -> str | None:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
             return None
         if is_url(path):
-            _download(path, place)
+            from peakline.formats.common.urls import connect, reading
+
+            system, name = connect(path)
+            with place.open("wb") as copy, reading(path), system.open(name, "rb") as stream:
+                shutil.copyfileobj(stream, copy)
             return None
         real = os.path.realpath(path)
         try:
@@ -111,14 +111,6 @@ def _bring(path: str, place: Path) -> str | None:
     except OSError as error:
         raise InputError(f"{path}: cannot be brought to the server: {error.strerror}") from error
     return real
-
-
-def _download(url: str, place: Path) -> None:
-    from peakline.formats.common.urls import connect, reading
-
-    system, path = connect(url)
-    with place.open("wb") as copy, reading(url), system.open(path, "rb") as stream:
-        shutil.copyfileobj(stream, copy)
 
 
 def _last(path: str) -> str:

@@ -87,17 +87,13 @@ def data_response(
     if always_gzip or (
         kind not in _PACKED
         and len(content) >= _WORTH_PACKING
-        and not (kind == _COLUMNS and _is_near(request))
+        # On this machine packing takes longer than sending.
+        and not (kind == _COLUMNS and request.client and request.client.host in _NEAR)
         and accepts_gzip(request.headers.get("accept-encoding", ""))
     ):
         content = gzipped(content)
         named["Content-Encoding"] = "gzip"
     return Response(content, status, named)
-
-
-def _is_near(request: Request) -> bool:
-    """Whether the caller is on this machine, where packing takes longer than sending."""
-    return request.client is not None and request.client.host in _NEAR
 
 
 def gzipped(content: bytes) -> bytes:

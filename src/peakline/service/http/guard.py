@@ -71,7 +71,12 @@ class Guard:
                 answer = Response(status_code=204, headers=_PREFLIGHT)
             await answer(scope, receive, send)
             return
-        if not _is_open(scope["path"]) and not self._shows_token(headers):
+        shown = headers.getlist("authorization")
+        is_open = scope["path"] in OPEN_PATHS or scope["path"].startswith(OPEN_PREFIX)
+        # Two headers would leave it open which of them counts.
+        if not is_open and (
+            len(shown) > 1 or not self._access.token_matches(shown[0] if shown else None)
+        ):
             refusal = problem_response(
                 401,
                 "UNAUTHENTICATED",
@@ -90,18 +95,9 @@ class Guard:
             return
         await self._app(scope, receive, send)
 
-    def _shows_token(self, headers: Headers) -> bool:
-        shown = headers.getlist("authorization")
-        # Two headers would leave it open which of them counts.
-        return len(shown) <= 1 and self._access.token_matches(shown[0] if shown else None)
-
     def _refuse(self, reason: str, answer: Response) -> Response:
         self._metrics.refused(reason)
         return answer
-
-
-def _is_open(path: str) -> bool:
-    return path in OPEN_PATHS or path.startswith(OPEN_PREFIX)
 
 
 def _cross_origin(headers: Headers, *, allowed: bool) -> bool:

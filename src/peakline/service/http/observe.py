@@ -70,7 +70,15 @@ class Observe:
             code = str(answer.status or 499)
             self._metrics.observe(_FACE, name, code, seconds)
             noted = {key: scope["state"].get(key, "") for key in _NOTED}
-            self._log.write(_FACE, name, _peer(scope), code, seconds, answer.sent_bytes, **noted)
+            self._log.write(
+                _FACE,
+                name,
+                str((scope.get("client") or ("",))[0]),
+                code,
+                seconds,
+                answer.sent_bytes,
+                **noted,
+            )
 
 
 class _Answer:
@@ -106,8 +114,3 @@ def _path_format(scope: dict[str, Any]) -> str:
     """The route's pattern: the log and the counters have few names, whatever callers ask for."""
     route = scope.get("route")
     return str(getattr(route, "path_format", getattr(route, "path", None)) or "(no route)")
-
-
-def _peer(scope: Scope) -> str:
-    client = scope.get("client")
-    return "" if client is None else str(client[0])

@@ -143,7 +143,17 @@ def install(app: FastAPI, told: Callable[[PeaklineError], str], metrics: Metrics
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101  (registered for nothing else)
-        return _of_framework(request, error)
+        status = error.status_code
+        headers = dict(error.headers or {})
+        detail = str(error.detail)
+        if status == 404:
+            detail = "no such path; /openapi.json lists those there are"
+        elif status == 405:
+            if "GET" in headers.get("Allow", ""):
+                headers["Allow"] += ", HEAD"
+            allowed = headers.get("Allow", "")
+            detail = f"{request.method:.20} is not for this path; allowed: {allowed}"
+        return problem_response(status, _CODE_OF_STATUS.get(status, "UNKNOWN"), detail, headers)
 
     async def on_validation(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101  (as above)
@@ -164,17 +174,3 @@ def install(app: FastAPI, told: Callable[[PeaklineError], str], metrics: Metrics
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(ValidationError, on_model)
-
-
-def _of_framework(request: Request, error: HTTPException) -> Response:
-    status = error.status_code
-    headers = dict(error.headers or {})
-    if status == 404:
-        detail = "no such path; /openapi.json lists those there are"
-    elif status == 405:
-        if "GET" in headers.get("Allow", ""):
-            headers["Allow"] += ", HEAD"
-        detail = f"{request.method:.20} is not for this path; allowed: {headers.get('Allow', '')}"
-    else:
-        detail = str(error.detail)
-    return problem_response(status, _CODE_OF_STATUS.get(status, "UNKNOWN"), detail, headers)
