@@ -8,8 +8,7 @@ profiler stands in one's own network.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from peakline.capture.address import channel_target, parse_address
@@ -143,10 +142,16 @@ def monitor(
     ``level`` is 1 or 2; ``timestamp`` puts the time into the text. Only TPU servers offer it:
     others raise WorkerError with code UNIMPLEMENTED.
     """
+    from google.protobuf.message import DecodeError
+
     from peakline.schema import MonitorRequest, MonitorResponse
 
     request = MonitorRequest(duration_ms=duration_ms, monitoring_level=level, timestamp=timestamp)
-    return _parsed(MonitorResponse, _call(address, "Monitor", request, duration_ms))
+    content = _call(address, "Monitor", request, duration_ms)
+    try:
+        return MonitorResponse.FromString(content)
+    except DecodeError:
+        raise WorkerError("its answer cannot be read", "INTERNAL") from None
 
 
 def terminate(address: str, session_id: str) -> None:
@@ -162,55 +167,27 @@ def terminate(address: str, session_id: str) -> None:
 
 def _call(address: str, method: str, request: Message, duration_ms: int) -> bytes:
     """A call that the current deadline ends."""
+    import grpc
+
     timeout_s = capture_deadline_s(duration_ms, 0) if duration_ms else _CALL_S
     deadline = current_deadline()
     remaining = None if deadline is None else deadline.remaining()
     if remaining is not None:
         timeout_s = min(timeout_s, remaining)
-    stop = Stop()
-    with _channel(parse_address(address)) as channel, interrupting(stop.set):
+    stop, place = Stop(), channel_target(parse_address(address))
+    with grpc.insecure_channel(place, options=_OPTIONS) as channel, interrupting(stop.set):
         call = channel.unary_unary(f"/{_SERVICE}/{method}").future(
             request.SerializeToString(), timeout=timeout_s
         )
         with stop.cancelling(call):
             try:
-                return _result(call, timeout_s)
-            except BaseException:
-                call.cancel()
-                raise
-
-
-def _parsed(kind: type[MonitorResponse], content: bytes) -> MonitorResponse:
-    from google.protobuf.message import DecodeError
-
-    try:
-        return kind.FromString(content)
-    except DecodeError:
-        raise WorkerError("its answer cannot be read", "INTERNAL") from None
-
-
-@contextmanager
-def _channel(address: str) -> Iterator[Any]:
-    import grpc
-
-    channel = grpc.insecure_channel(channel_target(address), options=_OPTIONS)
-    try:
-        yield channel
-    finally:
-        channel.close()
-
-
-def _result(call: Any, timeout_s: float) -> bytes:
-    """The answer of ``call``, or the error that it stands for."""
-    import grpc
-
-    try:
-        answer: bytes = call.result()
-    except grpc.FutureCancelledError:
-        raise CancelledError("ended before it was done") from None
-    except grpc.RpcError as error:
-        raise _explained(error, timeout_s) from None
-    return answer
+                return cast("bytes", call.result())
+            except grpc.FutureCancelledError:
+                raise CancelledError("ended before it was done") from None
+            except grpc.RpcError as error:
+                raise _explained(error, timeout_s) from None
+            finally:
+                call.cancel()  # nothing, of one that is done
 
 
 def _explained(error: Any, timeout_s: float) -> WorkerError:

@@ -31,6 +31,7 @@ _LOOKS = 3
 _LOOK_PAUSE_S = 0.3
 _OWN_DISK = "the host stored its profile on its own disk"
 _NOTHING = "nothing was recorded"
+_LOCKS = WorkerLocks()
 
 
 @dataclass
@@ -43,7 +44,6 @@ class HostCapture:
     """The ProfileRequest."""
     repository: Repository
     session: NewSession
-    locks: WorkerLocks
     stop: Stop
     report: Callable[[str, str], object]
     attempts: int = field(default=0, init=False)
@@ -53,9 +53,9 @@ class HostCapture:
         began = time.monotonic()
         try:
             limit = self.request.timeout_s
-            if self.locks.is_held(self.target.address):
+            if _LOCKS.is_held(self.target.address):
                 self.report("waiting", "for another capture of it to end")
-            with self.locks.hold(self.target.address, limit, check=self.stop.check):
+            with _LOCKS.hold(self.target.address, limit, check=self.stop.check):
                 outcome = self._attempt_all(time.monotonic() + limit)
         except CancelledError as error:
             outcome = self._outcome("failed", error=_why_ended(error, began))

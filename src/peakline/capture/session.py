@@ -11,7 +11,6 @@ from functools import partial
 
 from peakline.capture.address import Target
 from peakline.capture.host import HostCapture
-from peakline.capture.locks import WorkerLocks
 from peakline.capture.request import (
     CaptureRequest,
     check_request,
@@ -27,7 +26,6 @@ from peakline.repository import Repository
 
 __all__ = ["capture"]
 
-_LOCKS = WorkerLocks()
 _LOOK_S = 0.25
 
 
@@ -60,7 +58,6 @@ def capture(
                 ).SerializeToString(),
                 repository=repository,
                 session=session,
-                locks=_LOCKS,
                 stop=run.stop,
                 report=partial(run.report, target),
             )

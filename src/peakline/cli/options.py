@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from peakline.errors import PeaklineError, StrictError, UsageError
+from peakline.errors import PeaklineError, StrictError
 from peakline.render.terminal.output import print_json
 from peakline.text import one_line, parse_size, time_text
 
@@ -27,9 +27,7 @@ __all__ = [
     "PATH_HELP",
     "Argument",
     "Reading",
-    "check_executor_options",
     "executor_option",
-    "find_hosts",
     "force_option",
     "host_option",
     "json_option",
@@ -104,32 +102,11 @@ scheduler_option = click.option(
 )
 
 
-def check_executor_options(executor: str, scheduler: str | None) -> None:
-    """Raise UsageError for options that do not fit; without a look at what they name."""
-    if scheduler is not None and executor != "dask":
-        raise UsageError("--scheduler is for --executor dask")
-
-
 def print_warnings(warnings: Iterable[ProfileWarning], *, besides: str = "") -> None:
     """Say on standard error what was lost or guessed; the kind ``besides`` was said already."""
     for kind, count, detail in warnings:
         if kind != besides:
             print(f"peakline: warning: {kind} ({count}): {one_line(detail)}", file=sys.stderr)
-
-
-def find_hosts(path: str, session: str | None, host: str | None) -> str | Session:
-    """The file that ``path`` means, or the session where it means several hosts.
-
-    As `peakline.repository.resolve_hosts`. That the newest of several sessions was taken is one
-    line on standard error.
-    """
-    from peakline.repository import resolve_hosts
-
-    def tell(newest: Session, count: int) -> None:
-        text = f"{path}: session {newest.name}, the newest of {count}"
-        print(f"peakline: {one_line(text)}", file=sys.stderr)
-
-    return resolve_hosts(path, session, host, newest=tell)
 
 
 @dataclass(frozen=True)
@@ -141,13 +118,27 @@ class Reading:
     strict: bool
     max_unpacked: int | None
 
+    def find(self, path: str) -> str | Session:
+        """The file that ``path`` means, or the session where it means several hosts.
+
+        As `peakline.repository.resolve_hosts`. That the newest of several sessions was taken is
+        one line on standard error.
+        """
+        from peakline.repository import resolve_hosts
+
+        def tell(newest: Session, count: int) -> None:
+            text = f"{path}: session {newest.name}, the newest of {count}"
+            print(f"peakline: {one_line(text)}", file=sys.stderr)
+
+        return resolve_hosts(path, self.session, self.host, newest=tell)
+
     def file(self, path: str, *, choose: str = "choose one with --host") -> str:
         """The one file that ``path`` means; of several hosts a UsageError names them and says how
         to ``choose``.
         """
         from peakline.repository import only_file
 
-        return only_file(find_hosts(path, self.session, self.host), choose)
+        return only_file(self.find(path), choose)
 
     def open(self, path: str, *, choose: str = "choose one with --host") -> Profile:
         """`peakline.open`, with what `file` says of the path."""
@@ -181,6 +172,7 @@ def reading_options(*others: Callable[[_Verb], _Verb]) -> Callable[[_Verb], _Ver
         ) -> None:
             verb(reading=Reading(session, host, strict, max_unpacked), **given)
 
+        options: Iterable[Callable[[_Verb], _Verb]]
         options = (session_option, host_option, *others, strict_option, max_unpacked_option)
         for option in reversed(options):
             read = option(read)
@@ -208,7 +200,7 @@ def tell_hosts(
     that cannot be read is one line on standard error, unless ``strict`` or none can: then it is
     raised. ``with_straggler`` says of several hosts in the end which one the others wait for.
     """
-    found = find_hosts(path, reading.session, reading.host)
+    found = reading.find(path)
     if isinstance(found, str):
         with reading.open_file(found) as profile:
             document = tell(profile)

@@ -14,9 +14,7 @@ from peakline.cli.options import (
     PATH_HELP,
     Argument,
     Reading,
-    check_executor_options,
     executor_option,
-    find_hosts,
     force_option,
     host_option,
     max_unpacked_option,
@@ -79,10 +77,11 @@ def tool(
 ) -> None:
     """Print what a tool returns for PATH; for a session of several hosts, of all of them."""
     from peakline.repository import Session, only_file
-    from peakline.tools import run_tool
+    from peakline.tools import find_tool, run_tool
 
     reading = Reading(session, host, strict, max_unpacked)
-    check_executor_options(executor, scheduler)
+    if scheduler is not None and executor != "dask":
+        raise UsageError("--scheduler is for --executor dask")
     if list_tools:
         if path is not None:
             raise UsageError("tool --list takes PATH alone")
@@ -91,8 +90,8 @@ def tool(
     if name is None or path is None:
         raise UsageError("tool takes NAME and PATH; tool --list PATH lists the names")
     parameters = _parameters(parameter)
-    found = find_hosts(path, session, host)
-    if isinstance(found, Session) and makes_one_answer(name):
+    found = reading.find(path)
+    if isinstance(found, Session) and find_tool(name).combine is not None:
         joined = answer_of_hosts(
             found, name, parameters, format, reading,
             executor=executor, workers=workers, scheduler=scheduler,
@@ -116,7 +115,7 @@ def _list(path: str | None, reading: Reading, output: str | None, *, force: bool
 
     if path is None:
         lines, sources = [f"{tool}  {find_tool(tool).doc}" for tool in tool_names()], []
-    elif isinstance(found := find_hosts(path, reading.session, reading.host), Session):
+    elif isinstance(found := reading.find(path), Session):
         lines = Engine(max_unpacked_bytes=reading.max_unpacked).tools(found)
         sources = [file.path for file in found.hosts()]
     else:
@@ -146,13 +145,6 @@ def _parameters(pairs: Iterable[str]) -> dict[str, object]:
             raise UsageError(f"-p {key} is given twice")
         parameters[key] = value
     return parameters
-
-
-def makes_one_answer(name: str) -> bool:
-    """Whether the tool makes one answer of several hosts; NotFoundError for no tool."""
-    from peakline.tools import find_tool
-
-    return find_tool(name).combine is not None
 
 
 def answer_of_hosts(

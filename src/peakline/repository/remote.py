@@ -148,10 +148,8 @@ class RemoteStore:
         return _join(path, *names)
 
     def kind(self, path: str) -> Kind | None:
-        system, place = connect(path, self._options)
         try:
-            with _asking():
-                found = system.info(place)["type"]
+            found = self._info(path)["type"]
         except Missing:
             return None
         return found if found in {"file", "directory"} else "other"
@@ -199,14 +197,15 @@ class RemoteStore:
                 yield key, info
 
     def stamp(self, path: str) -> Hashable:
-        system, place = connect(path, self._options)
-        with _asking():
-            return _identity(path, system.info(place))
+        return _identity(path, self._info(path))
 
     def status(self, path: str) -> FileStatus:
+        return _status(self._info(path))
+
+    def _info(self, path: str) -> _Info:
         system, place = connect(path, self._options)
         with _asking():
-            return _status(system.info(place))
+            return cast("_Info", system.info(place))
 
     def claim(self, path: str) -> RemoteClaim:
         return RemoteClaim(*connect(path, self._options), path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,10 +14,6 @@ __all__ = ["LARGEST_MESSAGE", "Settings", "default_cache_bytes", "default_unpack
 
 LARGEST_MESSAGE = 2**31 - 1
 """The most bytes of a message: an int32 in gRPC's channel arguments."""
-
-_CACHE_BYTES = 2 << 30
-_UNPACKED_BYTES = 4 << 30
-_SHARE_OF_MEMORY = 4  # the cache takes at most a quarter of the machine
 
 
 def default_concurrency() -> int:
@@ -31,22 +28,20 @@ def default_cache_bytes() -> int:
 
     A limit of the control group (a container's, a system service's) counts as the machine's size.
     """
-    limits = [_physical_bytes(), *_control_group_bytes()]
-    known = [limit for limit in limits if limit > 0]
-    return min([_CACHE_BYTES, *(limit // _SHARE_OF_MEMORY for limit in known)])
+    return _at_most_a_part(2 << 30, 4)
 
 
 def default_unpacked_bytes() -> int:
     """4 GiB, or half of what this process may use of the machine's memory where that is less."""
-    limits = [_physical_bytes(), *_control_group_bytes()]
-    return min([_UNPACKED_BYTES, *(limit // 2 for limit in limits if limit > 0)])
+    return _at_most_a_part(4 << 30, 2)
 
 
-def _physical_bytes() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 0
+def _at_most_a_part(size: int, part: int) -> int:
+    """``size`` bytes, or one ``part``-th of the memory where that is less."""
+    limits = _control_group_bytes()
+    with suppress(AttributeError, ValueError, OSError):
+        limits = [*limits, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    return min([size, *(limit // part for limit in limits if limit > 0)])
 
 
 def _control_group_bytes(

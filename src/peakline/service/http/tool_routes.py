@@ -30,7 +30,9 @@ ANSWER_HEADERS = {
     "Peakline-Notes": "hosts that could not be read, parameters that were ignored: a JSON array "
     "of lines",
 }
-TOOL_CONTENT = {kind.partition(";")[0]: {} for kind in dict.fromkeys(MEDIA_TYPES.values())}
+TOOL_CONTENT: dict[str, dict[str, Any]] = {
+    kind.partition(";")[0]: {} for kind in dict.fromkeys(MEDIA_TYPES.values())
+}
 NOT_MODIFIED = {
     "description": "If-None-Match has the ETag of what would be sent",
     "headers": {"ETag": {"description": "of the content", "schema": {"type": "string"}}},
