@@ -118,10 +118,6 @@ def _destination(exporter: Exporter, output: str, *, force: bool, source: str) -
 
             yield one_of_them
         return
-    yield _file(exporter, output, force=force, source=source)
-
-
-def _file(exporter: Exporter, output: str, *, force: bool, source: str) -> Sink:
 
     def one_file(write: Callable[[BinaryIO], object], name: str = "") -> None:  # noqa: ARG001 (has none)
         packed = output.endswith(".gz") and not exporter.suffix.endswith(".gz")
@@ -130,7 +126,7 @@ def _file(exporter: Exporter, output: str, *, force: bool, source: str) -> Sink:
     # Before the profile is read, which may take long.
     if output != "-":
         check_output(output, replace=force)
-    return one_file
+    yield one_file
 
 
 def _packing(write: Callable[[BinaryIO], object]) -> Callable[[BinaryIO], object]:

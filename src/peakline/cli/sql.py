@@ -67,7 +67,8 @@ def sql(
     force: bool,
 ) -> None:
     """Answer an SQL query over the tables of PATH, and the views over them."""
-    chosen = format or _format_of(output)
+    ending = (output or "").rpartition(".")[2].lower()
+    chosen = format or (ending if ending in _FORMATS[1:] else "table")
     if chosen == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("parquet is no text for a terminal; choose a file with -o")
     if list_views is (query is not None) or (path is None and not list_views):
@@ -103,12 +104,6 @@ def _views(names: Iterable[str] | None) -> pa.Table:
             "answers": pa.array([each.doc for each in found], pa.string()),
         }
     )
-
-
-def _format_of(output: str | None) -> str:
-    """The format that a file's name asks for."""
-    ending = "" if output is None else output.rpartition(".")[2].lower()
-    return ending if ending in _FORMATS[1:] else "table"
 
 
 def _writer(format: str) -> Callable[[pa.Table, BinaryIO], None]:  # noqa: A002  (as above)

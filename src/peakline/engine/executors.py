@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, Protocol, get_args
+from typing import Protocol
 
 from peakline.engine.answers import Answer
 from peakline.engine.work import HostTask
 from peakline.errors import UsageError
 from peakline.wire import threads
 
-__all__ = ["EXECUTORS", "Executor", "ExecutorName", "Threads", "check_executor", "make_executor"]
+__all__ = ["EXECUTORS", "Executor", "Threads", "check_executor", "make_executor"]
 
-ExecutorName = Literal["threads", "processes", "dask"]
-EXECUTORS: tuple[str, ...] = get_args(ExecutorName)
+EXECUTORS = ("threads", "processes", "dask")
 """The names of the executors; the first is the default."""
 
 

@@ -26,26 +26,15 @@ class _Pools:
     business of a caller.
     """
 
-    def __init__(self) -> None:
-        self._default = descriptor_pool.Default()
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        """A method of DescriptorPool; its first argument is a name, or a message that has one."""
 
-    def _pool(self, name: str) -> Any:
-        return self._default if name.startswith(_STANDARD) else schema.POOL
+        def find(of: Any, *more: Any) -> Any:
+            name = of if isinstance(of, str) else of.full_name
+            pool = descriptor_pool.Default() if name.startswith(_STANDARD) else schema.POOL
+            return getattr(pool, method)(of, *more)
 
-    def FindFileByName(self, name: str) -> Any:  # noqa: N802 (the name of DescriptorPool)
-        return self._pool(name).FindFileByName(name)
-
-    def FindFileContainingSymbol(self, symbol: str) -> Any:  # noqa: N802 (as above)
-        return self._pool(symbol).FindFileContainingSymbol(symbol)
-
-    def FindMessageTypeByName(self, name: str) -> Any:  # noqa: N802 (as above)
-        return self._pool(name).FindMessageTypeByName(name)
-
-    def FindExtensionByNumber(self, message: Any, number: int) -> Any:  # noqa: N802 (as above)
-        return self._pool(message.full_name).FindExtensionByNumber(message, number)
-
-    def FindAllExtensions(self, message: Any) -> Any:  # noqa: N802 (as above)
-        return self._pool(message.full_name).FindAllExtensions(message)
+        return find
 
 
 class _Reflection(ReflectionServicer):  # type: ignore[misc]  # grpc_reflection has no types

@@ -15,6 +15,7 @@ from peakline.errors import PeaklineError, UsageError
 from peakline.service.addresses import join_port
 from peakline.service.http.protocol import ProblemProtocol
 from peakline.service.settings import Settings
+from peakline.service.settings_check import resolved
 
 __all__ = ["HttpServer", "bind"]
 
@@ -31,13 +32,9 @@ def bind(host: str, port: int) -> list[socket.socket]:
 
     Raises UsageError, with nothing left open, when the port is in use or cannot be had.
     """
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"--host {host!r}: no address for that name ({error})") from None
     sockets: list[socket.socket] = []
     refused: OSError | None = None
-    for family, _, _, _, found_at in dict.fromkeys(found):
+    for family, _, _, _, found_at in dict.fromkeys(resolved(host, port)):
         try:
             # Every address is of the older protocol as well, as gRPC does.
             place = (found_at[0], port, *found_at[2:])

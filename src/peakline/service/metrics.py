@@ -41,53 +41,50 @@ class Metrics:
         self._known: dict[str, frozenset[str]] = {}
         self._codes: set[str] = set()
         self._lock = threading.Lock()
-        self._requests = Counter(
+        counter, gauge, histogram = (
+            partial(Counter, registry=registry),
+            partial(Gauge, registry=registry),
+            partial(Histogram, registry=registry),
+        )
+        self._requests = counter(
             "peakline_requests",
             "Finished requests, by face (grpc, http), method and code.",
             ("face", "method", "code"),
-            registry=registry,
         )
-        self._seconds = Histogram(
+        self._seconds = histogram(
             "peakline_request_seconds",
             "How long requests took, from their arrival to the end of the answer.",
             ("face", "method"),
             buckets=_SECONDS,
-            registry=registry,
         )
-        self._in_flight = Gauge(
+        self._in_flight = gauge(
             "peakline_in_flight",
             "Requests that have arrived and are not answered yet.",
             ("face",),
-            registry=registry,
         )
-        self._refused = Counter(
+        self._refused = counter(
             "peakline_refused",
             "Requests refused before any work: by token, host, origin, busy, or size.",
             ("reason",),
-            registry=registry,
         )
-        self._captures = Counter(
+        self._captures = counter(
             "peakline_captures",
             "Hosts that captures asked for, by outcome (stored, saved_by_host, empty, failed).",
             ("outcome",),
-            registry=registry,
         )
-        self._capture_bytes = Histogram(
+        self._capture_bytes = histogram(
             "peakline_capture_bytes",
             "Sizes of the profiles that captures stored.",
             buckets=_CAPTURED_BYTES,
-            registry=registry,
         )
-        self._upload_bytes = Counter(
+        self._upload_bytes = counter(
             "peakline_upload_bytes",
             "Bytes of uploaded files that were stored.",
-            registry=registry,
         )
-        Gauge(
+        gauge(
             "peakline_build_info",
             "Always 1; the version is a label.",
             ("version",),
-            registry=registry,
         ).labels(__version__).set(1)
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from peakline.capture import parse_address
 from peakline.engine import check_executor
@@ -16,7 +17,7 @@ from peakline.repository import check_name
 from peakline.service.addresses import literal_address
 from peakline.service.settings import LARGEST_MESSAGE, Settings
 
-__all__ = ["check_settings", "is_loopback", "parse_worker", "read_file"]
+__all__ = ["check_settings", "is_loopback", "parse_worker", "read_file", "resolved"]
 
 _LARGEST_PORT = 65535
 
@@ -40,12 +41,18 @@ def is_loopback(host: str) -> bool:
     address = literal_address(host)
     if address is not None:
         return address.is_loopback
+    addresses = [literal_address(str(place[0])) for *_, place in resolved(host, None)]
+    return all(address is not None and address.is_loopback for address in addresses)
+
+
+def resolved(host: str, port: int | None) -> list[Any]:
+    """What ``host`` stands for as an address to bind, as `socket.getaddrinfo` has it; UsageError
+    for a name that stands for nothing.
+    """
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise UsageError(f"--host {host!r}: no address for that name ({error})") from None
-    addresses = [literal_address(str(place[0])) for *_, place in found]
-    return all(address is not None and address.is_loopback for address in addresses)
 
 
 def check_settings(settings: Settings) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from peakline.service.http.answers import answer_response, json_response
+from peakline.service.http.answers import answer_response
 from peakline.service.http.bodies import refuse_repeated
 from peakline.service.http.context import context_of
 from peakline.service.http.describe import READING, answer, described, json_answer, reference
@@ -26,23 +26,20 @@ router = APIRouter(prefix="/api", tags=["figures"])
 async def list_figures(request: Request, _query: NoQuery) -> Response:
     """Names and parameters; docs/figures.md tells what each shows."""
 
-    def work() -> Response:
+    def work() -> list[dict[str, object]]:
         from peakline.figures.named import figure_kind, figure_names
 
-        return json_response(
-            request,
-            [
-                {
-                    "name": kind.name,
-                    "doc": kind.doc,
-                    "parameters": {"type": "object", "properties": dict(kind.parameters)},
-                }
-                for kind in map(figure_kind, figure_names())
-            ],
-        )
+        return [
+            {
+                "name": kind.name,
+                "doc": kind.doc,
+                "parameters": {"type": "object", "properties": dict(kind.parameters)},
+            }
+            for kind in map(figure_kind, figure_names())
+        ]
 
     refuse_repeated(request)
-    return await context_of(request).work.answer(request, work)
+    return await context_of(request).work.json(request, work)
 
 
 @router.get(

@@ -133,16 +133,14 @@ def install(app: FastAPI, told: Callable[[PeaklineError], str], metrics: Metrics
     ``told`` puts a message into words that callers may see: without the server's own paths.
     """
 
-    async def on_peakline(_: Request, error: Exception) -> Response:
-        assert isinstance(error, PeaklineError)  # noqa: S101  (registered for nothing else)
+    async def on_peakline(_: Request, error: PeaklineError) -> Response:
         answer = problem_of(error, told)
         reason = {413: "size", 429: "busy"}.get(answer.status_code)
         if reason is not None:
             metrics.refused(reason)
         return answer
 
-    async def on_http(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101  (registered for nothing else)
+    async def on_http(request: Request, error: HTTPException) -> Response:
         status = error.status_code
         headers = dict(error.headers or {})
         detail = str(error.detail)
@@ -155,8 +153,7 @@ def install(app: FastAPI, told: Callable[[PeaklineError], str], metrics: Metrics
             detail = f"{request.method:.20} is not for this path; allowed: {allowed}"
         return problem_response(status, _CODE_OF_STATUS.get(status, "UNKNOWN"), detail, headers)
 
-    async def on_validation(_: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)  # noqa: S101  (as above)
+    async def on_validation(_: Request, error: RequestValidationError) -> Response:
         found = error.errors()
         kind = {"query": "parameter", "path": "path", "header": "header"}
         where = str(found[0]["loc"][0]) if found and found[0]["loc"] else ""
@@ -165,12 +162,15 @@ def install(app: FastAPI, told: Callable[[PeaklineError], str], metrics: Metrics
             400, "INVALID_ARGUMENT", complaint(stripped, kind.get(where, "body"))
         )
 
-    async def on_model(_: Request, error: Exception) -> Response:
-        assert isinstance(error, ValidationError)  # noqa: S101  (as above)
+    async def on_model(_: Request, error: ValidationError) -> Response:
         found = error.errors(include_url=False, include_context=False, include_input=False)
         return problem_response(400, "INVALID_ARGUMENT", complaint(found, "body field"))
 
-    app.add_exception_handler(PeaklineError, on_peakline)
-    app.add_exception_handler(HTTPException, on_http)
-    app.add_exception_handler(RequestValidationError, on_validation)
-    app.add_exception_handler(ValidationError, on_model)
+    handlers: dict[type[Exception], Any] = {
+        PeaklineError: on_peakline,
+        HTTPException: on_http,
+        RequestValidationError: on_validation,
+        ValidationError: on_model,
+    }
+    for kind, handler in handlers.items():
+        app.add_exception_handler(kind, handler)

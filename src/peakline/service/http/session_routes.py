@@ -39,25 +39,21 @@ NOTES = {"Peakline-Notes": "what could not be read or was not looked at: a JSON 
 async def list_tools(request: Request, _query: NoQuery) -> Response:
     """Names, formats and parameters."""
 
-    def work() -> Response:
+    def work() -> list[dict[str, Any]]:
         from peakline.tools import find_tool, tool_names
 
-        tools = [find_tool(name) for name in tool_names()]
-        return json_response(
-            request,
-            [
-                {
-                    "name": tool.name,
-                    "doc": tool.doc,
-                    "formats": list(tool.formats),
-                    "parameters": tool.schema(),
-                }
-                for tool in tools
-            ],
-        )
+        return [
+            {
+                "name": tool.name,
+                "doc": tool.doc,
+                "formats": list(tool.formats),
+                "parameters": tool.schema(),
+            }
+            for tool in map(find_tool, tool_names())
+        ]
 
     refuse_repeated(request)
-    return await context_of(request).work.answer(request, work)
+    return await context_of(request).work.json(request, work)
 
 
 @router.get(
@@ -68,16 +64,13 @@ async def list_tools(request: Request, _query: NoQuery) -> Response:
 async def list_all_tables(request: Request, _query: NoQuery) -> Response:
     """Every table there is; `GET /api/sessions/ID/tables` says which of them a profile has."""
 
-    def work() -> Response:
+    def work() -> list[dict[str, Any]]:
         from peakline.tables import TABLES
 
-        return json_response(
-            request,
-            [table_document(table) for table in TABLES.values()],
-        )
+        return [table_document(table) for table in TABLES.values()]
 
     refuse_repeated(request)
-    return await context_of(request).work.answer(request, work)
+    return await context_of(request).work.json(request, work)
 
 
 @router.get(
@@ -114,9 +107,8 @@ async def show_session(request: Request, session_id: SessionPath, query: RootQue
     context = context_of(request)
     refuse_repeated(request)
     note_request(request, session=session_id)
-    return await context.work.answer(
-        request,
-        lambda: json_response(request, session_document(context, query.root, session_id)),
+    return await context.work.json(
+        request, lambda: session_document(context, query.root, session_id)
     )
 
 
@@ -141,9 +133,8 @@ async def list_tables(request: Request, session_id: SessionPath, query: HostQuer
     context = context_of(request)
     refuse_repeated(request)
     note_request(request, session=session_id, host=query.host)
-    return await context.work.answer(
-        request,
-        lambda: json_response(request, context.analysis.tables(query.root, session_id, query.host)),
+    return await context.work.json(
+        request, lambda: context.analysis.tables(query.root, session_id, query.host)
     )
 
 

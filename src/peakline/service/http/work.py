@@ -16,10 +16,12 @@ from typing import Any, TypeVar
 import anyio.from_thread
 import anyio.to_thread
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Receive
 
 from peakline.deadline import Deadline, check_deadline, within
 from peakline.errors import CancelledError, DeadlineError
+from peakline.service.http.answers import json_response
 from peakline.service.http.problems import TooLargeError
 from peakline.service.http.streams import Lines, Tell
 from peakline.service.settings import Settings
@@ -56,6 +58,10 @@ class Work:
     async def answer(self, request: Request, work: Callable[[], _T]) -> _T:
         """What ``work`` returns; it runs no longer than the timeout of a request."""
         return await self._run(request, work, Deadline(self._timeout_s), self._answers)
+
+    async def json(self, request: Request, work: Callable[[], object]) -> Response:
+        """As `answer`, of what ``work`` returns as JSON."""
+        return await self.answer(request, lambda: json_response(request, work()))
 
     async def capture(self, request: Request, work: Callable[[], _T]) -> _T:
         """As `answer`, for a capture and what comes after it."""
