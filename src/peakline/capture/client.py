@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from peakline import schema
 from peakline.capture.address import channel_target, parse_address
 from peakline.capture.request import capture_deadline_s
 from peakline.capture.stop import Stop
@@ -20,8 +21,6 @@ from peakline.errors import CancelledError, RemoteError
 if TYPE_CHECKING:
     import grpc
     from google.protobuf.message import Message
-
-    from peakline.schema import MonitorResponse
 
 __all__ = ["WorkerError", "monitor", "profile", "terminate"]
 
@@ -136,7 +135,7 @@ class _Stages:
 
 def monitor(
     address: str, duration_ms: int, level: int = 1, *, timestamp: bool = False
-) -> MonitorResponse:
+) -> schema.MonitorResponse:
     """Watch a job for ``duration_ms`` and return what its profiler says of its utilisation.
 
     ``level`` is 1 or 2; ``timestamp`` puts the time into the text. Only TPU servers offer it:
@@ -144,12 +143,12 @@ def monitor(
     """
     from google.protobuf.message import DecodeError
 
-    from peakline.schema import MonitorRequest, MonitorResponse
-
-    request = MonitorRequest(duration_ms=duration_ms, monitoring_level=level, timestamp=timestamp)
+    request = schema.MonitorRequest(
+        duration_ms=duration_ms, monitoring_level=level, timestamp=timestamp
+    )
     content = _call(address, "Monitor", request, duration_ms)
     try:
-        return MonitorResponse.FromString(content)
+        return schema.MonitorResponse.FromString(content)
     except DecodeError:
         raise WorkerError("its answer cannot be read", "INTERNAL") from None
 
@@ -160,9 +159,7 @@ def terminate(address: str, session_id: str) -> None:
     A profiler that gets this before the session begins ends it the moment it does, empty. Raises
     WorkerError.
     """
-    from peakline.schema import TerminateRequest
-
-    _call(address, "Terminate", TerminateRequest(session_id=session_id), 0)
+    _call(address, "Terminate", schema.TerminateRequest(session_id=session_id), 0)
 
 
 def _call(address: str, method: str, request: Message, duration_ms: int) -> bytes:

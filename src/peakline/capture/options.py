@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from peakline import schema
 from peakline.errors import UsageError
-
-if TYPE_CHECKING:
-    from peakline.schema import ProfileOptions
 
 __all__ = ["default_options", "profile_options"]
 
@@ -18,11 +16,9 @@ _ADVANCED = "advanced_configuration"
 _CLOSE = 0.85
 
 
-def default_options() -> ProfileOptions:
+def default_options() -> schema.ProfileOptions:
     """What the capture clients of TensorFlow and JAX ask for."""
-    from peakline.schema import ProfileOptions
-
-    return ProfileOptions(
+    return schema.ProfileOptions(
         version=1,
         host_tracer_level=2,
         device_tracer_level=1,
@@ -31,7 +27,7 @@ def default_options() -> ProfileOptions:
     )
 
 
-def profile_options(pairs: Mapping[str, str]) -> ProfileOptions:
+def profile_options(pairs: Mapping[str, str]) -> schema.ProfileOptions:
     """`default_options` changed by ``pairs``.
 
     A key is a field of ProfileOptions (an enum's value by name or number), a field of one of its
@@ -47,7 +43,7 @@ def profile_options(pairs: Mapping[str, str]) -> ProfileOptions:
     return options
 
 
-def _set(options: ProfileOptions, key: str, text: str) -> None:
+def _set(options: schema.ProfileOptions, key: str, text: str) -> None:
     first, _, rest = key.partition(".")
     fields = options.DESCRIPTOR.fields_by_name
     if first == _ADVANCED:
@@ -107,7 +103,7 @@ def _wanted(field: Any) -> str:
     return f"a whole number from 0 to {2**64 - 1 if field.type == field.TYPE_UINT64 else 2**32 - 1}"
 
 
-def _set_advanced(options: ProfileOptions, key: str, text: str) -> None:
+def _set_advanced(options: schema.ProfileOptions, key: str, text: str) -> None:
     try:
         entry = options.advanced_configuration[key]
         if text in {"true", "false"}:

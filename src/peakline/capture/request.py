@@ -5,14 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from peakline import schema
 from peakline.capture.address import Target
 from peakline.errors import UsageError
 from peakline.repository import host_file_name
-
-if TYPE_CHECKING:
-    from peakline.schema import ProfileOptions, ProfileRequest
 
 __all__ = [
     "CaptureRequest",
@@ -52,7 +49,7 @@ class CaptureRequest:
     targets: tuple[Target, ...]
     session_id: str
     duration_ms: int
-    options: ProfileOptions
+    options: schema.ProfileOptions
     attempts: int = 3
     delay_ms: int = 0
     timeout_ms: int | None = None
@@ -105,14 +102,12 @@ def start_timestamp_ns(delay_ms: int) -> int:
 
 def profile_request(
     request: CaptureRequest, target: Target, *, logdir: str, root: str, start_ns: int
-) -> ProfileRequest:
+) -> schema.ProfileRequest:
     """The message for one host.
 
     ``emit_xspace`` asks for the profile in the answer. A server that is too old to know it saves
     under ``root``, in a file named after the host, where it is found if the disk is shared.
     """
-    from peakline.schema import ProfileRequest
-
     options = type(request.options)()
     options.CopyFrom(request.options)
     options.duration_ms = request.duration_ms
@@ -122,7 +117,7 @@ def profile_request(
         options.repository_path = _absolute(logdir)
     if target.host != target.address:
         options.override_hostname = target.host
-    return ProfileRequest(
+    return schema.ProfileRequest(
         duration_ms=request.duration_ms,
         max_events=_MAX_EVENTS,
         tools=_TOOLS,

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+import peakline
+from peakline import tables
 from peakline.cli.options import Reading, json_option, path_argument, reading_options, tell_hosts
 from peakline.tables.profile_facts import profile_document, warnings_document
-
-if TYPE_CHECKING:
-    from peakline.api import Profile
-    from peakline.tables.columns import Columns
 
 __all__ = ["ops", "ops_document"]
 
@@ -54,7 +50,7 @@ def ops(
 ) -> None:
     """List the ops that take most time, of the devices and of the host."""
 
-    def tell(profile: Profile) -> dict[str, object] | None:
+    def tell(profile: peakline.Profile) -> dict[str, object] | None:
         if json:
             return ops_document(profile, kernels=kernels, sort=sort, top=top)
         from peakline.render.terminal.ops import print_kernels, print_ops
@@ -67,7 +63,7 @@ def ops(
 
 
 def ops_document(
-    profile: Profile, *, kernels: bool = False, sort: str = "self", top: int | None = None
+    profile: peakline.Profile, *, kernels: bool = False, sort: str = "self", top: int | None = None
 ) -> dict[str, object]:
     """What ``peakline ops --json`` prints for ``profile``."""
     table = _sorted(profile, sort, kernels=kernels)
@@ -79,7 +75,7 @@ def ops_document(
     }
 
 
-def _sorted(profile: Profile, sort: str, *, kernels: bool) -> Columns | None:
+def _sorted(profile: peakline.Profile, sort: str, *, kernels: bool) -> tables.Columns | None:
     """The table, the largest first and among equals by name; None without one row."""
     import numpy as np
 

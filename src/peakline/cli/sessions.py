@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,10 +14,8 @@ from peakline.cli.options import (
 )
 from peakline.errors import NotFoundError, StrictError, UsageError
 from peakline.render.terminal.output import print_json
+from peakline.repository import Repository, extent_of, hosts
 from peakline.text import one_line, size_text
-
-if TYPE_CHECKING:
-    from peakline.repository import Repository
 
 __all__ = ["sessions"]
 
@@ -39,8 +37,6 @@ def sessions(
     strict: bool,
 ) -> None:
     """List the sessions of a log directory, newest first: hosts, size, last change, tools."""
-    from peakline.repository import Repository, hosts
-
     repository = Repository(logdir)
     rows, left_out = _rows(repository)
     if not (rows or left_out) and hosts(logdir):
@@ -60,7 +56,6 @@ def sessions(
 def _rows(repository: Repository) -> tuple[list[dict[str, Any]], list[str]]:
     """A row for every session, and what was left out."""
     from peakline.engine import Engine
-    from peakline.repository import extent_of
 
     engine = Engine()
     found = repository.survey(nested=True)

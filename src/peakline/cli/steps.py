@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+import peakline
 from peakline.cli.options import Reading, json_option, path_argument, reading_options, tell_hosts
-
-if TYPE_CHECKING:
-    from peakline.api import Profile
 
 __all__ = ["steps", "steps_document"]
 
@@ -21,7 +17,7 @@ def steps(path: str, reading: Reading, *, json: bool) -> None:
     """Say how long steps take, what their time goes to, and which of them stand out."""
     from peakline.findings.time_answer import NO_STEPS, answer_time
 
-    def tell(profile: Profile) -> dict[str, object] | None:
+    def tell(profile: peakline.Profile) -> dict[str, object] | None:
         if json:
             return steps_document(profile)
         from peakline.render.terminal.steps import print_steps
@@ -32,7 +28,7 @@ def steps(path: str, reading: Reading, *, json: bool) -> None:
     tell_hosts(path, reading, tell, json=json, besides=frozenset({NO_STEPS}), with_straggler=True)
 
 
-def steps_document(profile: Profile) -> dict[str, object]:
+def steps_document(profile: peakline.Profile) -> dict[str, object]:
     """What ``peakline steps --json`` prints for ``profile``."""
     from peakline.findings.time_answer import answer_time
     from peakline.tables.profile_facts import profile_document, warnings_document

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+import peakline
 from peakline.cli.options import Reading, json_option, path_argument, reading_options, tell_hosts
-
-if TYPE_CHECKING:
-    from peakline.api import Profile
 
 __all__ = ["summary"]
 
@@ -22,7 +18,7 @@ def summary(path: str, reading: Reading, *, json: bool) -> None:
     from peakline.findings.memory_answer import NOTHING
     from peakline.findings.time_answer import NO_STEPS
 
-    def tell(profile: Profile) -> dict[str, object] | None:
+    def tell(profile: peakline.Profile) -> dict[str, object] | None:
         if json:
             from peakline.findings.summary import summary_document
 

@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import peakline
 from peakline.cli.options import (
     PATH_HELP,
     Argument,
@@ -27,11 +28,9 @@ from peakline.cli.options import (
 )
 from peakline.errors import StrictError, UsageError
 from peakline.render.terminal.output import deliver
+from peakline.repository import Session, only_file
 from peakline.text import one_line
-
-if TYPE_CHECKING:
-    from peakline.engine import Answer
-    from peakline.repository import Session
+from peakline.tools import available_tools, find_tool, run_tool, tool_names
 
 __all__ = ["tool"]
 
@@ -76,9 +75,6 @@ def tool(
     max_unpacked: int | None,
 ) -> None:
     """Print what a tool returns for PATH; for a session of several hosts, of all of them."""
-    from peakline.repository import Session, only_file
-    from peakline.tools import find_tool, run_tool
-
     reading = Reading(session, host, strict, max_unpacked)
     if scheduler is not None and executor != "dask":
         raise UsageError("--scheduler is for --executor dask")
@@ -110,8 +106,6 @@ def tool(
 def _list(path: str | None, reading: Reading, output: str | None, *, force: bool) -> None:
     """The names of the tools that ``path`` supports, one of its hosts at least; of all tools."""
     from peakline.engine import Engine
-    from peakline.repository import Session
-    from peakline.tools import available_tools, find_tool, tool_names
 
     if path is None:
         lines, sources = [f"{tool}  {find_tool(tool).doc}" for tool in tool_names()], []
@@ -154,7 +148,7 @@ def answer_of_hosts(
     format: str | None,  # noqa: A002 (the word of the command line)
     reading: Reading,
     **executor: Any,
-) -> Answer:
+) -> peakline.Answer:
     """One answer of all hosts of ``session``; a host that fails is a line on standard error.
 
     Profiles are closed as soon as their host has been asked. With --strict such a host, and any

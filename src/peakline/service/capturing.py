@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from peakline import schema
 from peakline.capture import (
     CaptureRequest,
     CaptureResult,
@@ -32,9 +33,6 @@ from peakline.service.capture_hosts import SCHEME
 from peakline.service.metrics import Metrics
 from peakline.service.sessions import SessionsInTheMaking
 from peakline.service.settings import Settings
-
-if TYPE_CHECKING:
-    from peakline.schema import MonitorResponse, ProfileOptions, ProfileRequest
 
 __all__ = ["HELD_THREADS", "Captures", "at_most", "limited", "trouble"]
 
@@ -72,7 +70,7 @@ class Captures:
         repository_root: str,
         session_id: str,
         hosts: Sequence[str],
-        request: ProfileRequest | None,
+        request: schema.ProfileRequest | None,
         *,
         progress: Progress | None = None,
     ) -> CaptureResult:
@@ -84,12 +82,10 @@ class Captures:
         counts. Raises ExistsError, ForbiddenError, UsageError; RemoteError when no host gave
         anything. `trouble` says what went wrong in what succeeded in part.
         """
-        from peakline.schema import ProfileOptions, ProfileRequest
-
         if self._settings.read_only:
             raise ForbiddenError("this server is read-only: it stores no captures")
-        request = ProfileRequest() if request is None else request
-        options = ProfileOptions()
+        request = schema.ProfileRequest() if request is None else request
+        options = schema.ProfileOptions()
         options.CopyFrom(request.opts)
         session_id = session_id or request.session_id or options.session_id or default_session_id()
         check_name("session id", session_id)
@@ -128,15 +124,13 @@ class Captures:
 
     def monitor(
         self, hosts: Sequence[str], duration_ms: int, level: int, *, timestamp: bool
-    ) -> MonitorResponse:
+    ) -> schema.MonitorResponse:
         """What the profilers of ``hosts`` (none: every worker) tell of themselves.
 
         One host's answer is passed on as it is; of several the texts are joined, each line
         behind ``host: ``. Raises the host's error where there is one host, RemoteError where
         none of several answered.
         """
-        from peakline.schema import MonitorResponse
-
         self._check_length(duration_ms, 0)
         targets = self._asked(hosts)
         with self.gate.enter(), at_most(self._settings.max_capture_s):
@@ -152,7 +146,7 @@ class Captures:
         for target, answer in zip(targets, answers, strict=True):
             text = str(answer) if isinstance(answer, PeaklineError) else answer.data
             lines += [f"{target.host}: {line}" for line in text.splitlines()]
-        return MonitorResponse(data="\n".join(lines) + "\n")
+        return schema.MonitorResponse(data="\n".join(lines) + "\n")
 
     def terminate(self, hosts: Sequence[str], session_id: str) -> None:
         """End the recording of ``session_id`` before its time; what was recorded is kept.
@@ -171,7 +165,7 @@ class Captures:
             raise _failure(targets, answers)
 
     def _targets(
-        self, hosts: list[str], options: ProfileOptions
+        self, hosts: list[str], options: schema.ProfileOptions
     ) -> tuple[tuple[Target, ...], tuple[str, ...]]:
         """Where the profilers of ``hosts`` listen, and notes about hosts that are left out.
 

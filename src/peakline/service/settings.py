@@ -38,10 +38,14 @@ def default_unpacked_bytes() -> int:
 
 def _at_most_a_part(size: int, part: int) -> int:
     """``size`` bytes, or one ``part``-th of the memory where that is less."""
-    limits = _control_group_bytes()
-    with suppress(AttributeError, ValueError, OSError):
-        limits = [*limits, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    limits = [_physical_bytes(), *_control_group_bytes()]
     return min([size, *(limit // part for limit in limits if limit > 0)])
+
+
+def _physical_bytes() -> int:
+    with suppress(AttributeError, ValueError, OSError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return 0
 
 
 def _control_group_bytes(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from peakline import schema
+from peakline.capture import Progress, profile_options
 from peakline.errors import PeaklineError
 from peakline.service.http.answers import json_response, notes_header
 from peakline.service.http.bodies import json_body, refuse_repeated
@@ -33,10 +35,6 @@ from peakline.service.http.parameters import RootQuery
 from peakline.service.http.problems import problem_of
 from peakline.service.http.session_routes import location_of
 from peakline.service.http.streams import LINES_TYPE, Tell, wants_lines
-
-if TYPE_CHECKING:
-    from peakline.capture import Progress
-    from peakline.schema import ProfileOptions
 
 __all__ = ["router"]
 
@@ -96,9 +94,6 @@ def _captured(
     request: Request, root: str, asked: CaptureBody, progress: Progress | None = None
 ) -> tuple[dict[str, Any], list[str]]:
     """The document of a capture that was made, and what has to be told beside it."""
-    from peakline.capture import profile_options
-    from peakline.schema import ProfileRequest
-
     analysis = context_of(request).analysis
     options = profile_options({key: _text(value) for key, value in asked.options.items()})
     options.duration_ms = asked.duration_ms
@@ -106,7 +101,7 @@ def _captured(
         root,
         asked.session_id,
         asked.hosts,
-        ProfileRequest(duration_ms=asked.duration_ms, opts=options),
+        schema.ProfileRequest(duration_ms=asked.duration_ms, opts=options),
         progress=progress,
     )
     outcomes = [
@@ -143,7 +138,7 @@ def _failed(request: Request, error: BaseException) -> dict[str, Any]:
     return {"event": "error", **{name: problem[name] for name in ("status", "code", "detail")}}
 
 
-def _notes(asked: CaptureBody, options: ProfileOptions, profilers: int) -> Iterator[str]:
+def _notes(asked: CaptureBody, options: schema.ProfileOptions, profilers: int) -> Iterator[str]:
     """What was understood otherwise than the caller may have meant it."""
     for name in asked.options:
         if name in options.advanced_configuration:
