@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -162,21 +162,15 @@ def reading_options(*others: Callable[[_Verb], _Verb]) -> Callable[[_Verb], _Ver
 
     def decorated(verb: _Verb) -> _Verb:
         @wraps(verb)
-        def read(
-            session: str | None,
-            host: str | None,
-            max_unpacked: int | None,
-            *,
-            strict: bool,
-            **given: Any,
-        ) -> None:
-            verb(reading=Reading(session, host, strict, max_unpacked), **given)
+        def read(**given: Any) -> None:
+            said = {field.name: given.pop(field.name) for field in fields(Reading)}
+            verb(reading=Reading(**said), **given)
 
-        options: Iterable[Callable[[_Verb], _Verb]]
-        options = (session_option, host_option, *others, strict_option, max_unpacked_option)
-        for option in reversed(options):
-            read = option(read)
-        return read
+        found: Any = read
+        before: list[Any] = [session_option, host_option, *others, strict_option]
+        for option in (max_unpacked_option, *reversed(before)):
+            found = option(found)
+        return cast("_Verb", found)
 
     return decorated
 
