@@ -6,21 +6,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from peakline.capture import client
+from peakline.capture.address import Target
+from peakline.capture.answer import Answer, check_xspace, has_events, read_answer
 from peakline.capture.locks import WorkerLocks
+from peakline.capture.request import CaptureRequest
 from peakline.capture.result import HostOutcome, State
 from peakline.capture.saved import drop_saved_empty, keep_tool_files, saved_size, told_names
 from peakline.capture.stop import Stop
 from peakline.deadline import check_deadline
 from peakline.errors import CancelledError, DeadlineError, PeaklineError
-
-if TYPE_CHECKING:
-    from peakline.capture.address import Target
-    from peakline.capture.answer import Answer
-    from peakline.capture.request import CaptureRequest
-    from peakline.repository import NewSession, Repository
+from peakline.repository import NewSession, Repository
 
 __all__ = ["HostCapture"]
 
@@ -92,8 +90,6 @@ class HostCapture:
             pause = min(2 * pause, _MOST_PAUSE_S)
 
     def _attempt(self, timeout_s: float) -> HostOutcome:
-        from peakline.capture.answer import check_xspace, has_events, read_answer
-
         content = client.profile(
             self.target.address,
             self.message,

@@ -10,16 +10,13 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
+from peakline.capture.answer import Answer, has_events
 from peakline.errors import PeaklineError
 from peakline.formats.common.urls import connect
-from peakline.repository import Session, is_url
-
-if TYPE_CHECKING:
-    from peakline.capture.answer import Answer
-    from peakline.repository import HostFile, NewSession, Repository
-    from peakline.wire import Buffer
+from peakline.repository import HostFile, NewSession, Repository, Session, is_url
+from peakline.wire import Buffer, as_buffer
 
 __all__ = ["drop_saved_empty", "keep_tool_files", "saved_size", "told_names"]
 
@@ -47,9 +44,6 @@ def drop_saved_empty(repository: Repository, session: NewSession, host: str) -> 
     Only a small file without a single event goes: this capture made the session, which would
     else be listed as one that can be opened.
     """
-    from peakline.capture.answer import has_events
-    from peakline.wire import as_buffer
-
     file = _saved(repository, session, host)
     if file is None or is_url(file.path):
         return

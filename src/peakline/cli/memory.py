@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
+import peakline
 from peakline.cli.options import (
     Reading,
     json_option,
@@ -15,14 +16,11 @@ from peakline.cli.options import (
     reading_options,
 )
 from peakline.errors import UsageError
+from peakline.findings.memory_answer import NOTHING, MemoryAnswer, answer_memory, steps_of
+from peakline.memory.allocator_names import recorded_name
 from peakline.render.terminal.output import print_json
 from peakline.tables.profile_facts import is_moment, profile_document, warnings_document
 from peakline.text import one_line, parse_time, time_text
-
-if TYPE_CHECKING:
-    from peakline.api import Profile
-    from peakline.findings.memory_answer import MemoryAnswer
-    from peakline.memory.peak import AllocatorPeak
 
 __all__ = ["memory", "memory_document", "show_memory"]
 
@@ -59,7 +57,7 @@ def memory(
 
 
 def show_memory(
-    profile: Profile,
+    profile: peakline.Profile,
     *,
     allocator: str | None = None,
     step: str | None = None,
@@ -70,20 +68,21 @@ def show_memory(
 
     ``at_ps`` asks for what was live at that time: on the screen instead, in JSON besides.
     """
-    from peakline.findings.memory_answer import NOTHING, answer_memory
-    from peakline.memory.allocator_names import recorded_name
-    from peakline.tables.steps import steps_of
-
     allocator = recorded_name(profile, allocator)
     answer = answer_memory(profile, allocator=allocator, step=step)
+    live: tuple[Any, ...] = ()
     if at_ps is not None and not answer.nothing:
         _check_within(profile, at_ps)
+    if at_ps is not None and answer.history is not None:
+        from peakline.memory.moments import memory_at
+
+        live = memory_at(answer.history, at_ps, allocator=allocator)
     if as_json:
         document = _document(profile, answer)
         if at_ps is not None:
             from peakline.tools.memory_findings.output import at_json
 
-            document["at"] = at_json(at_ps, _memory_at(answer, at_ps, allocator))
+            document["at"] = at_json(at_ps, live)
         print_json(document)
     elif answer.nothing:
         how = answer.to_record and f"; {answer.to_record}"
@@ -91,16 +90,15 @@ def show_memory(
     elif at_ps is not None:
         from peakline.render.terminal.memory_at import print_memory_at
 
-        print_memory_at(profile, at_ps, _memory_at(answer, at_ps, allocator), steps_of(profile))
+        print_memory_at(profile, at_ps, live, steps_of(profile))
     else:
         from peakline.render.terminal.memory import print_memory
 
-        moment = is_moment(profile)
-        print_memory(profile, answer, steps_of(profile), moment=moment)
+        print_memory(profile, answer, steps_of(profile), moment=is_moment(profile))
     print_warnings(profile.warnings, besides=NOTHING)
 
 
-def _check_within(profile: Profile, time_ps: int) -> None:
+def _check_within(profile: peakline.Profile, time_ps: int) -> None:
     """UsageError with the profile's bounds where it says nothing of ``time_ps``."""
     if is_moment(profile):
         raise UsageError(f"--at: {profile.path} holds one moment, without a time")
@@ -113,22 +111,12 @@ def _check_within(profile: Profile, time_ps: int) -> None:
         )
 
 
-def memory_document(profile: Profile) -> dict[str, object]:
+def memory_document(profile: peakline.Profile) -> dict[str, object]:
     """What ``peakline memory --json`` prints for ``profile``."""
-    from peakline.findings.memory_answer import answer_memory
-
     return _document(profile, answer_memory(profile))
 
 
-def _memory_at(
-    answer: MemoryAnswer, time_ps: int, allocator: str | None
-) -> tuple[AllocatorPeak, ...]:
-    from peakline.memory.moments import memory_at
-
-    return () if answer.history is None else memory_at(answer.history, time_ps, allocator=allocator)
-
-
-def _document(profile: Profile, answer: MemoryAnswer) -> dict[str, object]:
+def _document(profile: peakline.Profile, answer: MemoryAnswer) -> dict[str, object]:
     return {
         "profile": profile_document(profile),
         "allocators": _allocators(profile, answer),
@@ -137,7 +125,7 @@ def _document(profile: Profile, answer: MemoryAnswer) -> dict[str, object]:
     }
 
 
-def _allocators(profile: Profile, answer: MemoryAnswer) -> list[dict[str, object]]:
+def _allocators(profile: peakline.Profile, answer: MemoryAnswer) -> list[dict[str, object]]:
     """Every allocator's peak, and the analyses of what led to it."""
     if answer.history is None:
         return [peak.as_json() for peak in answer.allocators]
