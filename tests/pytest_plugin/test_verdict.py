@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from contextlib import contextmanager
 
 import pytest
 
@@ -26,10 +27,10 @@ class Recorded:
         self._folder = folder / "plugins" / "profile" / "now"
         self._folder.mkdir(parents=True)
 
-    def begin_step(self, number):
+    @contextmanager
+    def step(self, number):
         self.log.append(f"begin {number}")
-
-    def end_step(self):
+        yield
         self.log.append("end")
 
     def stop(self):

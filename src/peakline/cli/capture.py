@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peakline.cli.options import Argument, json_option
-from peakline.errors import UsageError
+from peakline.errors import PeaklineError, UsageError
 from peakline.text import one_line, parse_duration
 
 if TYPE_CHECKING:
@@ -151,8 +151,6 @@ def _told_when_interrupted(repository: Repository, request: CaptureRequest) -> I
     try:
         yield
     except KeyboardInterrupt:
-        from peakline.errors import PeaklineError
-
         try:
             session = repository.session(request.session_id)
             stored = ", ".join(file.host for file in session.hosts())

@@ -145,17 +145,11 @@ def check(
         subject = profile.path
     if summary is not None:
         _append(summary, subject, checks, state, baseline)
-    _fail(path, checks)
-
-
-def _fail(path: str, checks: Sequence[Check]) -> None:
-    broken = [one for one in checks if not one.passed]
-    if not broken:
-        return
-    first = broken[0]
-    more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
-    what = ": ".join(part for part in (path, first.allocator, first.name) if part)
-    raise CheckFailed(f"{what}: {first.reason}{more}")
+    if broken := [one for one in checks if not one.passed]:
+        first = broken[0]
+        more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+        what = ": ".join(part for part in (path, first.allocator, first.name) if part)
+        raise CheckFailed(f"{what}: {first.reason}{more}")
 
 
 def _baseline(path: str, reading: Reading) -> MemoryState:

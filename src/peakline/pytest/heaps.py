@@ -43,7 +43,7 @@ class _Kind:
     shape: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class _Runs:
     """The runs of a program on a device between two moments: when the first began, how many."""
 
@@ -79,8 +79,7 @@ def add_heaps(space: bytes, heaps: list[bytes]) -> tuple[bytes, Mapping[str, int
     at_most: Counter[str] = Counter()
     before: Counter[_Kind] = Counter()
     for number, (state, (start, end)) in enumerate(zip(states, moments, strict=True)):
-        for allocator, size in _most(before, runs.get(number, ()), programs, platform).items():
-            at_most[allocator] = max(at_most[allocator], size)
+        at_most |= _most(before, runs.get(number, ()), programs, platform)
         # What is gone after the test's body went with its variables.
         gone = before - state if number + 1 < len(moments) else Counter[_Kind]()
         for kind, count in sorted(gone.items(), key=repr):
@@ -95,8 +94,7 @@ def add_heaps(space: bytes, heaps: list[bytes]) -> tuple[bytes, Mapping[str, int
         after = [bound for bound in bounds if end <= bound < next_start]
         writer.now = max(writer.now, end, *after)
         before = state
-    for allocator, size in _most(before, (), programs, platform).items():
-        at_most[allocator] = max(at_most[allocator], size)
+    at_most |= _most(before, (), programs, platform)
     writer.finish()
     return bytes(found.SerializeToString()), dict(at_most)
 
@@ -288,12 +286,8 @@ def _runs(space: Any, programs: Iterable[int], moments: list[int]) -> dict[int, 
                 times[one] = min(times.get(one, time), time)
     runs: dict[int, list[_Runs]] = {}
     for (number, device, program), times in found.items():
-        one_kind = _Runs(min(times.values()), device, program, len(times))
-        runs.setdefault(number, []).append(one_kind)
-    return {
-        number: sorted(some, key=lambda run: (run.time_ps, run.device, run.program))
-        for number, some in runs.items()
-    }
+        runs.setdefault(number, []).append(_Runs(min(times.values()), device, program, len(times)))
+    return {number: sorted(some) for number, some in runs.items()}
 
 
 def _whole(stat: Any) -> int:

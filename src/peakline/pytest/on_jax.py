@@ -8,7 +8,8 @@ makes one profile of both.
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,6 @@ class Jax:
             self._jax: Any = import_module("jax")
         except ImportError as error:
             raise UsageError(f"JAX cannot be imported: {error}") from None
-        self._step: Any = None
         self._heaps: list[bytes] = []
         self._folder = Path()
         self.at_most: Mapping[str, int] = {}
@@ -48,17 +48,13 @@ class Jax:
         self._folder = folder
         self._read_heap()
 
-    def begin_step(self, number: int) -> None:
-        """A step begins."""
+    @contextmanager
+    def step(self, number: int) -> Iterator[None]:
+        """The block is a step."""
         self._read_heap()
-        self._step = self._jax.profiler.StepTraceAnnotation("test", step_num=number)
-        self._step.__enter__()
-
-    def end_step(self) -> None:
-        """The step ends."""
-        self._read_heap()
-        step, self._step = self._step, None
-        step.__exit__(None, None, None)
+        with self._jax.profiler.StepTraceAnnotation("test", step_num=number):
+            yield
+            self._read_heap()
 
     def stop(self) -> None:
         """End, and write the XSpace, with what the heaps tell where no allocator did."""

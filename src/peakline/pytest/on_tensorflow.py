@@ -42,7 +42,6 @@ class TensorFlow:
             self._tf: Any = import_module("tensorflow")
         except ImportError as error:
             raise UsageError(f"TensorFlow cannot be imported: {error}") from None
-        self._step: Any = None
         self.at_most: Mapping[str, int] = {}
 
     def start(self, folder: Path) -> None:
@@ -67,15 +66,9 @@ class TensorFlow:
                 "TensorFlow's profiler runs already; only one profile can be taken at a time"
             ) from None
 
-    def begin_step(self, number: int) -> None:
-        """A step begins."""
-        self._step = self._tf.profiler.experimental.Trace("test", step_num=number, _r=1)
-        self._step.__enter__()
-
-    def end_step(self) -> None:
-        """The step ends."""
-        step, self._step = self._step, None
-        step.__exit__(None, None, None)
+    def step(self, number: int) -> Any:
+        """The block is a step."""
+        return self._tf.profiler.experimental.Trace("test", step_num=number, _r=1)
 
     def stop(self) -> None:
         """End, and write the XSpace."""

@@ -29,11 +29,8 @@ class Framework(Protocol):
     def start(self, folder: Path) -> None:
         """Begin; raises UsageError where the profiler runs already."""
 
-    def begin_step(self, number: int) -> None:
-        """A step begins; the first is number 1."""
-
-    def end_step(self) -> None:
-        """The step ends."""
+    def step(self, number: int) -> contextlib.AbstractContextManager[object]:
+        """The block is a step; the first is number 1."""
 
     def stop(self) -> None:
         """End, and write the XSpace below the folder; raises UsageError where nothing runs."""
@@ -50,7 +47,7 @@ class Recorder:
         self._framework: Framework | None = None
         self._folder: Path | None = None
         self._recording = False
-        self._in_step = False
+        self._step: contextlib.AbstractContextManager[object] | None = None
         self._steps = 0
         self._profile: Profile | None = None
         self._path: Path | None = None
@@ -98,9 +95,7 @@ class Recorder:
             return
         self._recording = False
         try:
-            if self._in_step:
-                self._in_step = False
-                self._framework.end_step()
+            self._end(self._steps)
         finally:
             self._framework.stop()
         written = sorted(self._folder.glob("plugins/profile/*/*.xplane.pb"))
@@ -156,15 +151,16 @@ class Recorder:
             raise UsageError(
                 "no step can begin: the recording is the test's body, up to the first look at it"
             )
-        if self._in_step:
+        if self._step is not None:
             raise UsageError("a step is open already; steps do not nest")
-        self._framework.begin_step(self._steps + 1)
-        self._in_step = True
+        step = self._framework.step(self._steps + 1)
+        step.__enter__()
+        self._step = step
         self._steps += 1
         return self._steps
 
     def _end(self, number: int) -> None:
         # The recording may have ended within the step, or a loop that was left may end late.
-        if self._in_step and self._steps == number and self._framework is not None:
-            self._in_step = False
-            self._framework.end_step()
+        if self._step is not None and self._steps == number:
+            step, self._step = self._step, None
+            step.__exit__(None, None, None)

@@ -95,7 +95,8 @@ def resolve_hosts(
     if kind == "file":
         if session is not None:
             raise UsageError(f"{path}: is one file; --session needs a log directory")
-        if host is not None and host_file_name(host) != _host_of(place):
+        named = host_of(place.replace("\\", "/").rpartition("/")[2])
+        if host is not None and (named is None or named[0] != host_file_name(host)):
             raise UsageError(f"{path}: is one file; --host needs a session or log directory")
         return place if is_url(place) else path
     if kind == "other":
@@ -162,8 +163,3 @@ def _saved_model(store: Store, place: str) -> str | None:
         except Unreadable:
             return None  # what cannot be looked into is told when it is listed
     return None
-
-
-def _host_of(path: str) -> str | None:
-    found = host_of(path.replace("\\", "/").rpartition("/")[2])
-    return found[0] if found else None

@@ -69,7 +69,15 @@ class Access:
                 f"this server has {len(roots)} log directories; say which as repository_root"
             )
         named = self.roots.get(repository_root, repository_root)
-        return self._kept(self._resolve_root(named or roots[0]))
+        place = self._resolve_root(named or roots[0])
+        # One of each place: it knows which directories hold profiles.
+        known = self._repositories.get(place)
+        if known is None:
+            if len(self._repositories) >= _MOST_REPOSITORIES:
+                self._repositories.clear()
+            known = self._repositories[place] = Repository(place)
+            known.rule = self.inside
+        return known
 
     def new_repository(self, repository_root: str) -> Repository:
         """As `repository`, to store a session in: a served root or a directory that is there.
@@ -88,16 +96,6 @@ class Access:
         if not _is_directory(base):
             raise NotFoundError(f"{shown}: no such directory")
         return repository
-
-    def _kept(self, place: str) -> Repository:
-        """The one `Repository` of a resolved place: it knows which directories hold profiles."""
-        known = self._repositories.get(place)
-        if known is None:
-            if len(self._repositories) >= _MOST_REPOSITORIES:
-                self._repositories.clear()
-            known = self._repositories[place] = Repository(place)
-            known.rule = self.inside
-        return known
 
     def run(self, repository_root: str, name: str, *, nested: bool = False) -> Session:
         """The session called ``name``; with ``nested`` also a run such as ``train/ID``.

@@ -36,6 +36,7 @@ __all__ = ["ANALYSIS", "PROFILER", "Call", "Method", "Servicers", "Unimplemented
 
 ANALYSIS = "tensorflow.ProfileAnalysis"
 PROFILER = "tensorflow.ProfilerService"
+_OF_JOBS = ("Profile", "StartContinuousProfiling", "StopContinuousProfiling", "GetSnapshot")
 _HOST_KEY = "peakline-host"
 _ENVELOPE_BYTES = 64
 """More than what stands around the output and the error message of an answer."""
@@ -89,10 +90,7 @@ class Servicers:
             PROFILER: {
                 "Monitor": Method(self.monitor, long),
                 "Terminate": Method(self.terminate, usual),
-                "Profile": Method(_elsewhere, usual),
-                "StartContinuousProfiling": Method(_elsewhere, usual),
-                "StopContinuousProfiling": Method(_elsewhere, usual),
-                "GetSnapshot": Method(_elsewhere, usual),
+                **dict.fromkeys(_OF_JOBS, Method(_elsewhere, usual)),
             },
         }
 
