@@ -16,7 +16,7 @@ from peakline.cli.options import (
     reading_options,
 )
 from peakline.errors import UsageError
-from peakline.findings.memory_answer import NOTHING, MemoryAnswer, answer_memory, steps_of
+from peakline.findings.memory_answer import NOTHING, MemoryAnswer, answer_memory
 from peakline.memory.allocator_names import recorded_name
 from peakline.render.terminal.output import print_json
 from peakline.tables.profile_facts import is_moment, profile_document, warnings_document
@@ -90,11 +90,11 @@ def show_memory(
     elif at_ps is not None:
         from peakline.render.terminal.memory_at import print_memory_at
 
-        print_memory_at(profile, at_ps, live, steps_of(profile))
+        print_memory_at(profile, at_ps, live, profile.columns_or_empty("steps"))
     else:
         from peakline.render.terminal.memory import print_memory
 
-        print_memory(profile, answer, steps_of(profile), moment=is_moment(profile))
+        print_memory(profile, answer, profile.columns_or_empty("steps"), moment=is_moment(profile))
     print_warnings(profile.warnings, besides=NOTHING)
 
 

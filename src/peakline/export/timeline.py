@@ -18,6 +18,7 @@ from peakline.errors import NotFoundError
 from peakline.formats.chrome_trace.own import step_category
 from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.tables import empty_columns
+from peakline.trace.steps import Steps, steps_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -109,7 +110,7 @@ def read_timeline(profile: Profile, *, args: bool, allocator: str | None) -> Tim
     untimed = events.rows - int(np.count_nonzero(events.is_valid("start_ps")))
     if untimed:
         profile.warn("untimed_events", "events without a time are left out", untimed)
-    planes, lines, steps = _with_steps(planes, lines, _table(profile, "steps"))
+    planes, lines, steps = _with_steps(planes, lines, steps_of(profile))
     if not args:
         events, steps = _without_step(events), _without_step(steps)
     return Timeline(planes, lines, events, stats, steps, flows, counters, memory)
@@ -144,20 +145,18 @@ def _table(profile: Profile, name: str) -> Columns:
     return profile.columns(name) if name in profile.tables else empty_columns(name)
 
 
-def _with_steps(
-    planes: Columns, lines: Columns, steps: Columns
-) -> tuple[Columns, Columns, Columns]:
+def _with_steps(planes: Columns, lines: Columns, steps: Steps) -> tuple[Columns, Columns, Columns]:
     """The tables with a process for the steps, and the steps as events."""
     data: dict[str, Column] = {
-        "event_id": np.arange(steps.rows, dtype=np.int64),
-        "step_id": steps.array("step_id"),
+        "event_id": np.arange(steps.size, dtype=np.int64),
+        "step_id": steps.step_id,
         "category": Names.encode(_categories(steps)),
-        "line_id": np.full(steps.rows, lines.rows, np.int64),
-        "name": steps.names("name"),
-        "start_ps": steps.array("start_ps"),
-        "duration_ps": steps.array("end_ps") - steps.array("start_ps"),
+        "line_id": np.full(steps.size, lines.rows, np.int64),
+        "name": steps.name,
+        "start_ps": steps.begin,
+        "duration_ps": steps.end - steps.begin,
     }
-    if not steps.rows:
+    if not steps.size:
         return planes, lines, Columns(data)
     plane = int(planes.array("plane_id").max(initial=-1)) + 1
     more_planes = _row({"plane_id": plane, "name": _STEPS, "kind": "other", "native_id": None})
@@ -173,12 +172,12 @@ def _with_steps(
     return _joined(planes, more_planes), _joined(lines, more_lines), Columns(data)
 
 
-def _categories(steps: Columns) -> list[str]:
+def _categories(steps: Steps) -> list[str]:
     """The category of each step as an event."""
     return [
-        step_category(found_by, is_cut_off=bool(is_cut_off))
+        step_category(found_by, is_cut_off=is_cut_off)
         for found_by, is_cut_off in zip(
-            steps.names("found_by").to_list(), steps.array("is_cut_off").tolist(), strict=True
+            steps.found_by.to_list(), steps.is_cut_off.tolist(), strict=True
         )
     ]
 

@@ -14,7 +14,6 @@ from peakline.memory.details import MemoryDetails
 from peakline.memory.peak import AllocatorPeak
 from peakline.memory.signatures import History
 from peakline.tables.columns import Columns
-from peakline.tables.steps import steps_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -79,7 +78,7 @@ def ask(profile: Profile, allocator: str | None, answer: MemoryAnswer | None) ->
             raise NotFoundError(f"no allocator {allocator!r} in the answer; there is: {known}")
     found.sort(key=lambda pair: (-pair[0].peak_bytes, pair[0].allocator))
     names = history.lifetimes.allocators
-    steps = steps_of(profile)
+    steps = profile.columns_or_empty("steps")
     return tuple(
         Asked(
             peak,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.recording_advice import to_record_memory
 from peakline.tables.once import once
-from peakline.tables.steps import find_step, steps_of
 from peakline.text import allocator_text
+from peakline.trace.steps import Steps
 
 if TYPE_CHECKING:
     from peakline.findings.finding import Finding
@@ -107,7 +107,7 @@ def explain_memory(
     compiled programs in it, ``failures`` when allocations failed. Raises NotFoundError for an
     unknown allocator or step.
     """
-    number = None if step is None else find_step(step, steps)
+    number = None if step is None else Steps.of(steps).find(step)
     if events.rows == 0:
         return _findings_only(failures, number)
     # Compiling and loading the kernels takes a moment: only when there is something to explain.
@@ -172,7 +172,7 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
 
     answer = explain_memory(
         profile.columns("allocator_events"),
-        steps_of(profile),
+        profile.columns_or_empty("steps"),
         allocator=allocator,
         step=step,
         ops=_op_use(profile),

@@ -25,6 +25,7 @@ from peakline.graph.index import table_of
 from peakline.graph.step_graph import Node, StepGraph, Wait
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
+from peakline.trace.steps import steps_of
 
 __all__ = ["CriticalPath", "PathPiece", "StepRuns", "critical_path", "step_runs"]
 
@@ -109,8 +110,8 @@ def step_runs(profile: Profile, step: str | None = None) -> StepRuns | None:
 
     None when nothing was executed. Raises NotFoundError for an unknown step.
     """
-    steps = table_of(profile, "steps")
-    names = dict(zip(steps.array("step_id").tolist(), steps.names("name").to_list(), strict=True))
+    steps = steps_of(profile)
+    names = dict(zip(steps.step_id.tolist(), steps.name.to_list(), strict=True))
     runs = table_of(profile, "op_runs")
     runs = runs.take(~runs.array("is_duplicate").astype(np.bool_))
     ids = np.where(runs.is_valid("step_id"), runs.array("step_id"), -1)

@@ -17,6 +17,7 @@ from peakline.deadline import checked
 from peakline.memory.lifetimes import ALLOCATION, UNTRACKED_ALLOCATION
 from peakline.memory.signatures import History
 from peakline.tables.columns import Columns
+from peakline.trace.steps import Steps
 
 __all__ = ["Marks", "find_marks"]
 
@@ -123,44 +124,41 @@ class Marks:
         )
 
 
-def find_marks(history: History, allocator: int, steps: Columns) -> Marks | None:
+def find_marks(history: History, allocator: int, table: Columns) -> Marks | None:
     """The ends of the steps of ``history.lifetimes.allocators[allocator]``, None without any.
 
-    The profile's ``steps`` are used when there are any and at least half of the allocator's
-    records lie in the time from the first one's start to the last one's end. A step ends where the
-    next one starts, so that what is freed between the two does not count as left. One that is cut
-    off is none. Inferred steps are the runs of compiled functions; where the pattern of allocations
-    takes several runs to repeat, a step is one repetition of it.
+    The profile's steps (``table``) are used when there are any and at least half of the
+    allocator's records lie in the time from the first one's start to the last one's end. A step
+    ends where the next one starts, so that what is freed between the two does not count as left.
+    One that is cut off is none. Inferred steps are the runs of compiled functions; where the
+    pattern of allocations takes several runs to repeat, a step is one repetition of it.
     """
     own = history.rows_of(allocator)
     if not own.size:
         return None
-    if not steps.rows:
+    steps = Steps.of(table)
+    if not steps.size:
         return _from_period(history, own)
-    whole = ~steps.array("is_cut_off") | ~steps.is_valid("is_cut_off")
-    if whole.any() and not whole.all():
-        steps = steps.take(np.flatnonzero(whole))
+    if not steps.is_cut_off.all():
+        steps = steps.take(~steps.is_cut_off)
     marks = _from_steps(history, own, steps)
-    if marks is None or not _is_inferred(steps):
+    if marks is None or not (steps.is_inferred or _is_nameless(steps)):
         return marks
     found = _from_period(history, own)
     return marks if found is None or found.rows.size * RUNS > marks.rows.size else found
 
 
-def _is_inferred(steps: Columns) -> bool:
-    """Whether steps are runs of functions, or have no name of their own."""
-    if steps.names("found_by")[0] == "function":
-        return True
-    ids, names = steps.array("step_id").tolist(), steps.names("name").to_list()
+def _is_nameless(steps: Steps) -> bool:
+    """Whether steps have no name but their number."""
+    ids, names = steps.step_id.tolist(), steps.name.to_list()
     return all(name in {"", str(number)} for number, name in zip(ids, names, strict=True))
 
 
-def _from_steps(history: History, own: npt.NDArray[np.intp], steps: Columns) -> Marks | None:
+def _from_steps(history: History, own: npt.NDArray[np.intp], steps: Steps) -> Marks | None:
     times = history.events.array("time_ps")
-    starts, ends = steps.array("start_ps"), steps.array("end_ps")
-    order = np.lexsort((ends, starts))
-    begins = starts[order]
-    last = int(ends.max())
+    steps = steps.take(np.lexsort((steps.end, steps.begin)))
+    begins = steps.begin
+    last = int(steps.end.max())
     inside = (times[own] >= begins[0]) & (times[own] <= last)
     if inside.sum() < STEPPED * own.size:
         return None
@@ -169,15 +167,14 @@ def _from_steps(history: History, own: npt.NDArray[np.intp], steps: Columns) -> 
     )
     # A damaged file may end its last step before it starts.
     rows = np.maximum.accumulate(rows)
-    names = steps.names("name").take(order).to_list()
-    how = ", inferred from runs of functions" if steps.names("found_by")[0] == "function" else ""
+    how = ", inferred from runs of functions" if steps.is_inferred else ""
     return Marks(
         rows.astype(np.int64),
         int(np.searchsorted(times, begins[0], "left")),
-        tuple(steps.array("step_id")[order].tolist()),
-        tuple(name or "" for name in names),
+        tuple(steps.step_id.tolist()),
+        tuple(name or "" for name in steps.name.to_list()),
         "steps",
-        f"the profile's {steps.rows} steps{how}",
+        f"the profile's {steps.size} steps{how}",
     )
 
 

@@ -23,7 +23,7 @@ from peakline.tables.reader import Reader, Warnings
 from peakline.tables.reader_facts import ReaderFacts
 from peakline.tables.retained import retained_bytes
 from peakline.tables.sql_views import views_over
-from peakline.tables.tables import TABLES, arrow_of, check_columns, whole_table
+from peakline.tables.tables import TABLES, arrow_of, check_columns, empty_columns, whole_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -245,6 +245,10 @@ class Profile(ReaderFacts):
         if self._strict:
             self.strict()
         return columns
+
+    def columns_or_empty(self, name: str) -> Columns:
+        """As `columns`; without rows for a table that this profile does not have."""
+        return self.columns(name) if name in self.tables else empty_columns(name)
 
     def _stored(self, name: str, wanted: AbstractSet[str] | None) -> Columns:
         """A table that the file fills."""

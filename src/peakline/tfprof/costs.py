@@ -15,6 +15,7 @@ import numpy as np
 
 from peakline.tables import Columns, Names, Profile
 from peakline.tfprof.options import Bools, Ints
+from peakline.trace.steps import steps_of
 
 __all__ = ["Costs", "node_name", "read_costs"]
 
@@ -165,8 +166,7 @@ def _steps(profile: Profile, runs: Columns) -> tuple[tuple[int, ...], Ints]:
     """The steps, and the place among them of each execution's; 0 is the step of those of none."""
     of_run = np.where(runs.is_valid("step_id"), runs.array("step_id"), 0)
     # A step in which nothing was traced is a step all the same.
-    known = profile.columns("steps").array("step_id") if "steps" in profile.tables else of_run
-    steps = np.unique(np.concatenate([of_run, known]))
+    steps = np.unique(np.concatenate([of_run, steps_of(profile).step_id]))
     return tuple(steps.tolist()), np.searchsorted(steps, of_run).astype(np.int64)
 
 

@@ -21,6 +21,7 @@ from peakline.trace.activity_sets import (
 )
 from peakline.trace.events import read_with_steps
 from peakline.trace.intervals import Intervals, covered
+from peakline.trace.steps import steps_of
 from peakline.trace.windows import Windows, windows_of
 
 if TYPE_CHECKING:
@@ -120,17 +121,17 @@ def step_times(profile: Profile) -> StepTimes:
             computes = device.sets.get(Activity.COMPUTE, NEVER)
         found.append((parts, covered(communication, own.begin, own.end), _last(computes, own), own))
     step = np.concatenate([np.zeros(0, np.int64), *(own.step for own in windows)])
-    steps = profile.columns("steps") if step.size else None
+    steps = steps_of(profile).take(step)
     counts = [own.step.size for own in windows]
     has_device = [own.device is not None for own in windows]
     numbers = np.where(has_device, np.arange(len(windows)), -1).astype(np.int32)
     return StepTimes(
         devices=tuple(own.device.name for own in windows if own.device is not None),
         device=np.repeat(numbers, counts),
-        step_id=step if steps is None else steps.array("step_id")[step],
-        name=_names(steps, "name", step),
-        is_cut_off=_cut_off(steps, step),
-        found_by=_names(steps, "found_by", step),
+        step_id=steps.step_id,
+        name=steps.name,
+        is_cut_off=steps.is_cut_off,
+        found_by=steps.found_by,
         start=_joined([own.begin for own in windows]),
         end=_joined([own.end for own in windows]),
         gap_before=_joined([_gaps(own) for own in windows]),
@@ -157,18 +158,6 @@ def columns_of(profile: Profile) -> Columns:
     data |= {f"{name}_ps": np.ascontiguousarray(times.part(name)) for name in PARTS}
     data["communication_total_ps"] = times.communication_total
     return Columns(data)
-
-
-def _names(steps: Columns | None, column: str, step: _Array) -> Names:
-    return Names(np.zeros(0, np.int32), []) if steps is None else steps.names(column).take(step)
-
-
-def _cut_off(steps: Columns | None, step: _Array) -> npt.NDArray[np.bool_]:
-    """Which of ``step``, rows of the table ``steps``, the record does not hold whole."""
-    if steps is None or not steps.is_valid("is_cut_off").all():
-        return np.zeros(step.size, np.bool_)
-    found: npt.NDArray[np.bool_] = steps.array("is_cut_off")[step]
-    return found
 
 
 def _joined(arrays: list[_Array]) -> npt.NDArray[np.int64]:

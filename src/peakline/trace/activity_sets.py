@@ -16,8 +16,9 @@ import numpy.typing as npt
 from peakline.tables.once import once
 from peakline.trace.activity import Activity, activity_of, is_xla_line
 from peakline.trace.device_lines import Device, Role, devices_of
-from peakline.trace.events import HOST, Trace, TraceLine, step_places_of, trace_of
+from peakline.trace.events import HOST, Trace, TraceLine, trace_of
 from peakline.trace.intervals import Intervals, union, without
+from peakline.trace.steps import step_places_of
 from peakline.trace.windows import markers_of
 
 if TYPE_CHECKING:

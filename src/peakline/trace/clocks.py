@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.trace.events import step_places_of, trace_of
+from peakline.trace.events import trace_of
+from peakline.trace.steps import step_places_of, steps_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -128,16 +129,20 @@ def clock_of(profile: Profile, host: str | None = None) -> HostClock:
     zero = _zero_ns(profile)
     if "steps" not in profile.tables:
         return HostClock(name, zero)
-    steps = profile.columns("steps")
-    names = [text or "" for text in steps.names("name").to_list()]
-    begin, end = steps.array("start_ps"), steps.array("end_ps")
-    last = _last_collectives(profile, begin.size)
+    steps = steps_of(profile)
+    names = [text or "" for text in steps.name.to_list()]
+    last = _last_collectives(profile, steps.size)
     seen: dict[str, int] = {}
     for text in names:
         seen[text] = seen.get(text, 0) + 1
     rows = [row for row, text in enumerate(names) if text and seen[text] == 1]
     return HostClock(
-        name, zero, tuple(names[row] for row in rows), begin[rows], end[rows], last[rows]
+        name,
+        zero,
+        tuple(names[row] for row in rows),
+        steps.begin[rows],
+        steps.end[rows],
+        last[rows],
     )
 
 

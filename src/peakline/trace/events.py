@@ -30,7 +30,7 @@ __all__ = [
     "TracePlane",
     "line_bounds",
     "nesting_of",
-    "step_places_of",
+    "read_with_steps",
     "trace_of",
 ]
 
@@ -224,27 +224,6 @@ def nesting_of(profile: Profile) -> Nesting:
     return Nesting(trace_of(profile))
 
 
-@once
-def step_places_of(profile: Profile) -> npt.NDArray[np.int32]:
-    """For every event of `trace_of` the row of its step in the ``steps`` table, -1 for none.
-
-    A group that the table does not hold counts as none.
-    """
-    if profile.has_rows("op_runs"):
-        trace = trace_of(profile)
-        own = profile.columns("op_runs", frozenset(("step_id",)))
-    elif "events" not in profile.tables:
-        return np.zeros(0, np.int32)
-    else:
-        read_with_steps(profile)
-        own = profile.columns("events", frozenset(("step_id",)))
-        trace = trace_of(profile)
-    if not trace.size or "steps" not in profile.tables:
-        return np.full(trace.size, -1, np.int32)
-    place = _places_among(profile.columns("steps").array("step_id"), own)
-    return place if trace.row is None else place[trace.row]
-
-
 def line_bounds(line_id: _Array, lines: Iterable[int]) -> list[int]:
     """Where each of ``lines`` begins, or would, in a column ``line_id`` that ascends."""
     # Of another type, NumPy would copy the whole column for each question.
@@ -372,24 +351,3 @@ def _ordered(
     if least < -FARTHEST or most > FARTHEST:
         start, end = (np.clip(times, -FARTHEST, FARTHEST) for times in (start, end))
     return Trace(source, planes, lines, start, end, name, row, untimed)
-
-
-def _places_among(steps: _Array, own: Columns) -> npt.NDArray[np.int32]:
-    """For each row of ``own`` the row of its step, -1 for none."""
-    step = own.array("step_id")
-    if not steps.size:
-        return np.full(step.size, -1, np.int32)
-    known = own.is_valid("step_id")
-    if (steps == np.arange(steps.size)).all():
-        within = (step >= 0) & (step < steps.size) & known
-        if step.dtype == np.int32 and (step[~within] == -1).all():
-            return step
-        place = np.where(within, step, -1).astype(np.int32)
-    else:
-        order = np.argsort(steps, kind="stable")
-        at = np.minimum(np.searchsorted(steps, step, sorter=order), steps.size - 1)
-        place = order[at].astype(np.int32)
-        place[steps[place] != step] = -1
-    if not known.all():
-        place[~known] = -1
-    return place

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from peakline.tables.once import once
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.device_lines import Device, devices_of
-from peakline.trace.events import DEVICE, HOST, Trace, step_places_of, trace_of
+from peakline.trace.events import DEVICE, HOST, Trace, trace_of
+from peakline.trace.steps import step_places_of, steps_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -71,8 +72,8 @@ def markers_of(profile: Profile) -> Markers:
     if "steps" not in profile.tables or not trace.size:
         none = np.zeros(0, np.int64)
         return Markers(none, none, none, none.astype(np.int32), none.astype(np.bool_))
-    steps = profile.columns("steps", frozenset(("start_ps", "end_ps")))
-    start, end = steps.array("start_ps"), steps.array("end_ps")
+    steps = steps_of(profile)
+    start, end = steps.begin, steps.end
     event = np.full(start.size, -1, np.int64)
     line_of = np.full(start.size, -1, np.int32)
     on_device = np.zeros(start.size, np.bool_)

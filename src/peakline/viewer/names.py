@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.trace.steps import steps_of
+
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.tables.columns import Columns
@@ -83,11 +85,11 @@ def step_names(profile: Profile) -> tuple[_Array, list[str]]:
     if "steps" not in profile.tables or "event_types" not in profile.tables:
         return none
     events = profile.columns("events", _COLUMNS)
-    steps = profile.columns("steps")
-    if not steps.rows or not events.rows:
+    steps = steps_of(profile)
+    if not steps.size or not events.rows:
         return none
-    order = np.argsort(steps.array("start_ps"), kind="stable")
-    begins = steps.array("start_ps")[order]
+    order = np.argsort(steps.begin, kind="stable")
+    begins = steps.begin[order]
     start = events.array("start_ps")
     at = np.minimum(np.searchsorted(begins, start), begins.size - 1)
     lines, planes = profile.columns("lines"), profile.columns("planes").names("name").to_list()
@@ -104,9 +106,8 @@ def step_names(profile: Profile) -> tuple[_Array, list[str]]:
     rows = np.flatnonzero(
         (begins[at] == start) & events.is_valid("step_id") & ~guides[events.array("line_id")]
     )
-    ids = dict(zip(steps.array("step_id").tolist(), range(steps.rows), strict=True))
-    ends, texts = steps.array("end_ps").tolist(), steps.names("name").to_list()
-    starts = steps.array("start_ps").tolist()
+    ids = dict(zip(steps.step_id.tolist(), range(steps.size), strict=True))
+    starts, ends, texts = steps.begin.tolist(), steps.end.tolist(), steps.name.to_list()
     name = events.names("name")
     found: dict[int, tuple[bool, int]] = {}
     for row, own, begin, length in zip(

@@ -24,10 +24,10 @@ from peakline.trace.events import (
     TraceLine,
     TracePlane,
     nesting_of,
-    step_places_of,
     trace_of,
 )
 from peakline.trace.nesting import nest_lines, own_times
+from peakline.trace.steps import step_places_of
 
 DATA = Path(__file__).parents[2] / "data"
 LAST = np.iinfo(np.int64).max

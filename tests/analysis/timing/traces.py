@@ -11,7 +11,8 @@ from peakline.tables import Profile
 from peakline.tables.derived import DERIVED
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.device_lines import Role, devices_of
-from peakline.trace.events import HOST, step_places_of, trace_of
+from peakline.trace.events import HOST, trace_of
+from peakline.trace.steps import step_places_of
 
 __all__ = ["GPU", "HOST_PLANE", "TPU", "parts_of", "profile_of", "slow_parts", "slow_windows"]
 

@@ -54,11 +54,10 @@ def write_report(
     """
     from peakline.findings.memory_answer import answer_memory
     from peakline.tables.profile_facts import is_moment
-    from peakline.tables.steps import steps_of
 
     if answer is None:
         answer = answer_memory(profile, allocator=allocator)
-    steps = steps_of(profile)
+    steps = profile.columns_or_empty("steps")
     names = zip(steps.array("step_id").tolist(), steps.names("name").to_list(), strict=True)
     context = Context(
         profile,

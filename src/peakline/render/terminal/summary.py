@@ -13,7 +13,6 @@ from peakline.render.terminal.memory import labels_of
 from peakline.render.terminal.memory_parts import counted, step_words
 from peakline.render.terminal.screen import indented, plain_table, show
 from peakline.render.terminal.time_parts import cut_middle, profile_line
-from peakline.tables.steps import steps_of
 from peakline.text import one_line, shares_text, size_text, time_text
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[tuple[str, str, str]
     from peakline.tables.profile_facts import is_moment
 
     moment, names = is_moment(profile), shown_names(profile)
-    labels = labels_of(steps_of(profile)) if answer.allocators else {}
+    labels = labels_of(profile.columns_or_empty("steps")) if answer.allocators else {}
     peaks = sorted(answer.allocators, key=lambda peak: -peak.peak_bytes)
     rows: list[tuple[str, str, str]] = []
     for peak in peaks[:_ALLOCATORS]:

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.errors import NotFoundError
-from peakline.tables.steps import find_step
 from peakline.timing.critical_path.walk import Walk
 from peakline.trace.device_lines import Device, devices_of
 from peakline.trace.events import HOST, Trace, read_with_steps, trace_of
+from peakline.trace.steps import steps_of
 from peakline.trace.windows import markers_of, windows_of
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def median_step(profile: Profile, device: str | None = None) -> str | None:
     if not took:
         return None
     _, row = took[(len(took) - 1) // 2]
-    return str(int(profile.columns("steps").array("step_id")[row]))
+    return str(int(steps_of(profile).step_id[row]))
 
 
 def critical_path_of(
@@ -255,15 +255,14 @@ def _window(profile: Profile, trace: Trace, step: str | None, device: str | None
         if step is not None:
             raise NotFoundError(f"no step {step!r}: the profile has no steps")
         return _whole(trace, devices, device)
-    table = profile.columns("steps")
-    ids, names = table.array("step_id").tolist(), table.names("name").to_list()
+    steps = steps_of(profile)
     rows = sorted({int(row) for one in windows for row in one.step})
     if step is not None:
-        wanted = find_step(step, table)
-        rows = [row for row in rows if ids[row] == wanted]
+        wanted = steps.find(step)
+        rows = [row for row in rows if steps.step_id[row] == wanted]
         if not rows:
             raise NotFoundError(f"no step {step!r} on device {device!r}")
-    row = max(rows, key=lambda row: (int(table.array("start_ps")[row]), row))
+    row = max(rows, key=lambda row: (int(steps.begin[row]), row))
     chosen = None
     for one in windows:
         for at in np.flatnonzero(one.step == row).tolist():
@@ -272,8 +271,8 @@ def _window(profile: Profile, trace: Trace, step: str | None, device: str | None
                 line = int(markers_of(profile).line[row])
                 on_host = line >= 0 and trace.planes[trace.lines[line].plane].kind == HOST
                 chosen = (
-                    names[row] or str(ids[row]), ids[row], one.device, int(one.begin[at]), end,
-                    line if on_host else -1,
+                    steps.label(row), int(steps.step_id[row]), one.device,
+                    int(one.begin[at]), end, line if on_host else -1,
                 )  # fmt: skip
     if chosen is None:
         profile.warn("critical_path_empty", "a step that took no time has no path", once=True)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from peakline.errors import NotFoundError
 from peakline.timing.timeline.index import Timeline
-from peakline.trace.events import step_places_of
+from peakline.trace.steps import step_places_of, steps_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -130,8 +130,8 @@ def _step(profile: Profile, event: int) -> tuple[int, str] | None:
     row = int(step_places_of(profile)[event])
     if row < 0:
         return None
-    steps = profile.columns("steps")
-    return int(steps.array("step_id")[row]), steps.names("name")[row] or ""
+    steps = steps_of(profile)
+    return int(steps.step_id[row]), steps.name[row] or ""
 
 
 def _stats(profile: Profile, timeline: Timeline, event: int) -> tuple[tuple[str, str | None], ...]:

@@ -127,13 +127,12 @@ def _answer(
     number: int | None,
     moment: MemoryMoment | None,
 ) -> dict[str, Any]:
-    from peakline.tables.steps import steps_of
     from peakline.tools.live_memory.rows import LiveRows, columns_of
 
     at_ps = parameters.at_ps
     if at_ps is None and moment is not None:
         at_ps = moment.time_ps
-    steps = steps_of(profile)
+    steps = profile.columns_or_empty("steps")
     document: dict[str, Any] = {
         "host": profile.host,
         "start_ps": None,

@@ -1,0 +1,148 @@
+"""The steps of a profile, and which step each event belongs to.
+
+From when to when a step lasts on each device is in `peakline.trace.windows`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peakline.errors import NotFoundError
+from peakline.tables.once import once
+from peakline.tables.tables import empty_columns
+from peakline.trace.events import read_with_steps, trace_of
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.tables.columns import Columns, Names
+
+__all__ = ["Steps", "step_places_of", "steps_of"]
+
+_Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps in the order of the table ``steps``; ``begin`` to ``end`` (ps) is the event that
+    marks each.
+
+    ``found_by`` is ``mark``, ``annotation``, ``device`` or ``function``, null where the format does
+    not say; ``is_cut_off`` whether the record does not hold a step whole.
+    """
+
+    step_id: npt.NDArray[np.int64]
+    name: Names
+    begin: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+    found_by: Names
+    is_cut_off: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, table: Columns) -> Steps:
+        """The steps of a table ``steps``."""
+        return cls(
+            table.array("step_id"),
+            table.names("name"),
+            table.array("start_ps"),
+            table.array("end_ps"),
+            table.names("found_by"),
+            table.array("is_cut_off").astype(np.bool_) & table.is_valid("is_cut_off"),
+        )
+
+    @property
+    def size(self) -> int:
+        """The number of steps."""
+        return self.step_id.size
+
+    @property
+    def is_inferred(self) -> bool:
+        """Whether nothing marked the steps: they are runs of functions."""
+        return self.size > 0 and self.found_by[0] == "function"
+
+    def take(self, rows: _Array) -> Steps:
+        """Those of ``rows`` (indices in the wanted order, or a mask)."""
+        return Steps(
+            self.step_id[rows], self.name.take(rows), self.begin[rows], self.end[rows],
+            self.found_by.take(rows), self.is_cut_off[rows],
+        )  # fmt: skip
+
+    def label(self, row: int) -> str:
+        """The name of a step; its id where it has none."""
+        return self.name[row] or str(int(self.step_id[row]))
+
+    def find(self, step: str) -> int:
+        """The id of the step given by id (``3``) or by name (``train 170``).
+
+        Raises NotFoundError for an unknown step.
+        """
+        ids = self.step_id.tolist()
+        # Logs have negative ids too.
+        if step.removeprefix("-").isdecimal() and int(step) in ids:
+            return int(step)
+        named = np.flatnonzero(self.name.codes == self.name.code_of(step))
+        if named.size:
+            return int(ids[int(named[0])])
+        if not ids:
+            raise NotFoundError(f"no step {step!r}: the profile has no steps")
+        raise NotFoundError(
+            f"no step {step!r}; the profile has {len(ids)}, ids {min(ids)} to {max(ids)}"
+        )
+
+
+@once
+def steps_of(profile: Profile) -> Steps:
+    """The steps of ``profile``, read once; none where it has no table ``steps``.
+
+    Raises InputError when the profile cannot be read.
+    """
+    return Steps.of(_table(profile))
+
+
+@once
+def step_places_of(profile: Profile) -> npt.NDArray[np.int32]:
+    """For every event of `trace_of` its row in `steps_of`, -1 for none.
+
+    A group that the table does not hold counts as none.
+    """
+    if profile.has_rows("op_runs"):
+        trace = trace_of(profile)
+        own = profile.columns("op_runs", frozenset(("step_id",)))
+    elif "events" not in profile.tables:
+        return np.zeros(0, np.int32)
+    else:
+        read_with_steps(profile)
+        own = profile.columns("events", frozenset(("step_id",)))
+        trace = trace_of(profile)
+    if not trace.size or "steps" not in profile.tables:
+        return np.full(trace.size, -1, np.int32)
+    place = _places_among(steps_of(profile).step_id, own)
+    return place if trace.row is None else place[trace.row]
+
+
+def _table(profile: Profile) -> Columns:
+    return profile.columns("steps") if "steps" in profile.tables else empty_columns("steps")
+
+
+def _places_among(steps: _Array, own: Columns) -> npt.NDArray[np.int32]:
+    """For each row of ``own`` the row of its step, -1 for none."""
+    step = own.array("step_id")
+    if not steps.size:
+        return np.full(step.size, -1, np.int32)
+    known = own.is_valid("step_id")
+    if (steps == np.arange(steps.size)).all():
+        within = (step >= 0) & (step < steps.size) & known
+        if step.dtype == np.int32 and (step[~within] == -1).all():
+            return step
+        place = np.where(within, step, -1).astype(np.int32)
+    else:
+        order = np.argsort(steps, kind="stable")
+        at = np.minimum(np.searchsorted(steps, step, sorter=order), steps.size - 1)
+        place = order[at].astype(np.int32)
+        place[steps[place] != step] = -1
+    if not known.all():
+        place[~known] = -1
+    return place
