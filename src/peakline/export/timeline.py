@@ -104,7 +104,7 @@ def read_timeline(profile: Profile, *, args: bool, allocator: str | None) -> Tim
     else:
         planes, lines, events = (empty_columns(name) for name in ("planes", "lines", "events"))
     memory = memory_counters(profile, allocator)
-    flows, counters = _table(profile, "flows"), _table(profile, "counters")
+    flows, counters = profile.columns_or_empty("flows"), profile.columns_or_empty("counters")
     if not (events.rows or memory or counters.rows):
         raise NotFoundError(f"{profile.path}: {EMPTY}")
     untimed = events.rows - int(np.count_nonzero(events.is_valid("start_ps")))
@@ -139,10 +139,6 @@ def memory_counters(profile: Profile, allocator: str | None) -> tuple[MemoryCoun
             time = records.array("time_ps")[rows]
             found.append(MemoryCounter(name, time, history.used[rows]))
     return tuple(found)
-
-
-def _table(profile: Profile, name: str) -> Columns:
-    return profile.columns(name) if name in profile.tables else empty_columns(name)
 
 
 def _with_steps(planes: Columns, lines: Columns, steps: Steps) -> tuple[Columns, Columns, Columns]:

@@ -205,10 +205,8 @@ def _failures(profile: Profile) -> tuple[FailedMoment, ...]:
     if "oom_reports" not in profile.tables or not profile.columns("oom_reports").rows:
         return ()
     from peakline.memory.oom import failed_moments
-    from peakline.tables.tables import empty_columns
 
-    has_blocks = "blocks" in profile.tables
-    blocks = profile.columns("blocks") if has_blocks else empty_columns("blocks")
+    blocks = profile.columns_or_empty("blocks")
     return failed_moments(profile.columns("oom_reports"), blocks)
 
 

@@ -145,11 +145,9 @@ def answer_time(profile: Profile) -> TimeAnswer:
 
 @once
 def _answer(profile: Profile) -> TimeAnswer:
-    from peakline.tables.tables import empty_columns
 
     facts = step_facts_of(profile)
-    has_devices = "device_time" in profile.tables
-    devices = profile.columns("device_time") if has_devices else empty_columns("device_time")
+    devices = profile.columns_or_empty("device_time")
     if not facts.rows:
         shows = ("device_time", "events", "op_runs")
         if not any(name in profile.tables and profile.has_rows(name) for name in shows):

@@ -7,7 +7,7 @@ checked, but for calls of functions in the graph's own library.
 
 from __future__ import annotations
 
-from peakline.graph.index import GraphIndex, table_of
+from peakline.graph.index import GraphIndex
 from peakline.graph.rules import BrokenRule
 from peakline.graph.rules_cycles import check_cycles
 from peakline.graph.rules_devices import check_colocation, check_devices
@@ -40,13 +40,13 @@ def check_graphs(profile: Profile, *, consumer: int = CONSUMER) -> list[BrokenRu
 
     ``consumer`` is the version of the reader that is assumed (versions.proto).
     """
-    graphs = table_of(profile, "graphs")
-    functions = table_of(profile, "functions")
-    attrs = table_of(profile, "node_attrs")
+    graphs = profile.columns_or_empty("graphs")
+    functions = profile.columns_or_empty("functions")
+    attrs = profile.columns_or_empty("node_attrs")
     index = GraphIndex(
-        table_of(profile, "nodes"),
-        table_of(profile, "edges"),
-        table_of(profile, "function_arguments"),
+        profile.columns_or_empty("nodes"),
+        profile.columns_or_empty("edges"),
+        profile.columns_or_empty("function_arguments"),
     )
     names, kinds = graphs.names("graph").to_list(), graphs.names("kind").to_list()
     made = {

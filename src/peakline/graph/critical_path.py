@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.errors import NotFoundError
-from peakline.graph.index import table_of
 from peakline.graph.step_graph import Node, StepGraph, Wait
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
@@ -112,7 +111,7 @@ def step_runs(profile: Profile, step: str | None = None) -> StepRuns | None:
     """
     steps = steps_of(profile)
     names = dict(zip(steps.step_id.tolist(), steps.name.to_list(), strict=True))
-    runs = table_of(profile, "op_runs")
+    runs = profile.columns_or_empty("op_runs")
     runs = runs.take(~runs.array("is_duplicate").astype(np.bool_))
     ids = np.where(runs.is_valid("step_id"), runs.array("step_id"), -1)
     known = np.unique(ids).tolist()

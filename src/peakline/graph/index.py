@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
-from peakline.tables.tables import empty_columns
 
-__all__ = ["Array", "GraphIndex", "Scope", "Strings", "table_of"]
+__all__ = ["Array", "GraphIndex", "Scope", "Strings"]
 
 Array = npt.NDArray[Any]
 
@@ -60,11 +58,6 @@ class Scope:
     def path(self, node: str) -> str:
         """A node's name, inside a function body after the function's."""
         return node if self.function is None else f"{self.function}/{node}"
-
-
-def table_of(profile: Profile, name: str) -> Columns:
-    """The named table; without rows where the format does not have it."""
-    return profile.columns(name) if name in profile.tables else empty_columns(name)
 
 
 class GraphIndex:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.graph.index import table_of
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 
@@ -47,13 +46,15 @@ class StepGraph:
         self._before: dict[Node, list[Wait]] = {}
         self._by_name: dict[str, list[Node]] = {}
         self._sends: dict[str, list[Node]] = {}
-        nodes = table_of(profile, "nodes")
-        chosen = graphs_of_step(table_of(profile, "graphs"), step_name)
+        nodes = profile.columns_or_empty("nodes")
+        chosen = graphs_of_step(profile.columns_or_empty("graphs"), step_name)
         names = nodes.names("graph")
         in_step = np.isin(names.codes, [names.code_of(graph) for graph in chosen])
         nodes = nodes.take(in_step & (nodes.names("function").codes < 0))
         ran = "partition" in {
-            row["kind"] for row in table_of(profile, "graphs").to_pylist() if row["graph"] in chosen
+            row["kind"]
+            for row in profile.columns_or_empty("graphs").to_pylist()
+            if row["graph"] in chosen
         }
         devices: dict[tuple[str, str], Node] = {}
         ops: dict[Node, str] = {}
@@ -74,7 +75,7 @@ class StepGraph:
     def _connect(
         self, profile: Profile, nodes: dict[tuple[str, str], Node], chosen: list[str]
     ) -> None:
-        edges = table_of(profile, "edges")
+        edges = profile.columns_or_empty("edges")
         names = edges.names("graph")
         in_step = np.isin(names.codes, [names.code_of(graph) for graph in chosen])
         edges = edges.take(in_step & (edges.names("function").codes < 0))
@@ -91,7 +92,7 @@ class StepGraph:
         self, profile: Profile, nodes: dict[tuple[str, str], Node], ops: dict[Node, str]
     ) -> None:
         """An edge from every send to the receive of the same tensor between the same devices."""
-        attrs = table_of(profile, "node_attrs")
+        attrs = profile.columns_or_empty("node_attrs")
         keys = attrs.names("attr")
         wanted = ("tensor_name", "send_device", "recv_device")
         attrs = attrs.take(np.isin(keys.codes, [keys.code_of(key) for key in wanted]))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from peakline.graph.index import table_of
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 
@@ -123,8 +122,8 @@ class GraphSummary:
 
 def summarize_graphs(profile: Profile) -> GraphSummary:
     """Count what the graphs of ``profile`` hold."""
-    graphs = table_of(profile, "graphs")
-    nodes, edges = table_of(profile, "nodes"), table_of(profile, "edges")
+    graphs = profile.columns_or_empty("graphs")
+    nodes, edges = profile.columns_or_empty("nodes"), profile.columns_or_empty("edges")
     outside = nodes.names("function").codes < 0
     edge_outside = edges.names("function").codes < 0
     per_graph = _counts(edges.names("graph"), edge_outside)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from peakline.errors import NotFoundError, UsageError
 from peakline.graph.critical_path import StepRuns
-from peakline.graph.index import Array, GraphIndex, Scope, table_of
+from peakline.graph.index import Array, GraphIndex, Scope
 from peakline.graph.step_graph import graphs_of_step
 from peakline.patterns import Pattern
 from peakline.tables import Profile
@@ -93,9 +93,9 @@ def view_graph(profile: Profile, selection: Selection, step: StepRuns | None) ->
     regular expression.
     """
     index = GraphIndex(
-        table_of(profile, "nodes"),
-        table_of(profile, "edges"),
-        table_of(profile, "function_arguments"),
+        profile.columns_or_empty("nodes"),
+        profile.columns_or_empty("edges"),
+        profile.columns_or_empty("function_arguments"),
     )
     graphs = _graphs(profile, selection.graph, step)
     shown = _in_scope(index, graphs, selection.function)
@@ -112,7 +112,7 @@ def view_graph(profile: Profile, selection: Selection, step: StepRuns | None) ->
 
 
 def _graphs(profile: Profile, wanted: str | None, step: StepRuns | None) -> list[str]:
-    graphs = table_of(profile, "graphs")
+    graphs = profile.columns_or_empty("graphs")
     known = [name or "" for name in graphs.names("graph").to_list()]
     if wanted is None:
         return graphs_of_step(graphs, step.name if step else "") or known
@@ -212,7 +212,7 @@ def _costs(profile: Profile, step: StepRuns | None, *, inside: bool) -> _Costs:
 def _per_run(profile: Profile, table: str, column: str, runs: Columns) -> Array:
     """The sum of ``column`` by execution, for the executions ``runs``."""
     ids = runs.array("op_run_id")
-    rows = table_of(profile, table)
+    rows = profile.columns_or_empty(table)
     values = np.where(rows.is_valid(column), rows.array(column), 0)
     sums = np.zeros(int(max(ids.max(initial=-1), rows.array("op_run_id").max(initial=-1))) + 1)
     sums = sums.astype(np.int64)

@@ -246,10 +246,7 @@ def step_facts_of(profile: Profile) -> StepFacts:
 
     Raises InputError when the profile cannot be read.
     """
-    from peakline.tables.tables import empty_columns
-
-    has_steps = "step_breakdown" in profile.tables
-    table = profile.columns("step_breakdown") if has_steps else empty_columns("step_breakdown")
+    table = profile.columns_or_empty("step_breakdown")
     names = table.names("device")
     order = np.lexsort((table.array("start_ps"), names.codes))
     is_cut = table.array("is_cut_off")[order]

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from peakline.errors import NotFoundError
 from peakline.tables.once import once
-from peakline.tables.tables import empty_columns
 from peakline.trace.events import read_with_steps, trace_of
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def steps_of(profile: Profile) -> Steps:
 
     Raises InputError when the profile cannot be read.
     """
-    return Steps.of(_table(profile))
+    return Steps.of(profile.columns_or_empty("steps"))
 
 
 @once
@@ -121,10 +120,6 @@ def step_places_of(profile: Profile) -> npt.NDArray[np.int32]:
         return np.full(trace.size, -1, np.int32)
     place = _places_among(steps_of(profile).step_id, own)
     return place if trace.row is None else place[trace.row]
-
-
-def _table(profile: Profile) -> Columns:
-    return profile.columns("steps") if "steps" in profile.tables else empty_columns("steps")
 
 
 def _places_among(steps: _Array, own: Columns) -> npt.NDArray[np.int32]:

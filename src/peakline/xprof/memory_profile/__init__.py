@@ -48,13 +48,11 @@ def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | 
         _check_memory_id(parameters.memory_id, [])
         profile.warn(_EMPTY, "the profile has no host threads, so no memory events")
         return None
-    from peakline.tables.tables import empty_columns
-
     # Compiling and loading the rules takes a moment: only when there is something to do.
     from peakline.xprof.memory_profile.report import make_report
     from peakline.xprof.memory_profile.rules import allocator_profiles, memory_ids
 
-    snapshots = profile.columns(_TABLE) if _TABLE in profile.tables else empty_columns(_TABLE)
+    snapshots = profile.columns_or_empty(_TABLE)
     _check_memory_id(parameters.memory_id, memory_ids(snapshots))
     if snapshots.rows == 0:
         profile.warn(_EMPTY, "the file has no memory events")
