@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from peakline.deadline import check_deadline
 from peakline.export.encode import Field, Fixed, Messages, Number, Pool, Spans, encode, varint
-from peakline.export.nesting import Nested, bind_flows, nested
 from peakline.export.perfetto_events import (
     COUNTER,
     EVENT,
@@ -32,6 +31,7 @@ from peakline.export.perfetto_events import (
 )
 from peakline.export.registry import Options, Sink
 from peakline.export.timeline import TIMELINE_TABLES, Timeline, read_timeline
+from peakline.trace.nesting import Lanes, bind_flows, lanes_of
 from peakline.viewer.events import TraceRows
 from peakline.wire import threads
 
@@ -145,7 +145,7 @@ class _Writer:
         return _Processes(found, b"".join(content))
 
     def _line_tracks(
-        self, slices: Nested, process: list[int], also: _Array
+        self, slices: Lanes, process: list[int], also: _Array
     ) -> tuple[dict[tuple[int, int], int], bytes]:
         """A track per line and lane; lines of ``also`` have one in any case."""
         keys = slices.line.astype(np.int64) << 32 | slices.lane
@@ -169,7 +169,7 @@ class _Writer:
     def _events(
         self, events: Columns, stats: Columns | None, process: list[int]
     ) -> Iterator[bytes | memoryview]:
-        slices = nested(events)
+        slices = lanes_of(events)
         flows = self._timeline.flows if events is self._timeline.events else None
         lines = np.zeros(0, np.int64) if flows is None else np.unique(flows.array("line_id"))
         tracks, content = self._line_tracks(slices, process, lines)
@@ -191,10 +191,8 @@ class _Writer:
             arrows = Arrows(flows, owner, slices.rows.size)
             yield from self._loose_ends(flows.take(owner < 0), tracks)
         packets = EventPackets(events, slices, Tracks(tracks), names, categories, arguments, arrows)
-        told = slices.told
-        parts = (
-            slice(first, min(first + _ROWS, told.size)) for first in range(0, told.size, _ROWS)
-        )
+        size = slices.moments.size
+        parts = (slice(first, min(first + _ROWS, size)) for first in range(0, size, _ROWS))
         yield from _ahead(lambda part: self._packets(*packets.of(part)), parts)
 
     def _packets(self, time_ps: _Array, inside: Messages) -> memoryview:

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.export.encode import Field, Fixed, Messages, Number, Spans, encode
-from peakline.export.nesting import Nested
 from peakline.kernels.trace_layout import END
 from peakline.schema import descriptor
+from peakline.trace.nesting import Lanes
 
 if TYPE_CHECKING:
     from peakline.tables import Columns
@@ -67,7 +67,7 @@ class EventPackets:
     """Makes the track events of a profile's events."""
 
     def __init__(
-        self, events: Columns, slices: Nested, tracks: Tracks, names: int,
+        self, events: Columns, slices: Lanes, tracks: Tracks, names: int,
         categories: int | None, arguments: Arguments | None, arrows: Arrows | None,
     ) -> None:  # fmt: skip
         self._slices, self._tracks = slices, tracks
@@ -77,10 +77,10 @@ class EventPackets:
         self._arguments, self._arrows = arguments, arrows
 
     def of(self, part: slice) -> tuple[_Array, Messages]:
-        """Times and track events of some of what `Nested` tells."""
+        """Times and track events at some of the moments of `Lanes`."""
         slices = self._slices
-        told = slices.told[part]
-        event, kind = told >> 2, told & 3
+        moments = slices.moments[part]
+        event, kind = moments >> 2, moments & 3
         ends = kind == END
         row = slices.rows[event]
         time = np.where(ends, slices.end[event], slices.start[event])
@@ -100,7 +100,7 @@ class EventPackets:
             fields.append(self._arguments.of(row, begins))
         if self._arrows is not None:
             fields.append(self._arrows.of(event, begins))
-        return time, encode(told.size, fields, frame=PACKET["track_event"])
+        return time, encode(moments.size, fields, frame=PACKET["track_event"])
 
 
 def _ranges(first: _Array, last: _Array) -> npt.NDArray[np.int64]:

@@ -1,16 +1,19 @@
-"""Nesting and self time of events, with as much room as they turn out to need."""
+"""Which events lie in which: parents and self time, tracks on which all nest, ends of arrows."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from peakline.kernels import trace_nesting
+from peakline.kernels import lanes, trace_nesting
+from peakline.kernels.trace_events import enclose
 from peakline.kernels.trace_layout import MOST_ROWS
+from peakline.tables.columns import Columns
 
-__all__ = ["nest_lines", "own_times"]
+__all__ = ["Lanes", "bind_flows", "lanes_of", "nest_lines", "own_times"]
 
 _Array = npt.NDArray[Any]
 _OPEN = 256
@@ -49,3 +52,70 @@ def own_times(
         start, end, event, first, nests, total, own, np.empty((3, room), np.int64)
     ):
         room *= 4
+
+
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """``rows`` are the events with a time, and ``line``, ``start`` and ``end`` are theirs.
+
+    ``order`` sorts them by line, start, and outer before inner. ``lane`` says on which of its
+    line's tracks each lies, ``moments`` what happens in which order: ``4 * event + kind``.
+    """
+
+    rows: npt.NDArray[np.int64]
+    line: _Array
+    start: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64]
+    lane: npt.NDArray[np.int32]
+    moments: npt.NDArray[np.int64]
+
+
+def lanes_of(events: Columns) -> Lanes:
+    """Put events on tracks on which they nest. None is lost; negative lengths count as 0."""
+    rows = np.flatnonzero(events.is_valid("start_ps"))
+    line = events.array("line_id")[rows].astype(np.int64)
+    start = events.array("start_ps")[rows].astype(np.int64)
+    end = start + np.maximum(events.array("duration_ps")[rows], 0)
+    order = _order(line, start, end)
+    lane = np.zeros(rows.size, np.int32)
+    moments = np.empty(2 * rows.size, np.int64)
+    top, below = np.empty((2, rows.size), np.int64)
+    count = lanes.nest(order, line, start, end, lane, moments, top, below)
+    return Lanes(rows, line, start, end, order, lane, moments[:count])
+
+
+def _order(line: _Array, start: _Array, end: _Array) -> npt.NDArray[np.int64]:
+    """The events by line, start, and outer before inner; most files have them so."""
+    in_order = end[1:] <= end[:-1]
+    for column in (start, line):
+        in_order = (column[1:] > column[:-1]) | ((column[1:] == column[:-1]) & in_order)
+    return np.arange(line.size) if in_order.all() else np.lexsort((-end, start, line))
+
+
+def bind_flows(flows: Columns, slices: Lanes) -> npt.NDArray[np.int64]:
+    """The slice that each end of an arrow belongs to, -1 for none.
+
+    As the Trace Event Format says: the innermost one around it, or, for an end (``f``) that is
+    not bound to what encloses it, the next that begins on its line.
+    """
+    line, time = flows.array("line_id"), flows.array("time_ps")
+    if not flows.rows or not slices.rows.size:
+        return np.full(flows.rows, -1, np.int64)
+    used = np.unique(line)
+    order = slices.order[np.isin(slices.line[slices.order], used)]
+    owner = np.full(flows.rows, -1, np.int64)
+    parent = np.full(slices.rows.size, -1, np.int64)
+    moments = np.lexsort((time, line))
+    enclose(
+        order, slices.line, slices.start, slices.end, moments, line.astype(np.int64), time,
+        parent, owner, np.empty(order.size, np.int64),
+    )  # fmt: skip
+    phase = flows.names("phase")
+    later = np.flatnonzero(~flows.array("binds_enclosing") & (phase.codes == phase.code_of("f")))
+    for number in np.unique(line[later]).tolist():
+        own = order[slices.line[order] == number]
+        mine = later[line[later] == number]
+        place = np.searchsorted(slices.start[own], time[mine])
+        owner[mine] = np.where(place < own.size, own[np.minimum(place, own.size - 1)], -1)
+    return owner
