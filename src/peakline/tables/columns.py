@@ -134,8 +134,8 @@ class Columns(Mapping[str, Column]):
             {name: mask[rows] for name, mask in self.valid.items()},
         )
 
-    def to_pylist(self) -> list[dict[str, Any]]:
-        """One dict per row, None for null: for tests and small tables."""
+    def lists(self) -> dict[str, list[Any]]:
+        """One list per column, None for null."""
         lists: dict[str, list[Any]] = {}
         for name, column in self.data.items():
             if isinstance(column, Names):
@@ -146,6 +146,11 @@ class Columns(Mapping[str, Column]):
             if mask is not None:
                 values = [v if ok else None for v, ok in zip(values, mask.tolist(), strict=True)]
             lists[name] = values
+        return lists
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """One dict per row, None for null: for tests and small tables."""
+        lists = self.lists()
         return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
 
     def arrow(self) -> pa.Table:

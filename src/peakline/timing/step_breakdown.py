@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.tables.columns import Columns, Names
-from peakline.tables.once import once
+from peakline.timing.step_facts import PARTS as PART_COLUMNS
 from peakline.trace.activity import Activity
 from peakline.trace.activity_sets import (
     NEVER,
@@ -31,19 +31,7 @@ __all__ = ["PARTS", "StepTimes", "columns_of", "step_times"]
 
 _Array = npt.NDArray[Any]
 
-PARTS = (
-    "compute",
-    "communication",
-    "device_to_device",
-    "device_to_host",
-    "host_to_device",
-    "input_wait",
-    "compile",
-    "launch",
-    "host_compute",
-    "idle",
-    "unknown",
-)
+PARTS = tuple(column.removesuffix("_ps") for column in PART_COLUMNS)
 """The parts of a step's time; ``NAME_ps`` is the column of ``step_breakdown``."""
 _PART = {name: number for number, name in enumerate(PARTS)}
 _COPIES = (
@@ -98,6 +86,23 @@ class StepTimes:
         """The rows of one device (-1: the host), in order of time."""
         return np.flatnonzero(self.device == device)
 
+    def columns(self) -> Columns:
+        """The rows as the table ``step_breakdown``."""
+        data: dict[str, npt.NDArray[Any] | Names] = {
+            "step_id": self.step_id,
+            "name": self.name,
+            "is_cut_off": self.is_cut_off,
+            "found_by": self.found_by,
+            "device": Names(self.device, list(self.devices)),
+            "start_ps": self.start,
+            "end_ps": self.end,
+            "wall_ps": self.wall,
+            "gap_before_ps": self.gap_before,
+        }
+        data |= {f"{name}_ps": np.ascontiguousarray(self.part(name)) for name in PARTS}
+        data["communication_total_ps"] = self.communication_total
+        return Columns(data)
+
 
 @once
 def step_times(profile: Profile) -> StepTimes:
@@ -143,21 +148,7 @@ def step_times(profile: Profile) -> StepTimes:
 
 def columns_of(profile: Profile) -> Columns:
     """The table ``step_breakdown``."""
-    times = step_times(profile)
-    data: dict[str, npt.NDArray[Any] | Names] = {
-        "step_id": times.step_id,
-        "name": times.name,
-        "is_cut_off": times.is_cut_off,
-        "found_by": times.found_by,
-        "device": Names(times.device, list(times.devices)),
-        "start_ps": times.start,
-        "end_ps": times.end,
-        "wall_ps": times.wall,
-        "gap_before_ps": times.gap_before,
-    }
-    data |= {f"{name}_ps": np.ascontiguousarray(times.part(name)) for name in PARTS}
-    data["communication_total_ps"] = times.communication_total
-    return Columns(data)
+    return step_times(profile).columns()
 
 
 def _joined(arrays: list[_Array]) -> npt.NDArray[np.int64]:

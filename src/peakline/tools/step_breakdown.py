@@ -109,22 +109,9 @@ def _run(profile: Profile, _parameters: StepBreakdownParameters, output_format: 
 
 def _columns(times: StepTimes, offset_ps: int) -> dict[str, list[Any]]:
     """The table ``step_breakdown``, with ``offset_ps`` added to its moments."""
-    from peakline.timing.step_breakdown import PARTS
-
-    devices = [None, *times.devices]
-    return {
-        "step_id": times.step_id.tolist(),
-        "name": times.name.to_list(),
-        "is_cut_off": times.is_cut_off.tolist(),
-        "found_by": times.found_by.to_list(),
-        "device": [devices[place + 1] for place in times.device.tolist()],
-        "start_ps": (times.start + offset_ps).tolist(),
-        "end_ps": (times.end + offset_ps).tolist(),
-        "wall_ps": times.wall.tolist(),
-        "gap_before_ps": times.gap_before.tolist(),
-        **{f"{part}_ps": times.part(part).tolist() for part in PARTS},
-        "communication_total_ps": times.communication_total.tolist(),
-    }
+    table = times.columns()
+    moments = {name: (table.array(name) + offset_ps).tolist() for name in ("start_ps", "end_ps")}
+    return table.lists() | moments
 
 
 def _variation(profile: Profile) -> list[dict[str, Any]]:
