@@ -243,32 +243,20 @@ def _of_events(planes: Columns, lines: Columns, events: Columns) -> Trace:
     start, length = events.array("start_ps"), events.array("duration_ps")
     row: _Array | None = None
     timed = events.is_valid("start_ps")
-    untimed = int(timed.size - np.count_nonzero(timed))
-    if untimed:
+    if not timed.all():
         row = np.flatnonzero(timed)
         line, start, length, name = line[row], start[row], length[row], name.take(row)
-    count = lines.rows
-    if line.size and (line[1:] < line[:-1]).any():
-        order = np.argsort(line, kind="stable")
-        row = order if row is None else row[order]
-        line, start, length, name = line[order], start[order], length[order], name.take(order)
-    first = line_bounds(line, range(count + 1))
-    planes_read = _planes(planes)
-    place = {plane.plane_id: number for number, plane in enumerate(planes_read)}
-    natives = _numbers(lines, "native_id")
-    made = tuple(
-        TraceLine(line_id, place[plane], text or "", native, lo, hi)
-        for line_id, plane, text, native, lo, hi in zip(
-            lines.array("line_id").tolist(),
-            lines.array("plane_id").tolist(),
-            lines.names("name").to_list(),
-            natives,
-            first[:-1],
-            first[1:],
-            strict=True,
-        )
+    planes_read = tuple(
+        TracePlane(one["plane_id"], one["name"] or "", one["kind"] or OTHER, one["native_id"])
+        for one in planes.to_pylist()
     )
-    return _ordered("events", planes_read, made, start, length, name, row, untimed)
+    place = {plane.plane_id: number for number, plane in enumerate(planes_read)}
+    heads = [
+        (one["line_id"], place[one["plane_id"]], one["name"] or "", one["native_id"], True)
+        for one in lines.to_pylist()
+    ]
+    untimed = timed.size - line.size
+    return _ordered("events", planes_read, heads, line, start, length, name, row, untimed)
 
 
 def _of_runs(runs: Columns) -> Trace:
@@ -279,8 +267,6 @@ def _of_runs(runs: Columns) -> Trace:
     threaded = runs.is_valid("thread")
     keys = np.stack([device.codes.astype(np.int64), np.where(threaded, thread, -1)])
     distinct, line = np.unique(keys, axis=1, return_inverse=True)
-    order = np.argsort(line, kind="stable")
-    first = np.searchsorted(line[order], np.arange(distinct.shape[1] + 1)).tolist()
     used = sorted(set(distinct[0].tolist()))
     planes = tuple(
         TracePlane(
@@ -288,17 +274,15 @@ def _of_runs(runs: Columns) -> Trace:
         )
         for number, code in enumerate(used)
     )
-    lines = tuple(
-        TraceLine(
-            number, used.index(code), "" if own < 0 else f"thread {own}",
-            None if own < 0 else own, first[number], first[number + 1], nests=own >= 0,
-        )
+    heads: list[_Head] = [
+        (number, used.index(code), f"thread {own}", own, True)
+        if own >= 0
+        else (number, used.index(code), "", None, False)
         for number, (code, own) in enumerate(distinct.T.tolist())
-    )  # fmt: skip
-    runs = runs.take(order)
+    ]
     return _ordered(
-        "op_runs", planes, lines, runs.array("start_ps"), runs.array("duration_ps"),
-        runs.names("name"), keep[order], 0,
+        "op_runs", planes, heads, line.reshape(-1), runs.array("start_ps"),
+        runs.array("duration_ps"), runs.names("name"), keep, 0,
     )  # fmt: skip
 
 
@@ -307,36 +291,32 @@ def _device_kind(device: Names, code: int) -> str:
     return HOST if "cpu" in name and "stream" not in name else DEVICE
 
 
-def _planes(planes: Columns) -> tuple[TracePlane, ...]:
-    return tuple(
-        TracePlane(number, name or "", kind or OTHER, native)
-        for number, name, kind, native in zip(
-            planes.array("plane_id").tolist(),
-            planes.names("name").to_list(),
-            planes.names("kind").to_list(),
-            _numbers(planes, "native_id"),
-            strict=True,
-        )
-    )
-
-
-def _numbers(table: Columns, column: str) -> list[int | None]:
-    values, known = table.array(column).tolist(), table.is_valid(column).tolist()
-    return [value if there else None for value, there in zip(values, known, strict=True)]
+_Head = tuple[int, int, str, int | None, bool]
+"""Of a line its id, plane, name and native id, and whether its events nest."""
 
 
 def _ordered(
     source: str,
     planes: tuple[TracePlane, ...],
-    lines: tuple[TraceLine, ...],
+    heads: list[_Head],
+    line: _Array,
     start: _Array,
     length: _Array,
     name: Names,
     row: _Array | None,
     untimed: int,
 ) -> Trace:
-    """A trace of events that stand line after line; lines that are not in order are sorted."""
-    first = np.array([*(line.first for line in lines), start.size], np.int64)
+    """A trace of events whose ``line`` is a place in ``heads``; what is not in order is sorted."""
+    if line.size and (line[1:] < line[:-1]).any():
+        order = np.argsort(line, kind="stable")
+        row = order if row is None else row[order]
+        line, start, length, name = line[order], start[order], length[order], name.take(order)
+    bounds = line_bounds(line, range(len(heads) + 1))
+    lines = tuple(
+        TraceLine(*head[:-1], lo, hi, nests=head[-1])
+        for head, lo, hi in zip(heads, bounds[:-1], bounds[1:], strict=True)
+    )
+    first = np.array(bounds, np.int64)
     end = np.empty(start.size, np.int64)
     unordered = np.empty(len(lines), np.bool_)
     least, most = ends(start, length, first, FARTHEST, end, unordered)
