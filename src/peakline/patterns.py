@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray
 from peakline.deadline import check_deadline
 from peakline.errors import UsageError
 
@@ -41,16 +41,16 @@ class Pattern:
         except (re2.error, UnicodeEncodeError) as error:
             raise UsageError(f"{text!r:.80} is no RE2 expression: {_reason(error)}") from None
 
-    def matches(self, names: Sequence[str]) -> npt.NDArray[np.bool_]:
+    def matches(self, names: Sequence[str]) -> BoolArray:
         """Per name, whether the pattern matches all of it."""
         return _each(self._compiled.fullmatch, names)
 
-    def is_in(self, names: Sequence[str]) -> npt.NDArray[np.bool_]:
+    def is_in(self, names: Sequence[str]) -> BoolArray:
         """Per name, whether some part of it matches."""
         return _each(self._compiled.search, names)
 
 
-def _each(match: Callable[[bytes], object], names: Sequence[str]) -> npt.NDArray[np.bool_]:
+def _each(match: Callable[[bytes], object], names: Sequence[str]) -> BoolArray:
     found = np.zeros(len(names), np.bool_)
     for number, name in enumerate(names):
         if number % _BETWEEN_CHECKS == 0:

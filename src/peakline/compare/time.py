@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int64Array
 from peakline.compare.matching import stem_of
 from peakline.compare.op_changes import (
     SIDES,
@@ -47,7 +47,7 @@ class TimeState:
 
     steps: int
     times: StepTimes | None
-    walls: npt.NDArray[np.int64]
+    walls: Int64Array
     between_ps: int
     parts: Mapping[str, int]
     ops: OwnTimes
@@ -259,7 +259,7 @@ def _key(finding: Finding) -> tuple[str, ...]:
     return finding.kind, *(stem_of(name) if isinstance(name, str) else "" for name in about)
 
 
-def _chance(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float | None:
+def _chance(one: AnyArray, other: AnyArray) -> float | None:
     """The p-value of the two-sided Mann-Whitney U test, by its normal approximation.
 
     With the corrections for continuity and for ties (Mann and Whitney 1947; Lehmann 1975, 1.2).

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int64Array, UInt8Array
 from peakline.kernels.wire_writing import number_sizes, put_numbers, put_spans
 
 __all__ = ["Field", "Fixed", "Messages", "Number", "Numbers", "Pool", "Spans", "encode", "varint"]
 
-_Array = npt.NDArray[Any]
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
@@ -35,10 +34,10 @@ def varint(value: int) -> bytes:
 class Field(Protocol):
     """A field of every row: adds its sizes, then writes itself and moves the places on."""
 
-    def measure(self, sizes: npt.NDArray[np.int64]) -> None:
+    def measure(self, sizes: Int64Array) -> None:
         """Add what each row takes."""
 
-    def put(self, out: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> None:
+    def put(self, out: UInt8Array, at: Int64Array) -> None:
         """Write each row at its place."""
 
 
@@ -49,7 +48,9 @@ class Number:
     value is written, as in a packed field.
     """
 
-    def __init__(self, number: int | None, values: _Array, present: _Array | None = None) -> None:
+    def __init__(
+        self, number: int | None, values: AnyArray, present: BoolArray | None = None
+    ) -> None:
         tag = b"" if number is None else varint(number << 3 | _VARINT)
         self._tag = np.frombuffer(tag, np.uint8)
         if values.dtype.kind != "u":
@@ -57,11 +58,11 @@ class Number:
         self._values = values.astype(np.uint64)
         self._present = self._values != 0 if present is None else present
 
-    def measure(self, sizes: npt.NDArray[np.int64]) -> None:
+    def measure(self, sizes: Int64Array) -> None:
         """Tag and number."""
         number_sizes(self._values, self._present, self._tag.size, sizes)
 
-    def put(self, out: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> None:
+    def put(self, out: UInt8Array, at: Int64Array) -> None:
         """Tag and number."""
         put_numbers(self._values, self._present, self._tag, out, at)
 
@@ -70,15 +71,15 @@ class Number:
 class Spans:
     """Ready bytes of each row: ``data[first:end]``, whole fields with their tags."""
 
-    data: npt.NDArray[np.uint8]
-    first: _Array
-    end: _Array
+    data: UInt8Array
+    first: Int64Array
+    end: Int64Array
 
-    def measure(self, sizes: npt.NDArray[np.int64]) -> None:
+    def measure(self, sizes: Int64Array) -> None:
         """The bytes."""
         sizes += self.end - self.first
 
-    def put(self, out: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> None:
+    def put(self, out: UInt8Array, at: Int64Array) -> None:
         """The bytes."""
         first, end = (np.ascontiguousarray(side, np.int64) for side in (self.first, self.end))
         put_spans(self.data, first, end, out, at)
@@ -94,8 +95,8 @@ class Spans:
 class Messages:
     """Encoded messages one behind the other: message ``k`` is ``data[bounds[k]:bounds[k + 1]]``."""
 
-    data: npt.NDArray[np.uint8]
-    bounds: npt.NDArray[np.int64]
+    data: UInt8Array
+    bounds: Int64Array
 
     @property
     def view(self) -> memoryview:
@@ -103,11 +104,11 @@ class Messages:
         # A memory view of an array is one, whatever NumPy's types say of it.
         return memoryview(self.data)  # type: ignore[arg-type]
 
-    def of(self, first: _Array) -> Spans:
+    def of(self, first: AnyArray) -> Spans:
         """A repeated field: row ``r`` holds messages ``first[r]`` up to ``first[r + 1]``."""
         return Spans(self.data, self.bounds[first[:-1]], self.bounds[first[1:]])
 
-    def at(self, row: _Array) -> Spans:
+    def at(self, row: AnyArray) -> Spans:
         """A single field: the message of number ``row``, none where that is negative."""
         known = row >= 0
         chosen = np.where(known, row, 0)
@@ -146,7 +147,7 @@ def encode(rows: int, fields: Sequence[Field], *, frame: int | None = None) -> M
 class Fixed:
     """A field of eight bytes per row, in every row."""
 
-    def __init__(self, number: int, values: _Array) -> None:
+    def __init__(self, number: int, values: AnyArray) -> None:
         tag = np.frombuffer(varint(number << 3 | _FIXED64), np.uint8)
         data = np.empty((values.size, tag.size + 8), np.uint8)
         data[:, : tag.size] = tag
@@ -157,11 +158,11 @@ class Fixed:
         """The fields of the rows, to be given to others."""
         self._field = self.messages.at(np.arange(values.size))
 
-    def measure(self, sizes: npt.NDArray[np.int64]) -> None:
+    def measure(self, sizes: Int64Array) -> None:
         """Tag and value."""
         self._field.measure(sizes)
 
-    def put(self, out: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> None:
+    def put(self, out: UInt8Array, at: Int64Array) -> None:
         """Tag and value."""
         self._field.put(out, at)
 
@@ -176,7 +177,7 @@ class Pool:
         self._messages = encode(len(raw), [Spans(data, ends[:-1], ends[1:])], frame=number)
         self._empty = np.diff(ends) == 0 if skip_empty else None
 
-    def of(self, codes: _Array) -> Spans:
+    def of(self, codes: AnyArray) -> Spans:
         """The field of every row; none where the code is negative."""
         codes = codes.astype(np.int64)
         if self._empty is not None and self._empty.size:
@@ -187,7 +188,7 @@ class Pool:
 class Numbers:
     """A packed repeated varint field: row ``r`` holds ``values[first[r]:first[r + 1]]``."""
 
-    def __init__(self, number: int, values: _Array, first: _Array) -> None:
+    def __init__(self, number: int, values: Int64Array, first: Int64Array) -> None:
         each = encode(values.size, [Number(None, values, np.ones(values.size, np.bool_))])
         rows = first.size - 1
         some = np.flatnonzero(np.diff(first) > 0)
@@ -197,10 +198,10 @@ class Numbers:
         place[some] = np.arange(some.size)
         self._field = packed.at(place)
 
-    def measure(self, sizes: npt.NDArray[np.int64]) -> None:
+    def measure(self, sizes: Int64Array) -> None:
         """Tag, length and numbers."""
         self._field.measure(sizes)
 
-    def put(self, out: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> None:
+    def put(self, out: UInt8Array, at: Int64Array) -> None:
         """Tag, length and numbers."""
         self._field.put(out, at)

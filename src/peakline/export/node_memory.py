@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int64Array
 from peakline.export.encode import Field, Messages, Number, Pool, Spans, encode
 from peakline.export.tensors import allocation_descriptions, tensor_descriptions
 from peakline.memory.lifetimes import (
@@ -23,8 +22,6 @@ from peakline.tables.columns import Columns, Names
 
 __all__ = ["OfNodes", "node_memory"]
 
-_Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True, eq=False)
 class OfNodes:
@@ -36,19 +33,19 @@ class OfNodes:
 
     nodes: int
     others: list[str]
-    start_of_others: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
+    start_of_others: Int64Array
+    end: Int64Array
     events: Columns
-    rows: npt.NDArray[np.int64]
-    owner: npt.NDArray[np.int64]
-    bytes: npt.NDArray[np.int64]
+    rows: Int64Array
+    owner: Int64Array
+    bytes: Int64Array
 
     def fields(self, zero_ns: int) -> list[Field]:
         """Memory and outputs of every execution, those of ``others`` behind them."""
         every = np.arange(self.nodes + len(self.others) + 1)
         return [self._memory(zero_ns, every), self._outputs(every)]
 
-    def _memory(self, zero_ns: int, every: _Array) -> Spans:
+    def _memory(self, zero_ns: int, every: Int64Array) -> Spans:
         """One AllocatorMemoryUsed per execution and allocator, with its records."""
         names = self.events.names("allocator")
         allocator = np.where(names.codes < 0, len(names.values), names.codes)[self.rows]
@@ -86,7 +83,7 @@ class OfNodes:
         )
         return used.of(np.searchsorted(owner[first], every))
 
-    def _outputs(self, every: _Array) -> Spans:
+    def _outputs(self, every: Int64Array) -> Spans:
         """One NodeOutput per buffer that was allocated for an output."""
         events = self.events
         region = events.names("region_type")
@@ -94,8 +91,8 @@ class OfNodes:
         rows, owner = self.rows[is_output], self.owner[is_output]
         allocator = events.names("allocator").take(rows)
 
-        def value(name: str) -> _Array:
-            found: _Array = np.where(events.is_valid(name)[rows], events.array(name)[rows], 0)
+        def value(name: str) -> AnyArray:
+            found: AnyArray = np.where(events.is_valid(name)[rows], events.array(name)[rows], 0)
             return found
 
         buffers = allocation_descriptions(
@@ -118,7 +115,7 @@ class OfNodes:
         return outputs.of(np.searchsorted(owner, every))
 
 
-def node_memory(events: Columns, names: Names, start: _Array, end: _Array) -> OfNodes:
+def node_memory(events: Columns, names: Names, start: Int64Array, end: Int64Array) -> OfNodes:
     """Give every allocation to the execution of its op that was running, or ran last before it.
 
     A deallocation belongs to who allocated the buffer. What belongs to no execution is gathered
@@ -156,7 +153,7 @@ def node_memory(events: Columns, names: Names, start: _Array, end: _Array) -> Of
     )
 
 
-def _running(events: Columns, rows: _Array, names: Names, start: _Array) -> npt.NDArray[np.int64]:
+def _running(events: Columns, rows: Int64Array, names: Names, start: Int64Array) -> Int64Array:
     """The execution of each record's op that began last by then, -1 for none."""
     ops = events.names("op")
     numbers: dict[str, int] = {}
@@ -171,12 +168,12 @@ def _running(events: Columns, rows: _Array, names: Names, start: _Array) -> npt.
     same = (latest >= 0) & (key[order[latest]] == key[order])
     found = np.full(key.size, -1, np.int64)
     found[order] = np.where(same, order[latest], -1)
-    answer: npt.NDArray[np.int64] = np.where(wanted >= 0, found[start.size :], -1)
+    answer: Int64Array = np.where(wanted >= 0, found[start.size :], -1)
     return answer
 
 
-def _sums(values: _Array, bounds: _Array) -> npt.NDArray[np.int64]:
+def _sums(values: Int64Array, bounds: Int64Array) -> Int64Array:
     """The sum of every stretch of rows."""
     total = np.append(0, np.cumsum(values))
-    found: npt.NDArray[np.int64] = total[bounds[1:]] - total[bounds[:-1]]
+    found: Int64Array = total[bounds[1:]] - total[bounds[:-1]]
     return found

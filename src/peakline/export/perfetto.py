@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int64Array
 from peakline.deadline import check_deadline
 from peakline.export.encode import Field, Fixed, Messages, Number, Pool, Spans, encode, varint
 from peakline.export.perfetto_events import (
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTER", "Perfetto"]
 
-_Array = npt.NDArray[Any]
 _ROWS = 1 << 16
 """Packets made at a time."""
 _SEQUENCE = 1
@@ -104,8 +103,8 @@ class _Writer:
             )
             yield from self._values(track, counter.time_ps, value)
 
-    def _time(self, time_ps: _Array) -> npt.NDArray[np.int64]:
-        when: npt.NDArray[np.int64] = (time_ps - self._zero) // 1000
+    def _time(self, time_ps: AnyArray) -> Int64Array:
+        when: Int64Array = (time_ps - self._zero) // 1000
         return when
 
     # Tracks.
@@ -145,7 +144,7 @@ class _Writer:
         return _Processes(found, b"".join(content))
 
     def _line_tracks(
-        self, slices: Lanes, process: list[int], also: _Array
+        self, slices: Lanes, process: list[int], also: AnyArray
     ) -> tuple[dict[tuple[int, int], int], bytes]:
         """A track per line and lane; lines of ``also`` have one in any case."""
         keys = slices.line.astype(np.int64) << 32 | slices.lane
@@ -195,7 +194,7 @@ class _Writer:
         parts = (slice(first, min(first + _ROWS, size)) for first in range(0, size, _ROWS))
         yield from _ahead(lambda part: self._packets(*packets.of(part)), parts)
 
-    def _packets(self, time_ps: _Array, inside: Messages) -> memoryview:
+    def _packets(self, time_ps: AnyArray, inside: Messages) -> memoryview:
         """Packets of track events at some times."""
         rows = time_ps.size
         fields: list[Field] = [
@@ -261,7 +260,7 @@ class _Writer:
             field = Fixed(EVENT["double_counter_value"], table.array("value")[rows])
             yield from self._values(track, table.array("time_ps")[rows], field)
 
-    def _values(self, track: int, time_ps: _Array, value: Field) -> Iterator[memoryview]:
+    def _values(self, track: int, time_ps: AnyArray, value: Field) -> Iterator[memoryview]:
         rows = time_ps.size
         inside = encode(
             rows,

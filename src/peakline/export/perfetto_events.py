@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int64Array
 from peakline.export.encode import Field, Fixed, Messages, Number, Spans, encode
 from peakline.kernels.trace_layout import END
 from peakline.schema import descriptor
@@ -28,7 +28,6 @@ __all__ = [
     "flow_ids",
 ]
 
-_Array = npt.NDArray[Any]
 INSTANT, COUNTER = 3, 4
 _SLICE_BEGIN, _SLICE_END = 1, 2
 _TYPE_OF = np.array([_SLICE_BEGIN, _SLICE_END, INSTANT], np.uint8)
@@ -57,9 +56,9 @@ class Tracks:
         for (line, lane), uuid in tracks.items():
             self._uuids[self._first[line] + lane] = uuid
 
-    def of(self, line: _Array, lane: _Array) -> npt.NDArray[np.int64]:
+    def of(self, line: AnyArray, lane: AnyArray) -> Int64Array:
         """The number of each track."""
-        uuids: npt.NDArray[np.int64] = self._uuids[self._first[line] + lane]
+        uuids: Int64Array = self._uuids[self._first[line] + lane]
         return uuids
 
 
@@ -76,7 +75,7 @@ class EventPackets:
         self._first_category = categories or 0
         self._arguments, self._arrows = arguments, arrows
 
-    def of(self, part: slice) -> tuple[_Array, Messages]:
+    def of(self, part: slice) -> tuple[AnyArray, Messages]:
         """Times and track events at some of the moments of `Lanes`."""
         slices = self._slices
         moments = slices.moments[part]
@@ -103,15 +102,15 @@ class EventPackets:
         return time, encode(moments.size, fields, frame=PACKET["track_event"])
 
 
-def _ranges(first: _Array, last: _Array) -> npt.NDArray[np.int64]:
+def _ranges(first: AnyArray, last: AnyArray) -> Int64Array:
     """All the numbers from each ``first`` to before its ``last``, one after the other."""
     many = last - first
     before = np.cumsum(many) - many
-    found: npt.NDArray[np.int64] = np.arange(int(many.sum())) + np.repeat(first - before, many)
+    found: Int64Array = np.arange(int(many.sum())) + np.repeat(first - before, many)
     return found
 
 
-def _at(rows: int, chosen: _Array, many: _Array, messages: Messages) -> Spans:
+def _at(rows: int, chosen: AnyArray, many: AnyArray, messages: Messages) -> Spans:
     """A repeated field of some rows: ``many`` messages for each of ``chosen``, in order."""
     count = np.zeros(rows + 1, np.int64)
     count[chosen + 1] = many
@@ -126,7 +125,7 @@ class Arguments:
         self._name, self._value = stats.names("name"), stats.names("value")
         self._keys, self._values = keys, values
 
-    def of(self, row: _Array, begins: _Array) -> Spans:
+    def of(self, row: AnyArray, begins: AnyArray) -> Spans:
         """Those of the events ``row[begins]``, where they begin."""
         first, last = self._first[row[begins]], self._first[row[begins] + 1]
         stats = _ranges(first, last)
@@ -144,19 +143,19 @@ class Arguments:
 class Arrows:
     """The ends of arrows at the slices that they are bound to."""
 
-    def __init__(self, flows: Columns, owner: _Array, slices: int) -> None:
+    def __init__(self, flows: Columns, owner: AnyArray, slices: int) -> None:
         order = np.argsort(owner, kind="stable")
         order = order[owner[order] >= 0]
         self._flow = flows.array("flow_id")[order]
         self._first = np.searchsorted(owner[order], np.arange(slices + 1))
 
-    def of(self, event: _Array, begins: _Array) -> Spans:
+    def of(self, event: AnyArray, begins: AnyArray) -> Spans:
         """Those of the slices ``event[begins]``."""
         first, last = self._first[event[begins]], self._first[event[begins] + 1]
         ids = flow_ids(self._flow[_ranges(first, last)])
         return _at(event.size, begins, last - first, ids)
 
 
-def flow_ids(flow: _Array) -> Messages:
+def flow_ids(flow: AnyArray) -> Messages:
     """Numbers of arrows; 0 is never one."""
     return Fixed(EVENT["flow_ids"], flow.astype(np.int64) + 1).messages

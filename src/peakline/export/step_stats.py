@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.export.encode import Field, Messages, Number, Numbers, Pool, Spans, encode
 from peakline.export.tensors import allocation_descriptions, tensor_descriptions
 from peakline.tables.columns import Columns, Names
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["encode_steps", "executions"]
 
-_Array = npt.NDArray[Any]
 _TIMES = {
     "all_start_micros": 2,
     "op_start_rel_micros": 3,
@@ -32,7 +31,7 @@ _TIMES = {
 }
 
 
-def executions(profile: Profile) -> tuple[Names, _Array, Messages, Messages, _Array]:
+def executions(profile: Profile) -> tuple[Names, Int64Array, Messages, Messages, Int64Array]:
     """Devices, the first execution of each (and the end), the executions as messages; names of
     threads as messages, and the first of each device.
     """
@@ -67,7 +66,7 @@ def executions(profile: Profile) -> tuple[Names, _Array, Messages, Messages, _Ar
 
 
 def encode_steps(
-    devices: Names, first: _Array, nodes: Messages, threads: Messages, first_thread: _Array
+    devices: Names, first: Int64Array, nodes: Messages, threads: Messages, first_thread: Int64Array
 ) -> Messages:
     """StepStats as field 1 of RunMetadata."""
     fields: list[Field] = [_text(1, devices), nodes.of(first), threads.of(first_thread)]
@@ -78,10 +77,10 @@ def encode_steps(
 class _PerRun:
     """Messages that belong to executions."""
 
-    def __init__(self, op_run_id: _Array, messages: Messages) -> None:
+    def __init__(self, op_run_id: Int64Array, messages: Messages) -> None:
         self._owner, self._messages = op_run_id, messages
 
-    def of_runs(self, bounds: _Array) -> Spans:
+    def of_runs(self, bounds: Int64Array) -> Spans:
         return self._messages.of(np.searchsorted(self._owner, bounds))
 
 
@@ -89,15 +88,15 @@ def _text(number: int, names: Names) -> Spans:
     return Pool(number, names.values, skip_empty=True).of(names.codes)
 
 
-def _value(table: Columns, name: str) -> _Array:
-    values: _Array = np.where(table.is_valid(name), table.array(name), 0)
+def _value(table: Columns, name: str) -> AnyArray:
+    values: AnyArray = np.where(table.is_valid(name), table.array(name), 0)
     return values
 
 
-def _descriptions(table: Columns, rows: _Array, frame: int) -> Messages:
+def _descriptions(table: Columns, rows: Int64Array, frame: int) -> Messages:
     table = table.take(rows)
     names = ("requested_bytes", "allocated_bytes")
-    numbers: list[tuple[int, _Array]] = [
+    numbers: list[tuple[int, AnyArray]] = [
         (number, _value(table, name)) for number, name in enumerate(names, start=1)
     ]
     numbers += [
@@ -122,7 +121,7 @@ def _outputs(table: Columns) -> _PerRun:
     return _PerRun(table.array("op_run_id"), encode(table.rows, fields, frame=7))
 
 
-def _places(chosen: _Array) -> npt.NDArray[np.int64]:
+def _places(chosen: BoolArray) -> Int64Array:
     """The number of each chosen row among them, -1 for the others."""
     return np.where(chosen, np.cumsum(chosen) - 1, -1)
 
@@ -150,7 +149,7 @@ def _memory(profile: Profile) -> _PerRun:
     return _PerRun(table.array("op_run_id"), encode(table.rows, fields, frame=6))
 
 
-def _owners(table: Columns, records: Columns) -> tuple[_Array, _Array]:
+def _owners(table: Columns, records: Columns) -> tuple[Int64Array, Int64Array]:
     """The row of ``table`` of each record, ascending, and the records in that order.
 
     Of two entries of one execution for one allocator the first has all records.
@@ -167,7 +166,7 @@ def _owners(table: Columns, records: Columns) -> tuple[_Array, _Array]:
     return owner[order], order
 
 
-def _micros(profile: Profile, time_ps: _Array) -> npt.NDArray[np.int64]:
+def _micros(profile: Profile, time_ps: Int64Array) -> Int64Array:
     """Microseconds since the epoch, as written: the profile's clock begins at the earliest start.
 
     What stands at 0 where that is no whole microsecond had no time.
@@ -177,7 +176,7 @@ def _micros(profile: Profile, time_ps: _Array) -> npt.NDArray[np.int64]:
     when = np.where(nanos != 0, nanos, micros * 1000)
     zero = int(when[when != 0].min(initial=np.iinfo(np.int64).max)) if when.any() else 0
     since = time_ps // 1000 + zero
-    found: npt.NDArray[np.int64] = np.where((time_ps == 0) & (zero % 1000 != 0), 0, since // 1000)
+    found: Int64Array = np.where((time_ps == 0) & (zero % 1000 != 0), 0, since // 1000)
     return found
 
 

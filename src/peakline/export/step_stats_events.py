@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.errors import NotFoundError
 from peakline.export.encode import Field, Messages, Number, Pool, encode
 from peakline.export.node_memory import node_memory
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["START_NS", "executions_of_events"]
 
-_Array = npt.NDArray[Any]
 START_NS = 1_000_000_000
 """Where the profile's clock begins: the tables do not tell when that was, and 0 is no time."""
 _TASK = "/job:localhost/replica:0/task:0"
@@ -34,7 +33,9 @@ _DERIVED = re.compile(
 _STREAM = re.compile(r"(?i)stream\s*#?\s*(\w+)")
 
 
-def executions_of_events(profile: Profile) -> tuple[Names, _Array, Messages, Messages, _Array]:
+def executions_of_events(
+    profile: Profile,
+) -> tuple[Names, Int64Array, Messages, Messages, Int64Array]:
     """What `peakline.export.step_stats.executions` gives, of events.
 
     Host threads: events that are named as executors name ops, or all of them where none is.
@@ -103,7 +104,7 @@ def _records(profile: Profile) -> Columns:
     return profile.columns("allocator_events")
 
 
-def _devices(planes: Columns, lines: Columns) -> tuple[list[str | None], npt.NDArray[np.int64]]:
+def _devices(planes: Columns, lines: Columns) -> tuple[list[str | None], Int64Array]:
     """The device and thread number of every line; None for a line that is no device's own."""
     kinds = dict(
         zip(
@@ -145,7 +146,7 @@ def _texts(
     return nodes, labels
 
 
-def _times(start_ps: _Array, length_ps: _Array) -> list[Field]:
+def _times(start_ps: Int64Array, length_ps: Int64Array) -> list[Field]:
     """When each execution began and how long it took, in micros and nanos."""
     start = start_ps // 1000 + START_NS
     length = (start_ps + length_ps) // 1000 - start_ps // 1000
@@ -162,8 +163,8 @@ def _times(start_ps: _Array, length_ps: _Array) -> list[Field]:
 
 
 def _threads(
-    lines: Columns, entry_of_line: _Array, thread_of_line: _Array, devices: int
-) -> tuple[Messages, _Array]:
+    lines: Columns, entry_of_line: Int64Array, thread_of_line: Int64Array, devices: int
+) -> tuple[Messages, Int64Array]:
     """The names of the threads, and the first of each device."""
     own = np.flatnonzero(entry_of_line >= 0)
     own = own[np.argsort(entry_of_line[own], kind="stable")]

@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from peakline import schema
+from peakline.arrays import AnyArray, Int64Array
 from peakline.export.encode import Field, Messages, Number, Spans, encode
 from peakline.tables.columns import Names
 
 __all__ = ["allocation_descriptions", "data_types", "shapes", "tensor_descriptions"]
 
-_Array = npt.NDArray[Any]
 
-
-def data_types(names: Names) -> npt.NDArray[np.int64]:
+def data_types(names: Names) -> Int64Array:
     """Numbers of ``tensorflow.DataType``; 0 for null and for what is no type."""
     known = schema.POOL.FindEnumTypeByName("tensorflow.DataType").values_by_name
     numbers = []
@@ -25,7 +23,7 @@ def data_types(names: Names) -> npt.NDArray[np.int64]:
         entry = known.get(f"DT_{name.upper()}")
         plain = int(name) if entry is None and name.isdecimal() else 0
         numbers.append(entry.number if entry is not None else plain)
-    found: npt.NDArray[np.int64] = np.array([*numbers, 0], np.int64)[names.codes]
+    found: Int64Array = np.array([*numbers, 0], np.int64)[names.codes]
     return found
 
 
@@ -54,7 +52,7 @@ def _shape(text: str, number: int) -> bytes:
 
 
 def allocation_descriptions(
-    numbers: Sequence[tuple[int, _Array]], allocator: Spans, frame: int
+    numbers: Sequence[tuple[int, AnyArray]], allocator: Spans, frame: int
 ) -> Messages:
     """AllocationDescription messages as field ``frame``: the fields by their numbers."""
     fields: list[Field] = [Number(number, values) for number, values in numbers]

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.errors import NotFoundError
 from peakline.formats.chrome_trace.own import step_category
 from peakline.tables.columns import Column, Columns, Names
@@ -32,7 +32,6 @@ __all__ = [
     "read_timeline",
 ]
 
-_Array = npt.NDArray[Any]
 _EVENTS = frozenset(("event_id", "line_id", "name", "start_ps", "duration_ps", "category"))
 _STEPS = "Steps"
 TIMELINE_TABLES = (("events",), ("op_runs",), ("allocator_events",), ("counters",))
@@ -45,8 +44,8 @@ class MemoryCounter:
     """Bytes in use of one allocator after each of its records that tells or implies them."""
 
     allocator: str
-    time_ps: npt.NDArray[np.int64]
-    bytes: npt.NDArray[np.int64]
+    time_ps: Int64Array
+    bytes: Int64Array
 
 
 @dataclass(frozen=True, eq=False)

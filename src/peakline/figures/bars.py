@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import IntpArray
 from peakline.figures.asked import Asked
 from peakline.memory.lifetimes import ALLOCATION, DEALLOCATION
 from peakline.memory.peak import BEFORE_PROFILE
@@ -92,7 +92,7 @@ def largest_bars(asked: Asked, window: tuple[int, int] | None = None) -> tuple[B
     lives = (older | (rows <= at)) & ((end < 0) | (end > at))
     code = np.where(older, len(history.signatures), history.signatures.codes[rows])
 
-    def largest(places: npt.NDArray[np.intp], most: int) -> list[int]:
+    def largest(places: IntpArray, most: int) -> list[int]:
         if places.size > most:
             # Only what is as large as the last one that is taken has to be put in order.
             least = np.partition(size[places], places.size - most)[places.size - most]

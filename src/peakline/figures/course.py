@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from peakline.arrays import AnyArray, Int64Array, IntpArray
 
 if TYPE_CHECKING:
     from peakline.memory.signatures import History
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["course_rows", "telling_places"]
 
 
-def course_rows(history: History, allocator: int) -> npt.NDArray[np.intp]:
+def course_rows(history: History, allocator: int) -> IntpArray:
     """The records of an allocator's course: those that say how much is in use.
 
     Records that stand for buffers from before the profile are all of its first moment, and only
@@ -26,9 +27,7 @@ def course_rows(history: History, allocator: int) -> npt.NDArray[np.intp]:
     return rows[max(leading - 1, 0) :]
 
 
-def telling_places(
-    time: npt.NDArray[np.int64], value: npt.NDArray[Any], buckets: int
-) -> npt.NDArray[np.intp]:
+def telling_places(time: Int64Array, value: AnyArray, buckets: int) -> IntpArray:
     """The places of a step line that are worth drawing, in order, at most 4 per bucket.
 
     ``time`` never falls. It is cut into ``buckets`` equal spans, and of each span the first, the
@@ -56,17 +55,17 @@ def telling_places(
         kept = np.unique(kept)
     repeats = np.zeros(kept.size, np.bool_)
     repeats[1:-1] = value[kept][1:-1] == value[kept][:-2]
-    places: npt.NDArray[np.intp] = kept[~repeats]
+    places: IntpArray = kept[~repeats]
     return places
 
 
 def _first_equal(
-    value: npt.NDArray[Any],
-    starts: npt.NDArray[np.intp],
-    ends: npt.NDArray[np.intp],
-    wanted: npt.NDArray[Any],
-) -> npt.NDArray[np.intp]:
+    value: AnyArray,
+    starts: IntpArray,
+    ends: IntpArray,
+    wanted: AnyArray,
+) -> IntpArray:
     """Per span, the first place that holds the value ``wanted`` of that span."""
     equal = np.flatnonzero(value == np.repeat(wanted, ends - starts))
-    first: npt.NDArray[np.intp] = equal[np.searchsorted(equal, starts)]
+    first: IntpArray = equal[np.searchsorted(equal, starts)]
     return first

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Float64Array, Int64Array
 from peakline.figures.asked import Asked, ask
 from peakline.figures.bands import band_shapes, find_bands
 from peakline.figures.course import telling_places
@@ -48,7 +48,7 @@ def fragmentation(
 
 def reported_course(
     asked: Asked,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+) -> tuple[Int64Array, Float64Array]:
     """Times (picoseconds) and shares (0 to 1) as the allocator reported them, thinned."""
     history = asked.history
     rows = history.rows_of(asked.number)
@@ -145,9 +145,7 @@ def _draw(asked: Asked) -> Figure | None:
     )
 
 
-def _line(
-    name: str, colour: str, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]
-) -> dict[str, Any]:
+def _line(name: str, colour: str, x: Float64Array, y: Float64Array) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines",
@@ -172,8 +170,8 @@ def _subtitle(asked: Asked, made: Fragmentation | None) -> str:
 def _description(
     asked: Asked,
     made: Fragmentation | None,
-    time: npt.NDArray[np.int64],
-    share: npt.NDArray[np.float64],
+    time: Int64Array,
+    share: Float64Array,
 ) -> str:
     told = f"Lines over time of how much of the free memory of {asked.name} lies in pieces."
     if time.size:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.figures.asked import Asked, ask
 from peakline.figures.bands import band_shapes, find_bands, step_name
 from peakline.figures.course import course_rows, telling_places
@@ -41,8 +41,8 @@ _SEEN = 0.05
 class Course:
     """An allocator's memory in use: bytes after the records at ``time_ps`` (picoseconds)."""
 
-    time_ps: npt.NDArray[np.int64]
-    used: npt.NDArray[np.int64]
+    time_ps: Int64Array
+    used: Int64Array
 
 
 def read_course(asked: Asked, buckets: int) -> Course | None:

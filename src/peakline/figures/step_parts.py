@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray
 from peakline.errors import NotFoundError
 from peakline.figures.look import COLOURS, QUIET, TINTS, axis, figure
 from peakline.figures.text import duration_text, fit, plain, time_unit
@@ -87,7 +87,7 @@ def _label(times: StepTimes, row: int) -> str:
     return plain(fit(times.name[row] or "", 24) + cut_off)
 
 
-def _draw(times: StepTimes, rows: npt.NDArray[Any], device: str | None, medians: str) -> Figure:
+def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) -> Figure:
     from peakline.timing.step_breakdown import PARTS
 
     together = -(-rows.size // _BARS)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Float64Array, Int64Array
 from peakline.figures.asked import Asked, ask
 from peakline.figures.look import ALARM, COLOURS, INK, QUIET, axis, figure
 from peakline.figures.text import bytes_unit, fit, plain, size_text
@@ -132,8 +132,8 @@ def growth_per_step(
 def _areas(
     leading: list[tuple[GroupGrowth, str]],
     others: list[GroupGrowth],
-    kept: npt.NDArray[np.int64],
-) -> list[tuple[str, str, npt.NDArray[np.int64]]]:
+    kept: Int64Array,
+) -> list[tuple[str, str, Int64Array]]:
     """Name, colour and bytes of every area, from the bottom up."""
     reds, colours = iter(_REDS), iter(COLOURS)
     areas = [
@@ -179,9 +179,7 @@ def _name(group: GroupGrowth, kind: str) -> str:
     return f"<b>{_WORDS[kind]}:</b> {title}" if kind else title
 
 
-def _area(
-    name: str, colour: str, x: npt.NDArray[np.int64], y: npt.NDArray[np.float64], unit: str
-) -> dict[str, Any]:
+def _area(name: str, colour: str, x: Int64Array, y: Float64Array, unit: str) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.figures.asked import Asked, ask
 from peakline.figures.look import ALARM, COLOURS, axis, figure
 from peakline.figures.text import bytes_unit, fit, plain, size_text
@@ -47,9 +47,7 @@ def churn(
     return None
 
 
-def handed_out(
-    asked: Asked, growth: AllocatorGrowth
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def handed_out(asked: Asked, growth: AllocatorGrowth) -> tuple[Int64Array, Int64Array]:
     """Bytes allocated between one mark and the next: those freed before the next, and the rest."""
     history = asked.history
     rows = history.rows_of(asked.number)
@@ -70,8 +68,8 @@ def handed_out(
 def _draw(
     asked: Asked,
     growth: AllocatorGrowth,
-    given_back: npt.NDArray[np.int64],
-    kept: npt.NDArray[np.int64],
+    given_back: Int64Array,
+    kept: Int64Array,
 ) -> Figure:
     steps = given_back.size
     together = -(-steps // _BARS)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from peakline.arrays import AnyArray
 from peakline.findings.kind import columns
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from peakline.timing.step_facts import StepFacts
 
 __all__ = ["COLUMNS", "ROWS", "evidence_of", "gain_of", "rows_by_step"]
@@ -36,7 +35,7 @@ def evidence_of(facts: StepFacts, share: float, lost: int, *parts: str) -> dict[
 
 
 def rows_by_step(
-    facts: StepFacts, lost: npt.NDArray[Any], *parts: str, **shown: npt.NDArray[Any]
+    facts: StepFacts, lost: AnyArray, *parts: str, **shown: AnyArray
 ) -> tuple[dict[str, object], ...]:
     """The steps that lose most, per device, with ``parts`` of their time and what is ``shown``."""
     values = {name: facts.part(name) for name in parts} | shown

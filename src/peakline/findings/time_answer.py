@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.findings.recording_advice import to_explain_time, to_mark_steps
 from peakline.tables.once import once
 from peakline.timing.step_facts import PARTS, StepFacts, step_facts_of
@@ -181,7 +181,7 @@ def _findings(profile: Profile, facts: StepFacts) -> tuple[Finding, ...]:
     return tuple(one.finding for one in priorities((), found))
 
 
-def _times(wall: npt.NDArray[Any]) -> StepTimes:
+def _times(wall: Int64Array) -> StepTimes:
     return StepTimes(
         wall.size,
         int(wall.sum()) // wall.size,

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int64Array
 from peakline.tables.columns import Columns, Names
 
 __all__ = ["Array", "GraphIndex", "Scope", "Strings"]
 
-Array = npt.NDArray[Any]
+Array = AnyArray
 
 
 class Strings:
@@ -25,9 +24,9 @@ class Strings:
         self.values: list[str] = []
         """The strings by number."""
         self._codes: dict[str, int] = {}
-        self._known: dict[int, tuple[Sequence[str], npt.NDArray[np.int64]]] = {}
+        self._known: dict[int, tuple[Sequence[str], Int64Array]] = {}
 
-    def codes(self, names: Names) -> npt.NDArray[np.int64]:
+    def codes(self, names: Names) -> Int64Array:
         """The number of every row's string; -1 for null."""
         values = names.values
         kept = self._known.get(id(values))
@@ -83,7 +82,7 @@ class GraphIndex:
         self.edge_target = self.strings.codes(edges.names("target"))
         self.input_name = self.strings.codes(self.inputs.names("name"))
 
-    def scopes_of(self, table: Columns) -> npt.NDArray[np.int64]:
+    def scopes_of(self, table: Columns) -> Int64Array:
         """The scope of every row of a table with columns ``graph`` and ``function``."""
         graph = self.strings.codes(table.names("graph"))
         function = self.strings.codes(table.names("function"))
@@ -106,23 +105,23 @@ class GraphIndex:
         return self.scopes[int(self.node_scope[node])].path(name)
 
     @cached_property
-    def _sorted_nodes(self) -> tuple[Array, Array]:
+    def _sorted_nodes(self) -> tuple[Int64Array, Int64Array]:
         keys = self._keys(self.node_scope, self.node_name)
         order = np.argsort(keys, kind="stable")
         return keys[order], order
 
     @cached_property
-    def _sorted_inputs(self) -> tuple[Array, Array]:
+    def _sorted_inputs(self) -> tuple[AnyArray, AnyArray]:
         keys = self._keys(self.input_scope, self.input_name)
         order = np.argsort(keys, kind="stable")
         return keys[order], order
 
     @staticmethod
-    def _keys(scope: Array, name: Array) -> Array:
+    def _keys(scope: Int64Array, name: Int64Array) -> Int64Array:
         return (scope << 32) | (name & 0xFFFFFFFF)
 
     @staticmethod
-    def _find(table: tuple[Array, Array], keys: Array) -> npt.NDArray[np.int64]:
+    def _find(table: tuple[Int64Array, Int64Array], keys: Int64Array) -> Int64Array:
         found = np.full(keys.size, -1, np.int64)
         known, order = table
         if known.size:
@@ -131,20 +130,20 @@ class GraphIndex:
             found[hit] = order[at[hit]]
         return found
 
-    def find_nodes(self, scope: Array, name: Array) -> npt.NDArray[np.int64]:
+    def find_nodes(self, scope: Int64Array, name: Int64Array) -> Int64Array:
         """Rows of ``nodes``: the first of that name in the scope, -1 for none."""
         found = self._find(self._sorted_nodes, self._keys(scope, name))
         found[name < 0] = -1
         return found
 
-    def find_inputs(self, scope: Array, name: Array) -> npt.NDArray[np.int64]:
+    def find_inputs(self, scope: AnyArray, name: AnyArray) -> Int64Array:
         """Rows of `inputs`: the function's argument of that name, -1 for none."""
         found = self._find(self._sorted_inputs, self._keys(scope, name))
         found[name < 0] = -1
         return found
 
     @cached_property
-    def source_row(self) -> npt.NDArray[np.int64]:
+    def source_row(self) -> Int64Array:
         """Per edge the row of the node it comes from; -1 when there is none.
 
         In a body, what names no output is an argument, even where a node has the same name.
@@ -156,6 +155,6 @@ class GraphIndex:
         return found
 
     @cached_property
-    def target_row(self) -> npt.NDArray[np.int64]:
+    def target_row(self) -> Int64Array:
         """Per edge the row of the node it goes to."""
         return self.find_nodes(self.edge_scope, self.edge_target)

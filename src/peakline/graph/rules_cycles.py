@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from peakline.graph.index import Array, GraphIndex
+from peakline.arrays import AnyArray
+from peakline.graph.index import GraphIndex
 from peakline.graph.rules import BrokenRule, quoted
 from peakline.kernels.graph_order import components, unreached
 
@@ -61,8 +62,13 @@ def check_cycles(index: GraphIndex) -> Iterator[BrokenRule]:
 
 
 def _unreached(
-    first: Array, order: Array, targets: Array, control: Array, back: Array, loop_merge: Array
-) -> Array:
+    first: AnyArray,
+    order: AnyArray,
+    targets: AnyArray,
+    control: AnyArray,
+    back: AnyArray,
+    loop_merge: AnyArray,
+) -> AnyArray:
     """Which nodes never become ready."""
     nodes = first.size - 1
     stuck, room = np.ones(nodes, np.bool_), np.zeros((2, nodes), np.int64)
@@ -72,8 +78,8 @@ def _unreached(
 
 
 def _components(
-    first: Array, order: Array, targets: Array, use_edge: Array, use_node: Array
-) -> tuple[Array, Array]:
+    first: AnyArray, order: AnyArray, targets: AnyArray, use_edge: AnyArray, use_node: AnyArray
+) -> tuple[AnyArray, AnyArray]:
     """The component of every node, -1 for what is in none, and how many nodes each has."""
     nodes = first.size - 1
     found = np.full(nodes, -1, np.int64)
@@ -86,7 +92,7 @@ def _components(
     return found, sizes[:count]
 
 
-def _shortest_cycle(sources: Array, targets: Array) -> list[int]:
+def _shortest_cycle(sources: AnyArray, targets: AnyArray) -> list[int]:
     """A shortest way from the first node of a component back to itself, along its edges."""
     start = int(sources.min())
     after: dict[int, list[int]] = {}
@@ -109,7 +115,7 @@ def _shortest_cycle(sources: Array, targets: Array) -> list[int]:
     return [start, *reversed(path)]
 
 
-def _cycle(index: GraphIndex, path: list[int], size: int, is_next: Array) -> BrokenRule:
+def _cycle(index: GraphIndex, path: list[int], size: int, is_next: AnyArray) -> BrokenRule:
     names = [index.nodes.names("name")[node] or "" for node in path]
     if len(names) > _MOST_NAMED:
         hidden = len(names) - _MOST_NAMED

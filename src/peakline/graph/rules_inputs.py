@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-from peakline.graph.index import Array, GraphIndex
+from peakline.arrays import AnyArray, Int64Array
+from peakline.graph.index import GraphIndex
 from peakline.graph.rules import BrokenRule, quoted
 from peakline.graph.rules_names import NODE_NAME
 from peakline.graph.signatures import Signatures
@@ -150,14 +150,14 @@ class _Inputs:
             return f"but the argument {quoted(name)} is a single value"
         return f"but {quoted(text)} names no output: write node:output_argument:index"
 
-    def _calls(self, edges: Array) -> npt.NDArray[np.int64]:
+    def _calls(self, edges: AnyArray) -> Int64Array:
         """Those ``edges`` whose source calls a function of the library."""
         if not self._signatures.functions:
             return np.zeros(0, np.int64)
         ops = self._index.nodes.names("op")
         known = {name for _, name in self._signatures.functions}
         is_call = np.array([op in known for op in ops.values], np.bool_)
-        found: npt.NDArray[np.int64] = edges[is_call[ops.codes[self._index.source_row[edges]]]]
+        found: Int64Array = edges[is_call[ops.codes[self._index.source_row[edges]]]]
         return found
 
     def _call_output(self, edge: int) -> Iterator[BrokenRule]:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray
 from peakline.graph.index import GraphIndex, Scope
 from peakline.graph.rules import BrokenRule, quoted
 from peakline.tables.columns import Columns
@@ -31,9 +31,7 @@ class Signatures:
             (graph or "", name or "") for graph, name in zip(graphs, names, strict=True)
         }
         inputs = index.inputs
-        self.is_list: npt.NDArray[np.bool_] = inputs.is_valid("number_attr") | inputs.is_valid(
-            "type_list_attr"
-        )
+        self.is_list: BoolArray = inputs.is_valid("number_attr") | inputs.is_valid("type_list_attr")
         """Per row of the index's ``inputs`` whether the argument is a list of values."""
         self._outputs: dict[tuple[str, str], dict[str, bool]] = {
             function: {} for function in self.functions

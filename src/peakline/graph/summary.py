@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 
 __all__ = ["GraphRow", "GraphSummary", "LargestGraph", "summarize_graphs"]
 
-Mask = npt.NDArray[np.bool_]
+Mask = BoolArray
 
 
 @dataclass(frozen=True)

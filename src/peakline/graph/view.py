@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.errors import NotFoundError, UsageError
 from peakline.graph.critical_path import StepRuns
-from peakline.graph.index import Array, GraphIndex, Scope
+from peakline.graph.index import GraphIndex, Scope
 from peakline.graph.step_graph import graphs_of_step
 from peakline.patterns import Pattern
 from peakline.tables import Profile
@@ -122,29 +122,27 @@ def _graphs(profile: Profile, wanted: str | None, step: StepRuns | None) -> list
     return [wanted]
 
 
-def _in_scope(index: GraphIndex, graphs: list[str], function: str | None) -> npt.NDArray[np.bool_]:
+def _in_scope(index: GraphIndex, graphs: list[str], function: str | None) -> BoolArray:
     wanted = {Scope(graph, function) for graph in graphs}
     numbers = [number for number, scope in enumerate(index.scopes) if scope in wanted]
     if function is not None and not numbers:
         raise NotFoundError(f"no function {function!r} with nodes in these graphs")
-    found: npt.NDArray[np.bool_] = np.isin(index.node_scope, numbers)
+    found: BoolArray = np.isin(index.node_scope, numbers)
     return found
 
 
-def _named(index: GraphIndex, pattern: str) -> npt.NDArray[np.bool_]:
+def _named(index: GraphIndex, pattern: str) -> BoolArray:
     try:
         expression = Pattern(pattern)
     except UsageError as error:
         raise UsageError(f"graph: parameter name: {error}") from None
     names = index.nodes.names("name")
-    found: npt.NDArray[np.bool_] = expression.is_in(names.values)[names.codes]
+    found: BoolArray = expression.is_in(names.values)[names.codes]
     return found
 
 
-def _around(
-    index: GraphIndex, among: npt.NDArray[np.bool_], node: str, depth: int
-) -> npt.NDArray[np.bool_]:
-    near: npt.NDArray[np.bool_] = among & (index.node_name == index.strings.code(node))
+def _around(index: GraphIndex, among: BoolArray, node: str, depth: int) -> BoolArray:
+    near: BoolArray = among & (index.node_name == index.strings.code(node))
     if not near.any():
         raise NotFoundError(f"no node {node!r} in these graphs")
     whole = np.flatnonzero((index.source_row >= 0) & (index.target_row >= 0))
@@ -209,7 +207,7 @@ def _costs(profile: Profile, step: StepRuns | None, *, inside: bool) -> _Costs:
     return found
 
 
-def _per_run(profile: Profile, table: str, column: str, runs: Columns) -> Array:
+def _per_run(profile: Profile, table: str, column: str, runs: Columns) -> Int64Array:
     """The sum of ``column`` by execution, for the executions ``runs``."""
     ids = runs.array("op_run_id")
     rows = profile.columns_or_empty(table)
@@ -217,11 +215,11 @@ def _per_run(profile: Profile, table: str, column: str, runs: Columns) -> Array:
     sums = np.zeros(int(max(ids.max(initial=-1), rows.array("op_run_id").max(initial=-1))) + 1)
     sums = sums.astype(np.int64)
     np.add.at(sums, rows.array("op_run_id"), values)
-    found: Array = sums[ids]
+    found: AnyArray = sums[ids]
     return found
 
 
-def _sums(keys: list[Key], measures: dict[str, Array]) -> dict[Key, Cost]:
+def _sums(keys: list[Key], measures: dict[str, Int64Array]) -> dict[Key, Cost]:
     numbers: dict[Key, int] = {}
     codes = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
     sums: dict[str, list[int]] = {}
@@ -235,7 +233,7 @@ def _sums(keys: list[Key], measures: dict[str, Array]) -> dict[Key, Cost]:
     }
 
 
-def _most_costly(index: GraphIndex, rows: Array, costs: _Costs, most: int) -> Array:
+def _most_costly(index: GraphIndex, rows: Int64Array, costs: _Costs, most: int) -> Int64Array:
     device, name = index.nodes.names("device"), index.nodes.names("name")
     found = [costs.of(device[row] or "", name[row] or "") for row in rows.tolist()]
     spent = np.array([cost.compute_ps + cost.accelerator_ps if cost else -1 for cost in found])
@@ -243,7 +241,7 @@ def _most_costly(index: GraphIndex, rows: Array, costs: _Costs, most: int) -> Ar
     return np.sort(rows[order[:most]])
 
 
-def _nodes(index: GraphIndex, rows: Array, costs: _Costs) -> tuple[ViewNode, ...]:
+def _nodes(index: GraphIndex, rows: Int64Array, costs: _Costs) -> tuple[ViewNode, ...]:
     found = index.nodes.take(rows)
     return tuple(
         ViewNode(
@@ -257,7 +255,7 @@ def _nodes(index: GraphIndex, rows: Array, costs: _Costs) -> tuple[ViewNode, ...
     )
 
 
-def _edges(index: GraphIndex, rows: Array) -> tuple[ViewEdge, ...]:
+def _edges(index: GraphIndex, rows: Int64Array) -> tuple[ViewEdge, ...]:
     place = np.full(index.nodes.rows, -1, np.int64)
     place[rows] = np.arange(rows.size)
     kept = np.flatnonzero((index.source_row >= 0) & (index.target_row >= 0))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from peakline.arrays import BoolArray
 from peakline.memory.lifetimes import (
     ALLOCATION,
     DEALLOCATION,
@@ -51,7 +52,7 @@ def buffers_of(events: Columns) -> Columns:
         "buffer_id": np.arange(rows.size, dtype=np.int64),
         "allocator": Names(found.allocator[rows].astype(np.int32), names.tolist()),
     }
-    valid: dict[str, npt.NDArray[np.bool_]] = {}
+    valid: dict[str, BoolArray] = {}
     for name in _CARRIED:
         data[name] = events.array(name)[rows]
         valid[name] = events.is_valid(name)[rows]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array, IntpArray
 from peakline.deadline import check_deadline
 from peakline.kernels.churn import count_churn
 from peakline.kernels.memory_layout import CHURN_FIELDS
@@ -47,8 +47,8 @@ class ChurnRows(Sequence[SignatureChurn]):
     def __init__(
         self,
         signatures: Signatures,
-        codes: npt.NDArray[np.intp],
-        counts: npt.NDArray[np.int64],
+        codes: IntpArray,
+        counts: Int64Array,
     ) -> None:
         self.signatures = signatures
         self.codes = codes

@@ -7,18 +7,17 @@ begins before it and does not end before it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array, IntpArray
 from peakline.memory.lifetimes import ALLOCATION
 from peakline.memory.signatures import History
 
 __all__ = ["Crossing", "find_crossing", "marks_passed"]
 
 
-def marks_passed(marks: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.int32]:
+def marks_passed(marks: Int64Array, rows: int) -> Int32Array:
     """For each of ``rows`` records how many of ``marks`` (ascending) are at it or before it."""
     bounds = np.clip(np.maximum.accumulate(marks), 0, rows)
     lengths = np.diff(bounds, prepend=0, append=rows)
@@ -34,13 +33,11 @@ class Crossing:
     """
 
     marks: int
-    rows: npt.NDArray[np.intp]
-    first: npt.NDArray[np.int32]
-    until: npt.NDArray[np.int32]
+    rows: IntpArray
+    first: Int32Array
+    until: Int32Array
 
-    def live_at_marks(
-        self, place: npt.NDArray[Any], places: int, weight: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
+    def live_at_marks(self, place: AnyArray, places: int, weight: Int64Array) -> Int64Array:
         """The sums of ``weight`` at each mark, ``places`` rows of one entry per mark.
 
         ``place`` and ``weight`` are per buffer; one with place -1 is left out.
@@ -52,7 +49,7 @@ class Crossing:
         return np.cumsum(change[:, :-1], axis=1)
 
 
-def find_crossing(history: History, allocator: int, marks: npt.NDArray[np.int64]) -> Crossing:
+def find_crossing(history: History, allocator: int, marks: Int64Array) -> Crossing:
     """The buffers of one allocator, given by its number, that live across any of ``marks``."""
     lifetimes = history.lifetimes
     own = history.rows_of(allocator)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray, IntpArray
 from peakline.memory.lifetimes import ALLOCATION, Lifetimes
 from peakline.memory.peak import AllocatorPeak
 from peakline.memory.usage import buffer_bytes
@@ -36,7 +36,7 @@ def find_deferred(
     events: Columns,
     peak: AllocatorPeak,
     lifetimes: Lifetimes,
-    eligible: npt.NDArray[np.bool_] | None = None,
+    eligible: BoolArray | None = None,
 ) -> Deferred | None:
     """What makes the ``peak`` of an allocator uncertain; None where nothing does.
 
@@ -63,8 +63,8 @@ def _upper_bound(
     events: Columns,
     lifetimes: Lifetimes,
     number: int,
-    late: npt.NDArray[np.intp],
-    eligible: npt.NDArray[np.bool_] | None,
+    late: IntpArray,
+    eligible: BoolArray | None,
 ) -> int:
     """The allocator's largest sum when the buffers that ``late`` ends are held for longer."""
     begins = np.flatnonzero((lifetimes.allocator == number) & (lifetimes.kind == ALLOCATION))

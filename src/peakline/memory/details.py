@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
+from peakline.arrays import BoolArray
 from peakline.deadline import check_deadline
 from peakline.memory.churn import AllocatorChurn, find_churn
 from peakline.memory.deferred import Deferred, find_deferred
@@ -57,7 +55,7 @@ def read_details(
     steps: Columns,
     *,
     allocator: str | None = None,
-    eligible: npt.NDArray[np.bool_] | None = None,
+    eligible: BoolArray | None = None,
     ops: OpUse | None = None,
     facts: Callable[[], PassFacts] | None = None,
     programs: Collection[str] = (),
@@ -104,12 +102,12 @@ def read_details(
     return history, tuple(details)
 
 
-def records_of_step(step: int, events: Columns, steps: Columns) -> npt.NDArray[np.bool_]:
+def records_of_step(step: int, events: Columns, steps: Columns) -> BoolArray:
     """Which records belong to ``step`` or happened between its start and end, on any thread."""
     chosen = steps.array("step_id") == step
     start = int(steps.array("start_ps")[chosen].min())
     end = int(steps.array("end_ps")[chosen].max())
     time = events.array("time_ps")
     own = (events.array("step_id") == step) & events.is_valid("step_id")
-    within: npt.NDArray[np.bool_] = own | ((time >= start) & (time <= end))
+    within: BoolArray = own | ((time >= start) & (time <= end))
     return within

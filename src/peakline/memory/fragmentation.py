@@ -14,11 +14,10 @@ have had to grow.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Float64Array, Int32Array, Int64Array, IntpArray, UInt64Array
 from peakline.deadline import check_deadline, checked
 from peakline.kernels.fragmentation import sweep
 from peakline.kernels.memory_layout import EXTENSION_FIELDS, SAMPLE_FIELDS
@@ -113,12 +112,12 @@ class Fragmentation:
     """
 
     allocator: str
-    time_ps: npt.NDArray[np.int64]
-    free: npt.NDArray[np.int64]
-    largest: npt.NDArray[np.int64]
-    holes: npt.NDArray[np.int64]
-    touched: npt.NDArray[np.int64]
-    reported: npt.NDArray[np.float64]
+    time_ps: Int64Array
+    free: Int64Array
+    largest: Int64Array
+    holes: Int64Array
+    touched: Int64Array
+    reported: Float64Array
     touched_bytes: int
     peak_bytes: int
     forced: tuple[Forced, ...]
@@ -165,14 +164,14 @@ class Fragmentation:
 class _Space:
     """The spans of an allocator and the cells that they are cut into."""
 
-    rows: npt.NDArray[np.int64]
-    span_of: npt.NDArray[np.int32]
-    start: npt.NDArray[np.uint64]
-    size: npt.NDArray[np.int64]
-    first_cell: npt.NDArray[np.int64]
-    end_cell: npt.NDArray[np.int64]
-    cell_start: npt.NDArray[np.uint64]
-    cell_bytes: npt.NDArray[np.int64]
+    rows: Int64Array
+    span_of: Int32Array
+    start: UInt64Array
+    size: Int64Array
+    first_cell: Int64Array
+    end_cell: Int64Array
+    cell_start: UInt64Array
+    cell_bytes: Int64Array
 
 
 def find_fragmentation(history: History, allocator: int) -> Fragmentation | None:
@@ -259,19 +258,19 @@ def _space(history: History, allocator: int) -> _Space:
     )
 
 
-def _places(history: History, rows: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+def _places(history: History, rows: Int64Array, count: int) -> Int64Array:
     """Evenly spaced places in ``rows``, the last and the fullest among them."""
     even = np.linspace(0, rows.size - 1, min(count, rows.size)).astype(np.int64)
     fullest = int(np.argmax(history.used[rows]))
     return np.unique(np.append(even, fullest))
 
 
-def _covered(space: _Space, spans: npt.NDArray[np.intp]) -> int:
+def _covered(space: _Space, spans: IntpArray) -> int:
     """Bytes that at least one of ``spans`` lies on."""
     return int(space.cell_bytes[_cover(space, spans) > 0].sum())
 
 
-def _cover(space: _Space, spans: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def _cover(space: _Space, spans: AnyArray) -> Int64Array:
     """Per cell, how many of ``spans`` lie on it."""
     change = np.zeros(space.cell_bytes.size + 1, np.int64)
     np.add.at(change, space.first_cell[spans], 1)
@@ -279,7 +278,7 @@ def _cover(space: _Space, spans: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return np.cumsum(change[:-1])
 
 
-def _forced(history: History, extensions: npt.NDArray[np.int64]) -> tuple[Forced, ...]:
+def _forced(history: History, extensions: Int64Array) -> tuple[Forced, ...]:
     found = []
     times = history.events.array("time_ps")
     for row, new, free, largest, _ in extensions.tolist():
@@ -291,7 +290,7 @@ def _forced(history: History, extensions: npt.NDArray[np.int64]) -> tuple[Forced
 
 
 def _pieces(
-    history: History, space: _Space, first_seen: npt.NDArray[np.int64], worst: Forced
+    history: History, space: _Space, first_seen: Int64Array, worst: Forced
 ) -> tuple[tuple[Hole, ...], Pins | None]:
     """The holes just before ``worst`` by size, and the pins between them."""
     lifetimes = history.lifetimes
@@ -317,11 +316,11 @@ def _pieces(
 def _pins(
     history: History,
     space: _Space,
-    live_rows: npt.NDArray[np.int64],
-    live_spans: npt.NDArray[np.int32],
-    opens: npt.NDArray[np.intp],
-    closes: npt.NDArray[np.intp],
-    sizes: npt.NDArray[np.int64],
+    live_rows: Int64Array,
+    live_spans: Int32Array,
+    opens: IntpArray,
+    closes: IntpArray,
+    sizes: Int64Array,
 ) -> Pins | None:
     """The row of holes, with nothing but pins between them, that has the most bytes."""
     order = np.argsort(space.first_cell[live_spans], kind="stable")
@@ -358,7 +357,7 @@ def _pins(
     )
 
 
-def _by_signature(history: History, rows: npt.NDArray[np.int64]) -> tuple[Pin, ...]:
+def _by_signature(history: History, rows: Int64Array) -> tuple[Pin, ...]:
     codes, place_of = np.unique(history.signatures.codes[rows], return_inverse=True)
     times = history.events.array("time_ps")
     found = []

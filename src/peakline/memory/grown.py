@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray, Int64Array
 from peakline.memory.growth import AllocatorGrowth, GroupGrowth
 from peakline.memory.lifetimes import DEALLOCATION, UNTRACKED_DEALLOCATION
 from peakline.memory.pattern import CACHE, LEAK, SAWTOOTH, SINGLE, STEADY, STEP_UP, WARM_UP
@@ -110,7 +110,7 @@ def find_grown(history: History, growth: AllocatorGrowth) -> Grown:
     )
 
 
-def signatures_held(history: History, number: int, grown: Grown) -> npt.NDArray[np.bool_]:
+def signatures_held(history: History, number: int, grown: Grown) -> BoolArray:
     """Which signatures of allocator ``number`` a leak, a cache or a sawtooth holds."""
     signatures = history.signatures
     held = np.zeros(len(signatures), np.bool_)
@@ -239,7 +239,7 @@ def _in_phase(one: GroupGrowth, other: GroupGrowth) -> bool:
     return bool((falls & others).sum() >= IN_PHASE * (falls | others).sum())
 
 
-def _without_others(growth: AllocatorGrowth, found: Sequence[GroupGrowth]) -> npt.NDArray[np.int64]:
+def _without_others(growth: AllocatorGrowth, found: Sequence[GroupGrowth]) -> Int64Array:
     """The memory in use at each step's end, less the other groups that grow or come and go."""
     net = growth.total.copy()
     for group in growth.groups:
@@ -248,12 +248,10 @@ def _without_others(growth: AllocatorGrowth, found: Sequence[GroupGrowth]) -> np
     return net
 
 
-def _allocated_per_step(
-    history: History, number: int, growth: AllocatorGrowth
-) -> npt.NDArray[np.int64]:
+def _allocated_per_step(history: History, number: int, growth: AllocatorGrowth) -> Int64Array:
     """Bytes handed out between one mark and the next."""
     own = np.where(history.lifetimes.allocator == number, history.allocated, 0)
     total = np.concatenate([[0], np.cumsum(own)])
     bounds = np.concatenate([[growth.marks.start], growth.marks.rows])
-    made: npt.NDArray[np.int64] = np.diff(total[bounds])
+    made: Int64Array = np.diff(total[bounds])
     return made

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.deadline import checked
 from peakline.memory.crossings import find_crossing
 from peakline.memory.marks import Marks
@@ -44,7 +44,7 @@ class GroupGrowth:
 
     signature: Signature
     forms: int
-    series: npt.NDArray[np.int64]
+    series: Int64Array
     held_bytes: int
     pattern: Pattern
 
@@ -65,7 +65,7 @@ class AllocatorGrowth:
     marks: Marks
     steps: int
     stride: int
-    total: npt.NDArray[np.int64]
+    total: Int64Array
     groups: tuple[GroupGrowth, ...]
     total_pattern: Pattern
     peak_bytes: int
@@ -157,7 +157,7 @@ def _of_one_pass(group: GroupGrowth) -> GroupGrowth:
 
 def _matrix(
     history: History, allocator: int, marks: Marks
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+) -> tuple[Int64Array, Int64Array, Int64Array]:
     """The signatures that steps leave, their bytes at each step's end, and the bytes held last."""
     signatures = history.signatures
     crossing = find_crossing(history, allocator, marks.rows)
@@ -180,9 +180,9 @@ def _matrix(
 
 def _groups(
     history: History,
-    places: npt.NDArray[np.int64],
-    series: npt.NDArray[np.int64],
-    held: npt.NDArray[np.int64],
+    places: Int64Array,
+    series: Int64Array,
+    held: Int64Array,
     stride: int,
     *,
     is_marked: bool,
@@ -231,7 +231,7 @@ def _together(groups: list[GroupGrowth], members: list[int], stride: int) -> Gro
 
 
 def _with_the_rest(
-    groups: list[GroupGrowth], allocator: str, total: npt.NDArray[np.int64], stride: int
+    groups: list[GroupGrowth], allocator: str, total: Int64Array, stride: int
 ) -> list[GroupGrowth]:
     """The groups, and what is in use beyond them where only that leaks."""
     pattern = _per_step(classify(total), stride)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int32Array, Int64Array
 from peakline.kernels.key_numbers import number
 
 __all__ = ["number_keys"]
@@ -16,8 +16,8 @@ _ROOM = 512
 
 
 def number_keys(
-    keys: npt.NDArray[np.int64],
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    keys: Int64Array,
+) -> tuple[Int32Array, Int64Array]:
     """Number the distinct rows of ``keys`` (three columns) in order of first appearance.
 
     Returns the number of every row, and the first row of each.

@@ -10,11 +10,18 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import (
+    AnyArray,
+    BoolArray,
+    Int32Array,
+    Int64Array,
+    IntpArray,
+    UInt8Array,
+    UInt64Array,
+)
 from peakline.kernels.lifetimes import enter, match
 from peakline.kernels.memory_layout import (
     ALLOCATION,
@@ -51,12 +58,12 @@ class Lifetimes:
     """
 
     allocators: tuple[str, ...]
-    allocator: npt.NDArray[np.int32]
-    kind: npt.NDArray[np.uint8]
-    begin: npt.NDArray[Any]
-    end: npt.NDArray[Any]
+    allocator: Int32Array
+    kind: UInt8Array
+    begin: AnyArray
+    end: AnyArray
 
-    def live_after(self, moments: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    def live_after(self, moments: Int64Array) -> IntpArray:
         """Rows of the buffers live after row ``moments[allocator]``; -1 stands for never."""
         rows = int(moments.max(initial=-1)) + 1
         moment = moments.astype(self.end.dtype)[self.allocator[:rows]]
@@ -105,14 +112,14 @@ def match_lifetimes(events: Columns) -> Lifetimes:
 
 
 def _match(
-    kind: npt.NDArray[np.uint8],
-    allocator: npt.NDArray[np.int32],
-    number: npt.NDArray[np.int64],
-    has_number: npt.NDArray[np.bool_],
-    address: npt.NDArray[np.uint64],
-    has_address: npt.NDArray[np.bool_],
-    begin: npt.NDArray[Any],
-    end: npt.NDArray[Any],
+    kind: UInt8Array,
+    allocator: Int32Array,
+    number: Int64Array,
+    has_number: BoolArray,
+    address: UInt64Array,
+    has_address: BoolArray,
+    begin: AnyArray,
+    end: AnyArray,
 ) -> None:
     """Match with tables that grow with what is live at a time."""
     seed = secrets.randbits(64)

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array, IntpArray
 from peakline.deadline import check_deadline
 from peakline.memory.lifetimes import ALLOCATION, DEALLOCATION, OTHER, Lifetimes, match_lifetimes
 from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
@@ -37,8 +37,8 @@ class Series:
     Only records that say how much is in use are here. ``used`` has the reserved bytes in it.
     """
 
-    rows: npt.NDArray[np.intp]
-    used: npt.NDArray[np.int64]
+    rows: IntpArray
+    used: Int64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +55,8 @@ class MemoryMoment:
     bytes_in_use: int
     step_id: int | None
     fragmentation: float | None
-    buffers: npt.NDArray[np.intp]
-    buffer_bytes: npt.NDArray[np.int64]
+    buffers: IntpArray
+    buffer_bytes: Int64Array
     remainders: dict[str, int]
 
 
@@ -83,7 +83,7 @@ class MemoryRecords:
         return measure(self.events, self.lifetimes)
 
     @cached_property
-    def _rows(self) -> list[npt.NDArray[np.intp]]:
+    def _rows(self) -> list[IntpArray]:
         return split_by(self.lifetimes.allocator, len(self.allocators))
 
     @cached_property
@@ -94,7 +94,7 @@ class MemoryRecords:
         """Memory in use of an allocator, by its number in ``allocators``."""
         return self._series[number]
 
-    def _measured(self, rows: npt.NDArray[np.intp]) -> Series:
+    def _measured(self, rows: IntpArray) -> Series:
         """What the allocator reports, else the running sum of its live buffers."""
         check_deadline()
         told = self.events.is_valid("in_use_bytes")[rows]
@@ -176,13 +176,11 @@ class MemoryRecords:
         return int(total[np.searchsorted(rows, row, "right")])
 
     @cached_property
-    def _unmatched(self) -> list[tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]]:
+    def _unmatched(self) -> list[tuple[IntpArray, Int64Array]]:
         """Per allocator the deallocations that found no live buffer, and their running sum."""
         return [self._sum_unmatched(rows) for rows in self._rows]
 
-    def _sum_unmatched(
-        self, rows: npt.NDArray[np.intp]
-    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    def _sum_unmatched(self, rows: IntpArray) -> tuple[IntpArray, Int64Array]:
         """By the rule of `peakline.memory.usage`: a size that is not told is what the reports
         before and after differ by, where no other change lies between them.
         """

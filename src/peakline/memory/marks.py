@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array, IntpArray
 from peakline.deadline import checked
 from peakline.memory.lifetimes import ALLOCATION, UNTRACKED_ALLOCATION
 from peakline.memory.signatures import History
@@ -59,7 +59,7 @@ class Marks:
     ``stride`` how many lie between two of them, where not every one is kept (`every`).
     """
 
-    rows: npt.NDArray[np.int64]
+    rows: Int64Array
     start: int
     ids: tuple[int | None, ...]
     names: tuple[str, ...]
@@ -154,7 +154,7 @@ def _is_nameless(steps: Steps) -> bool:
     return all(name in {"", str(number)} for number, name in zip(ids, names, strict=True))
 
 
-def _from_steps(history: History, own: npt.NDArray[np.intp], steps: Steps) -> Marks | None:
+def _from_steps(history: History, own: IntpArray, steps: Steps) -> Marks | None:
     times = history.events.array("time_ps")
     steps = steps.take(np.lexsort((steps.end, steps.begin)))
     begins = steps.begin
@@ -178,7 +178,7 @@ def _from_steps(history: History, own: npt.NDArray[np.intp], steps: Steps) -> Ma
     )
 
 
-def _from_period(history: History, own: npt.NDArray[np.intp]) -> Marks | None:
+def _from_period(history: History, own: IntpArray) -> Marks | None:
     kind = history.lifetimes.kind[own]
     begins = own[(kind == ALLOCATION) | (kind == UNTRACKED_ALLOCATION)]
     if begins.size < MIN_TURNS:
@@ -186,7 +186,7 @@ def _from_period(history: History, own: npt.NDArray[np.intp]) -> Marks | None:
     codes = history.signatures.codes[begins]
     order = np.argsort(codes, kind="stable")
     bounds = np.flatnonzero(np.diff(codes[order], prepend=-1, append=-1))
-    evenly: dict[int, list[npt.NDArray[np.intp]]] = {}
+    evenly: dict[int, list[IntpArray]] = {}
     often = np.flatnonzero(np.diff(bounds) >= MIN_TURNS)
     for first, end in checked(zip(bounds[often].tolist(), bounds[often + 1].tolist(), strict=True)):
         places = order[first:end]
@@ -203,7 +203,7 @@ def _from_period(history: History, own: npt.NDArray[np.intp]) -> Marks | None:
         return None
     used = history.used
 
-    def held(places: npt.NDArray[np.intp]) -> float:
+    def held(places: IntpArray) -> float:
         return float(np.median(used[np.maximum(begins[places] - 1, 0)]))
 
     # The turn begins where the least is in memory.
@@ -222,7 +222,7 @@ def _from_period(history: History, own: npt.NDArray[np.intp]) -> Marks | None:
     )
 
 
-def _is_even(places: npt.NDArray[np.intp], total: int) -> bool:
+def _is_even(places: IntpArray, total: int) -> bool:
     gaps = np.diff(places)
     middle = float(np.median(gaps))
     if middle < 2:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Float64Array, Int32Array, Int64Array, IntpArray
 from peakline.deadline import checked
 from peakline.memory.crossings import find_crossing
 from peakline.memory.peak import AllocatorPeak, find_peaks
@@ -86,9 +86,7 @@ def find_high_moments(history: History, allocator: int, *, most: int = 5) -> tup
     return tuple(_explain(history, allocator, rows, group) for group in groups)
 
 
-def _high(
-    rows: npt.NDArray[np.intp], used: npt.NDArray[np.int64], near: int, apart: int
-) -> npt.NDArray[np.intp]:
+def _high(rows: IntpArray, used: Int64Array, near: int, apart: int) -> IntpArray:
     """Those of ``rows`` that are separate high moments, in time order.
 
     That is the first fullest record of a stretch that reaches ``near`` bytes and ends where less
@@ -106,9 +104,7 @@ def _high(
     return rows[high[is_fullest[first]]]
 
 
-def _explain(
-    history: History, allocator: int, rows: npt.NDArray[np.int64], group: list[int]
-) -> HighMoment:
+def _explain(history: History, allocator: int, rows: Int64Array, group: list[int]) -> HighMoment:
     chosen = np.zeros(history.rows, np.bool_)
     chosen[rows[group[0]]] = True
     (memory,) = find_peaks(
@@ -128,7 +124,7 @@ def _explain(
     )
 
 
-def _compared(used: npt.NDArray[np.int64], codes: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
+def _compared(used: Int64Array, codes: Int32Array) -> IntpArray:
     """The places of the moments that are compared, ascending; the first fullest among them.
 
     A run of many steps repeats a few moments over and over: those with the same bytes in use and
@@ -150,7 +146,7 @@ def _compared(used: npt.NDArray[np.int64], codes: npt.NDArray[np.int32]) -> npt.
 class _Composition:
     """What lives after each of ``rows``, in bytes per signature of the allocator."""
 
-    def __init__(self, history: History, allocator: int, rows: npt.NDArray[np.int64]) -> None:
+    def __init__(self, history: History, allocator: int, rows: Int64Array) -> None:
         self._crossing = find_crossing(history, allocator, rows + 1)
         self._weight = history.allocated[self._crossing.rows]
         self._codes = history.signatures.codes[self._crossing.rows]
@@ -158,7 +154,7 @@ class _Composition:
         together = np.zeros(self._codes.size, np.int64)
         self._total = self._crossing.live_at_marks(together, 1, self._weight)[0]
 
-    def in_common(self, one: int) -> npt.NDArray[np.float64]:
+    def in_common(self, one: int) -> Float64Array:
         """Per moment the share of its bytes or of those of moment ``one`` that both have.
 
         The larger of the two counts; 1 where neither has any.

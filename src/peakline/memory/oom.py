@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import IntpArray
 from peakline.tables.columns import Columns
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def only_listed(profile: Profile, allocator: str) -> bool:
     return not any(known for name, known in has_address if name == allocator)
 
 
-def _top_chunks(blocks: Columns, mine: npt.NDArray[np.intp]) -> list[dict[str, int]]:
+def _top_chunks(blocks: Columns, mine: IntpArray) -> list[dict[str, int]]:
     """The sizes of chunks in use that hold the most: bytes each, how many, bytes together.
 
     ``mine`` are the rows of the report's chunks.

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array, IntpArray
 from peakline.deadline import check_deadline
 from peakline.tables.columns import Columns, Names
 
@@ -36,7 +35,7 @@ class OpUse:
     """
 
     costs: Mapping[str, int] = field(default_factory=dict)
-    uses: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    uses: Mapping[str, Int64Array] = field(default_factory=dict)
 
 
 def read_op_use(op_runs: Columns, edges: Columns | None = None) -> OpUse:
@@ -75,22 +74,20 @@ def read_op_use(op_runs: Columns, edges: Columns | None = None) -> OpUse:
     )
 
 
-def _numbers(names: Names, ids: dict[str, int]) -> npt.NDArray[np.intp]:
+def _numbers(names: Names, ids: dict[str, int]) -> IntpArray:
     """The number of every row's text in ``ids``, which gets those that it lacks."""
     # The last place is that of the null code -1.
     of = np.array([ids.setdefault(text, len(ids)) for text in (*names.values, "")], np.intp)
     return of[names.codes]
 
 
-def _by_number(
-    numbers: npt.NDArray[np.intp], values: npt.NDArray[Any], count: int
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]]:
+def _by_number(numbers: IntpArray, values: Int64Array, count: int) -> tuple[IntpArray, Int64Array]:
     """``values`` sorted by number and then by value, and where those of each number begin."""
     order = np.lexsort((values, numbers))
     return np.searchsorted(numbers[order], np.arange(count + 1)), values[order]
 
 
-class _Uses(Mapping[str, npt.NDArray[np.int64]]):
+class _Uses(Mapping[str, Int64Array]):
     """When what an op put out was read, worked out for the ops that are asked for.
 
     ``ran`` are the numbers of the ops that were told of; ``starts`` when each ran, ``readers`` the
@@ -100,14 +97,14 @@ class _Uses(Mapping[str, npt.NDArray[np.int64]]):
     def __init__(
         self,
         ran: Mapping[str, int],
-        starts: tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]],
-        readers: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]],
+        starts: tuple[IntpArray, Int64Array],
+        readers: tuple[IntpArray, IntpArray],
         hands_on: set[int],
     ) -> None:
         self._ran, self._starts, self._readers, self._hands_on = ran, starts, readers, hands_on
-        self._known: dict[str, npt.NDArray[np.int64] | None] = {}
+        self._known: dict[str, Int64Array | None] = {}
 
-    def __getitem__(self, name: str) -> npt.NDArray[np.int64]:
+    def __getitem__(self, name: str) -> Int64Array:
         if name not in self._known:
             check_deadline()
             self._known[name] = self._times(name)
@@ -122,7 +119,7 @@ class _Uses(Mapping[str, npt.NDArray[np.int64]]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _times(self, name: str) -> npt.NDArray[np.int64] | None:
+    def _times(self, name: str) -> Int64Array | None:
         """When the readers of an op ran, ascending; None where that is not known."""
         if name not in self._ran:
             return None

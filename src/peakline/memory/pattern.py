@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.memory.trend import concordance, median_slope
 
 __all__ = [
@@ -127,7 +127,7 @@ class _Tooth:
     rises: int
 
 
-def classify(series: npt.NDArray[np.int64], *, is_marked: bool = False) -> Pattern:
+def classify(series: Int64Array, *, is_marked: bool = False) -> Pattern:
     """The pattern of ``series``: bytes at the end of every step, in order.
 
     ``is_marked`` says that these are buffers alike, and the steps those that the program marks.
@@ -155,7 +155,7 @@ def classify(series: npt.NDArray[np.int64], *, is_marked: bool = False) -> Patte
     return _growth(series, floor)
 
 
-def _growth(series: npt.NDArray[np.int64], floor: npt.NDArray[np.int64]) -> Pattern:
+def _growth(series: Int64Array, floor: Int64Array) -> Pattern:
     """The pattern of a series whose floor rises."""
     count = int(series.size)
     steps = np.diff(floor)
@@ -191,7 +191,7 @@ def _growth(series: npt.NDArray[np.int64], floor: npt.NDArray[np.int64]) -> Patt
     return Pattern(kind, first, last, slope, grown, len(run), max(trust, 0.0), sparse=sparse)
 
 
-def _trend(part: npt.NDArray[np.int64]) -> tuple[float, float]:
+def _trend(part: Int64Array) -> tuple[float, float]:
     """The median slope per step, and the concordance."""
     stride = -(-part.size // _POINTS)
     # From the end: the last step is the one that counts.
@@ -233,7 +233,7 @@ def _teeth(series: list[int]) -> tuple[list[_Tooth], int]:
     return teeth, low
 
 
-def _sawtooth(series: npt.NDArray[np.int64], teeth: list[_Tooth], last_low: int) -> Pattern:
+def _sawtooth(series: Int64Array, teeth: list[_Tooth], last_low: int) -> Pattern:
     slopes = [tooth.height / (tooth.high - tooth.low) for tooth in teeth]
     lengths = np.diff([tooth.released for tooth in teeth])
     usual = float(np.median(lengths))

@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int64Array, IntpArray
 from peakline.deadline import checked
 from peakline.errors import NotFoundError
 from peakline.memory.lifetimes import ALLOCATION, Lifetimes, match_lifetimes
@@ -112,7 +111,7 @@ def find_peaks(
     events: Columns,
     *,
     allocator: str | None = None,
-    eligible: npt.NDArray[np.bool_] | None = None,
+    eligible: BoolArray | None = None,
     lifetimes: Lifetimes | None = None,
 ) -> tuple[AllocatorPeak, ...]:
     """The peak of every allocator of ``allocator_events`` (in time order), by allocator name.
@@ -213,7 +212,7 @@ def _order(buffer: PeakBuffer) -> tuple[int, str, str, str, str, int]:
 
 
 def _live_groups(
-    events: Columns, lifetimes: Lifetimes, moments: npt.NDArray[np.int64]
+    events: Columns, lifetimes: Lifetimes, moments: Int64Array
 ) -> list[list[PeakBuffer]]:
     """Per allocator, the groups of buffers live after record ``moments[allocator]``."""
     rows = lifetimes.live_after(moments)
@@ -228,7 +227,7 @@ def _live_groups(
     if BEFORE_PROFILE in op_texts:
         ops = op_codes == op_texts.index(BEFORE_PROFILE)
     # What was there before the profile is one row, whatever is told of it.
-    keys: list[npt.NDArray[Any]] = [lifetimes.allocator[rows], op_codes]
+    keys: list[AnyArray] = [lifetimes.allocator[rows], op_codes]
     keys += [np.where(ops, -1, codes) for codes, _ in labels[1:]]
     keys.append(np.where(ops, -1, step_codes))
     combined = np.zeros(rows.size, np.int64)
@@ -268,7 +267,7 @@ def _live_groups(
     return found
 
 
-def _texts(names: Names, rows: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.int64], list[str]]:
+def _texts(names: Names, rows: IntpArray) -> tuple[Int64Array, list[str]]:
     """The number of the text of each of ``rows``, and the texts; a null is the empty one."""
     codes, place = np.unique(names.codes[rows], return_inverse=True)
     numbers: dict[str, int] = {}

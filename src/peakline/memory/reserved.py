@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from peakline.arrays import BoolArray
 
 if TYPE_CHECKING:
     from peakline.memory.peak import AllocatorPeak
@@ -68,6 +69,6 @@ def reserved_of(profile: Profile, peak: AllocatorPeak) -> Reserved | None:
     )
 
 
-def _rows_of(names: Names, wanted: str) -> npt.NDArray[np.bool_]:
+def _rows_of(names: Names, wanted: str) -> BoolArray:
     codes = [code for code, value in enumerate(names.values) if value == wanted]
     return np.isin(names.codes, codes)

@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray
 from peakline.deadline import check_deadline, checked
 from peakline.kernels.memory_layout import ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
 from peakline.kernels.savings import peaks_without
@@ -99,8 +99,8 @@ def find_savings(
     fragmentation: Fragmentation | None = None,
     *,
     ops: OpUse | None = None,
-    eligible: npt.NDArray[np.bool_] | None = None,
-    told: npt.NDArray[np.bool_] | None = None,
+    eligible: BoolArray | None = None,
+    told: BoolArray | None = None,
     programs: Collection[str] = (),
 ) -> tuple[Saving, ...]:
     """What would lower the peak of ``history.lifetimes.allocators[allocator]``, most bytes first.
@@ -144,7 +144,7 @@ def _work_out(
     allocator: int,
     found: AtPeak,
     candidates: list[Candidate],
-    counted: npt.NDArray[np.bool_],
+    counted: BoolArray,
     ops: OpUse,
 ) -> list[Saving]:
     if not candidates:
@@ -200,9 +200,9 @@ def _work_out(
     return savings
 
 
-def _buffers(history: History, found: AtPeak, candidate: Candidate) -> npt.NDArray[np.bool_]:
+def _buffers(history: History, found: AtPeak, candidate: Candidate) -> BoolArray:
     """Which buffers at the peak the candidate is about."""
-    mine: npt.NDArray[np.bool_] = np.isin(found.codes, np.array(candidate.codes))
+    mine: BoolArray = np.isin(found.codes, np.array(candidate.codes))
     is_new = (found.step == found.own_step) & ~history.was_there[found.rows]
     if candidate.which == OF_THE_STEP:
         mine &= is_new
@@ -211,7 +211,7 @@ def _buffers(history: History, found: AtPeak, candidate: Candidate) -> npt.NDArr
     return mine
 
 
-def _most(found: AtPeak, candidate: Candidate, mine: npt.NDArray[np.bool_]) -> int:
+def _most(found: AtPeak, candidate: Candidate, mine: BoolArray) -> int:
     """What the buffers ``mine`` at the peak could free at the most."""
     sizes = found.bytes[mine]
     whole = int(sizes.sum())
@@ -221,9 +221,7 @@ def _most(found: AtPeak, candidate: Candidate, mine: npt.NDArray[np.bool_]) -> i
     return -(-whole * candidate.numerator // candidate.denominator)
 
 
-def _rows(
-    history: History, found: AtPeak, chosen: npt.NDArray[np.bool_]
-) -> tuple[Mapping[str, object], ...]:
+def _rows(history: History, found: AtPeak, chosen: BoolArray) -> tuple[Mapping[str, object], ...]:
     """The ``chosen`` buffers at the peak, by signature, most bytes first."""
     times = history.events.array("time_ps")
     codes, totals = found.by_code(chosen)

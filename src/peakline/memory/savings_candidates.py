@@ -10,8 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.deadline import checked
 from peakline.kernels.memory_layout import ALL, ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
 from peakline.memory.marks import Marks
@@ -57,21 +57,19 @@ class AtPeak:
 
     row: int
     peak: int
-    starts: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
-    bytes: npt.NDArray[np.int64]
-    codes: npt.NDArray[np.int32]
-    age: npt.NDArray[np.int64]
-    left: npt.NDArray[np.int64]
-    step: npt.NDArray[np.int64]
-    is_freed: npt.NDArray[np.bool_]
-    is_told: npt.NDArray[np.bool_]
+    starts: Int64Array
+    rows: Int64Array
+    bytes: Int64Array
+    codes: Int32Array
+    age: Int64Array
+    left: Int64Array
+    step: Int64Array
+    is_freed: BoolArray
+    is_told: BoolArray
     own_step: int
     has_ends: bool
 
-    def by_code(
-        self, chosen: npt.NDArray[np.bool_] | slice = slice(None)
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    def by_code(self, chosen: BoolArray | slice = slice(None)) -> tuple[Int32Array, Int64Array]:
         """The signatures of the ``chosen`` buffers, ascending, and their bytes."""
         codes, place = np.unique(self.codes[chosen], return_inverse=True)
         totals = np.zeros(codes.size, np.int64)
@@ -121,8 +119,8 @@ def buffers_at_peak(
     history: History,
     allocator: int,
     marks: Marks | None,
-    counted: npt.NDArray[np.bool_],
-    told: npt.NDArray[np.bool_] | None = None,
+    counted: BoolArray,
+    told: BoolArray | None = None,
 ) -> AtPeak | None:
     """The buffers at the largest memory in use after a ``counted`` record; None without any.
 
@@ -145,7 +143,7 @@ def buffers_at_peak(
 
     codes = history.signatures.codes[rows]
 
-    def step_of(at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def step_of(at: Int64Array) -> Int64Array:
         return np.searchsorted(starts, at, "right") - 1
 
     # Ages are in the allocator's own records: others' are no measure of its time.
@@ -272,9 +270,7 @@ def _is_updating(history: History, found: AtPeak) -> bool:
     return code >= 0 and updates_variables(history.signatures[code].op)
 
 
-def _unused(
-    history: History, found: AtPeak, ops: OpUse
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _unused(history: History, found: AtPeak, ops: OpUse) -> tuple[Int64Array, Int64Array]:
     """Per buffer at the peak, records since its last use before it, and to the next after it.
 
     Its beginning and its end count as uses.
@@ -349,7 +345,7 @@ def _batch(history: History, found: AtPeak) -> list[Candidate]:
     return []
 
 
-def _largest(found: AtPeak, chosen: npt.NDArray[np.bool_], most: int = _EACH) -> list[int]:
+def _largest(found: AtPeak, chosen: BoolArray, most: int = _EACH) -> list[int]:
     """The signatures of the chosen buffers that have most bytes."""
     codes, totals = found.by_code(chosen)
     order = np.argsort(-totals, kind="stable")[:most]

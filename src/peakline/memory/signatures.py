@@ -11,11 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, IntpArray
 from peakline.deadline import check_deadline, checked
 from peakline.memory.key_numbers import number_keys
 from peakline.memory.lifetimes import (
@@ -119,13 +118,13 @@ class Signatures:
     where the shape tells it.
     """
 
-    codes: npt.NDArray[np.int32]
-    allocator: npt.NDArray[np.int32]
-    op: npt.NDArray[np.int32]
-    region_type: npt.NDArray[np.int32]
-    data_type: npt.NDArray[np.int32]
-    shape: npt.NDArray[np.int32]
-    size: npt.NDArray[np.int64]
+    codes: Int32Array
+    allocator: Int32Array
+    op: Int32Array
+    region_type: Int32Array
+    data_type: Int32Array
+    shape: Int32Array
+    size: Int64Array
     allocators: tuple[str, ...]
     ops: tuple[str, ...]
     region_types: tuple[str, ...]
@@ -160,26 +159,26 @@ class History:
     events: Columns
     lifetimes: Lifetimes
     signatures: Signatures
-    allocated: npt.NDArray[np.int64]
-    requested: npt.NDArray[np.int64]
-    reports: npt.NDArray[np.bool_]
+    allocated: Int64Array
+    requested: Int64Array
+    reports: BoolArray
 
     @property
     def rows(self) -> int:
         """The number of records."""
         return int(self.allocated.size)
 
-    def rows_of(self, allocator: int) -> npt.NDArray[np.intp]:
+    def rows_of(self, allocator: int) -> IntpArray:
         """The records of an allocator, by its number in ``lifetimes.allocators``."""
         return self._rows[allocator]
 
     @cached_property
-    def _rows(self) -> list[npt.NDArray[np.intp]]:
+    def _rows(self) -> list[IntpArray]:
         """The records of every allocator."""
         return split_by(self.lifetimes.allocator, len(self.lifetimes.allocators))
 
     @cached_property
-    def used(self) -> npt.NDArray[np.int64]:
+    def used(self) -> Int64Array:
         """Bytes in use after each record, in its own allocator: reported, else live buffers.
 
         Where an allocator reports, a record without a report repeats what was known before it;
@@ -203,26 +202,24 @@ class History:
             used[rows] = np.cumsum(change)
         return used
 
-    def _reported(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    def _reported(self, rows: IntpArray) -> Int64Array:
         """What records with a report say is in use, reserved bytes included."""
-        found: npt.NDArray[np.int64] = self.events.array("in_use_bytes")[rows]
+        found: Int64Array = self.events.array("in_use_bytes")[rows]
         reserved = self.events.array("reserved_bytes")[rows]
         reserved[~self.events.is_valid("reserved_bytes")[rows]] = 0
         found += reserved
         return found
 
     @cached_property
-    def was_there(self) -> npt.NDArray[np.bool_]:
+    def was_there(self) -> BoolArray:
         """Which records begin a buffer that is from before the profile."""
-        there: npt.NDArray[np.bool_] = self.events.array("is_before") & self.events.is_valid(
-            "is_before"
-        )
+        there: BoolArray = self.events.array("is_before") & self.events.is_valid("is_before")
         return there
 
     @cached_property
-    def measured(self) -> npt.NDArray[np.bool_]:
+    def measured(self) -> BoolArray:
         """Which records say how much is in use: those with a report where there are reports."""
-        silent: npt.NDArray[np.bool_] = ~self.reports[self.lifetimes.allocator]
+        silent: BoolArray = ~self.reports[self.lifetimes.allocator]
         return silent | self.events.is_valid("in_use_bytes")
 
     @cached_property
@@ -241,7 +238,7 @@ class History:
         )
 
 
-def split_by(numbers: npt.NDArray[Any], count: int) -> list[npt.NDArray[np.intp]]:
+def split_by(numbers: AnyArray, count: int) -> list[IntpArray]:
     """Per number from 0 to ``count`` - 1 the places in ``numbers`` that hold it, ascending."""
     if count == 1:
         return [np.arange(numbers.size)]
@@ -265,9 +262,7 @@ def read_history(events: Columns, lifetimes: Lifetimes | None = None) -> History
     return History(events, found, signatures, allocated, requested, reports)
 
 
-def buffer_sizes(
-    events: Columns, chosen: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def buffer_sizes(events: Columns, chosen: BoolArray) -> tuple[Int64Array, Int64Array]:
     """What was handed out and what was asked for, as the ``chosen`` records say; else 0.
 
     What was asked for is never more; where it is not known it is the same.
@@ -285,8 +280,8 @@ def buffer_sizes(
 def _name(
     events: Columns,
     found: Lifetimes,
-    rows: npt.NDArray[np.intp],
-    requested: npt.NDArray[np.int64],
+    rows: IntpArray,
+    requested: Int64Array,
 ) -> Signatures:
     """The signatures of the buffers that begin at ``rows``."""
     op, op_of, ops = _texts(events.names("op"))
@@ -321,9 +316,7 @@ def _name(
     )
 
 
-def _texts(
-    names: Names, *, shapes: bool = False
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], tuple[str, ...]]:
+def _texts(names: Names, *, shapes: bool = False) -> tuple[Int32Array, Int32Array, tuple[str, ...]]:
     """The codes, the number of the text of every code, and the texts; text 0 is the empty one.
 
     A dictionary may repeat strings, and two spellings of one shape are one text. The last place

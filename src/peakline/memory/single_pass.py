@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array, IntpArray
 from peakline.memory.marks import Marks
 from peakline.memory.signatures import History
 from peakline.tables.columns import Columns
@@ -67,9 +67,9 @@ class PassFacts:
     """
 
     stacks: Columns
-    forward_start_ps: npt.NDArray[np.int64]
-    forward_end_ps: npt.NDArray[np.int64]
-    backward_ps: npt.NDArray[np.int64]
+    forward_start_ps: Int64Array
+    forward_end_ps: Int64Array
+    backward_ps: Int64Array
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def find_single_pass(
     history: History,
     allocator: int,
     marks: Marks,
-    codes: npt.NDArray[np.intp],
+    codes: IntpArray,
     facts: Callable[[], PassFacts] | None,
 ) -> SinglePass | None:
     """The pass that keeps the buffers of the signatures ``codes`` that live at the last mark.
@@ -136,8 +136,8 @@ def find_single_pass(
 def _held_for(
     history: History,
     marks: Marks,
-    made: npt.NDArray[np.intp],
-    rows: npt.NDArray[np.intp],
+    made: IntpArray,
+    rows: IntpArray,
     facts: Callable[[], PassFacts] | None,
 ) -> str:
     """What ``rows``, of all that was ``made`` since the first turn began, are held for."""
@@ -167,7 +167,7 @@ def _held_for(
 _Frame = tuple[str, str, int]
 
 
-def _frames(history: History, rows: npt.NDArray[np.intp], stacks: Columns) -> list[list[_Frame]]:
+def _frames(history: History, rows: IntpArray, stacks: Columns) -> list[list[_Frame]]:
     """Function, file and line of each frame of the rows' stacks, the outermost first."""
     events = history.events
     has = events.is_valid("stack_id")[rows]
@@ -209,7 +209,7 @@ def _is_called_by_a_module(frames: list[list[_Frame]]) -> bool:
     )
 
 
-def _runs_backward(history: History, made: npt.NDArray[np.intp], stacks: Columns) -> bool:
+def _runs_backward(history: History, made: IntpArray, stacks: Columns) -> bool:
     """Whether a stack of what was made is one of a backward pass, or some have none.
 
     The backward pass of a device runs on a thread of its own, which has no Python frames.
@@ -225,7 +225,7 @@ def _runs_backward(history: History, made: npt.NDArray[np.intp], stacks: Columns
     return bool(not has.all() or np.isin(ids, stacks.array("stack_id")[is_backward]).any())
 
 
-def _are_within(times: npt.NDArray[np.int64], facts: PassFacts) -> bool:
+def _are_within(times: Int64Array, facts: PassFacts) -> bool:
     """Whether nearly all of ``times`` lie within ops that autograd records."""
     place = np.searchsorted(facts.forward_start_ps, times, "right") - 1
     ends = np.maximum.accumulate(facts.forward_end_ps)

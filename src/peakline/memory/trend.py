@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
+
+from peakline.arrays import Int64Array, IntpArray
 
 __all__ = ["concordance", "median_slope"]
 
 
-def median_slope(values: npt.NDArray[Any]) -> float:
+def median_slope(values: Int64Array) -> float:
     """The median of the slopes between all pairs of places (Theil-Sen), 0 for fewer than two.
 
     Needs room for every pair: give it a few hundred values at most.
@@ -21,7 +20,7 @@ def median_slope(values: npt.NDArray[Any]) -> float:
     return float(np.median(rise / run))
 
 
-def concordance(values: npt.NDArray[Any]) -> float:
+def concordance(values: Int64Array) -> float:
     """The share of pairs of places that rise less the share that fall; -1 to 1, 0 without pairs."""
     if values.size < 2:
         return 0.0
@@ -29,7 +28,7 @@ def concordance(values: npt.NDArray[Any]) -> float:
     return float(np.sign(rise).sum() / rise.size)
 
 
-def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+def _pairs(values: Int64Array) -> tuple[Int64Array, IntpArray]:
     """For every pair of places how much higher the later one is, and how far apart they are."""
     first, second = np.triu_indices(values.size, 1)
     return values[second] - values[first], second - first

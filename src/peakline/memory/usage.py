@@ -7,11 +7,10 @@ was largest. `peakline.memory.peak` turns the sums into an explanation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.kernels import memory_layout as layout
 from peakline.kernels import usage
 from peakline.memory.lifetimes import Lifetimes
@@ -48,7 +47,7 @@ class Usage:
     lifetime_peak: int | None
 
 
-def buffer_bytes(events: Columns, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def buffer_bytes(events: Columns, rows: AnyArray) -> Int64Array:
     """Bytes handed out by the allocations ``rows``; what was asked for where that is unknown."""
     allocated = events.array("allocated_bytes")[rows]
     asked = np.where(
@@ -58,14 +57,14 @@ def buffer_bytes(events: Columns, rows: npt.NDArray[Any]) -> npt.NDArray[np.int6
 
 
 def measure(
-    events: Columns, lifetimes: Lifetimes, eligible: npt.NDArray[np.bool_] | None = None
+    events: Columns, lifetimes: Lifetimes, eligible: BoolArray | None = None
 ) -> list[Usage]:
     """One `Usage` per allocator of ``lifetimes``.
 
     Every record counts in the sums; only ``eligible`` ones (default: all) can be the peak.
     """
 
-    def column(name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def column(name: str) -> tuple[Int64Array, BoolArray]:
         return np.ascontiguousarray(events.array(name), np.int64), events.is_valid(name)
 
     count = len(lifetimes.allocators)

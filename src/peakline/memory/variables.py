@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.memory.crossings import find_crossing
 from peakline.memory.lifetimes import ALLOCATION
 from peakline.memory.marks import Marks
@@ -79,7 +79,7 @@ def find_variables(
     )
 
 
-def _same(live: npt.NDArray[np.int64]) -> int:
+def _same(live: Int64Array) -> int:
     """How many live at every end of a step since the first that has any; 0 where that differs."""
     since = live[int((live > 0).argmax()) :]
     return int(since[0]) if since.size >= _ENDS and (since == since[0]).all() else 0

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+
+from peakline.arrays import AnyArray, BoolArray, Int32Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +24,7 @@ __all__ = ["Column", "Columns", "Names"]
 class Names:
     """A dictionary-encoded string column: ``values[code]`` per row, null where the code is -1."""
 
-    codes: npt.NDArray[np.int32]
+    codes: Int32Array
     values: Sequence[str]
 
     def __len__(self) -> int:
@@ -33,7 +34,7 @@ class Names:
         code = int(self.codes[row])
         return None if code < 0 else self.values[code]
 
-    def take(self, rows: npt.NDArray[Any]) -> Names:
+    def take(self, rows: AnyArray) -> Names:
         """The same column for ``rows`` (indices or a boolean mask)."""
         return Names(self.codes[rows], self.values)
 
@@ -67,7 +68,7 @@ class Names:
         return cls(np.zeros(rows, np.int32), [value])
 
 
-Column = npt.NDArray[Any] | Names
+Column = AnyArray | Names
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ class Columns(Mapping[str, Column]):
     """
 
     data: dict[str, Column]
-    valid: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    valid: dict[str, BoolArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         lengths = {name: len(column) for name, column in self.data.items()}
@@ -102,7 +103,7 @@ class Columns(Mapping[str, Column]):
             return len(column)
         return 0
 
-    def array(self, name: str) -> npt.NDArray[Any]:
+    def array(self, name: str) -> AnyArray:
         """A numeric column; raises TypeError for a string column."""
         column = self.data[name]
         if isinstance(column, Names):
@@ -116,7 +117,7 @@ class Columns(Mapping[str, Column]):
             raise TypeError(f"{name} is a numeric column")
         return column
 
-    def is_valid(self, name: str) -> npt.NDArray[np.bool_]:
+    def is_valid(self, name: str) -> BoolArray:
         """True per row that is not null, for any column."""
         column = self.data[name]
         if isinstance(column, Names):
@@ -124,7 +125,7 @@ class Columns(Mapping[str, Column]):
         mask = self.valid.get(name)
         return np.ones(len(column), np.bool_) if mask is None else mask
 
-    def take(self, rows: npt.NDArray[Any]) -> Columns:
+    def take(self, rows: AnyArray) -> Columns:
         """The table restricted to ``rows`` (indices in the wanted order, or a boolean mask)."""
         return Columns(
             {

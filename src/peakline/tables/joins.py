@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
+
+from peakline.arrays import AnyArray, Int64Array
 
 __all__ = ["REPEATED", "by_process", "causes"]
 
-_Array = npt.NDArray[Any]
-_Numbers = npt.NDArray[np.int64]
 _EVIDENCE = 1000
 """So many targets of a plane say which process it belongs to."""
 REPEATED = (
@@ -20,7 +17,7 @@ REPEATED = (
 """The detail of the warning ``repeated_ids``."""
 
 
-def causes(key: _Array, start: _Array, of_key: _Array, at: _Array) -> npt.NDArray[np.int64]:
+def causes(key: Int64Array, start: Int64Array, of_key: Int64Array, at: Int64Array) -> Int64Array:
     """For each ``(of_key, at)`` the index of the cause with that key: the last one that began by
     then, else the first one; -1 where there is none.
     """
@@ -46,8 +43,13 @@ def causes(key: _Array, start: _Array, of_key: _Array, at: _Array) -> npt.NDArra
 
 
 def by_process(
-    key: _Array, start: _Array, plane: _Array, of_key: _Array, at: _Array, of_plane: _Array
-) -> tuple[_Numbers, _Numbers, int]:
+    key: Int64Array,
+    start: Int64Array,
+    plane: AnyArray,
+    of_key: Int64Array,
+    at: Int64Array,
+    of_plane: AnyArray,
+) -> tuple[Int64Array, Int64Array, int]:
     """Keys that tell processes (planes) apart, of causes and of targets, and how many keys of
     targets have causes of several processes.
 
@@ -83,13 +85,13 @@ def by_process(
 
 
 def _homes(
-    of_process: _Array,
-    start: _Array,
-    processes: _Array,
-    takes: _Array,
-    at: _Array,
-    of_plane: _Array,
-) -> _Numbers:
+    of_process: AnyArray,
+    start: AnyArray,
+    processes: AnyArray,
+    takes: AnyArray,
+    at: AnyArray,
+    of_plane: AnyArray,
+) -> Int64Array:
     """Per plane of targets the place of its process; -1 where that is open."""
     order = np.lexsort((start, of_process))
     pairs, first = np.unique(of_process[order], return_index=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from peakline.arrays import AnyArray
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from peakline.tables.columns import Columns
 
 __all__ = ["Reader", "Warnings"]
@@ -130,7 +130,7 @@ class Reader(ABC):
         """As `Profile.typed_stats`; None where only ``event_stats`` has them."""
         return None
 
-    def stats_of(self, rows: npt.NDArray[Any]) -> Columns | None:  # noqa: ARG002
+    def stats_of(self, rows: AnyArray) -> Columns | None:  # noqa: ARG002
         """As `Profile.stats_of`; None where only ``event_stats`` has them."""
         return None
 
@@ -154,6 +154,6 @@ class Reader(ABC):
         """Steps as the runtime's profiler groups them; None where they are those of ``steps``."""
         return None
 
-    def runtime_step_of_events(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def runtime_step_of_events(self) -> tuple[AnyArray, AnyArray]:
         """Where there are `runtime_steps`: that of every event, and which events have one."""
         raise NotImplementedError

@@ -7,11 +7,10 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.deadline import holding
 from peakline.errors import NotFoundError
 from peakline.tables.columns import Columns
@@ -100,7 +99,7 @@ class ReaderFacts:
                 return found
         return typed_stats(self._all_stats(), wanted)
 
-    def stats_of(self, rows: npt.NDArray[Any]) -> Columns:
+    def stats_of(self, rows: Int64Array) -> Columns:
         """The stats of the events ``rows`` (of ``events``): ``event_id``, ``name``, ``value``.
 
         Ascending by event, as in ``event_stats``; rows named twice count once, those that no

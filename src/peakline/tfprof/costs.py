@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from peakline.arrays import BoolArray, Int64Array
 from peakline.tables import Columns, Names, Profile
-from peakline.tfprof.options import Bools, Ints
 from peakline.trace.steps import steps_of
 
 __all__ = ["Costs", "node_name", "read_costs"]
@@ -42,14 +42,14 @@ class Costs:
     """
 
     names: Sequence[str]
-    node_of_run: Ints
+    node_of_run: Int64Array
     device: Names
     steps: tuple[int, ...]
-    node: Ints
-    step: Ints
-    sums: Mapping[str, Ints]
-    start: Ints
-    end: Ints
+    node: Int64Array
+    step: Int64Array
+    sums: Mapping[str, Int64Array]
+    start: Int64Array
+    end: Int64Array
     lacks_streams: bool
 
 
@@ -110,7 +110,7 @@ def read_costs(profile: Profile, graph_names: Sequence[str]) -> Costs:
 class _Groups:
     """Rows by node and step."""
 
-    def __init__(self, node: Ints, step: Ints, kept: Bools, steps: int) -> None:
+    def __init__(self, node: Int64Array, step: Int64Array, kept: BoolArray, steps: int) -> None:
         key = node * max(steps, 1) + step
         keys, inverse = np.unique(key[kept], return_inverse=True)
         self.node = keys // max(steps, 1)
@@ -118,12 +118,14 @@ class _Groups:
         self._group = np.full(node.size, -1, np.int64)
         self._group[kept] = inverse
 
-    def sum(self, rows: Bools, values: Ints) -> Ints:
+    def sum(self, rows: BoolArray, values: Int64Array) -> Int64Array:
         total = np.zeros(self.node.size, np.int64)
         np.add.at(total, self._group[rows], values[rows])
         return total
 
-    def extent(self, rows: Bools, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    def extent(
+        self, rows: BoolArray, start: Int64Array, end: Int64Array
+    ) -> tuple[Int64Array, Int64Array]:
         first = np.full(self.node.size, np.iinfo(np.int64).max)
         np.minimum.at(first, self._group[rows], start[rows])
         last = np.zeros(self.node.size, np.int64)
@@ -131,7 +133,7 @@ class _Groups:
         return np.where(first == np.iinfo(np.int64).max, 0, first), last
 
 
-def _nodes(column: Names, graph_names: Sequence[str]) -> tuple[list[str], Ints]:
+def _nodes(column: Names, graph_names: Sequence[str]) -> tuple[list[str], Int64Array]:
     names = list(graph_names)
     number = {name: place for place, name in enumerate(names)}
     used = np.zeros(len(column.values) + 1, np.bool_)
@@ -147,7 +149,7 @@ def _nodes(column: Names, graph_names: Sequence[str]) -> tuple[list[str], Ints]:
     return names, codes[column.codes]
 
 
-def _devices(column: Names) -> tuple[Names, Bools, Bools]:
+def _devices(column: Names) -> tuple[Names, BoolArray, BoolArray]:
     """Devices in lower case; per row, whether it can be a node's own, or is accelerator time."""
     # Only ASCII letters, as tfprof does it.
     lowered = [text.encode().lower().decode() for text in column.values]
@@ -162,7 +164,7 @@ def _devices(column: Names) -> tuple[Names, Bools, Bools]:
     )
 
 
-def _steps(profile: Profile, runs: Columns) -> tuple[tuple[int, ...], Ints]:
+def _steps(profile: Profile, runs: Columns) -> tuple[tuple[int, ...], Int64Array]:
     """The steps, and the place among them of each execution's; 0 is the step of those of none."""
     of_run = np.where(runs.is_valid("step_id"), runs.array("step_id"), 0)
     # A step in which nothing was traced is a step all the same.
@@ -170,7 +172,7 @@ def _steps(profile: Profile, runs: Columns) -> tuple[tuple[int, ...], Ints]:
     return tuple(steps.tolist()), np.searchsorted(steps, of_run).astype(np.int64)
 
 
-def _lacks_streams(device: Names, step: Ints, steps: int) -> bool:
+def _lacks_streams(device: Names, step: Int64Array, steps: int) -> bool:
     on_gpu = np.array([*("gpu" in text for text in device.values), False], np.bool_)[device.codes]
     stream = np.array(
         [*(_ACCELERATOR in text and "gpu" in text for text in device.values), False], np.bool_
@@ -180,7 +182,7 @@ def _lacks_streams(device: Names, step: Ints, steps: int) -> bool:
     return bool((with_gpu & ~with_stream).any())
 
 
-def _memory(profile: Profile, rows: int) -> dict[str, Ints]:
+def _memory(profile: Profile, rows: int) -> dict[str, Int64Array]:
     """Bytes per execution: memory of its allocators, and temporary and persistent memory on top."""
     sums = {name: np.zeros(rows, np.int64) for name in _SUMS[3:]}
     there = set(profile.tables)

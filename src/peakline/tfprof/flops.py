@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from peakline.arrays import Int64Array
 from peakline.deadline import checked
 from peakline.tfprof.graph import OpGraph
-from peakline.tfprof.options import Ints
 from peakline.tfprof.shapes import Shapes, parse_shape
 
 __all__ = ["float_ops"]
@@ -189,7 +189,7 @@ _FORMULAS: Mapping[str, _Formula] = {
 }
 
 
-def float_ops(graph: OpGraph, shapes: Shapes) -> Ints:
+def float_ops(graph: OpGraph, shapes: Shapes) -> Int64Array:
     """Per node, the operations of one execution; 0 where that is not known."""
     flops = np.zeros(len(graph.names), np.int64)
     nodes = [number for number, op in enumerate(graph.ops) if op in _FORMULAS]

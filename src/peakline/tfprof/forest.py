@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from peakline.arrays import BoolArray, Int64Array
 from peakline.deadline import check_deadline, checked
-from peakline.tfprof.options import Bools, Ints
 
 __all__ = ["Forest"]
 
@@ -24,22 +24,22 @@ _BETWEEN_CHECKS = 256
 class Forest:
     """``parent`` is a row, -1 of the root; ``item`` is what the row is about."""
 
-    parent: Ints
-    item: Ints
+    parent: Int64Array
+    item: Int64Array
 
     @property
     def rows(self) -> int:
         """The number of rows, the root included."""
         return int(self.parent.size)
 
-    def depth(self) -> Ints:
+    def depth(self) -> Int64Array:
         """How deep each row lies; 0 is the root."""
         depth = [0] * self.rows
         for row, parent in checked(enumerate(self.parent.tolist())):
             depth[row] = depth[parent] + 1 if row else 0
         return np.array(depth, np.int64)
 
-    def ends(self) -> Ints:
+    def ends(self) -> Int64Array:
         """One past the last row below each row."""
         end = list(range(1, self.rows + 1))
         parents = self.parent.tolist()
@@ -47,13 +47,13 @@ class Forest:
             end[parents[row]] = max(end[parents[row]], end[row])
         return np.array(end, np.int64)
 
-    def totals(self, own: Ints) -> Ints:
+    def totals(self, own: Int64Array) -> Int64Array:
         """Per row, the sum of ``own`` (rows, or rows by columns) over it and all below it."""
         running = np.zeros((self.rows + 1, *own.shape[1:]), np.int64)
         np.cumsum(own, axis=0, out=running[1:])
         return running[self.ends()] - running[:-1]
 
-    def keep(self, kept: Bools) -> tuple[Forest, Ints]:
+    def keep(self, kept: BoolArray) -> tuple[Forest, Int64Array]:
         """The tree of the ``kept`` rows and the root, and those rows.
 
         What was below a row that is not kept hangs on the nearest row above it that is.
@@ -71,7 +71,7 @@ class Forest:
         parent[0] = -1
         return Forest(parent, self.item[rows]), rows
 
-    def below_first(self, matched: Bools) -> tuple[Forest, Ints]:
+    def below_first(self, matched: BoolArray) -> tuple[Forest, Int64Array]:
         """Only the topmost ``matched`` rows with all below them, hung on the root; and the rows."""
         inside = [False] * self.rows
         matches = matched.tolist()
@@ -80,7 +80,7 @@ class Forest:
             inside[row] = matches[row] or (row > 0 and inside[parent])
         return self.keep(np.array(inside, np.bool_))
 
-    def reached(self, passes: Bools, stays: Bools) -> Bools:
+    def reached(self, passes: BoolArray, stays: BoolArray) -> BoolArray:
         """Rows that ``stays`` and whose way from the root leads over rows that ``passes``."""
         reached = [True] * self.rows
         passing, staying = passes.tolist(), stays.tolist()
@@ -90,7 +90,7 @@ class Forest:
             reached[row] = reached[above] and passing[above] and staying[row]
         return np.array(reached, np.bool_)
 
-    def sort(self, key: Callable[[int], str | int] | None = None) -> tuple[Forest, Ints]:
+    def sort(self, key: Callable[[int], str | int] | None = None) -> tuple[Forest, Int64Array]:
         """The tree in depth-first order, the children of every row sorted by ``key``; its rows.
 
         Children with equal keys, or without a ``key``, keep their order. Parents must stand before

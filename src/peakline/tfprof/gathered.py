@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from peakline.arrays import Int64Array
 from peakline.deadline import checked
 from peakline.tfprof.forest import Forest
 from peakline.tfprof.model import OpNodes, OpStats
-from peakline.tfprof.options import EVERYTHING, MEASURES, Ints, Options
+from peakline.tfprof.options import EVERYTHING, MEASURES, Options
 from peakline.tfprof.patterns import matches_any
 from peakline.tfprof.shown import (
     ROOT,
@@ -83,13 +84,13 @@ def _by_op(nodes: OpNodes) -> tuple[list[str], list[list[int]]]:
     return names, [groups[name] for name in names]
 
 
-def _running(own: Ints) -> Ints:
+def _running(own: Int64Array) -> Int64Array:
     """Per row, its own and all after it."""
     return np.asarray(np.cumsum(own[::-1], axis=0)[::-1])
 
 
 def _listed(
-    options: Options, names: Sequence[str], totals: Ints, sizes: Sequence[int]
+    options: Options, names: Sequence[str], totals: Int64Array, sizes: Sequence[int]
 ) -> list[int]:
     """Which rows are shown: from the start to the first trimmed one, and not hidden."""
     start = 0

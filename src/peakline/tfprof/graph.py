@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from peakline.arrays import BoolArray, Int64Array
 from peakline.tables import Columns, Names, Profile
-from peakline.tfprof.options import Bools, Ints
 
 __all__ = ["FULL_GRAPHS", "OpGraph", "read_graph"]
 
@@ -37,10 +37,10 @@ class OpGraph:
 
     names: Sequence[str] = ()
     ops: Sequence[str] = ()
-    targets: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    places: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    sources: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    ports: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    targets: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    places: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    sources: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    ports: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
     attributes: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     frames: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
@@ -89,7 +89,7 @@ class _Rows:
     graph: Sequence[str]
     chosen: frozenset[str]
 
-    def nodes(self, table: Columns, name: str) -> Ints:
+    def nodes(self, table: Columns, name: str) -> Int64Array:
         """The node that each row of ``table`` is about, -1 for none of them."""
         column, graph = table.names(name), table.names("graph")
         numbers = np.array([*(self.number.get(text, -1) for text in column.values), -1], np.int64)
@@ -118,19 +118,19 @@ def _chosen_graphs(profile: Profile, nodes: Columns, full_only: bool) -> frozens
     return frozenset() if full_only else frozenset(by_kind.get(_PARTITION, ()))
 
 
-def _is_in(column: Names, wanted: frozenset[str]) -> Bools:
+def _is_in(column: Names, wanted: frozenset[str]) -> BoolArray:
     return np.asarray(
         np.array([*(text in wanted for text in column.values), False], np.bool_)[column.codes]
     )
 
 
-def _outside_functions(table: Columns) -> Bools:
+def _outside_functions(table: Columns) -> BoolArray:
     if "function" not in table:
         return np.ones(table.rows, np.bool_)
     return np.asarray(~table.is_valid("function"))
 
 
-def _inputs(profile: Profile, found: _Rows) -> dict[str, Ints]:
+def _inputs(profile: Profile, found: _Rows) -> dict[str, Int64Array]:
     edges = profile.columns("edges")
     target = found.nodes(edges, "target")
     rows = np.flatnonzero(target >= 0)

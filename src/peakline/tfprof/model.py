@@ -9,13 +9,14 @@ from functools import cached_property
 
 import numpy as np
 
+from peakline.arrays import Int64Array
 from peakline.deadline import checked
 from peakline.errors import NotFoundError
 from peakline.tables import Names, Profile
 from peakline.tfprof.costs import Costs, read_costs
 from peakline.tfprof.flops import float_ops
 from peakline.tfprof.graph import OpGraph, read_graph
-from peakline.tfprof.options import MEASURES, Ints
+from peakline.tfprof.options import MEASURES
 from peakline.tfprof.patterns import times_matched
 from peakline.tfprof.shapes import Shape, Shapes, output_shapes, parse_shape
 
@@ -29,7 +30,7 @@ class OpNodes:
     """Nodes by number, sorted by name; ``measures`` has a row per node and a column per measure."""
 
     stats: OpStats
-    measures: Ints
+    measures: Int64Array
 
     @property
     def names(self) -> Sequence[str]:
@@ -50,7 +51,7 @@ class OpNodes:
         """The types a node counts under: its op and its device, sorted."""
         return sorted({text for text in (self.ops[node], self.devices[node]) if text is not None})
 
-    def times_accounted(self, patterns: Sequence[str]) -> Ints:
+    def times_accounted(self, patterns: Sequence[str]) -> Int64Array:
         """Per node, how many of the ``account_type_regexes`` take it."""
         return times_matched([self.ops, self.devices], patterns)
 
@@ -85,11 +86,11 @@ class OpStats:
     costs: Costs | None
     shapes: Shapes
     own_shapes: Mapping[int, Shape]
-    order: Ints
+    order: Int64Array
     names: Sequence[str]
     ops: Names
     devices: Names
-    flops: Ints
+    flops: Int64Array
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -97,7 +98,7 @@ class OpStats:
         return self.costs.steps if self.costs else ()
 
     @cached_property
-    def places(self) -> Ints:
+    def places(self) -> Int64Array:
         """The place by name of each node of the graph: the inverse of ``order``."""
         places = np.empty(self.order.size, np.int64)
         places[self.order] = np.arange(self.order.size)
@@ -133,7 +134,7 @@ class OpStats:
         measures[:, _FLOAT_OPS] = self.flops * runs
         return OpNodes(self, measures)
 
-    def _fill(self, measures: Ints, costs: Costs, step: int) -> None:
+    def _fill(self, measures: Int64Array, costs: Costs, step: int) -> None:
         node = self.places[costs.node]
         if step >= 0:
             rows = np.flatnonzero(costs.step == self.steps.index(step))
@@ -151,7 +152,7 @@ class OpStats:
             mean = total.view(np.uint64) // np.maximum(executed, 1).astype(np.uint64)
             measures[:, MEASURES.index(name)] = mean.view(np.int64)
 
-    def _parameters(self) -> Ints:
+    def _parameters(self) -> Int64Array:
         parameters = np.zeros(len(self.names), np.int64)
         for number, shape in checked(self.own_shapes.items()):
             if shape and min(shape) >= 0:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
+__all__ = ["EVERYTHING", "MEASURES", "ORDERS", "SELECTABLE", "Options"]
 
-__all__ = ["EVERYTHING", "MEASURES", "ORDERS", "SELECTABLE", "Bools", "Ints", "Options"]
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 MEASURES = (
     "run_count",

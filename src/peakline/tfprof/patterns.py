@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from peakline.arrays import BoolArray, Int64Array
 from peakline.errors import UsageError
 from peakline.patterns import Pattern
 from peakline.tables import Names
-from peakline.tfprof.options import EVERYTHING, Bools, Ints
+from peakline.tfprof.options import EVERYTHING
 
 __all__ = ["check_patterns", "matches_any", "times_matched"]
 
@@ -27,7 +28,7 @@ def check_patterns(option: str, patterns: Sequence[str]) -> None:
         raise UsageError(f"{option}: {error}") from None
 
 
-def matches_any(names: Sequence[str], patterns: Sequence[str]) -> Bools:
+def matches_any(names: Sequence[str], patterns: Sequence[str]) -> BoolArray:
     """Per name, whether one of ``patterns`` matches all of it; no pattern matches nothing."""
     if tuple(patterns) == EVERYTHING:
         return np.ones(len(names), np.bool_)
@@ -37,7 +38,7 @@ def matches_any(names: Sequence[str], patterns: Sequence[str]) -> Bools:
     return found
 
 
-def times_matched(columns: Sequence[Names], patterns: Sequence[str]) -> Ints:
+def times_matched(columns: Sequence[Names], patterns: Sequence[str]) -> Int64Array:
     """Per row, how many of ``patterns`` match all of one of its words, one word per column.
 
     The only pattern ``.*`` also takes rows without a word.
@@ -58,7 +59,7 @@ def times_matched(columns: Sequence[Names], patterns: Sequence[str]) -> Ints:
     return count
 
 
-def _hits(names: Sequence[str], patterns: Sequence[str]) -> Iterator[Bools]:
+def _hits(names: Sequence[str], patterns: Sequence[str]) -> Iterator[BoolArray]:
     """Per pattern, which names it matches; raises UsageError for one that is no expression."""
     for pattern in patterns:
         yield Pattern(pattern).matches(names)

@@ -12,10 +12,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from peakline.arrays import Int64Array
 from peakline.deadline import checked
 from peakline.tables import Columns
 from peakline.tfprof.graph import OpGraph
-from peakline.tfprof.options import Ints
 
 __all__ = ["Shape", "Shapes", "output_shapes", "parse_shape", "parse_shapes"]
 
@@ -68,7 +68,7 @@ def parse_shapes(text: str) -> tuple[Shape, ...]:
     return tuple(parse_shape(item) for item in items)
 
 
-def output_shapes(graph: OpGraph, outputs: Columns | None, node_of_run: Ints) -> Shapes:
+def output_shapes(graph: OpGraph, outputs: Columns | None, node_of_run: Int64Array) -> Shapes:
     """The shapes of the outputs of the graph's nodes.
 
     ``outputs`` is the table ``op_outputs``; ``node_of_run`` says which node of the graph an
@@ -101,7 +101,7 @@ def _from_attributes(graph: OpGraph, shapes: Shapes) -> None:
                 shapes[node] = [parse_shape(inside)]
 
 
-def _of_runs(outputs: Columns, node_of_run: Ints) -> list[tuple[int, list[Shape]]]:
+def _of_runs(outputs: Columns, node_of_run: Int64Array) -> list[tuple[int, list[Shape]]]:
     """The outputs of one execution per node and number of outputs, the first of them."""
     run = outputs.array("op_run_id")
     node = node_of_run[run]

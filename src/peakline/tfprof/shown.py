@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from peakline.arrays import BoolArray, Int64Array
 from peakline.tfprof.forest import Forest
 from peakline.tfprof.model import OpNodes
-from peakline.tfprof.options import EVERYTHING, MEASURES, ORDERS, Bools, Ints, Options
+from peakline.tfprof.options import EVERYTHING, MEASURES, ORDERS, Options
 from peakline.tfprof.patterns import matches_any
 
 __all__ = ["ROOT", "Shown", "Tree", "passes_minima", "passes_names", "show", "sort_key"]
@@ -38,12 +39,12 @@ class Tree:
 
     forest: Forest
     names: Sequence[str]
-    own: Ints
-    accounted: Bools
-    totals: Ints
+    own: Int64Array
+    accounted: BoolArray
+    totals: Int64Array
     members: Callable[[int], Sequence[int]] | None = None
 
-    def take(self, forest: Forest, rows: Ints) -> Tree:
+    def take(self, forest: Forest, rows: Int64Array) -> Tree:
         """The same for fewer rows, or other parents."""
         return replace(
             self,
@@ -65,11 +66,11 @@ class Shown:
 
     nodes: OpNodes
     names: Sequence[str]
-    depth: Ints
-    item: Ints
-    own: Ints
-    totals: Ints
-    accounted: Bools
+    depth: Int64Array
+    item: Int64Array
+    own: Int64Array
+    totals: Int64Array
+    accounted: BoolArray
     members: Sequence[Sequence[int]] | None = None
 
     @property
@@ -127,7 +128,7 @@ def show(nodes: OpNodes, tree: Tree, options: Options) -> Shown:
     )
 
 
-def passes_minima(options: Options, totals: Ints, other: Ints) -> Bools:
+def passes_minima(options: Options, totals: Int64Array, other: Int64Array) -> BoolArray:
     """Rows that reach the minima; ``other`` is what parameters and operations are taken from."""
     passes = np.ones(len(totals), np.bool_)
     for minima, measures in ((_TOTAL_MINIMA, totals), (_OTHER_MINIMA, other)):
@@ -136,7 +137,7 @@ def passes_minima(options: Options, totals: Ints, other: Ints) -> Bools:
     return passes
 
 
-def passes_names(options: Options, names: Sequence[str]) -> Bools:
+def passes_names(options: Options, names: Sequence[str]) -> BoolArray:
     """Rows that are to be shown by name, and not hidden."""
     return matches_any(names, options.show_name_regexes) & ~matches_any(
         names, options.hide_name_regexes
@@ -144,7 +145,7 @@ def passes_names(options: Options, names: Sequence[str]) -> Bools:
 
 
 def sort_key(
-    order_by: str, names: Sequence[str], totals: Ints, sizes: Sequence[int] | None = None
+    order_by: str, names: Sequence[str], totals: Int64Array, sizes: Sequence[int] | None = None
 ) -> Callable[[int], str | int]:
     """What to sort rows by: the name, else a number that is least where the measure is largest.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from peakline.arrays import BoolArray
 from peakline.deadline import check_deadline, checked
 from peakline.tables import Names
 from peakline.tfprof.forest import Forest
 from peakline.tfprof.model import OpNodes, OpStats
-from peakline.tfprof.options import MEASURES, Bools, Options
+from peakline.tfprof.options import MEASURES, Options
 from peakline.tfprof.patterns import times_matched
 from peakline.tfprof.shown import ROOT, Shown, Tree, show
 
@@ -51,7 +52,7 @@ def graph_view(stats: OpStats, options: Options) -> Shown:
     return show(nodes, _tree(nodes, forest, names, kept), options)
 
 
-def _tree(nodes: OpNodes, forest: Forest, names: list[str], accounted: Bools) -> Tree:
+def _tree(nodes: OpNodes, forest: Forest, names: list[str], accounted: BoolArray) -> Tree:
     # A scope that is no node counts as one definition, and costs nothing.
     scope = np.zeros(len(MEASURES), np.int64)
     scope[MEASURES.index("definition_count")] = 1

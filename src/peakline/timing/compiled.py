@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray
 from peakline.timing.eager_ops import called
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.activity_names import is_marker
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["programs_compiled"]
 
-_Array = npt.NDArray[Any]
 
 _NAMES = 3
 _NAMED = 0.05
 """A program is named when it has this share of all compilation that a call stands around."""
 
 
-def programs_compiled(profile: Profile, facts: StepFacts, rows: _Array) -> list[str]:
+def programs_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> list[str]:
     """What calls the compiler in these rows: the calls right around it, those with most first.
 
     At most three. Raises InputError when the profile cannot be read.

@@ -11,11 +11,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int32Array, Int64Array
 from peakline.tables.once import once
 from peakline.timing.device_programs import DeviceOp, Programs, gpu_ops
 from peakline.timing.host_ops import (
@@ -45,7 +45,6 @@ __all__ = [
     "op_lines",
 ]
 
-_Array = npt.NDArray[Any]
 _TPU = "/device:TPU:"
 
 
@@ -58,13 +57,13 @@ class DeviceExecutions:
     """
 
     ops: list[DeviceOp]
-    event: npt.NDArray[np.int64]
-    op: npt.NDArray[np.int32]
-    plane: npt.NDArray[np.int32]
-    start: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
-    own_ps: npt.NDArray[np.int64]
-    parent: npt.NDArray[np.int32]
+    event: Int64Array
+    op: Int32Array
+    plane: Int32Array
+    start: Int64Array
+    end: Int64Array
+    own_ps: Int64Array
+    parent: Int32Array
     eager: frozenset[int]
 
 
@@ -113,7 +112,7 @@ def op_lines(trace: Trace) -> list[TraceLine]:
     return found
 
 
-def _times(profile: Profile, trace: Trace, event: _Array) -> tuple[_Array, _Array]:
+def _times(profile: Profile, trace: Trace, event: Int64Array) -> tuple[Int64Array, Int64Array]:
     """By the clock of the device, where the profile tells (TPU), else by the host's."""
     start, end = trace.start[event], trace.end[event]
     if trace.source != "events" or not event.size:
@@ -131,8 +130,8 @@ def _times(profile: Profile, trace: Trace, event: _Array) -> tuple[_Array, _Arra
 
 
 def _ops(
-    profile: Profile, trace: Trace, event: _Array
-) -> tuple[list[DeviceOp], npt.NDArray[np.int32], frozenset[int]]:
+    profile: Profile, trace: Trace, event: Int64Array
+) -> tuple[list[DeviceOp], Int32Array, frozenset[int]]:
     if trace.source == "op_runs":
         numbers = Ops()
         op = op_numbers_of_runs(profile, trace, numbers)[event]
@@ -152,7 +151,12 @@ def _ops(
 
 
 def _name_silent(
-    profile: Profile, trace: Trace, event: _Array, silent: _Array, ops: list[DeviceOp], op: _Array
+    profile: Profile,
+    trace: Trace,
+    event: Int64Array,
+    silent: Int64Array,
+    ops: list[DeviceOp],
+    op: Int32Array,
 ) -> None:
     """Events that say nothing of an op: that of the host that launched them, else themselves."""
     host = host_executions(profile)
@@ -174,7 +178,7 @@ def _name_silent(
 
 
 @once
-def launching_runs(profile: Profile) -> npt.NDArray[np.int32]:
+def launching_runs(profile: Profile) -> Int32Array:
     """For every event which of `host_executions` ran around its launch, -1 for none."""
     trace = trace_of(profile)
     found = np.full(trace.size, -1, np.int32)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array
 from peakline.hlo.cost import NOTHING, Cost, costs_of
 from peakline.hlo.modules import Instruction, Module, modules_of
 from peakline.timing.op_names import parse_op_name
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from peakline.tables.columns import Names
 
 __all__ = ["DeviceOp", "GpuOps", "Key", "Programs", "gpu_ops"]
-
-_Array = npt.NDArray[Any]
 
 
 Key = tuple[int, str]
@@ -118,12 +116,12 @@ class GpuOps:
     """The op of each of some events of GPUs, as a place in ``ops``; -1 where nothing tells it."""
 
     ops: list[DeviceOp]
-    op: npt.NDArray[np.int32]
-    is_hlo: npt.NDArray[np.bool_]
+    op: Int32Array
+    is_hlo: BoolArray
     """Whether it says which instruction it is, known or not."""
 
 
-def gpu_ops(profile: Profile, rows: _Array, names: Names, programs: Programs) -> GpuOps:
+def gpu_ops(profile: Profile, rows: AnyArray, names: Names, programs: Programs) -> GpuOps:
     """Which ops the events ``rows`` with ``names`` were, by what they say of themselves."""
     stats = op_stats_of(profile)
     hlo, framework = stats["hlo_op"].texts_at(rows), stats["tf_op"].texts_at(rows)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray
 from peakline.tables.columns import Columns, Names
 from peakline.trace.activity import Activity
 from peakline.trace.activity_sets import (
@@ -94,7 +94,7 @@ def columns_of(profile: Profile) -> Columns:
         "plane_id", "start_ps", "end_ps", "busy_ps", "idle_ps", "compute_ps", "communication_ps",
         "copy_ps", "longest_idle_ps",
     )  # fmt: skip
-    data: dict[str, npt.NDArray[Any] | Names] = {
+    data: dict[str, AnyArray | Names] = {
         name: np.ascontiguousarray(table[:, place]) for place, name in enumerate(columns)
     }
     return Columns(data | {"device": Names.encode(names)})

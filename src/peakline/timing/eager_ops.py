@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.events import HOST, Trace, nesting_of, trace_of
 from peakline.trace.intervals import covered, union
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EagerOps", "called", "eager_ops_of"]
 
-_Array = npt.NDArray[Any]
 
 ONE_BY_ONE = 20
 """Ops run one by one in a step; a program that is compiled as a whole still runs a few: it draws a
@@ -91,7 +90,7 @@ def called(name: str) -> str:
     return name.removesuffix(")")
 
 
-def _host_events(trace: Trace, *, named: tuple[str, ...]) -> _Array:
+def _host_events(trace: Trace, *, named: tuple[str, ...]) -> AnyArray:
     """Events of the hosts' threads whose name begins with one of ``named``."""
     wanted = np.array([*(name.startswith(named) for name in trace.name.values), False])
     if not wanted.any():
@@ -99,18 +98,18 @@ def _host_events(trace: Trace, *, named: tuple[str, ...]) -> _Array:
     return _on_host(trace, lambda events: wanted[trace.name.codes[events]])
 
 
-def _doing(profile: Profile, trace: Trace, activity: Activity) -> _Array:
+def _doing(profile: Profile, trace: Trace, activity: Activity) -> AnyArray:
     """Events of the hosts' threads that do this."""
     done = activity_of(profile)
     return _on_host(trace, lambda events: done[events] == activity)
 
 
-def _on_host(trace: Trace, test: Callable[[slice], _Array]) -> _Array:
+def _on_host(trace: Trace, test: Callable[[slice], AnyArray]) -> AnyArray:
     found = [line.first + np.flatnonzero(test(line.events)) for line in trace.lines_on(HOST)]
     return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
-def _outermost(profile: Profile, events: _Array) -> _Array:
+def _outermost(profile: Profile, events: AnyArray) -> AnyArray:
     """Of ``events`` those that lie in none of the others."""
     parent = nesting_of(profile).parent
     above, free = parent[events], np.ones(events.size, np.bool_)
@@ -123,8 +122,8 @@ def _outermost(profile: Profile, events: _Array) -> _Array:
     return events[free]
 
 
-def _in_windows(times: _Array, begin: _Array, end: _Array) -> _Array:
+def _in_windows(times: AnyArray, begin: AnyArray, end: AnyArray) -> AnyArray:
     """Whether each time lies in one of the windows, which are sorted and do not overlap."""
     at = np.searchsorted(begin, times, side="right") - 1
-    found: _Array = (at >= 0) & (times < end[np.maximum(at, 0)])
+    found: AnyArray = (at >= 0) & (times < end[np.maximum(at, 0)])
     return found

@@ -8,11 +8,11 @@ overlap only in part enclose nothing of each other. What an event does is one of
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray
 from peakline.kernels.trace_nesting import depths
 from peakline.tables.columns import Column, Columns, Names
 from peakline.trace.activity import Activity, activity_of
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ACTIVITIES", "columns_of"]
 
-_Array = npt.NDArray[Any]
 ACTIVITIES = tuple(activity.name.lower() for activity in Activity)
 """The words of the column ``activity``, by the number of the `Activity`."""
 
@@ -42,7 +41,7 @@ def columns_of(profile: Profile, names: AbstractSet[str]) -> Columns:
     rows = trace.size + trace.untimed
     nesting = nesting_of(profile)
     data: dict[str, Column] = {}
-    valid: dict[str, npt.NDArray[np.bool_]] = {}
+    valid: dict[str, BoolArray] = {}
     timed = _in_rows(trace, rows, np.ones(trace.size, np.bool_))
     if "self_ps" in names:
         # First: on the way it finds the parents too.
@@ -62,7 +61,7 @@ def columns_of(profile: Profile, names: AbstractSet[str]) -> Columns:
     return Columns(data, valid)
 
 
-def _in_rows(trace: Trace, rows: int, values: _Array) -> _Array:
+def _in_rows(trace: Trace, rows: int, values: AnyArray) -> AnyArray:
     """``values`` of the events of ``trace`` in the table's order; 0 for those without a time."""
     if trace.row is None:
         return values

@@ -5,11 +5,11 @@ fed, and those between two steps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int64Array
 from peakline.timing.step_facts import StepFacts
 from peakline.trace.activity import Activity
 from peakline.trace.activity_sets import (
@@ -37,7 +37,6 @@ __all__ = [
     "waiting_ps",
 ]
 
-_Array = npt.NDArray[Any]
 
 SHORTEST_PS = 3_000_000
 """A GPU takes one to three microseconds from a kernel to the next even where both are queued."""
@@ -58,8 +57,8 @@ are half of all time between the steps."""
 class Gaps:
     """Per row of `StepFacts`: how many such gaps its window holds, and how long they are."""
 
-    count: npt.NDArray[np.int64]
-    ps: npt.NDArray[np.int64]
+    count: Int64Array
+    ps: Int64Array
 
 
 def gaps_of(profile: Profile, facts: StepFacts) -> Gaps:
@@ -88,8 +87,8 @@ class BetweenSteps:
     neither that was so, nor the device (without one: a thread of the steps) did anything.
     """
 
-    input_wait: npt.NDArray[np.int64]
-    nothing: npt.NDArray[np.int64]
+    input_wait: Int64Array
+    nothing: Int64Array
 
 
 def between_steps(profile: Profile, facts: StepFacts) -> BetweenSteps:
@@ -111,7 +110,7 @@ def between_steps(profile: Profile, facts: StepFacts) -> BetweenSteps:
     return BetweenSteps(wait, nothing)
 
 
-def _rows_by_device(profile: Profile, facts: StepFacts) -> list[tuple[DeviceSets, _Array]]:
+def _rows_by_device(profile: Profile, facts: StepFacts) -> list[tuple[DeviceSets, AnyArray]]:
     if not facts.has_device:
         return []
     return [
@@ -121,31 +120,31 @@ def _rows_by_device(profile: Profile, facts: StepFacts) -> list[tuple[DeviceSets
     ]
 
 
-def _short(begin: _Array, end: _Array) -> tuple[_Array, _Array]:
+def _short(begin: AnyArray, end: AnyArray) -> tuple[AnyArray, AnyArray]:
     starts, ends = end[:-1], begin[1:]
     lengths = ends - starts
     kept = (lengths >= SHORTEST_PS) & (lengths <= LONGEST_PS)
     return starts[kept], ends[kept]
 
 
-def waiting_ps(facts: StepFacts) -> _Array:
+def waiting_ps(facts: StepFacts) -> AnyArray:
     """Per row, how long the device had nothing to do, and neither input nor compilation was why."""
     return sum_of(facts, "launch_ps", "host_compute_ps", "idle_ps")
 
 
-def launching_ps(facts: StepFacts, gaps: Gaps) -> _Array:
+def launching_ps(facts: StepFacts, gaps: Gaps) -> AnyArray:
     """How much of that is spread over launches: a short wait before one piece of work each."""
-    found: _Array = np.maximum(facts.part("launch_ps"), np.minimum(gaps.ps, waiting_ps(facts)))
+    found: AnyArray = np.maximum(facts.part("launch_ps"), np.minimum(gaps.ps, waiting_ps(facts)))
     return found
 
 
-def sum_of(facts: StepFacts, *parts: str) -> _Array:
+def sum_of(facts: StepFacts, *parts: str) -> AnyArray:
     """Per row, what these parts of its time take together, in ps."""
-    total: _Array = np.sum([facts.part(name) for name in parts], axis=0)
+    total: AnyArray = np.sum([facts.part(name) for name in parts], axis=0)
     return total
 
 
-def stalls_of(facts: StepFacts, gaps: _Array, usual: int) -> _Array:
+def stalls_of(facts: StepFacts, gaps: AnyArray, usual: int) -> AnyArray:
     """The rows before which a few long waits lie that make most of all, a wait of several devices
     once; the longest first. None where it is the usual wait that adds up.
     """
@@ -161,5 +160,5 @@ def stalls_of(facts: StepFacts, gaps: _Array, usual: int) -> _Array:
     stall = np.cumsum(np.concatenate([[0], begin[1:] >= last[:-1]])[: rows.size])
     order = np.lexsort((-gaps[rows], stall))
     first = np.unique(stall[order], return_index=True)[1]
-    longest: _Array = rows[order[first]]
+    longest: AnyArray = rows[order[first]]
     return longest[np.argsort(-gaps[longest], kind="stable")]

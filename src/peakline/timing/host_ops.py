@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables.once import once
 from peakline.timing.device_programs import Programs, gpu_ops
 from peakline.timing.op_names import (
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HOST_THREADS", "Executions", "OpKey", "host_executions", "host_lines", "is_derived"]
 
-_Array = npt.NDArray[Any]
 HOST_THREADS = "/host:CPU"
 _KINETO = frozenset(("cpu_op", "Operator"))
 _DERIVED = 0xDEADBEEF
@@ -62,9 +62,9 @@ class Executions:
 
     keys: list[OpKey]
     event: npt.NDArray[np.integer[Any]]
-    op: npt.NDArray[np.int32]
-    total_ps: npt.NDArray[np.int64]
-    own_ps: npt.NDArray[np.int64]
+    op: Int32Array
+    total_ps: Int64Array
+    own_ps: Int64Array
     eager: frozenset[int]
     """Ops that were run one by one, eagerly."""
 
@@ -123,7 +123,7 @@ def host_executions(profile: Profile) -> Executions:
     return Executions(list(ops.numbers), event, op[event], total, own, eager)
 
 
-def op_numbers_of_runs(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.int32]:
+def op_numbers_of_runs(profile: Profile, trace: Trace, ops: Ops) -> Int32Array:
     """The op of every run of StepStats, which says its type."""
     rows = trace.rows(slice(None))
     runs = profile.columns("op_runs", frozenset(("name", "op_type")))
@@ -139,9 +139,7 @@ def op_numbers_of_runs(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[
     return np.array(numbers, np.int32)[place] if numbers else np.zeros(0, np.int32)
 
 
-def _ops_of_events(
-    profile: Profile, trace: Trace, ops: Ops
-) -> tuple[npt.NDArray[np.int32], frozenset[int]]:
+def _ops_of_events(profile: Profile, trace: Trace, ops: Ops) -> tuple[Int32Array, frozenset[int]]:
     """The op of every event by its name or its stats, -1 for none; and which ops were eager."""
     kineto = _kineto_ops(profile, trace, ops)
     if kineto is not None:
@@ -195,14 +193,14 @@ def _ops_of_events(
     return op, eager - {-1}
 
 
-def _calls_of_driver(trace: Trace, stats: OpStatColumns, rows: _Array) -> npt.NDArray[np.bool_]:
+def _calls_of_driver(trace: Trace, stats: OpStatColumns, rows: Int64Array) -> BoolArray:
     """Which events are calls for a device that tells itself what it did."""
     if not any(True for _ in trace.lines_on(DEVICE)):
         return np.zeros(rows.size, np.bool_)
     return stats["correlation_id"].at(rows)[1]
 
 
-def _name_instructions(profile: Profile, trace: Trace, ops: Ops, op: npt.NDArray[np.int32]) -> None:
+def _name_instructions(profile: Profile, trace: Trace, ops: Ops, op: Int32Array) -> None:
     """Instructions of compiled programs that the host runs itself (XLA on a CPU)."""
     stats = op_stats_of(profile)
     row = stats["hlo_op"].row
@@ -218,7 +216,7 @@ def _name_instructions(profile: Profile, trace: Trace, ops: Ops, op: npt.NDArray
     op[event] = known[found.op]
 
 
-def _kineto_ops(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.int32] | None:
+def _kineto_ops(profile: Profile, trace: Trace, ops: Ops) -> Int32Array | None:
     """Of a trace with Kineto's categories the ops by name; None for any other."""
     if not profile.has_categories:
         return None
@@ -234,7 +232,7 @@ def _kineto_ops(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.int3
     return np.where(is_op, numbers[trace.name.codes], np.int32(-1))
 
 
-def _timeline_ops(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.int32] | None:
+def _timeline_ops(profile: Profile, trace: Trace, ops: Ops) -> Int32Array | None:
     """Of TensorFlow's own timeline the ops by the arguments ``name`` and ``op``; None for another.
 
     The event itself is called by the op's type, which no other writer's events with such
@@ -260,7 +258,7 @@ def _timeline_ops(profile: Profile, trace: Trace, ops: Ops) -> npt.NDArray[np.in
     return found if (found >= 0).any() else None
 
 
-def summed(op: _Array, values: _Array, count: int) -> npt.NDArray[np.int64]:
+def summed(op: AnyArray, values: AnyArray, count: int) -> Int64Array:
     """The sum of ``values`` per op, exactly."""
     total = np.zeros(count, np.int64)
     np.add.at(total, op, values)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int32Array, Int64Array
 from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
 from peakline.timing.input_ops import input_category, is_enqueue
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SLOW_CALL_PS", "SLOW_SHARE", "Stage", "columns_of", "input_stages"]
 
-_Array = npt.NDArray[Any]
 
 SLOW_CALL_PS = 50_000_000
 """A pipeline none of whose calls takes longer is fast enough: 50 us, from
@@ -70,7 +69,7 @@ class Stage:
     name: str
     parent: str | None
     category: str
-    lengths: npt.NDArray[np.int64]
+    lengths: Int64Array
     self_ps: int
     wait_ps: int
     blocking_ps: int
@@ -83,7 +82,7 @@ class _Calls:
     """The calls of one stage (places in the trace), and the time that they cover together."""
 
     name: str
-    events: _Array
+    events: Int64Array
     category: str
     parent: str | None = None
     time: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -117,7 +116,7 @@ def columns_of(profile: Profile) -> Columns:
     """The table ``input_pipeline``."""
     stages = input_stages(profile)
 
-    def numbers(values: Iterable[float]) -> _Array:
+    def numbers(values: Iterable[float]) -> Int64Array:
         return np.fromiter((round(value) for value in values), np.int64, len(stages))
 
     return Columns(
@@ -138,7 +137,7 @@ def columns_of(profile: Profile) -> Columns:
     )
 
 
-def _rank(lengths: _Array, share: float) -> int:
+def _rank(lengths: Int64Array, share: float) -> int:
     """The least length that so large a share of all does not exceed."""
     return int(lengths[max(int(np.ceil(share * lengths.size)) - 1, 0)])
 
@@ -260,7 +259,7 @@ class _Nested:
     def __init__(self, profile: Profile, trace: Trace) -> None:
         self.profile, self.trace = profile, trace
 
-    def time_in(self, call: _Calls, asked: list[_Calls]) -> _Array:
+    def time_in(self, call: _Calls, asked: list[_Calls]) -> Int64Array:
         """Per call the time in which stages of ``asked`` worked: those within it on its thread; in
         a call without any, those of other threads, which it waits for.
         """
@@ -286,7 +285,7 @@ class _Nested:
         return found
 
     @staticmethod
-    def _enclosing(parent: _Array, events: _Array, wanted: _Array) -> _Array:
+    def _enclosing(parent: Int32Array, events: Int64Array, wanted: Int64Array) -> Int64Array:
         """The innermost of ``wanted`` (ascending) around each event of its thread, -1 for none."""
         above = parent[events].astype(np.int64)
         searching = np.arange(above.size)

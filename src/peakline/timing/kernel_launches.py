@@ -6,11 +6,11 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.timing.device_ops import device_executions, framework_executions
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.timing.plane_stats import vendors_of
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["WORDS", "Launch", "Launches", "collect", "has_devices", "launches_of", "parse_details"]
 
-_Array = npt.NDArray[Any]
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*\+?([0-9]{1,20})[ \t\n\v\f\r]*")
 _MOST = 2**32
 _MEMSET = re.compile(r"(?i)(?:cu|cuda|hip)?memset\b")
@@ -56,8 +55,8 @@ class Launches:
     """
 
     launches: dict[Launch, float]
-    launch: npt.NDArray[np.int64]
-    duration_ps: npt.NDArray[np.int64]
+    launch: Int64Array
+    duration_ps: Int64Array
 
 
 WORDS: Mapping[str, str] = {
@@ -154,7 +153,7 @@ def _of_kineto(profile: Profile, trace: Trace) -> Launches:
     use = np.flatnonzero(_is_kernel(profile, trace)[found.event])
     rows = trace.rows(found.event[use])
     order = np.argsort(rows, kind="stable")
-    said: dict[str, npt.NDArray[np.int32]] = {}
+    said: dict[str, Int32Array] = {}
     stats = profile.columns("event_stats")
     stat_names, values = stats.names("name"), stats.names("value")
     for label in (*_KINETO, _KINETO_OCCUPANCY):
@@ -186,7 +185,7 @@ def _of_kineto(profile: Profile, trace: Trace) -> Launches:
     return collect(made, which, (found.end - found.start)[use])
 
 
-def _is_kernel(profile: Profile, trace: Trace) -> npt.NDArray[np.bool_]:
+def _is_kernel(profile: Profile, trace: Trace) -> BoolArray:
     """Which events of a Chrome trace are kernels: what streams of devices did but for copies.
 
     So it is for every device and category; only setting memory is known by its name.
@@ -197,7 +196,7 @@ def _is_kernel(profile: Profile, trace: Trace) -> npt.NDArray[np.bool_]:
             on_stream[trace.lines[place].events] = role is Role.STREAM and not device.is_tpu
     works = np.isin(activity_of(profile), (Activity.COMPUTE, Activity.COMMUNICATION))
     sets = np.array([*map(_MEMSET.match, trace.name.values), None]).astype(np.bool_)
-    found: npt.NDArray[np.bool_] = on_stream & works & ~sets[trace.name.codes]
+    found: BoolArray = on_stream & works & ~sets[trace.name.codes]
     return found
 
 
@@ -209,7 +208,7 @@ def _dim(text: str) -> Dim:
     return x, y, z
 
 
-def collect(made: list[tuple[Launch, float]], which: _Array, duration: _Array) -> Launches:
+def collect(made: list[tuple[Launch, float]], which: AnyArray, duration: AnyArray) -> Launches:
     """The launches ``made``, with their occupancy in percent, each once.
 
     ``which`` is the place in ``made`` of every run, ``duration`` how long it took, in ps.

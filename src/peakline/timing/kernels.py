@@ -9,10 +9,9 @@ those of Kineto's category ``kernel``. Kernels are one when name, launch paramet
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
 
 __all__ = ["KernelReport", "columns_of", "kernel_reports", "merge_reports", "reports_of"]
-
-_Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)

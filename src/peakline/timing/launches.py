@@ -6,11 +6,11 @@ Built on `peakline.trace.links`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import union
 from peakline.trace.links import Links, links_of
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
 
 __all__ = ["DeviceLaunches", "LaunchSummary", "Spread", "launch_summary", "spread_of"]
-
-_Array = npt.NDArray[Any]
 
 
 class Spread(NamedTuple):
@@ -32,7 +30,7 @@ class Spread(NamedTuple):
     max: int
 
 
-def spread_of(values: _Array) -> Spread | None:
+def spread_of(values: AnyArray) -> Spread | None:
     """The distribution of some whole numbers; None where there are none."""
     if not values.size:
         return None
@@ -104,7 +102,7 @@ def launch_summary(profile: Profile) -> LaunchSummary:
     return LaunchSummary(links.source, links.unlinked, devices)
 
 
-def _of_device(trace: Trace, links: Links, plane: int, own: _Array) -> DeviceLaunches:
+def _of_device(trace: Trace, links: Links, plane: int, own: AnyArray) -> DeviceLaunches:
     cause, target = links.cause[own], links.target[own]
     lines = np.unique(trace.lines_of(target))
     work = np.concatenate(
@@ -132,22 +130,24 @@ def _of_device(trace: Trace, links: Links, plane: int, own: _Array) -> DeviceLau
     )
 
 
-def _gaps(trace: Trace, calls: _Array) -> _Array:
+def _gaps(trace: Trace, calls: AnyArray) -> AnyArray:
     """Between the begins of consecutive launches of one thread."""
     line = trace.lines_of(calls)
     apart = np.diff(trace.start[calls])
-    found: _Array = apart[line[1:] == line[:-1]]
+    found: AnyArray = apart[line[1:] == line[:-1]]
     return found
 
 
-def _queue(trace: Trace, cause: _Array, target: _Array) -> _Array:
+def _queue(trace: Trace, cause: AnyArray, target: AnyArray) -> AnyArray:
     """At each piece of work's launch: how much launched work had not begun."""
     launched = np.sort(trace.start[cause])
     begun = np.searchsorted(np.sort(trace.start[target]), launched, side="left")
     return np.searchsorted(launched, launched, side="right") - begun
 
 
-def _idle(trace: Trace, work: _Array, cause: _Array, target: _Array) -> tuple[int, int, int, int]:
+def _idle(
+    trace: Trace, work: AnyArray, cause: AnyArray, target: AnyArray
+) -> tuple[int, int, int, int]:
     begin, end = union(trace.start[work], trace.end[work])
     if begin.size < 2:
         return 0, 0, 0, 0

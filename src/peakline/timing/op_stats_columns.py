@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, trace_of
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MEMORY_EVENTS", "OpStatColumns", "Stat", "op_stats_of"]
 
-_Array = npt.NDArray[Any]
 MEMORY_EVENTS = frozenset(("MemoryAllocation", "MemoryDeallocation"))
 _PIECE = 1 << 16
 _WANTED = frozenset(
@@ -36,19 +35,19 @@ class Stat:
     ``text`` are codes of ``texts`` (-1: no text), ``integer`` numbers (0: no number).
     """
 
-    row: npt.NDArray[np.int64]
-    text: npt.NDArray[np.int32]
-    integer: npt.NDArray[np.int64]
+    row: Int64Array
+    text: Int32Array
+    integer: Int64Array
     texts: list[str]
 
-    def at(self, rows: _Array) -> tuple[_Array, _Array]:
+    def at(self, rows: AnyArray) -> tuple[Int64Array, BoolArray]:
         """For each of ``rows`` where its value stands, and whether it has one."""
         if not self.row.size:
             return np.zeros(rows.size, np.int64), np.zeros(rows.size, np.bool_)
         place = np.minimum(np.searchsorted(self.row, rows), self.row.size - 1)
         return place, self.row[place] == rows
 
-    def texts_at(self, rows: _Array) -> npt.NDArray[np.int32]:
+    def texts_at(self, rows: Int64Array) -> Int32Array:
         """The code of the text of each of ``rows``; -1 for none, and for an empty one."""
         if not self.row.size:
             return np.full(rows.size, -1, np.int32)
@@ -57,7 +56,7 @@ class Stat:
         empty = np.array([not text for text in self.texts] + [True])
         return np.where(has & ~empty[codes], codes, np.int32(-1))
 
-    def integers_at(self, rows: _Array) -> npt.NDArray[np.int64]:
+    def integers_at(self, rows: Int64Array) -> Int64Array:
         """The number of each of ``rows``, 0 for none."""
         if not self.row.size:
             return np.zeros(rows.size, np.int64)
@@ -131,7 +130,7 @@ def _only_memory_names_ops(profile: Profile) -> bool:
     return frozenset(("tf_op", "correlation_id")).isdisjoint(stats.names("name").values)
 
 
-def _first_of_each(codes: _Array, wanted: npt.NDArray[np.bool_]) -> _Array:
+def _first_of_each(codes: Int32Array, wanted: BoolArray) -> Int64Array:
     """Where each code that is ``wanted`` stands first; reads no further than to the last of these.
 
     The last entry of ``wanted`` is for -1.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray
 from peakline.timing.step_facts import FEWEST_STEPS, PARTS, SLOW, WARM_UP, StepFacts
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.activity_names import is_marker
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Longer", "SlowSteps", "longest_of", "own_in", "slow_steps_of"]
 
-_Array = npt.NDArray[Any]
 
 _DOES = np.full(len(Activity), 1.0)
 _DOES[[Activity.NOTHING, Activity.WAIT, Activity.HOST]] = 0.5
@@ -70,7 +69,7 @@ class SlowSteps:
     between them where it is always the same.
     """
 
-    rows: _Array
+    rows: AnyArray
     steps: int
     median_ps: float
     slow_median_ps: float
@@ -128,14 +127,14 @@ def slow_steps_of(
     )
 
 
-def _period(at: _Array) -> int | None:
+def _period(at: AnyArray) -> int | None:
     """The distance between slow steps, where it is always the same (three of them or more)."""
     distances = np.unique(np.diff(at))
     return int(distances[0]) if at.size > 2 and distances.size == 1 and distances[0] > 1 else None
 
 
 def longest_of(
-    profile: Profile, begin: _Array, end: _Array, is_slow: npt.NDArray[np.bool_]
+    profile: Profile, begin: AnyArray, end: AnyArray, is_slow: BoolArray
 ) -> Longer | None:
     """The name with most extra time in the windows that are slow; None where no event tells.
 
@@ -166,7 +165,7 @@ def longest_of(
     return None
 
 
-def own_in(nesting: Nesting, begin: _Array, end: _Array) -> tuple[_Array, _Array]:
+def own_in(nesting: Nesting, begin: AnyArray, end: AnyArray) -> tuple[AnyArray, AnyArray]:
     """The events (places in the trace) that begin in one of the windows, and their self time in ps.
 
     The windows do not overlap. What they hold is nested by itself, unless that is most of all.
@@ -200,7 +199,7 @@ def own_in(nesting: Nesting, begin: _Array, end: _Array) -> tuple[_Array, _Array
     return events[mine], own[mine]
 
 
-def _ranges(first: _Array, last: _Array) -> _Array:
+def _ranges(first: AnyArray, last: AnyArray) -> AnyArray:
     """All numbers from each of ``first`` to the one of ``last``, exclusive."""
     parts = [np.arange(lo, hi) for lo, hi in zip(first.tolist(), last.tolist(), strict=True)]
     return np.concatenate([np.zeros(0, np.int64), *parts])

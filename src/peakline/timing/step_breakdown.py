@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables.columns import Columns, Names
+from peakline.tables.once import once
 from peakline.timing.step_facts import PARTS as PART_COLUMNS
 from peakline.trace.activity import Activity
 from peakline.trace.activity_sets import (
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PARTS", "StepTimes", "columns_of", "step_times"]
 
-_Array = npt.NDArray[Any]
 
 PARTS = tuple(column.removesuffix("_ps") for column in PART_COLUMNS)
 """The parts of a step's time; ``NAME_ps`` is the column of ``step_breakdown``."""
@@ -51,17 +51,17 @@ class StepTimes:
     """
 
     devices: tuple[str, ...]
-    device: npt.NDArray[np.int32]
-    step_id: npt.NDArray[np.int64]
+    device: Int32Array
+    step_id: Int64Array
     name: Names
-    is_cut_off: npt.NDArray[np.bool_]
+    is_cut_off: BoolArray
     found_by: Names
-    start: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
-    gap_before: npt.NDArray[np.int64]
-    parts: npt.NDArray[np.int64]
-    communication_total: npt.NDArray[np.int64]
-    last_compute: npt.NDArray[np.int64]
+    start: Int64Array
+    end: Int64Array
+    gap_before: Int64Array
+    parts: Int64Array
+    communication_total: Int64Array
+    last_compute: Int64Array
 
     @property
     def rows(self) -> int:
@@ -69,26 +69,26 @@ class StepTimes:
         return self.start.size
 
     @property
-    def wall(self) -> npt.NDArray[np.int64]:
+    def wall(self) -> Int64Array:
         """How long each step's window is."""
         return self.end - self.start
 
-    def part(self, name: str) -> npt.NDArray[np.int64]:
+    def part(self, name: str) -> Int64Array:
         """The column of one of `PARTS`."""
-        found: npt.NDArray[np.int64] = self.parts[:, _PART[name]]
+        found: Int64Array = self.parts[:, _PART[name]]
         return found
 
     def total(self, name: str) -> int:
         """One part over all rows."""
         return int(self.part(name).sum())
 
-    def rows_of(self, device: int) -> _Array:
+    def rows_of(self, device: int) -> Int64Array:
         """The rows of one device (-1: the host), in order of time."""
         return np.flatnonzero(self.device == device)
 
     def columns(self) -> Columns:
         """The rows as the table ``step_breakdown``."""
-        data: dict[str, npt.NDArray[Any] | Names] = {
+        data: dict[str, AnyArray | Names] = {
             "step_id": self.step_id,
             "name": self.name,
             "is_cut_off": self.is_cut_off,
@@ -151,7 +151,7 @@ def columns_of(profile: Profile) -> Columns:
     return step_times(profile).columns()
 
 
-def _joined(arrays: list[_Array]) -> npt.NDArray[np.int64]:
+def _joined(arrays: list[Int64Array]) -> Int64Array:
     return np.concatenate([np.zeros(0, np.int64), *arrays])
 
 
@@ -187,7 +187,7 @@ def _host_compute(host: Sets) -> list[tuple[str, Intervals]]:
     return [("host_compute", host.get(kind, NEVER)) for kind in (Activity.HOST_OP, Activity.HOST)]
 
 
-def _parts(layers: list[tuple[str, Intervals]], windows: Windows, rest: str) -> _Array:
+def _parts(layers: list[tuple[str, Intervals]], windows: Windows, rest: str) -> Int64Array:
     """How much of each window each layer explains that those before it do not."""
     found = np.zeros((windows.step.size, len(PARTS)), np.int64)
     seen, before = NEVER, np.zeros(windows.step.size, np.int64)
@@ -202,7 +202,7 @@ def _parts(layers: list[tuple[str, Intervals]], windows: Windows, rest: str) -> 
     return found
 
 
-def _gaps(windows: Windows) -> _Array:
+def _gaps(windows: Windows) -> Int64Array:
     """How long before each window the last one before it ended, 0 for the first."""
     gaps = np.zeros(windows.step.size, np.int64)
     reach = np.maximum.accumulate(windows.end)[:-1]
@@ -210,14 +210,14 @@ def _gaps(windows: Windows) -> _Array:
     return gaps
 
 
-def _last(computes: Intervals, windows: Windows) -> _Array:
+def _last(computes: Intervals, windows: Windows) -> Int64Array:
     """When a device computed last in each window; its begin, where it did not."""
     begins, ends = computes
     if not begins.size:
         return windows.begin.copy()
     at = np.maximum(np.searchsorted(begins, windows.end) - 1, 0)
     last = np.minimum(ends[at], windows.end)
-    found: _Array = np.where(
+    found: Int64Array = np.where(
         (begins[at] < windows.end) & (last > windows.begin), last, windows.begin
     )
     return found

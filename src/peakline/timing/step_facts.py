@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Float64Array, Int64Array
 from peakline.tables.once import once
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ __all__ = [
     "step_facts_of",
 ]
 
-_Array = npt.NDArray[Any]
 _NUMBER = re.compile(r"(?:[ #;:_-]*[0-9]+)+$")
 
 PARTS = {
@@ -67,8 +66,8 @@ class StepFacts:
 
     table: Columns
     devices: tuple[str, ...]
-    device: npt.NDArray[np.int64]
-    number: npt.NDArray[np.int64]
+    device: Int64Array
+    number: Int64Array
     cut_off: Columns
     found_by: str | None = None
 
@@ -112,7 +111,7 @@ class StepFacts:
         return tuple(names[k] for k in np.argsort(-wall, kind="stable").tolist())
 
     @cached_property
-    def _population(self) -> tuple[npt.NDArray[np.int64], list[str]]:
+    def _population(self) -> tuple[Int64Array, list[str]]:
         names = self.table.names("name")
         of_name = [population_of(name) for name in names.values]
         used, code = np.unique(names.codes, return_inverse=True)
@@ -138,7 +137,7 @@ class StepFacts:
         """The steps of the population that takes most time."""
         return self.only(self.populations[0]) if self.rows else self
 
-    def part(self, name: str) -> _Array:
+    def part(self, name: str) -> Int64Array:
         """A column of ``step_breakdown``."""
         return self.table.array(name)
 
@@ -184,16 +183,16 @@ class StepFacts:
         begun = np.maximum.reduceat(start[order], first)
         return bool((begun > np.minimum.reduceat(self.part("end_ps")[order], first)).any())
 
-    def of_device(self, device: int) -> _Array:
+    def of_device(self, device: int) -> AnyArray:
         """The rows of a device, in order of time."""
         return np.flatnonzero(self.device == device)
 
-    def rows_of(self, device: int, population: str) -> _Array:
+    def rows_of(self, device: int, population: str) -> Int64Array:
         """The rows of a device that are of one of `populations`, in order of time."""
         code, names = self._population
         return np.flatnonzero((self.device == device) & (code == names.index(population)))
 
-    def slowest_lane(self) -> tuple[_Array, _Array]:
+    def slowest_lane(self) -> tuple[Int64Array, Int64Array]:
         """Per step, in order of time, its longest window over devices: rows, and their times.
 
         Where devices count apart (`is_apart`) every row is a step.
@@ -208,16 +207,16 @@ class StepFacts:
         rows = rows[np.argsort(self.part("start_ps")[rows], kind="stable")]
         return rows, wall[rows]
 
-    def slow_rows(self) -> _Array:
+    def slow_rows(self) -> Int64Array:
         """Of the rows of `slowest_lane` those that take `SLOW` times the median or more of their
         population.
         """
         rows, wall = self.slowest_lane()
-        found: _Array = rows[wall >= SLOW * np.maximum(self.usual_ps(rows), 1)]
+        found: Int64Array = rows[wall >= SLOW * np.maximum(self.usual_ps(rows), 1)]
         return found
 
     @cached_property
-    def is_slow(self) -> npt.NDArray[np.bool_]:
+    def is_slow(self) -> BoolArray:
         """Which rows are of the steps of `slow_rows`, on all devices unless they count apart."""
         slow = self.slow_rows()
         if self.is_apart:
@@ -225,7 +224,7 @@ class StepFacts:
         ids = self.part("step_id")
         return np.isin(ids, ids[slow])
 
-    def usual_ps(self, rows: _Array) -> npt.NDArray[np.float64]:
+    def usual_ps(self, rows: Int64Array) -> Float64Array:
         """For each of the ``rows`` of `slowest_lane` the median of its population; infinite where
         that is of fewer than `FEWEST_STEPS`.
         """
@@ -236,7 +235,7 @@ class StepFacts:
             own = wall[code[every] == number]
             if own.size >= FEWEST_STEPS:
                 usual[number] = np.median(own)
-        found: npt.NDArray[np.float64] = usual[code[rows]]
+        found: Float64Array = usual[code[rows]]
         return found
 
 

@@ -7,11 +7,11 @@ event is its duration without what the events inside it cover.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray
 from peakline.tables.columns import Columns, Names
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.events import HOST, Trace, TraceLine, nesting_of, trace_of
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["columns_of"]
 
-_Array = npt.NDArray[Any]
 _WAITS = (Activity.WAIT, Activity.INPUT_WAIT)
 
 
@@ -67,7 +66,7 @@ def _plane(trace: Trace, line: TraceLine) -> int:
     return trace.planes[line.plane].plane_id
 
 
-def _longest(code: _Array, own: _Array, trace: Trace) -> tuple[int, int]:
+def _longest(code: AnyArray, own: AnyArray, trace: Trace) -> tuple[int, int]:
     """The name with the most own time, the first of equals, and that time."""
     known = code >= 0
     if not known.all():

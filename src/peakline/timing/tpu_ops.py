@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int32Array, Int64Array
 from peakline.tables.once import once
 from peakline.timing.device_programs import DeviceOp
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["is_op_line", "symbol_of", "tpu_ops", "type_stats_of", "types_of"]
 
-_Array = npt.NDArray[Any]
 _OP_LINE = "XLA Ops"
 _WANTED = frozenset(
     (
@@ -30,7 +29,7 @@ def is_op_line(plane: str, line: str) -> bool:
     return line == _OP_LINE and "SparseCore" not in plane
 
 
-def tpu_ops(profile: Profile, rows: _Array) -> tuple[list[DeviceOp], npt.NDArray[np.int32]]:
+def tpu_ops(profile: Profile, rows: Int64Array) -> tuple[list[DeviceOp], Int32Array]:
     """The ops of events by the stats of their metadata; -1 for one that names no instruction.
 
     An instruction without a number (``symbol_id`` 0) is the program as a whole, and no op.
@@ -57,10 +56,10 @@ def tpu_ops(profile: Profile, rows: _Array) -> tuple[list[DeviceOp], npt.NDArray
     return ops, of_type[known]
 
 
-def types_of(profile: Profile, rows: _Array) -> npt.NDArray[np.int64]:
+def types_of(profile: Profile, rows: Int64Array) -> Int64Array:
     """The row of ``event_types`` that each event belongs to, -1 for none."""
     events = profile.columns("events", frozenset(("type_id",)))
-    found: npt.NDArray[np.int64] = np.where(
+    found: Int64Array = np.where(
         events.is_valid("type_id")[rows], events.array("type_id")[rows], -1
     )
     return found

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.timing.step_breakdown import StepTimes
 from peakline.timing.step_facts import PARTS, StepFacts
 
@@ -25,7 +24,6 @@ __all__ = [
     "variation_of",
 ]
 
-_Array = npt.NDArray[Any]
 
 BEHIND = 0.02
 """Others wait for a straggler for at least this share of the steps' time, ..."""
@@ -80,10 +78,10 @@ class MemberSteps:
 
     name: str
     step: Sequence[object]
-    begin: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
-    last_compute: npt.NDArray[np.int64]
-    communication: npt.NDArray[np.int64]
+    begin: Int64Array
+    end: Int64Array
+    last_compute: Int64Array
+    communication: Int64Array
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ def variation_of(facts: StepFacts) -> tuple[StepVariation, ...]:
     return tuple(found)
 
 
-def _variation(facts: StepFacts, device: str | None, name: str, rows: _Array) -> StepVariation:
+def _variation(facts: StepFacts, device: str | None, name: str, rows: Int64Array) -> StepVariation:
     wall = facts.part("wall_ps")[rows]
     mean = float(wall.mean())
     return StepVariation(
@@ -139,7 +137,7 @@ def _variation(facts: StepFacts, device: str | None, name: str, rows: _Array) ->
     )
 
 
-def _slow(facts: StepFacts, rows: _Array) -> tuple[SlowStep, ...]:
+def _slow(facts: StepFacts, rows: Int64Array) -> tuple[SlowStep, ...]:
     """Slow steps, the slowest first."""
     slow = rows[facts.is_slow[rows]]
     if not slow.size:
@@ -189,7 +187,7 @@ def host_steps(times: StepTimes, host: str, clock_ps: int = 0) -> MemberSteps:
     """
     ids, first, place = np.unique(times.step_id, return_index=True, return_inverse=True)
 
-    def over_devices(values: _Array, reduce: np.ufunc, start: int) -> npt.NDArray[np.int64]:
+    def over_devices(values: Int64Array, reduce: np.ufunc, start: int) -> Int64Array:
         found = np.full(ids.size, start, np.int64)
         reduce.at(found, place, values)
         return found
@@ -222,7 +220,7 @@ def straggler_among(members: Sequence[MemberSteps]) -> Straggler | None:
     common = [step for step in members[0].step if all(step in rows for rows in where)]
     rows = [np.array([own[step] for step in common], np.int64) for own in where]
 
-    def grid(column: str) -> _Array:
+    def grid(column: str) -> Int64Array:
         return np.stack([getattr(m, column)[r] for m, r in zip(members, rows, strict=True)])
 
     together = np.flatnonzero(grid("begin").max(axis=0) < grid("end").min(axis=0))

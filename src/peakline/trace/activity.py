@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import UInt8Array
 from peakline.tables.once import once
 from peakline.trace.activity_names import (
     Activity,
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_WORK", "Activity", "activity_of", "is_xla_line", "named_activities"]
 
-_Array = npt.NDArray[Any]
 _RUNTIME = (
     "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "xpu_runtime",
     "xpu_driver", "mtia_runtime", "privateuse1_runtime", "privateuse1_driver",
@@ -44,7 +43,7 @@ _CORRELATION = frozenset(("correlation_id", "correlation"))
 
 
 @once
-def activity_of(profile: Profile) -> npt.NDArray[np.uint8]:
+def activity_of(profile: Profile) -> UInt8Array:
     """An `Activity` for every event of ``trace_of(profile)``.
 
     Decided by where the event lies (a device's streams or ops, a host's thread) and by its name,
@@ -77,7 +76,7 @@ def activity_of(profile: Profile) -> npt.NDArray[np.uint8]:
     return found
 
 
-def named_activities(profile: Profile) -> Callable[[TraceLine], npt.NDArray[np.uint8]] | None:
+def named_activities(profile: Profile) -> Callable[[TraceLine], UInt8Array] | None:
     """What gives of a line of a host's threads an `Activity` per code of a name (the last for no
     name), as `activity_of` decides; None where more than the names counts.
     """
@@ -93,7 +92,7 @@ def is_xla_line(line: TraceLine) -> bool:
     return line.name.startswith("tf_XLA")
 
 
-def _of_line(line: TraceLine, names: _Table) -> npt.NDArray[np.uint8]:
+def _of_line(line: TraceLine, names: _Table) -> UInt8Array:
     """What the events of a host's thread do, by the code of their name."""
     if line.name.startswith("tf_data"):
         return np.full(names.size, Activity.INPUT_WORK, np.uint8)
@@ -118,7 +117,7 @@ class _Table:
         self.size = self._known.size
         self._table = np.zeros(self.size, np.uint8)
 
-    def of(self, events: slice) -> npt.NDArray[np.uint8]:
+    def of(self, events: slice) -> UInt8Array:
         """The activity per code of a name (the last: none), right for those of ``events``."""
         if not self._known.all():
             used = np.full(self.size, self.size <= self._FEW)
@@ -131,7 +130,7 @@ class _Table:
 
 
 def _refine_categories(
-    profile: Profile, trace: Trace, found: npt.NDArray[np.uint8], places: list[int]
+    profile: Profile, trace: Trace, found: UInt8Array, places: list[int]
 ) -> None:
     """PyTorch's categories say which events are calls of the driver, and which are no work."""
     category = profile.columns("events", frozenset(("category",))).names("category")
@@ -158,9 +157,7 @@ def _refine_categories(
     found[recorded[found[recorded] == Activity.COMPUTE]] = Activity.COMMUNICATION
 
 
-def _refine_tpu(
-    profile: Profile, trace: Trace, found: npt.NDArray[np.uint8], places: list[int]
-) -> None:
+def _refine_tpu(profile: Profile, trace: Trace, found: UInt8Array, places: list[int]) -> None:
     """The compiler tells the category of every op of a TPU; a name only its opcode."""
     if "event_type_stats" not in profile.tables:
         return
@@ -189,7 +186,7 @@ def _refine_tpu(
         found[part] = np.where(told_of > 0, told_of, found[part])
 
 
-def _refine_thunks(profile: Profile, trace: Trace, found: npt.NDArray[np.uint8]) -> None:
+def _refine_thunks(profile: Profile, trace: Trace, found: UInt8Array) -> None:
     """A small program runs on the thread that calls it: its ops are known by ``hlo_op``."""
     stats = profile.typed_stats(frozenset(("hlo_op",)))
     if not stats.rows:
@@ -209,9 +206,7 @@ def _refine_thunks(profile: Profile, trace: Trace, found: npt.NDArray[np.uint8])
     )
 
 
-def _refine_copies(
-    profile: Profile, trace: Trace, found: npt.NDArray[np.uint8], places: list[int]
-) -> None:
+def _refine_copies(profile: Profile, trace: Trace, found: UInt8Array, places: list[int]) -> None:
     """ROCm's copies by kernel do not tell where to: what launched them (by correlation) does."""
     stats = profile.typed_stats(_CORRELATION)
     number, event = stats.array("integer"), trace.places(stats.array("event_id"))
@@ -235,9 +230,7 @@ def _refine_copies(
     found[event[copies[same]]] = told[codes[calls[at[same]]]]
 
 
-def _refine_runs(
-    profile: Profile, trace: Trace, found: npt.NDArray[np.uint8], places: list[int]
-) -> None:
+def _refine_runs(profile: Profile, trace: Trace, found: UInt8Array, places: list[int]) -> None:
     """Executions of ops: their kind, type and label tell what the name of the node does not."""
     wanted = frozenset(("kind", "op_type", "label"))
     runs = profile.columns("op_runs", wanted)
@@ -263,7 +256,7 @@ def _refine_runs(
     found[kind.codes == kind.code_of("rpc")] = Activity.COMMUNICATION
 
 
-def _by_value(names: Names, decide: Callable[[str], Activity]) -> npt.NDArray[np.uint8]:
+def _by_value(names: Names, decide: Callable[[str], Activity]) -> UInt8Array:
     """``decide`` of every row's text, 0 for null."""
     table = np.zeros(len(names.values) + 1, np.uint8)
     for code in np.unique(names.codes).tolist():

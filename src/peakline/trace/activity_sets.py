@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
 from peakline.tables.once import once
 from peakline.trace.activity import Activity, activity_of, is_xla_line
 from peakline.trace.device_lines import Device, Role, devices_of
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NEVER", "DeviceSets", "device_sets_of", "either", "host_sets_of"]
 
-_Array = npt.NDArray[Any]
 Sets = Mapping[Activity, Intervals]
 NEVER: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 _INNERMOST = (Activity.LAUNCH, Activity.WAIT, Activity.HOST_OP, Activity.COMMUNICATION)
@@ -116,7 +115,7 @@ class _Gathered:
         return {activity: either(*parts) for activity, parts in self.parts.items()}
 
 
-def _of_device(trace: Trace, activity: npt.NDArray[np.uint8], device: Device) -> DeviceSets:
+def _of_device(trace: Trace, activity: UInt8Array, device: Device) -> DeviceSets:
     gathered, beside = _Gathered(), _Gathered()
     for number, role in device.lines:
         events = trace.lines[number].events
@@ -140,10 +139,10 @@ def _of_device(trace: Trace, activity: npt.NDArray[np.uint8], device: Device) ->
 
 
 def _explaining(
-    trace: Trace, line: TraceLine, code: _Array, place: _Array, *, is_thread: bool
-) -> npt.NDArray[np.bool_]:
+    trace: Trace, line: TraceLine, code: UInt8Array, place: Int32Array, *, is_thread: bool
+) -> BoolArray:
     """Which events of a thread tell what a step's time went to."""
-    keep: npt.NDArray[np.bool_] = code != Activity.NOTHING
+    keep: BoolArray = code != Activity.NOTHING
     keep &= trace.end[line.events] > trace.start[line.events]
     if is_thread:
         return keep
@@ -158,7 +157,9 @@ def _explaining(
     return keep
 
 
-def _of_thread(start: _Array, end: _Array, code: _Array) -> Iterable[tuple[Activity, Intervals]]:
+def _of_thread(
+    start: Int64Array, end: Int64Array, code: UInt8Array
+) -> Iterable[tuple[Activity, Intervals]]:
     """The activities of one thread's events, each moment with one of them."""
     waits = _union_of(start, end, (code == Activity.INPUT_WAIT) | (code == Activity.INPUT_WORK))
     compiles = _compiling(start, end, code)
@@ -174,7 +175,7 @@ def _of_thread(start: _Array, end: _Array, code: _Array) -> Iterable[tuple[Activ
     yield Activity.HOST, without(rest, within)
 
 
-def _compiling(start: _Array, end: _Array, code: _Array) -> Intervals:
+def _compiling(start: Int64Array, end: Int64Array, code: UInt8Array) -> Intervals:
     """When a thread compiled: a call that had to compile did nothing else until it was done."""
     compiles = _union_of(start, end, code == Activity.COMPILE)
     if not compiles[0].size:
@@ -186,7 +187,9 @@ def _compiling(start: _Array, end: _Array, code: _Array) -> Intervals:
     return union(np.concatenate([compiles[0], start[calls]]), np.concatenate([compiles[1], until]))
 
 
-def _painted(start: _Array, end: _Array, code: _Array) -> Iterable[tuple[Activity, Intervals]]:
+def _painted(
+    start: Int64Array, end: Int64Array, code: UInt8Array
+) -> Iterable[tuple[Activity, Intervals]]:
     """What the innermost events say, by activity."""
     from peakline.kernels.intervals import paint
 
@@ -202,11 +205,11 @@ def _painted(start: _Array, end: _Array, code: _Array) -> Iterable[tuple[Activit
         yield kind, (begins[own], ends[own])
 
 
-def _union_of(start: _Array, end: _Array, own: npt.NDArray[np.bool_]) -> Intervals:
+def _union_of(start: Int64Array, end: Int64Array, own: BoolArray) -> Intervals:
     return union(start[own], end[own])
 
 
-def _present(code: _Array) -> list[Activity]:
+def _present(code: UInt8Array) -> list[Activity]:
     """The activities among ``code``, but for NOTHING."""
     counts = np.bincount(code, minlength=1)
     return [Activity(number) for number in np.flatnonzero(counts).tolist() if number]

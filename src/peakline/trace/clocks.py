@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.trace.events import trace_of
 from peakline.trace.steps import step_places_of, steps_of
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Alignment", "HostClock", "HostOffset", "align", "clock_of"]
 
-_Array = npt.NDArray[Any]
 _NONE = -1
 LEAST_MATCHES = 3
 """Fewer steps in common say nothing about a clock."""
@@ -48,9 +47,9 @@ class HostClock:
     host: str
     zero_ns: int | None
     names: tuple[str, ...] = ()
-    begin: _Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    end: _Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    collective_end: _Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    begin: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    end: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    collective_end: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ def _zero_ns(profile: Profile) -> int | None:
     return None
 
 
-def _last_collectives(profile: Profile, steps: int) -> _Array:
+def _last_collectives(profile: Profile, steps: int) -> Int64Array:
     """Per row of ``steps``: when its last collective ended, -1 for one without."""
     from peakline.trace.activity import Activity, activity_of
 
@@ -250,7 +249,7 @@ def _tolerance(what: str, period: float) -> float:
     return 0.0 if what == "collectives" else period
 
 
-def _matches(reference: HostClock, clock: HostClock) -> tuple[str, _Array, _Array]:
+def _matches(reference: HostClock, clock: HostClock) -> tuple[str, Int64Array, Int64Array]:
     """What is the same on both: the ends of steps' last collectives, else begins of steps."""
     places = {name: row for row, name in enumerate(reference.names)}
     rows = [(row, places[name]) for row, name in enumerate(clock.names) if name in places]

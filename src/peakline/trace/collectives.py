@@ -7,11 +7,11 @@ write the same arguments to the kernel that Kineto finds launched inside of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, nesting_of, trace_of
 from peakline.trace.links import links_of
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["recorded_collectives"]
 
-_Array = npt.NDArray[Any]
 _RECORD = "record_param_comms"
 _LABEL = frozenset(("Collective name",))
 _DEEPEST = 64
@@ -29,7 +28,7 @@ _DEEPEST = 64
 
 
 @once
-def recorded_collectives(profile: Profile) -> npt.NDArray[np.int64]:
+def recorded_collectives(profile: Profile) -> Int64Array:
     """The kernels of PyTorch's collectives by its records: places in the trace, ascending.
 
     They are found once. Empty for a profile without such records. Raises InputError when it cannot

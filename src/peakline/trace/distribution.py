@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from peakline.arrays import AnyArray, Int64Array
 
 __all__ = ["Distribution", "distinct", "distribution"]
-
-_Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,15 +19,15 @@ class Distribution:
     ``median`` and ``p95`` are values that occur: at least half (19 of 20) are no larger.
     """
 
-    count: npt.NDArray[np.int64]
-    total: npt.NDArray[np.int64]
-    shortest: npt.NDArray[np.int64]
-    median: npt.NDArray[np.int64]
-    p95: npt.NDArray[np.int64]
-    longest: npt.NDArray[np.int64]
+    count: Int64Array
+    total: Int64Array
+    shortest: Int64Array
+    median: Int64Array
+    p95: Int64Array
+    longest: Int64Array
 
 
-def distribution(group: _Array, values: _Array, groups: int) -> Distribution:
+def distribution(group: AnyArray, values: Int64Array, groups: int) -> Distribution:
     """The spread of ``values`` within each of ``groups``; ``group`` says which each is in."""
     count = np.bincount(group, minlength=groups).astype(np.int64)
     narrow: Any = np.uint16 if groups <= 1 << 16 else group.dtype
@@ -42,7 +41,7 @@ def distribution(group: _Array, values: _Array, groups: int) -> Distribution:
     if used.size:
         total[used] = np.add.reduceat(ordered, starts[used])
 
-    def at(place: _Array) -> npt.NDArray[np.int64]:
+    def at(place: AnyArray) -> Int64Array:
         found = np.zeros(groups, np.int64)
         found[used] = ordered[starts[used] + place[used]]
         return found
@@ -53,7 +52,7 @@ def distribution(group: _Array, values: _Array, groups: int) -> Distribution:
     )  # fmt: skip
 
 
-def distinct(*columns: _Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def distinct(*columns: AnyArray) -> tuple[Int64Array, Int64Array]:
     """The distinct combinations of columns, in the order in which they occur.
 
     Gives the first row of each, and which of them every row has.

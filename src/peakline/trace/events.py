@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.kernels.trace_nesting import ends
 from peakline.tables.once import once
 from peakline.trace.nesting import nest_lines
@@ -34,7 +35,6 @@ __all__ = [
     "trace_of",
 ]
 
-_Array = npt.NDArray[Any]
 FARTHEST = 2**62 - 1
 """No time of a trace is farther from the profile's start, in ps (53 days): so every span, and the
 moment after the last, is a whole number of 64 bits.
@@ -91,10 +91,10 @@ class Trace:
     source: str
     planes: tuple[TracePlane, ...]
     lines: tuple[TraceLine, ...]
-    start: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
+    start: Int64Array
+    end: Int64Array
     name: Names
-    row: _Array | None
+    row: Int64Array | None
     untimed: int
     """Events of the table that have no time, and so are not here."""
 
@@ -104,15 +104,15 @@ class Trace:
         return self.start.size
 
     @property
-    def first(self) -> npt.NDArray[np.int64]:
+    def first(self) -> Int64Array:
         """Where the events of each line begin, and the end of the last."""
         bounds = [line.first for line in self.lines]
         return np.array([*bounds, self.size], np.int64)
 
-    def rows(self, events: _Array | slice) -> _Array:
+    def rows(self, events: AnyArray | slice) -> Int64Array:
         """The rows of the source table that ``events`` (indices, mask or slice) stand for."""
         if self.row is not None:
-            found: _Array = self.row[events]
+            found: Int64Array = self.row[events]
             return found
         # All numbers of ten million events are not made to pick a few.
         if isinstance(events, slice):
@@ -121,7 +121,7 @@ class Trace:
             return np.flatnonzero(events)
         return events.astype(np.int64, copy=False)
 
-    def places(self, rows: _Array) -> _Array:
+    def places(self, rows: AnyArray) -> Int64Array:
         """Where the events stand that are ``rows`` of the source table; -1 for one without a
         time.
         """
@@ -132,9 +132,9 @@ class Trace:
         place[self.row] = np.arange(self.size)
         return place[rows]
 
-    def lines_of(self, events: _Array) -> _Array:
+    def lines_of(self, events: Int64Array) -> Int64Array:
         """The place in ``lines`` of each of ``events`` (indices)."""
-        found: _Array = np.searchsorted(self.first[1:], events, side="right")
+        found: Int64Array = np.searchsorted(self.first[1:], events, side="right")
         return found
 
     def lines_on(self, *kinds: str) -> Iterator[TraceLine]:
@@ -161,7 +161,7 @@ class Nesting:
     trace: Trace
 
     @cached_property
-    def parent(self) -> npt.NDArray[np.int32]:
+    def parent(self) -> Int32Array:
         """The innermost event of its line that holds an event whole, -1 where none does."""
         return self._nest(np.zeros(0, np.uint16), np.zeros(0, np.int64))
 
@@ -173,15 +173,13 @@ class Nesting:
         return row
 
     @cached_property
-    def own_ps(self) -> npt.NDArray[np.int64]:
+    def own_ps(self) -> Int64Array:
         """The duration of an event without what its direct children cover, in ps."""
         own = np.empty(self.trace.size, np.int64)
         self._nest(np.zeros(0, np.uint16), own)
         return own
 
-    def _nest(
-        self, row: npt.NDArray[np.uint16], own: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int32]:
+    def _nest(self, row: npt.NDArray[np.uint16], own: Int64Array) -> Int32Array:
         trace = self.trace
         parent = vars(self).get("parent")
         if parent is None:
@@ -224,7 +222,7 @@ def nesting_of(profile: Profile) -> Nesting:
     return Nesting(trace_of(profile))
 
 
-def line_bounds(line_id: _Array, lines: Iterable[int]) -> list[int]:
+def line_bounds(line_id: AnyArray, lines: Iterable[int]) -> list[int]:
     """Where each of ``lines`` begins, or would, in a column ``line_id`` that ascends."""
     # Of another type, NumPy would copy the whole column for each question.
     bounds: list[int] = np.searchsorted(line_id, np.fromiter(lines, line_id.dtype)).tolist()
@@ -241,7 +239,7 @@ def _empty() -> Trace:
 def _of_events(planes: Columns, lines: Columns, events: Columns) -> Trace:
     line, name = events.array("line_id"), events.names("name")
     start, length = events.array("start_ps"), events.array("duration_ps")
-    row: _Array | None = None
+    row: Int64Array | None = None
     timed = events.is_valid("start_ps")
     if not timed.all():
         row = np.flatnonzero(timed)
@@ -299,11 +297,11 @@ def _ordered(
     source: str,
     planes: tuple[TracePlane, ...],
     heads: list[_Head],
-    line: _Array,
-    start: _Array,
-    length: _Array,
+    line: AnyArray,
+    start: AnyArray,
+    length: AnyArray,
     name: Names,
-    row: _Array | None,
+    row: Int64Array | None,
     untimed: int,
 ) -> Trace:
     """A trace of events whose ``line`` is a place in ``heads``; what is not in order is sorted."""

@@ -6,19 +6,17 @@ intervals are half-open. Every function takes and returns sets that way.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
+
+from peakline.arrays import AnyArray, Int64Array
 
 __all__ = ["Intervals", "covered", "intersection", "total", "union", "within", "without"]
 
-_Array = npt.NDArray[Any]
-Intervals = tuple[_Array, _Array]
+Intervals = tuple[AnyArray, AnyArray]
 _NONE: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def union(begin: _Array, end: _Array) -> Intervals:
+def union(begin: Int64Array, end: Int64Array) -> Intervals:
     """The set that intervals in any order, overlapping or not, cover together; empty ones go."""
     keep = end > begin
     if not keep.all():
@@ -40,21 +38,21 @@ def total(intervals: Intervals) -> int:
     return int((intervals[1] - intervals[0]).sum())
 
 
-def covered(intervals: Intervals, begin: _Array, end: _Array) -> _Array:
+def covered(intervals: Intervals, begin: Int64Array, end: Int64Array) -> Int64Array:
     """How much of each window ``begin:end`` (in any order, overlapping or not) the set covers."""
     starts, ends = intervals
     if starts.size == 0:
         return np.zeros(np.shape(begin), np.int64)
     lengths = np.concatenate([[0], np.cumsum(ends - starts)])
 
-    def before(time: _Array) -> _Array:
+    def before(time: Int64Array) -> Int64Array:
         """How much of the set lies before each moment."""
         at = np.searchsorted(starts, time, side="right")
         last = np.maximum(at - 1, 0)
         inside = np.clip(time - starts[last], 0, ends[last] - starts[last])
         return np.where(at > 0, lengths[last] + inside, 0)
 
-    found: _Array = before(np.maximum(begin, end)) - before(np.asarray(begin))
+    found: Int64Array = before(np.maximum(begin, end)) - before(np.asarray(begin))
     return found
 
 

@@ -17,11 +17,11 @@ Sources: ``tsl/profiler/lib/context_types.h`` (contexts) and the Trace Event For
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.tables.joins import REPEATED, by_process, causes
 from peakline.tables.once import once
 from peakline.tables.typed import typed_stats
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Links", "causes", "contexts_of", "links_of", "links_within"]
 
-_Array = npt.NDArray[Any]
 _CORRELATION = ("correlation_id", "correlation")
 _RUN = ("run_id", "queue_id", "core_type", "device_ordinal")
 _PRODUCED, _CONSUMED = ("_pt", "_p"), ("_ct", "_c")
@@ -52,8 +51,8 @@ class Links:
     Targets are in ascending order, each once.
     """
 
-    cause: npt.NDArray[np.int64]
-    target: npt.NDArray[np.int64]
+    cause: Int64Array
+    target: Int64Array
     source: str
     unlinked: int
     repeated: int = 0
@@ -148,12 +147,12 @@ def _handed(trace: Trace, stats: Stats) -> Links:
     return _pair("context", stats, _PRODUCED, _CONSUMED, trace, everywhere, everywhere)
 
 
-def _on(trace: Trace, kind: str) -> _Array:
+def _on(trace: Trace, kind: str) -> BoolArray:
     """Which lines are on planes of a kind."""
     return np.array([trace.planes[line.plane].kind == kind for line in trace.lines], np.bool_)
 
 
-Stats = dict[str, tuple[_Array, _Array]]
+Stats = dict[str, tuple[AnyArray, AnyArray]]
 """Places of the events that have a stat, ascending, and its values."""
 
 
@@ -174,7 +173,7 @@ def _by_name_of(trace: Trace, rows: Columns) -> Stats:
     return found
 
 
-def _both(stats: Stats, names: tuple[str, ...]) -> tuple[_Array, list[_Array]]:
+def _both(stats: Stats, names: tuple[str, ...]) -> tuple[Int64Array, list[AnyArray]]:
     """The events that have all the stats, and the values of each."""
     nothing = np.zeros(0, np.int64), np.zeros(0, np.int64)
     places, values = stats.get(names[0], nothing)
@@ -193,8 +192,8 @@ def _pair(
     causing: tuple[str, ...],
     caused: tuple[str, ...],
     trace: Trace,
-    cause_lines: _Array,
-    target_lines: _Array,
+    cause_lines: BoolArray,
+    target_lines: BoolArray,
 ) -> Links:
     if causing is _CORRELATION:
         # Two names of the same number; a profile has one of them.
@@ -209,11 +208,11 @@ def _pair(
     )  # fmt: skip
 
 
-Ends = tuple[_Array, list[_Array]]
+Ends = tuple[AnyArray, list[AnyArray]]
 """Events, and the columns of their keys."""
 
 
-def _on_lines(trace: Trace, places: _Array, keys: list[_Array], wanted: _Array) -> Ends:
+def _on_lines(trace: Trace, places: Int64Array, keys: list[Int64Array], wanted: BoolArray) -> Ends:
     here = wanted[trace.lines_of(places)]
     # Zero is what stands where there is no number.
     here &= keys[-1] != 0
@@ -244,7 +243,7 @@ def _joined(source: str, trace: Trace, causing: Ends, caused: Ends) -> Links:
     return Links(cause[order], target[order], source if target.size else "", lonely, repeated)
 
 
-def _numbered(columns: list[_Array]) -> _Array:
+def _numbered(columns: list[Int64Array]) -> Int64Array:
     """One number per distinct combination of values."""
     number = np.zeros(columns[0].size, np.int64)
     for column in columns:
@@ -253,7 +252,7 @@ def _numbered(columns: list[_Array]) -> _Array:
     return number
 
 
-def _by_run(stats: Stats, trace: Trace, on_host: _Array, on_device: _Array) -> Links:
+def _by_run(stats: Stats, trace: Trace, on_host: BoolArray, on_device: BoolArray) -> Links:
     """Runs of programs on a TPU; the host's event also says on which device."""
     from_place, from_key = _both(stats, _RUN)
     to_place, to_key = _both(stats, _RUN[:3])
@@ -272,7 +271,7 @@ def _ordinal(plane: str) -> int:
     return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
 
 
-def _by_flow(profile: Profile, trace: Trace, on_host: _Array, on_device: _Array) -> Links:
+def _by_flow(profile: Profile, trace: Trace, on_host: BoolArray, on_device: BoolArray) -> Links:
     """Arrows that begin at a host thread and end on a device."""
     if not profile.has_rows("flows"):
         return _none()
@@ -293,7 +292,7 @@ def _by_flow(profile: Profile, trace: Trace, on_host: _Array, on_device: _Array)
     return Links(found.cause[kept], found.target[kept], found.source, found.unlinked)
 
 
-def _bound(profile: Profile, trace: Trace, flows: Columns) -> _Array:
+def _bound(profile: Profile, trace: Trace, flows: Columns) -> Int64Array:
     """The event that each end of an arrow is bound to: the innermost that holds the moment, or
     the next to begin where an arrow ends without ``bp: e``; -1 for none.
     """
@@ -322,7 +321,7 @@ def _bound(profile: Profile, trace: Trace, flows: Columns) -> _Array:
     return place
 
 
-def _by_name(profile: Profile, trace: Trace, on_device: _Array, on_host: _Array) -> Links:
+def _by_name(profile: Profile, trace: Trace, on_device: AnyArray, on_host: AnyArray) -> Links:
     """Kernels of StepStats and the runs of their nodes."""
     line = trace.lines_of(np.arange(trace.size))
     kind = profile.columns("op_runs", frozenset(("kind",))).names("kind")
@@ -340,6 +339,6 @@ def _by_name(profile: Profile, trace: Trace, on_device: _Array, on_host: _Array)
     return _joined("name", trace, (hosts, [code[hosts]]), (devices, [code[devices]]))
 
 
-def _streams(trace: Trace) -> _Array:
+def _streams(trace: Trace) -> AnyArray:
     names = [trace.planes[line.plane].name.lower() for line in trace.lines]
     return np.array(["stream" in name for name in names], np.bool_)

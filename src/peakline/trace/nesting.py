@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.kernels import lanes, trace_nesting
 from peakline.kernels.trace_events import enclose
 from peakline.kernels.trace_layout import MOST_ROWS
@@ -15,19 +14,18 @@ from peakline.tables.columns import Columns
 
 __all__ = ["Lanes", "bind_flows", "lanes_of", "nest_lines", "own_times"]
 
-_Array = npt.NDArray[Any]
 _OPEN = 256
 """So many open events have room at first."""
 
 
 def nest_lines(
-    start: _Array,
-    end: _Array,
-    first: _Array,
-    nests: _Array,
-    parent: _Array,
-    row: _Array,
-    own: _Array,
+    start: AnyArray,
+    end: AnyArray,
+    first: AnyArray,
+    nests: AnyArray,
+    parent: AnyArray,
+    row: AnyArray,
+    own: AnyArray,
 ) -> None:
     """Write ``parent``, ``row`` and ``own``, as `peakline.kernels.trace_nesting.nest` does."""
     room, row_end = _OPEN, np.empty(MOST_ROWS, np.int64)
@@ -38,13 +36,13 @@ def nest_lines(
 
 
 def own_times(
-    start: _Array,
-    end: _Array,
-    event: _Array,
-    first: _Array,
-    nests: _Array,
-    total: _Array,
-    own: _Array,
+    start: AnyArray,
+    end: AnyArray,
+    event: AnyArray,
+    first: AnyArray,
+    nests: AnyArray,
+    total: AnyArray,
+    own: AnyArray,
 ) -> None:
     """Write ``total`` and ``own``, as `peakline.kernels.trace_nesting.self_times` does."""
     room = _OPEN
@@ -62,13 +60,13 @@ class Lanes:
     line's tracks each lies, ``moments`` what happens in which order: ``4 * event + kind``.
     """
 
-    rows: npt.NDArray[np.int64]
-    line: _Array
-    start: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
-    order: npt.NDArray[np.int64]
-    lane: npt.NDArray[np.int32]
-    moments: npt.NDArray[np.int64]
+    rows: Int64Array
+    line: AnyArray
+    start: Int64Array
+    end: Int64Array
+    order: Int64Array
+    lane: Int32Array
+    moments: Int64Array
 
 
 def lanes_of(events: Columns) -> Lanes:
@@ -85,7 +83,7 @@ def lanes_of(events: Columns) -> Lanes:
     return Lanes(rows, line, start, end, order, lane, moments[:count])
 
 
-def _order(line: _Array, start: _Array, end: _Array) -> npt.NDArray[np.int64]:
+def _order(line: AnyArray, start: AnyArray, end: AnyArray) -> Int64Array:
     """The events by line, start, and outer before inner; most files have them so."""
     in_order = end[1:] <= end[:-1]
     for column in (start, line):
@@ -93,7 +91,7 @@ def _order(line: _Array, start: _Array, end: _Array) -> npt.NDArray[np.int64]:
     return np.arange(line.size) if in_order.all() else np.lexsort((-end, start, line))
 
 
-def bind_flows(flows: Columns, slices: Lanes) -> npt.NDArray[np.int64]:
+def bind_flows(flows: Columns, slices: Lanes) -> Int64Array:
     """The slice that each end of an arrow belongs to, -1 for none.
 
     As the Trace Event Format says: the innermost one around it, or, for an end (``f``) that is

@@ -6,11 +6,11 @@ From when to when a step lasts on each device is in `peakline.trace.windows`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.errors import NotFoundError
 from peakline.tables.once import once
 from peakline.trace.events import read_with_steps, trace_of
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from peakline.tables.columns import Columns, Names
 
 __all__ = ["Steps", "step_places_of", "steps_of"]
-
-_Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +31,12 @@ class Steps:
     not say; ``is_cut_off`` whether the record does not hold a step whole.
     """
 
-    step_id: npt.NDArray[np.int64]
+    step_id: Int64Array
     name: Names
-    begin: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
+    begin: Int64Array
+    end: Int64Array
     found_by: Names
-    is_cut_off: npt.NDArray[np.bool_]
+    is_cut_off: BoolArray
 
     @classmethod
     def of(cls, table: Columns) -> Steps:
@@ -62,7 +60,7 @@ class Steps:
         """Whether nothing marked the steps: they are runs of functions."""
         return self.size > 0 and self.found_by[0] == "function"
 
-    def take(self, rows: _Array) -> Steps:
+    def take(self, rows: AnyArray) -> Steps:
         """Those of ``rows`` (indices in the wanted order, or a mask)."""
         return Steps(
             self.step_id[rows], self.name.take(rows), self.begin[rows], self.end[rows],
@@ -102,7 +100,7 @@ def steps_of(profile: Profile) -> Steps:
 
 
 @once
-def step_places_of(profile: Profile) -> npt.NDArray[np.int32]:
+def step_places_of(profile: Profile) -> Int32Array:
     """For every event of `trace_of` its row in `steps_of`, -1 for none.
 
     A group that the table does not hold counts as none.
@@ -122,7 +120,7 @@ def step_places_of(profile: Profile) -> npt.NDArray[np.int32]:
     return place if trace.row is None else place[trace.row]
 
 
-def _places_among(steps: _Array, own: Columns) -> npt.NDArray[np.int32]:
+def _places_among(steps: AnyArray, own: Columns) -> Int32Array:
     """For each row of ``own`` the row of its step, -1 for none."""
     step = own.array("step_id")
     if not steps.size:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
 from peakline.tables.once import once
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.device_lines import Device, devices_of
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Markers", "Windows", "markers_of", "windows_of"]
 
-_Array = npt.NDArray[Any]
 _TIES = 16
 """So many events of a line that start together are looked at for the one that marks a step."""
 IMPLICIT = frozenset(("FunctionRun", "SessionRun", "RunGraph", "ExecutorState::Process"))
@@ -44,11 +43,11 @@ class Markers:
     runs), ``on_device`` where it is one of a device (a TPU's step line).
     """
 
-    start: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
-    event: npt.NDArray[np.int64]
-    line: npt.NDArray[np.int32]
-    on_device: npt.NDArray[np.bool_]
+    start: Int64Array
+    end: Int64Array
+    event: Int64Array
+    line: Int32Array
+    on_device: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +58,9 @@ class Windows:
     """
 
     device: Device | None
-    step: npt.NDArray[np.int64]
-    begin: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
+    step: Int64Array
+    begin: Int64Array
+    end: Int64Array
 
 
 @once
@@ -138,9 +137,9 @@ def windows_of(profile: Profile) -> tuple[Windows, ...]:
 
 def _in_order(
     device: Device | None,
-    step: _Array,
-    begin: _Array,
-    end: _Array,
+    step: Int64Array,
+    begin: Int64Array,
+    end: Int64Array,
     earliest: int,
     *,
     takes_rest: bool = True,
@@ -162,7 +161,7 @@ def _in_order(
     return Windows(device, step.astype(np.int64), begin, np.maximum(end, begin))
 
 
-def _implicit(trace: Trace, markers: Markers) -> npt.NDArray[np.bool_]:
+def _implicit(trace: Trace, markers: Markers) -> BoolArray:
     """Which steps were begun by a runtime's own call and not by a marker of the program."""
     codes = [code for code, name in enumerate(trace.name.values) if name in IMPLICIT]
     found = np.zeros(markers.start.size, np.bool_)
@@ -174,12 +173,10 @@ def _implicit(trace: Trace, markers: Markers) -> npt.NDArray[np.bool_]:
 class _Work:
     """When the work of each step begins and ends."""
 
-    def __init__(
-        self, trace: Trace, activity: npt.NDArray[np.uint8], place: _Array, steps: int
-    ) -> None:
+    def __init__(self, trace: Trace, activity: UInt8Array, place: Int32Array, steps: int) -> None:
         self.trace, self.activity, self.place, self.steps = trace, activity, place, steps
 
-    def events(self, devices: tuple[Device, ...], *, grouped: bool) -> _Array:
+    def events(self, devices: tuple[Device, ...], *, grouped: bool) -> Int64Array:
         """Events of work on ``devices`` that belong to a step, or to none.
 
         Of a device with a step line those of it: ops are given the step that they overlap, which
@@ -214,7 +211,7 @@ class _Work:
                 return found
         return []
 
-    def host_ends(self, wanted: npt.NDArray[np.bool_]) -> _Array:
+    def host_ends(self, wanted: BoolArray) -> Int64Array:
         """Per step that is ``wanted`` the last end of an event of it on a host."""
         if not wanted.any():
             return np.full(self.steps, _NEVER)
@@ -224,13 +221,13 @@ class _Work:
             parts.append(np.flatnonzero((place >= 0) & wanted[place]) + line.first)
         return self.last(np.concatenate(parts))
 
-    def last(self, events: _Array) -> _Array:
+    def last(self, events: Int64Array) -> Int64Array:
         """Per step the last end of its ``events``; before all time where it has none."""
         found = np.full(self.steps, _NEVER)
         np.maximum.at(found, self.place[events], self.trace.end[events])
         return found
 
-    def marked(self, device: Device) -> tuple[_Array, _Array]:
+    def marked(self, device: Device) -> tuple[Int64Array, Int64Array]:
         """Per step the first begin and last end of what the device's own line tells of it."""
         events = self.events((device,), grouped=True)
         begin = np.full(self.steps, np.iinfo(np.int64).max)
@@ -238,7 +235,7 @@ class _Work:
         end = self.last(events)
         return np.where(end == _NEVER, _NEVER, begin), end
 
-    def leftover(self, grouped: _Array, devices: tuple[Device, ...], markers: Markers) -> int:
+    def leftover(self, grouped: Int64Array, devices: tuple[Device, ...], markers: Markers) -> int:
         """Until when the devices still do what was launched before the first step, whose work and
         that of all others is ``grouped``.
 

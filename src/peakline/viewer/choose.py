@@ -8,11 +8,10 @@ numbers, ``trace_events_util.h`` for the order of events.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray
 from peakline.errors import NotFoundError
 from peakline.kernels.viewports import at_times, choose_per_track
 from peakline.viewer.view import COMPLETE, View
@@ -31,7 +30,6 @@ __all__ = [
     "serials",
 ]
 
-_Array = npt.NDArray[Any]
 _LAST = np.iinfo(np.int64).max
 MANY_EVENTS = 500_000
 """From this many on the events of a profile are thinned."""
@@ -50,8 +48,8 @@ class Chosen:
     in the viewport were left out because there is no room to draw them.
     """
 
-    events: _Array
-    serial: _Array
+    events: AnyArray
+    serial: AnyArray
     span: tuple[int, int]
     total: int
     thinned: bool
@@ -143,7 +141,7 @@ def bounded(time_ms: float) -> float:
     return max(-_MOST_MS, min(time_ms, _MOST_MS))
 
 
-def in_order(view: View, events: _Array) -> _Array:
+def in_order(view: View, events: AnyArray) -> AnyArray:
     """The places of ``events`` (ascending) in upstream's order: tracks merged by start, the longest
     first.
 
@@ -164,7 +162,7 @@ def in_order(view: View, events: _Array) -> _Array:
     return np.lexsort((tie, behind, start))
 
 
-def serials(view: View, events: _Array) -> _Array:
+def serials(view: View, events: AnyArray) -> AnyArray:
     """For each of ``events`` how many others that start at its time stand before it."""
     found = np.zeros(view.start.size, np.bool_)
     times = np.unique(view.start[events])
@@ -178,5 +176,5 @@ def serials(view: View, events: _Array) -> _Array:
     number = place - np.maximum.accumulate(np.where(opens, place, 0))
     found_as = np.empty(same.size, np.int64)
     found_as[np.searchsorted(same, order)] = number
-    wanted: _Array = found_as[np.searchsorted(same, events)]
+    wanted: AnyArray = found_as[np.searchsorted(same, events)]
     return wanted

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.kernels.derived_lines import expand, pair_transfers
 from peakline.tables.once import once
 from peakline.viewer.derived_sources import (
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Derived", "DerivedEvents", "DerivedLine", "Told", "derived_lines"]
 
-_Array = npt.NDArray[Any]
 _GPU, _HOST = "/device:GPU:", "/host:CPU"
 _STEPS_LINE, _LAUNCH_LINE, _SCOPE_LINE, _OP_LINE, _SOURCE_LINE, _OFFLOAD_LINE = (
     0xDEADBEEF, 0xDEADBEF0, 0xDEADBEF1, 0xDEADBEF2, 0xDEADBEF6, 0xDEADBEF7,
@@ -58,11 +57,11 @@ class DerivedLine:
     plane: int
     tid: int
     name: str
-    start: _Array
-    end: _Array
-    code: _Array
+    start: Int64Array
+    end: Int64Array
+    code: Int64Array
     texts: list[tuple[str, str | None]]
-    group: _Array
+    group: Int64Array
     told: Callable[[int], Told] | None = None
 
 
@@ -74,8 +73,8 @@ class Derived:
 
     lines: list[DerivedLine] = field(default_factory=list)
     tids: dict[int, int] = field(default_factory=dict)
-    rows: _Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    groups: _Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    groups: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 class DerivedEvents:
@@ -86,7 +85,7 @@ class DerivedEvents:
     """
 
     def __init__(
-        self, lines: list[DerivedLine], first: int = 0, place: _Array | None = None
+        self, lines: list[DerivedLine], first: int = 0, place: AnyArray | None = None
     ) -> None:
         self._lines, self.first, self._place = lines, first, place
         self._bounds = np.cumsum([0, *(line.start.size for line in lines)])
@@ -103,7 +102,7 @@ class DerivedEvents:
         return told + (line.told(at) if line.told is not None else [])
 
     @cached_property
-    def group(self) -> _Array:
+    def group(self) -> AnyArray:
         """The step of each, -1 for none."""
         return np.concatenate([np.zeros(0, np.int64), *(line.group for line in self._lines)])
 
@@ -147,16 +146,16 @@ def derived_lines(profile: Profile) -> Derived:
     return Derived(found.lines, found.tids, np.concatenate(rows), np.concatenate(groups))
 
 
-def _forward(group: _Array) -> _Array:
+def _forward(group: Int64Array) -> Int64Array:
     """Events without a step take that of the last one before them that has one."""
     last = np.maximum.accumulate(np.where(group != _NO_GROUP, np.arange(group.size), -1))
     return np.where(last >= 0, group[np.maximum(last, 0)], _NO_GROUP)
 
 
 def _line(
-    events: DeviceEvents, rows: _Array, paths: Paths, tid: int, name: str, cut: _Array | None,
-    *, is_gpu: bool, at_end: bool = False,
-) -> tuple[DerivedLine, _Array]:  # fmt: skip
+    events: DeviceEvents, rows: Int64Array, paths: Paths, tid: int, name: str,
+    cut: BoolArray | None, *, is_gpu: bool, at_end: bool = False,
+) -> tuple[DerivedLine, BoolArray]:  # fmt: skip
     """A derived line from ``rows`` of the events, and where its outermost events begin anew."""
     depth = np.diff(paths.first)[paths.path[paths.path >= 0]]
     begin, end, code, group = np.empty((4, int(depth.sum())), np.int64)
@@ -210,8 +209,8 @@ def _of_stream(
     """The lines of one stream, numbered behind it; where a module begins, so does all in it."""
 
     def made(
-        offset: int, name: str, cut: _Array | None, paths: Paths
-    ) -> tuple[DerivedLine, _Array]:
+        offset: int, name: str, cut: BoolArray | None, paths: Paths
+    ) -> tuple[DerivedLine, BoolArray]:
         shown = f"{name} - from #{stream.native}"
         return _line(events, stream.rows, paths, number + offset, shown, cut, is_gpu=True)
 
@@ -236,7 +235,7 @@ def _of_tpu(profile: Profile, plane: int) -> list[DerivedLine]:
     return lines + _offloads(profile, events, every)
 
 
-def _offloads(profile: Profile, events: DeviceEvents, every: _Array) -> list[DerivedLine]:
+def _offloads(profile: Profile, events: DeviceEvents, every: AnyArray) -> list[DerivedLine]:
     """Transfers between a TPU and its host, from what starts one to what ends it."""
     kinds = StatTexts.offloads(profile)
     if not kinds.names:
@@ -261,7 +260,7 @@ def _offloads(profile: Profile, events: DeviceEvents, every: _Array) -> list[Der
     for row in range(int(rows.max(initial=-1)) + 1):
         own = np.flatnonzero(rows == row)
 
-        def told(at: int, own: _Array = own) -> Told:
+        def told(at: int, own: AnyArray = own) -> Told:
             return kinds.told(int(kind[opens[own[at]]]), int(kind[closes[own[at]]]))
 
         lines.append(

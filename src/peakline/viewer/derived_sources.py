@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables.columns import Names
 from peakline.tables.once import once
 from peakline.timing.op_names import JAX, TENSORFLOW, TF_DATA, UNKNOWN, parse_op_name
@@ -33,7 +33,6 @@ __all__ = [
     "tpu_paths",
 ]
 
-_Array = npt.NDArray[Any]
 _WANTED = frozenset(
     """
     tf_op hlo_op hlo_module program_id kernel_details cuda_graph_exec_id source _a device_id
@@ -52,13 +51,13 @@ class Paths:
     name as it is shown and in full (None: no other).
     """
 
-    path: _Array
-    first: _Array
-    codes: _Array
+    path: Int64Array
+    first: Int64Array
+    codes: Int64Array
     texts: list[tuple[str, str | None]]
 
     @classmethod
-    def of(cls, path: _Array, names: Iterable[list[tuple[str, str | None]]]) -> Paths:
+    def of(cls, path: AnyArray, names: Iterable[list[tuple[str, str | None]]]) -> Paths:
         """Paths from the names of each."""
         known: dict[tuple[str, str | None], int] = {}
         codes: list[int] = []
@@ -76,7 +75,7 @@ class Stream:
     line: int
     native: int
     name: str
-    rows: _Array
+    rows: Int64Array
 
 
 class DeviceEvents:
@@ -102,12 +101,12 @@ class DeviceEvents:
         self.rows, self.start = rows[order], start[order]
         self.end = self.start + length[order]
         known = events.is_valid("step_id")[self.rows]
-        self.group: _Array = np.where(known, events.array("step_id")[self.rows], -1).astype(
+        self.group: Int64Array = np.where(known, events.array("step_id")[self.rows], -1).astype(
             np.int64
         )
-        self.type: _Array = events.array("type_id")[self.rows]
+        self.type: Int32Array = events.array("type_id")[self.rows]
         self.names = events.names("name").take(self.rows)
-        self.line: _Array = events.array("line_id")[self.rows]
+        self.line: Int32Array = events.array("line_id")[self.rows]
 
     def streams(self) -> list[Stream]:
         """The lines with their events, as places in this table."""
@@ -118,11 +117,11 @@ class DeviceEvents:
             for line in self._lines.tolist()
         ]  # fmt: skip
 
-    def has(self, name: str) -> npt.NDArray[np.bool_]:
+    def has(self, name: str) -> BoolArray:
         """Which events have a stat of their own."""
         return self._places(name) >= 0
 
-    def number(self, name: str) -> _Array:
+    def number(self, name: str) -> Int64Array:
         """The number that a stat holds, -1 for none."""
         place, stats = self._places(name), _typed(self._profile)
         value = np.append(stats.array("integer"), -1)
@@ -136,14 +135,14 @@ class DeviceEvents:
         return Names(np.append(text.codes, np.int32(-1))[place], text.values)
 
     @cached_property
-    def is_async(self) -> npt.NDArray[np.bool_]:
+    def is_async(self) -> BoolArray:
         """Which events run beside the others."""
         kinds = StatTexts.of_kinds(self._profile, "_a")
         of_kind = np.array([text not in (None, "0") for text in [*kinds, None]], np.bool_)
         own = self.number("_a")
         return np.where(self.has("_a"), own > 0, of_kind[self.type])
 
-    def _places(self, name: str) -> _Array:
+    def _places(self, name: str) -> Int64Array:
         """The row of each event's last stat of that name; -1 for none."""
         stats = _typed(self._profile)
         rows = np.flatnonzero(stats.names("name").codes == stats.names("name").code_of(name))
@@ -168,8 +167,8 @@ class StatTexts:
     ``code`` is by kind (-1: no such), of ``names``.
     """
 
-    code: _Array
-    is_start: npt.NDArray[np.bool_]
+    code: AnyArray
+    is_start: BoolArray
     names: list[str]
     details: list[tuple[str | None, str | None]]
 
@@ -235,7 +234,7 @@ class GpuPaths(TpuPaths):
     hlo: Paths
 
 
-def tpu_paths(profile: Profile, events: DeviceEvents, rows: _Array) -> TpuPaths:
+def tpu_paths(profile: Profile, events: DeviceEvents, rows: AnyArray) -> TpuPaths:
     """Paths of the events ``rows``: their own stats, else those of their kind."""
 
     def texts(name: str) -> Names:
@@ -254,7 +253,7 @@ def tpu_paths(profile: Profile, events: DeviceEvents, rows: _Array) -> TpuPaths:
     )  # fmt: skip
 
 
-def _named(names: Names, path_of: Any) -> tuple[_Array, list[list[tuple[str, str | None]]]]:
+def _named(names: Names, path_of: Any) -> tuple[AnyArray, list[list[tuple[str, str | None]]]]:
     """A path for every distinct text; the empty one has none."""
     used = np.unique(names.codes)
     used = used[used >= 0]
@@ -283,7 +282,7 @@ def _op(text: str) -> list[tuple[str, str | None]]:
     return [(shown, text)] if shown else [(text, None)]
 
 
-def gpu_paths(profile: Profile, events: DeviceEvents, rows: _Array) -> GpuPaths:
+def gpu_paths(profile: Profile, events: DeviceEvents, rows: Int64Array) -> GpuPaths:
     """Paths of the events ``rows`` of a stream; only kernels and whole graphs have some."""
     details = events.text("kernel_details").take(rows)
     is_kernel = np.array([bool(text) for text in [*details.values, ""]], np.bool_)[details.codes]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from json.encoder import encode_basestring_ascii as quoted
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int64Array
 from peakline.deadline import check_deadline, checked
 from peakline.viewer.lines import Gap, Lines
 
@@ -26,7 +26,6 @@ __all__ = [
     "trace_events",
 ]  # fmt: skip
 
-_Array = npt.NDArray[Any]
 HEAD = b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[\n'
 TAIL = b"{}]}\n"
 _HOST_PID = 701
@@ -152,7 +151,7 @@ def named(what: str, owner: str, name: str, place: int, also: str = "") -> tuple
     )
 
 
-def memory_text(time_ps: _Array, name: Gap, used: _Array) -> Iterator[memoryview]:
+def memory_text(time_ps: AnyArray, name: Gap, used: AnyArray) -> Iterator[memoryview]:
     """Counters of the bytes in use at each time; ``name`` writes that of the counter."""
     return parts_of(
         Lines(
@@ -254,7 +253,7 @@ class _Arguments:
             ],
         )
 
-    def of(self, events: slice) -> tuple[Lines, _Array]:
+    def of(self, events: slice) -> tuple[Lines, Int64Array]:
         """The stats of some events, and for each where its own begin among them, and the end."""
         first = self._first[events.start : events.stop + 1]
         return self._lines.part(slice(int(first[0]), int(first[-1]))), first - first[0]
@@ -308,7 +307,7 @@ def _pids(planes: Columns) -> list[int]:
     return pids
 
 
-def _tids(lines: Columns) -> _Array:
+def _tids(lines: Columns) -> Int64Array:
     """One thread number per line: its own where no two lines of a plane share one."""
     if not lines.is_valid("native_id").all():
         return lines.array("line_id")

@@ -9,11 +9,11 @@ are numbered as they come, from 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array, UInt64Array
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CATEGORIES", "IN", "OUT", "Flows", "flows_of"]
 
-_Array = npt.NDArray[Any]
 IN, OUT = 1, 2
 """Directions; both together are 3."""
 
@@ -55,14 +54,14 @@ _FLOW_MASK = (1 << 56) - 1
 class Flows:
     """The flow of every event: its number (-1: none), `IN`, `OUT` or both, and its category."""
 
-    number: npt.NDArray[np.int32]
-    direction: npt.NDArray[np.uint8]
-    category: npt.NDArray[np.uint8]
+    number: Int32Array
+    direction: UInt8Array
+    category: UInt8Array
     count: int
     is_from_file: bool = False
     """Whether the profile was grouped when it was written, and all flows are its own."""
 
-    def take(self, rows: _Array) -> Flows:
+    def take(self, rows: AnyArray) -> Flows:
         """The flows of ``rows``; a row below 0 has none."""
         there = rows >= 0
         if not self.number.size:
@@ -135,7 +134,7 @@ class _Stats:
         }
         self.events = events
 
-    def of(self, name: str) -> tuple[_Array, _Array]:
+    def of(self, name: str) -> tuple[Int64Array, Int64Array]:
         """Events (ascending) and values."""
         rows = self._rows.get(name, np.zeros(0, np.int64))
         event = self._event[rows]
@@ -143,7 +142,7 @@ class _Stats:
         last[:-1] = event[1:] != event[:-1]
         return event[last], self._value[rows[last]]
 
-    def at(self, name: str, events: _Array) -> tuple[_Array, _Array]:
+    def at(self, name: str, events: Int64Array) -> tuple[BoolArray, Int64Array]:
         """Which of ``events`` (ascending) have the stat, and the value of each (0: none)."""
         event, value = self.of(name)
         if not event.size:
@@ -152,18 +151,18 @@ class _Stats:
         has = event[place] == events
         return has, np.where(has, value[place], 0)
 
-    def both(self, kind: str, number: str) -> tuple[_Array, _Array, _Array]:
+    def both(self, kind: str, number: str) -> tuple[Int64Array, UInt64Array, Int64Array]:
         """Events that have both stats, the number, and the category that the kind stands for."""
         event, value = self.of(number)
         has, category = self.at(kind, event)
         return event[has], value[has].view(np.uint64), _safe(category[has])
 
 
-def _safe(category: _Array) -> _Array:
+def _safe(category: Int64Array) -> Int64Array:
     return np.where((category < 0) | (category >= len(CATEGORIES)), 0, category)
 
 
-_Context = tuple[_Array, _Array, _Array]
+_Context = tuple[AnyArray, AnyArray, AnyArray]
 
 
 def _contexts(
@@ -175,12 +174,15 @@ def _contexts(
     names = events.names("name")
     producers, consumers = [stats.both("_pt", "_p")], [stats.both("_ct", "_c")]
 
-    def named(wanted: frozenset[str] | set[str]) -> _Array:
+    def named(wanted: frozenset[str] | set[str]) -> Int64Array:
         is_it = np.array([text in wanted for text in names.values], np.bool_)
         return np.flatnonzero(is_it[names.codes]) if is_it.any() else np.zeros(0, np.int64)
 
     def tied(
-        events: _Array, stat_names: tuple[str, ...], category: int, first: _Array | None = None
+        events: Int64Array,
+        stat_names: tuple[str, ...],
+        category: int,
+        first: AnyArray | None = None,
     ) -> _Context:
         has = np.ones(events.size, np.bool_)
         parts = [] if first is None else [first]
@@ -231,7 +233,12 @@ class _Numbering:
         self._key = np.zeros(events, np.uint64)
 
     def add(
-        self, event: _Array, number: _Array, category: _Array, space: int, direction: _Array
+        self,
+        event: Int64Array,
+        number: AnyArray,
+        category: AnyArray,
+        space: int,
+        direction: UInt8Array,
     ) -> None:
         """Events and the flow each names; ``space`` is what kind of number it is."""
         category = _safe(category.astype(np.int64))
@@ -252,7 +259,7 @@ class _Numbering:
         return Flows(number, direction, self._category, int(first.size), is_from_file)
 
 
-def _mix(*parts: _Array) -> _Array:
+def _mix(*parts: AnyArray) -> UInt64Array:
     """One 64-bit number for numbers that belong together (splitmix64, part by part)."""
     mixed = np.zeros(parts[0].size, np.uint64)
     for part in parts:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from json.encoder import encode_basestring_ascii as quoted
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray
 from peakline.viewer.events import name_texts, named, parts_of
 from peakline.viewer.flows import CATEGORIES, IN, OUT
 from peakline.viewer.lines import Gap, Lines
@@ -21,7 +20,6 @@ from peakline.viewer.view import ASYNC, COUNTER, Track
 
 __all__ = ["HOST_PIDS", "answer_json"]
 
-_Array = npt.NDArray[Any]
 HOST_PIDS = 1000
 """The processes of host n, from 1 on, are numbered from n times this on."""
 _EXACT = 1 << 53
@@ -108,7 +106,7 @@ def _events(part: HostPart, base: int, flows: int, frames: _Frames) -> Iterator[
 
 
 def _lines(
-    part: HostPart, tracks: list[Track], order: _Array, base: int, flows: int, frames: _Frames
+    part: HostPart, tracks: list[Track], order: AnyArray, base: int, flows: int, frames: _Frames
 ) -> Lines:
     """Complete and asynchronous events; one that passes an asynchronous flow on is written as its
     begin and its end.
@@ -168,7 +166,7 @@ def _phase(is_async: bool, has_flow: bool, category: int, direction: int) -> str
     return f'{shown},"ph":"X","args":{{'
 
 
-def _arguments(part: HostPart, order: _Array, tail: _Array, frames: _Frames) -> list[Gap]:
+def _arguments(part: HostPart, order: AnyArray, tail: AnyArray, frames: _Frames) -> list[Gap]:
     """All arguments, or the step and the number by which the others can be asked for."""
     if part.arguments is not None:
         texts = [
@@ -189,7 +187,7 @@ def _arguments(part: HostPart, order: _Array, tail: _Array, frames: _Frames) -> 
     return [Gap("", code, texts=shown), Gap("", np.where(tail, 0, place + 1), texts=ends)]
 
 
-def _steps(part: HostPart, order: _Array) -> list[int | None]:
+def _steps(part: HostPart, order: AnyArray) -> list[int | None]:
     return [
         int(group) if known else None
         for group, known in zip(part.group[order], part.has_group[order], strict=True)

@@ -13,11 +13,10 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int64Array, UInt8Array
 from peakline.deadline import checked
 from peakline.kernels.text_lines import measure_lines, write_lines
 from peakline.kernels.viewer_layout import (
@@ -32,7 +31,6 @@ from peakline.wire import threads
 
 __all__ = ["Gap", "Lines", "put_together"]
 
-_Array = npt.NDArray[Any]
 _ROWS = 1 << 13
 """Lines that a thread writes at a time."""
 
@@ -47,7 +45,7 @@ class Gap:
     """
 
     before: str
-    values: _Array
+    values: AnyArray
     after: str = ""
     texts: Sequence[str] | None = None
     unless_zero: bool = False
@@ -89,27 +87,27 @@ class Lines:
         return chosen
 
     @cached_property
-    def lengths(self) -> npt.NDArray[np.int64]:
+    def lengths(self) -> Int64Array:
         """Bytes per line."""
-        lengths: npt.NDArray[np.int64] = np.zeros(self.rows, np.int64)
+        lengths: Int64Array = np.zeros(self.rows, np.int64)
         _in_parts(self.rows, lambda rows: self._measure(rows, lengths))
         return lengths
 
-    def write(self, out: npt.NDArray[np.uint8], starts: _Array) -> None:
+    def write(self, out: UInt8Array, starts: Int64Array) -> None:
         """Write every line into ``out``, from its entry in ``starts`` on."""
         _in_parts(self.rows, lambda rows: self._write(rows, out, starts))
 
-    def _values_of(self, rows: slice) -> npt.NDArray[np.int64]:
+    def _values_of(self, rows: slice) -> Int64Array:
         found = np.empty((len(self._values), rows.stop - rows.start), np.int64)
         for values, row in zip(self._values, found, strict=True):
             # Of numbers without a sign the bits.
             row[:] = values[rows]
         return found
 
-    def _measure(self, rows: slice, lengths: npt.NDArray[np.int64]) -> None:
+    def _measure(self, rows: slice, lengths: Int64Array) -> None:
         measure_lines(self._values_of(rows), self._gaps, self._bounds, lengths[rows])
 
-    def _write(self, rows: slice, out: npt.NDArray[np.uint8], starts: _Array) -> None:
+    def _write(self, rows: slice, out: UInt8Array, starts: Int64Array) -> None:
         values = self._values_of(rows)
         write_lines(values, self._gaps, self._text, self._bounds, starts[rows], out)
 
@@ -130,7 +128,7 @@ def _in_parts(rows: int, do: Callable[[slice], None]) -> None:
 
 
 def put_together(
-    size: int, head: bytes, lines: Iterable[tuple[Lines, npt.NDArray[np.int64]]], tail: bytes
+    size: int, head: bytes, lines: Iterable[tuple[Lines, Int64Array]], tail: bytes
 ) -> bytes:
     """A text of ``size`` bytes: the head, all lines from where they start on, and the tail."""
     # Its view is writable, and what it holds is given away as it is.

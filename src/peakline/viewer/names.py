@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.trace.steps import steps_of
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HIDDEN_EVENTS", "ShownNames", "is_interned", "name_order", "step_names"]
 
-_Array = npt.NDArray[Any]
 HIDDEN_EVENTS = frozenset(
     """
     MemoryAllocation MemoryDeallocation PrefetchProduce PrefetchConsume ParallelInterleaveProduce
@@ -61,7 +60,7 @@ class ShownNames:
         """The code of a name that is not shown."""
         return self._add("", is_hidden=True)
 
-    def of_events(self) -> _Array:
+    def of_events(self) -> Int32Array:
         """The code of every event of the table."""
         return self._of_type[self._type]
 
@@ -70,18 +69,18 @@ class ShownNames:
         return [text for text, _ in self._codes]
 
     @property
-    def hidden(self) -> npt.NDArray[np.bool_]:
+    def hidden(self) -> BoolArray:
         """By code, whether events of that name are not shown."""
         return np.array([is_hidden for _, is_hidden in self._codes], np.bool_)
 
 
-def step_names(profile: Profile) -> tuple[_Array, list[str]]:
+def step_names(profile: Profile) -> tuple[Int64Array, list[str]]:
     """The events that opened a step by their own mark, and the step's name, which is shown for
     theirs.
 
     Source: ``ProcessRootEvent`` in ``group_events.cc`` (openxla/xla).
     """
-    none: tuple[_Array, list[str]] = (np.zeros(0, np.int64), [])
+    none: tuple[Int64Array, list[str]] = (np.zeros(0, np.int64), [])
     if "steps" not in profile.tables or "event_types" not in profile.tables:
         return none
     events = profile.columns("events", _COLUMNS)
@@ -135,7 +134,7 @@ def is_interned(text: str) -> bool:
     return len(text.encode("utf-8", "surrogateescape")) > _INTERNED
 
 
-def name_order(texts: list[str]) -> _Array:
+def name_order(texts: list[str]) -> Int64Array:
     """The place of each name among all in upstream's order; interned ones come first, alike."""
     keys = ["" if is_interned(text) else text for text in texts]
     place = {key: number for number, key in enumerate(sorted(set(keys)))}

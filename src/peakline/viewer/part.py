@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.tables.columns import Names
 from peakline.timing.tpu_ops import types_of
 from peakline.viewer.view import COMPLETE, COUNTER, Process, Track, View
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["UNSEEN_STATS", "Argument", "HostPart", "arguments_of", "cut_name", "part_of", "without"]
 
-_Array = npt.NDArray[Any]
 Argument = str | int | float
 
 UNSEEN_STATS = frozenset(("_pt", "_p", "_ct", "_c", "_r", "flops", "program_id", "symbol_id"))
@@ -45,15 +44,15 @@ class HostPart:
     host: str
     processes: tuple[Process, ...]
     tracks: tuple[Track, ...]
-    start: npt.NDArray[np.int64]
-    length: npt.NDArray[np.int64]
+    start: Int64Array
+    length: Int64Array
     name: Names
-    serial: _Array
-    group: _Array
-    has_group: npt.NDArray[np.bool_]
-    flow: _Array
-    direction: _Array
-    category: _Array
+    serial: Int64Array
+    group: AnyArray
+    has_group: BoolArray
+    flow: AnyArray
+    direction: AnyArray
+    category: AnyArray
     flows: int
     span: tuple[int, int]
     thinned: bool
@@ -91,7 +90,7 @@ def part_of(view: View, chosen: Chosen, *, with_links: bool, with_arguments: boo
         for track, lo, hi in zip(view.tracks, first[:-1], first[1:], strict=True)
         if hi > lo
     )
-    nothing: _Array = np.zeros(events.size, np.uint8)
+    nothing: AnyArray = np.zeros(events.size, np.uint8)
     group, has_group = nothing, np.zeros(events.size, np.bool_)
     flow, direction, category, flows = nothing, nothing, nothing, 0
     if with_links:
@@ -123,7 +122,9 @@ def part_of(view: View, chosen: Chosen, *, with_links: bool, with_arguments: boo
     )  # fmt: skip
 
 
-def _stats_of(view: View, events: _Array, places: _Array) -> dict[int, list[tuple[str, Argument]]]:
+def _stats_of(
+    view: View, events: Int64Array, places: Int64Array
+) -> dict[int, list[tuple[str, Argument]]]:
     """The arguments of the events at ``places``."""
     rows = view.rows(events[places])
     there = rows >= 0
@@ -136,7 +137,7 @@ def _stats_of(view: View, events: _Array, places: _Array) -> dict[int, list[tupl
     return told
 
 
-def arguments_of(view: View, rows: _Array) -> list[list[tuple[str, Argument]]]:
+def arguments_of(view: View, rows: Int64Array) -> list[list[tuple[str, Argument]]]:
     """What a viewer tells of each of ``rows`` (of ``events``): its full name, the stats of its
     kind, its own.
     """
@@ -167,7 +168,7 @@ def arguments_of(view: View, rows: _Array) -> list[list[tuple[str, Argument]]]:
     return [own[row] for row in rows.tolist()]
 
 
-def _by(stats: Columns, key: str, wanted: _Array) -> dict[int, list[tuple[str, Argument]]]:
+def _by(stats: Columns, key: str, wanted: AnyArray) -> dict[int, list[tuple[str, Argument]]]:
     owner = stats.array(key)
     rows = np.flatnonzero(np.isin(owner, wanted))
     found: dict[int, list[tuple[str, Argument]]] = {}

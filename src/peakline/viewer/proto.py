@@ -7,11 +7,10 @@ Source: ``trace_data_to_compressed_delta_series_proto.cc`` in openxla/xprof
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int64Array, UInt8Array, UInt64Array
 from peakline.viewer.flows import CATEGORIES
 from peakline.viewer.json import HOST_PIDS
 from peakline.viewer.names import is_interned
@@ -20,7 +19,6 @@ from peakline.viewer.view import ASYNC, COMPLETE, COUNTER, Track
 
 __all__ = ["answer_pb"]
 
-_Array = npt.NDArray[Any]
 _SERIES = {COMPLETE: 1, COUNTER: 2, ASYNC: 3}
 """The field of the answer that holds the series of each kind of track."""
 _DELTAS, _DURATIONS, _NAMES, _METADATA = 2, 3, 4, 5
@@ -104,7 +102,7 @@ def _series(part: HostPart, base: int, flows: int, strings: _Strings) -> list[by
         _NAMES: _Rows(start.size, lambda here: _used(names[codes[here]])),
     }
 
-    def links(here: slice) -> tuple[_Array, _Array]:
+    def links(here: slice) -> tuple[UInt8Array, BoolArray]:
         own = flow[here].astype(np.uint64)
         group = np.where(part.has_group[here], part.group[here], 0).astype(np.int64)
         return _metadata(
@@ -140,7 +138,7 @@ def _series(part: HostPart, base: int, flows: int, strings: _Strings) -> list[by
 class _Rows:
     """The bytes of every event, made for many at once: there can be thousands of series."""
 
-    def __init__(self, size: int, encode: Callable[[slice], tuple[_Array, _Array]]) -> None:
+    def __init__(self, size: int, encode: Callable[[slice], tuple[AnyArray, AnyArray]]) -> None:
         parts, first = [], np.zeros(size + 1, np.int64)
         for begin in range(0, size, _BLOCK):
             letters, used = encode(slice(begin, begin + _BLOCK))
@@ -190,12 +188,12 @@ def _varint(value: int) -> bytes:
     return bytes(letters)
 
 
-def _used(values: _Array) -> tuple[_Array, _Array]:
+def _used(values: UInt64Array) -> tuple[UInt8Array, BoolArray]:
     letters, lengths = _varints(values)
     return letters, np.arange(_MOST_BYTES) < lengths[:, None]
 
 
-def _metadata(numbers: list[_Array]) -> tuple[_Array, _Array]:
+def _metadata(numbers: list[UInt64Array]) -> tuple[UInt8Array, BoolArray]:
     """One message for every row, of the fields from 1 on that are not 0, and which bytes count."""
     size = numbers[0].size
     letters = np.empty((size, 2 + len(numbers) * (1 + _MOST_BYTES)), np.uint8)
@@ -215,7 +213,7 @@ def _metadata(numbers: list[_Array]) -> tuple[_Array, _Array]:
     return letters, used
 
 
-def _varints(values: _Array) -> tuple[_Array, _Array]:
+def _varints(values: UInt64Array) -> tuple[UInt8Array, Int64Array]:
     """The bytes of each number, and how many they are."""
     letters = np.empty((values.size, _MOST_BYTES), np.uint8)
     lengths = np.ones(values.size, np.int64)

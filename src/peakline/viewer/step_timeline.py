@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.run_metadata.texts import kernel_parts, label_parts
 from peakline.kernels.step_timeline import assign_lanes, follow_inputs
 from peakline.viewer.step_timeline_text import (
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Executions", "step_timeline"]
 
 _MOST = 1 << 62
-_Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +41,13 @@ class Executions:
     """One step's executions in file order, as columns. Times are microseconds as written."""
 
     devices: list[str]
-    first: _Array
+    first: Int64Array
     """Per device the row of its first execution; one more entry ends the last."""
     name: Names
     label: Names
-    start: _Array
-    duration: _Array
-    output_first: _Array
+    start: Int64Array
+    duration: Int64Array
+    output_first: Int64Array
     """Per execution the row of its first output in ``outputs``; one more entry ends the last."""
     outputs: Columns
 
@@ -79,9 +78,9 @@ class Executions:
             outputs,
         )
 
-    def rows_of(self, device: _Array) -> _Array:
+    def rows_of(self, device: AnyArray) -> AnyArray:
         """Whether each execution is one of the devices marked by ``device``."""
-        marked: _Array = np.repeat(device, np.diff(self.first))
+        marked: AnyArray = np.repeat(device, np.diff(self.first))
         return marked
 
 
@@ -115,7 +114,7 @@ class _Timeline:
         self._pid = x.rows_of(np.array([pids[name] for name in x.devices], np.int64))
         self._find_tensors()
 
-    def _devices_with(self, *marks: str) -> _Array:
+    def _devices_with(self, *marks: str) -> BoolArray:
         """Per device whether one of the marks is in its name."""
         return np.array([any(m in name for m in marks) for name in self._x.devices], np.bool_)
 
@@ -254,7 +253,7 @@ class _Timeline:
         return frees, UseEvents(list(numbers), allocator, when[order], total - before[allocator])
 
 
-def _distinct(first: _Array, second: _Array) -> tuple[_Array, _Array]:
+def _distinct(first: Int32Array, second: AnyArray) -> tuple[Int32Array, Int64Array]:
     """The number of every row's pair, and the distinct pairs in order of first appearance."""
     pairs = np.stack([first, second], axis=1).astype(np.int64, copy=False)
     width = pairs.itemsize * 2
@@ -265,7 +264,7 @@ def _distinct(first: _Array, second: _Array) -> tuple[_Array, _Array]:
     return codes, found.view(np.int64).reshape(-1, 2)
 
 
-def _texts(names: Names, codes: _Array) -> list[str]:
+def _texts(names: Names, codes: AnyArray) -> list[str]:
     """The string of every code, empty where it is missing."""
     return [names.values[code] if code >= 0 else "" for code in codes.tolist()]
 

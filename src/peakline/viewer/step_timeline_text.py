@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from json.encoder import encode_basestring_ascii as quoted
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from peakline import schema
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.viewer.lines import Gap, Lines, put_together
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ __all__ = [
     "timeline_text",
 ]
 
-_Array = npt.NDArray[Any]
 _ALLOCATORS_PID = 0
 _HEAD, _TAIL = '{\n    "traceEvents": [\n', b"\n    ]\n}"
 _ID = ',\n            "id": '
@@ -42,12 +41,12 @@ class TensorEvents:
     """
 
     names: list[str]
-    tensor: _Array
-    pid: _Array
-    lane: _Array
-    start: _Array
-    end: _Array
-    ident: _Array
+    tensor: Int64Array
+    pid: Int64Array
+    lane: Int64Array
+    start: Int64Array
+    end: Int64Array
+    ident: Int64Array
     outputs: Columns
 
     def lines(self) -> Lines:
@@ -73,11 +72,11 @@ class ExecutionEvents:
     names: list[str]
     ops: list[str]
     inputs: list[list[str]]
-    told: _Array
-    pid: _Array
-    lane: _Array
-    start: _Array
-    duration: _Array
+    told: Int32Array
+    pid: Int64Array
+    lane: Int64Array
+    start: Int64Array
+    duration: Int64Array
 
     def lines(self) -> Lines:
         """Per row its event."""
@@ -108,14 +107,14 @@ class ArrowEvents:
     """
 
     names: list[str]
-    row: _Array
-    tensor: _Array
-    from_pid: _Array
-    from_lane: _Array
-    made: _Array
-    pid: _Array
-    lane: _Array
-    used: _Array
+    row: Int64Array
+    tensor: Int64Array
+    from_pid: Int64Array
+    from_lane: Int64Array
+    made: Int64Array
+    pid: Int64Array
+    lane: Int64Array
+    used: Int64Array
 
     def lines(self) -> Lines:
         """Per row both ends."""
@@ -137,9 +136,9 @@ class FreeEvents:
     """One row per tensor: when it was used last."""
 
     names: list[str]
-    pid: _Array
-    last_use: _Array
-    ident: _Array
+    pid: Int64Array
+    last_use: Int64Array
+    ident: Int64Array
 
     def lines(self) -> Lines:
         """Per row its end."""
@@ -161,9 +160,9 @@ class UseEvents:
     """
 
     allocators: list[str]
-    allocator: _Array
-    when: _Array
-    total: _Array
+    allocator: Int64Array
+    when: Int64Array
+    total: AnyArray
 
     def lines(self) -> Lines:
         """Per change the sum after it."""
@@ -215,7 +214,7 @@ def timeline_text(
     return put_together(size + len(_TAIL), head, lines, _TAIL)
 
 
-def _before(lengths: _Array) -> _Array:
+def _before(lengths: Int64Array) -> Int64Array:
     """The sum of all lengths before each one, and of all."""
     return np.append(np.int64(0), np.cumsum(lengths))
 
@@ -236,10 +235,10 @@ def _processes(devices: Sequence[str]) -> list[str]:
 def _event(
     phase: str,
     category: str,
-    name: tuple[list[str], _Array],
-    pid: _Array,
-    lane: _Array,
-    when: _Array,
+    name: tuple[list[str], AnyArray],
+    pid: Int64Array,
+    lane: Int64Array,
+    when: Int64Array,
 ) -> list[Gap]:
     """The beginning of an event that has others before it."""
     texts, codes = name
@@ -262,7 +261,7 @@ def _description(outputs: Columns) -> list[Gap]:
     types = [_type_text(name) for name in outputs.names("data_type").values]
     shapes = [_shape_text(shape) for shape in outputs.names("shape").values]
 
-    def text(texts: Sequence[str], codes: _Array, before: str = "", after: str = "") -> Gap:
+    def text(texts: Sequence[str], codes: AnyArray, before: str = "", after: str = "") -> Gap:
         inside = ["", *(quoted(text)[1:-1] for text in texts)]
         return Gap(before, codes, after, inside)
 
@@ -271,7 +270,7 @@ def _description(outputs: Columns) -> list[Gap]:
         values = np.where(valid, outputs.array(column), 0)
         return Gap(f"  {label}: ", values, _BREAK, unless_zero=True)
 
-    def of(column: str, where: _Array) -> _Array:
+    def of(column: str, where: BoolArray) -> Int32Array:
         return np.where(where, outputs.names(column).codes + 1, 0)
 
     single = placed & outputs.array("has_single_reference")

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.tables.columns import Names
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, HOST, TracePlane, trace_of
@@ -31,7 +31,6 @@ __all__ = [
     "zero_of",
 ]  # fmt: skip
 
-_Array = npt.NDArray[Any]
 COMPLETE, COUNTER, ASYNC = 0, 1, 2
 """What the events of a track are."""
 
@@ -74,13 +73,13 @@ class View:
     profile: Profile
     processes: tuple[Process, ...]
     tracks: tuple[Track, ...]
-    start: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
+    start: Int64Array
+    end: Int64Array
     name: Names
-    hidden: npt.NDArray[np.bool_]
-    row: _Array | None
+    hidden: BoolArray
+    row: Int64Array | None
     zero_ps: int
-    group: tuple[_Array, npt.NDArray[np.bool_]] | None = None
+    group: tuple[Int64Array, BoolArray] | None = None
     """The group of every event and whether it has one, where that is not the row's."""
     flow: Flows | None = None
     """The flow of every event, where that is not the row's."""
@@ -94,21 +93,21 @@ class View:
     """Whether events that open a step can be shown by its name instead of their own."""
 
     @cached_property
-    def first(self) -> npt.NDArray[np.int64]:
+    def first(self) -> Int64Array:
         """Where the events of each track begin, and the end of the last."""
         bounds = [track.first for track in self.tracks]
         return np.array([*bounds, self.start.size], np.int64)
 
-    def rows(self, events: _Array) -> _Array:
+    def rows(self, events: Int64Array) -> Int64Array:
         """The rows in ``events`` of events of the view; -1 for one that is not there."""
         return events if self.row is None else self.row[events]
 
-    def tracks_of(self, events: _Array) -> _Array:
+    def tracks_of(self, events: Int64Array) -> Int64Array:
         """The place in ``tracks`` of each of ``events``."""
-        found: _Array = np.searchsorted(self.first[1:], events, side="right")
+        found: Int64Array = np.searchsorted(self.first[1:], events, side="right")
         return found
 
-    def groups(self, events: _Array) -> tuple[_Array, npt.NDArray[np.bool_]]:
+    def groups(self, events: Int64Array) -> tuple[Int64Array, BoolArray]:
         """The step of each of ``events``, and whether it has one."""
         if self.group is not None:
             return self.group[0][events], self.group[1][events]
@@ -124,7 +123,7 @@ class View:
             has_group[~there] = group[~there] >= 0
         return group, has_group
 
-    def names_of(self, events: _Array, *, with_steps: bool) -> Names:
+    def names_of(self, events: Int64Array, *, with_steps: bool) -> Names:
         """What is shown for ``events``; ``with_steps`` those that open a step have its name."""
         names = self.name.take(events)
         if not (with_steps and self.names_steps):
@@ -137,7 +136,7 @@ class View:
         codes = np.where(at >= 0, at + len(names.values), names.codes).astype(np.int32)
         return Names(codes, [*names.values, *texts])
 
-    def flows(self, events: _Array) -> Flows:
+    def flows(self, events: Int64Array) -> Flows:
         """The flow of each of ``events``."""
         if self.flow is not None:
             return self.flow.take(events)
@@ -159,7 +158,7 @@ def whole_view(profile: Profile) -> View:
     )
     tracks: list[Track] = []
     threads: list[dict[int, str]] = [{} for _ in trace.planes]
-    order: _Array | None = None
+    order: Int64Array | None = None
     for line, tid in zip(trace.lines, tids, strict=True):
         if line.name != COUNTER_LINE:
             tracks.append(Track(pids[line.plane], tid, COMPLETE, line.first, line.last))
@@ -213,7 +212,7 @@ def whole_view(profile: Profile) -> View:
     )
 
 
-def zero_of(profile: Profile, start: _Array, end: _Array) -> int:
+def zero_of(profile: Profile, start: Int64Array, end: Int64Array) -> int:
     """Where the profile's clock is zero on the file's, in ps; 0 where the events' times on that
     one are no int64: those of 1970, whose picoseconds nobody can tell, are told on the profile's.
     """
@@ -223,7 +222,7 @@ def zero_of(profile: Profile, start: _Array, end: _Array) -> int:
     return zero if limits.min <= zero + least and zero + most <= limits.max else 0
 
 
-_Part = tuple[_Array, _Array, _Array, _Array | None]
+_Part = tuple[AnyArray, AnyArray, AnyArray, AnyArray | None]
 
 
 def _joined(parts: list[_Part]) -> _Part:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int32Array, Int64Array
 from peakline.kernels import layout as L
 from peakline.schema.shapes import MessageShape
 
@@ -67,7 +66,6 @@ class FieldSpec:
 
 
 _Specs = list[dict[int, FieldSpec]]
-_Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +80,10 @@ class PlanArrays:
     fields: int
     columns: int
     column_of: list[int]
-    spec: _Array
-    nodes: _Array
-    descendants: _Array
-    filters: tuple[_Array, _Array, _Array, _Array]
+    spec: Int32Array
+    nodes: Int32Array
+    descendants: Int32Array
+    filters: tuple[Int32Array, Int64Array, Int64Array, Int64Array]
 
     def kept_column(self, table: int) -> tuple[int, int]:
         """The filtered column of a table and how many ids its filter keeps; (-1, 0) for none."""
@@ -110,7 +108,7 @@ def lay_out(
     tables: list[PlanTable],
     specs: _Specs,
     containers: frozenset[int],
-    keep: Mapping[str, npt.NDArray[np.int64]],
+    keep: Mapping[str, Int64Array],
 ) -> PlanArrays:
     """The arrays for tables in `frame_order`; ``keep`` maps ``table.column`` to sorted ids."""
     nodes = np.full((len(tables), L.N_WIDTH), -1, np.int32)
@@ -140,7 +138,9 @@ def lay_out(
     return PlanArrays(fields, columns, column_of, spec, nodes, descendants, filters)
 
 
-def _lay_out_fields(tables: list[PlanTable], nodes: _Array, specs: _Specs, fields: int) -> _Array:
+def _lay_out_fields(
+    tables: list[PlanTable], nodes: Int32Array, specs: _Specs, fields: int
+) -> Int32Array:
     out = np.zeros((len(tables) * fields, L.F_WIDTH), np.int32)
     out[:, L.F_CASE_CELL] = out[:, L.F_HAS_CELL] = -1
     for index, by_number in enumerate(specs):
@@ -178,7 +178,7 @@ def _last_inline(tables: list[PlanTable], index: int) -> int:
     return last
 
 
-def _lay_out_cells(tables: list[PlanTable], nodes: _Array) -> None:
+def _lay_out_cells(tables: list[PlanTable], nodes: Int32Array) -> None:
     """Give every column a cell in its frame, and every inline message one for its row."""
     for frame, table in enumerate(tables):
         if table.message is None:
@@ -205,8 +205,8 @@ def _lay_out_cells(tables: list[PlanTable], nodes: _Array) -> None:
 
 
 def _lay_out_descendants(
-    tables: list[PlanTable], nodes: _Array, edges: list[set[int]], containers: frozenset[int]
-) -> _Array:
+    tables: list[PlanTable], nodes: Int32Array, edges: list[set[int]], containers: frozenset[int]
+) -> Int32Array:
     """Per atomic frame the tables to roll back when one of its rows is dropped."""
     flat: list[int] = []
     for index, table in enumerate(tables):
@@ -225,12 +225,12 @@ def _lay_out_descendants(
 
 def _lay_out_filters(
     tables: list[PlanTable],
-    nodes: _Array,
+    nodes: Int32Array,
     containers: frozenset[int],
-    keep: Mapping[str, npt.NDArray[np.int64]],
-) -> tuple[_Array, _Array, _Array, _Array]:
+    keep: Mapping[str, Int64Array],
+) -> tuple[Int32Array, Int64Array, Int64Array, Int64Array]:
     by_path = {table.path: index for index, table in enumerate(tables)}
-    small_tables: list[npt.NDArray[np.int32]] = []
+    small_tables: list[Int32Array] = []
     for number, (path, ids) in enumerate(keep.items()):
         table, _, column = path.rpartition(".")
         index = by_path.get(table, -1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray
 from peakline.kernels import layout as L
 from peakline.wire.plan import Plan
 from peakline.wire.tables import Spans, Union, WireColumn, WireTable
@@ -93,7 +93,7 @@ def assemble(
 
 def _without_dead(plan: Plan, tables: dict[str, WireTable], *, whole: bool) -> dict[str, WireTable]:
     """Drop rows of oneof messages that a later member replaced, and all that hangs on them."""
-    alive: dict[int, npt.NDArray[np.bool_]] = {}
+    alive: dict[int, BoolArray] = {}
     for index, table in enumerate(plan.tables):
         got = tables[table.path]
         if not whole and plan.arrays.nodes[index, L.N_PHASE] == 0:
@@ -134,7 +134,7 @@ def _without_dead(plan: Plan, tables: dict[str, WireTable], *, whole: bool) -> d
     return result
 
 
-def _parent_tables(plan: Plan, index: int, table: WireTable) -> npt.NDArray[Any]:
+def _parent_tables(plan: Plan, index: int, table: WireTable) -> AnyArray:
     recursion = table.columns.get("@parent_table")
     if isinstance(recursion, np.ndarray):
         return recursion

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray
 from peakline.deadline import check_deadline, checked
 from peakline.kernels import layout as L
 from peakline.wire.assemble import assemble, narrow_dtypes
@@ -105,7 +105,7 @@ def _on_all_cores(work: Callable[[Job], Result], jobs: list[Job]) -> list[Result
 
 
 def _count(
-    plan: Plan, buf: Buffer, bounds: tuple[I64, I64], piece: Piece, atoms: npt.NDArray[np.bool_]
+    plan: Plan, buf: Buffer, bounds: tuple[I64, I64], piece: Piece, atoms: BoolArray
 ) -> tuple[I64, I64, I64, Damage]:
     state, damage, ranges = piece.state.copy(), new_damage(), new_ranges(plan)
     state.rows = np.where(atoms, 0, state.rows)

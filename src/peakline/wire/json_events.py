@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
 from peakline.kernels import json_kinds as kinds
 from peakline.kernels import json_layout as K
 from peakline.kernels.json_numbers import integers
@@ -34,17 +34,17 @@ class Objects:
 
     buffer: Buffer
     rows: int
-    offset: npt.NDArray[np.int64]
-    size: npt.NDArray[np.int64]
+    offset: Int64Array
+    size: Int64Array
     _columns: dict[str, int]
     _times: dict[str, int]
-    _kinds: npt.NDArray[np.uint8]
-    _starts: npt.NDArray[np.int32]
-    _lengths: npt.NDArray[np.int32]
-    _micros: npt.NDArray[np.int64]
-    _states: npt.NDArray[np.uint8]
+    _kinds: UInt8Array
+    _starts: Int32Array
+    _lengths: Int32Array
+    _micros: Int64Array
+    _states: UInt8Array
 
-    def kind(self, key: str) -> npt.NDArray[np.uint8]:
+    def kind(self, key: str) -> UInt8Array:
         """What the member's value is: a constant of `json_kinds`, ABSENT where there is none."""
         return self._kinds[:, self._columns[key]]
 
@@ -56,9 +56,7 @@ class Objects:
         column = self._columns[key]
         return Spans(self._starts[:, column], self._lengths[:, column])
 
-    def microseconds(
-        self, key: str
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    def microseconds(self, key: str) -> tuple[Int64Array, Int64Array, UInt8Array]:
         """A time: whole microseconds, picoseconds beyond them, a TIME state of `json_layout`.
 
         Picoseconds alone would not do: 64 bits of them are 106 days, and many writers count
@@ -67,9 +65,7 @@ class Objects:
         time = self._times[key]
         return self._micros[:, time, 0], self._micros[:, time, 1], self._states[:, time]
 
-    def integers(
-        self, key: str, rows: npt.NDArray[Any]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def integers(self, key: str, rows: Int64Array) -> tuple[Int64Array, BoolArray]:
         """Integers, quoted or not, of some rows; False where there is none that fits 64 bits."""
         has = self.kind(key)[rows]
         spans = self.spans(key).take(rows)
@@ -83,10 +79,10 @@ class Objects:
 class Members:
     """All members of some objects: ``parent`` is the object, ``kind`` the kind of the value."""
 
-    parent: npt.NDArray[np.int64]
-    key_kind: npt.NDArray[np.uint8]
+    parent: Int64Array
+    key_kind: UInt8Array
     key: Spans
-    kind: npt.NDArray[np.uint8]
+    kind: UInt8Array
     value: Spans
 
 
@@ -248,7 +244,7 @@ _NOTHING = np.zeros(0, np.uint8)
 
 def _key_table(
     order: Sequence[str], columns: dict[str, int], times: dict[str, int]
-) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int64], Buffer]:
+) -> tuple[npt.NDArray[np.int16], Int64Array, Buffer]:
     """The wanted keys as the kernel looks them up: slots, keys (chained), and their bytes."""
     slots = np.full(256, -1, np.int16)
     keys = np.full((len(order), _KEY_WIDTH), -1, np.int64)

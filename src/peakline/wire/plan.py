@@ -28,8 +28,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.kernels import layout as L
 from peakline.schema.shapes import FieldShape, MessageShape, OneofShape
 from peakline.wire.arrays import FieldSpec, PlanColumn, PlanTable, frame_order, lay_out
@@ -275,7 +275,7 @@ class Plan:
             above = self.tables[self.tables[above].parent].frame
         return -1
 
-    def _lay_out(self, keep: dict[str, npt.NDArray[np.int64]]) -> None:
+    def _lay_out(self, keep: dict[str, Int64Array]) -> None:
         """Put the tables in the kernel's order and make its arrays."""
         order = frame_order(self.tables)
         self.tables = [self.tables[old] for old in order]

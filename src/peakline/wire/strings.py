@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from peakline.arrays import Int32Array
 from peakline.kernels.string_table import find, intern, join, rehash
 from peakline.wire.decode import as_buffer
 from peakline.wire.tables import Buffer, Spans
@@ -39,7 +40,7 @@ class Interner:
     def __len__(self) -> int:
         return self._count
 
-    def add(self, buffer: Buffer, spans: Spans) -> npt.NDArray[np.int32]:
+    def add(self, buffer: Buffer, spans: Spans) -> Int32Array:
         """The code of every span's bytes, never -1.
 
         Raises ValueError when a span reaches outside the buffer, OverflowError beyond 2^31 - 1

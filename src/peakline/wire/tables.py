@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from peakline.arrays import AnyArray, Int32Array, UInt8Array
 
 __all__ = ["Buffer", "Damage", "Decoded", "Spans", "Union", "WireColumn", "WireTable"]
 
-Buffer = npt.NDArray[np.uint8]
+Buffer = UInt8Array
 
 
 @dataclass(frozen=True, eq=False)
 class Spans:
     """Where strings, bytes or messages lie: ``buffer[start : start + length]`` per row."""
 
-    start: npt.NDArray[Any]
-    length: npt.NDArray[Any]
+    start: AnyArray
+    length: AnyArray
 
     def __len__(self) -> int:
         return int(self.start.size)
 
-    def take(self, rows: npt.NDArray[Any]) -> Spans:
+    def take(self, rows: AnyArray) -> Spans:
         """The spans of ``rows`` (indices or a boolean mask)."""
         return Spans(self.start[rows], self.length[rows])
 
@@ -44,16 +44,16 @@ class Union:
     its bytes, and ``length`` their length (0 for numbers).
     """
 
-    case: npt.NDArray[Any]
-    bits: npt.NDArray[Any]
-    length: npt.NDArray[Any]
+    case: UInt8Array
+    bits: AnyArray
+    length: Int32Array
 
-    def take(self, rows: npt.NDArray[Any]) -> Union:
+    def take(self, rows: AnyArray) -> Union:
         """The oneof of ``rows`` (indices or a boolean mask)."""
         return Union(self.case[rows], self.bits[rows], self.length[rows])
 
 
-WireColumn = npt.NDArray[Any] | Spans | Union
+WireColumn = AnyArray | Spans | Union
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +62,10 @@ class WireTable:
 
     path: str
     rows: int
-    parent: npt.NDArray[Any]
+    parent: Int32Array
     columns: dict[str, WireColumn]
 
-    def array(self, name: str) -> npt.NDArray[Any]:
+    def array(self, name: str) -> AnyArray:
         """A column of numbers."""
         column = self.columns[name]
         if not isinstance(column, np.ndarray):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array, UInt64Array
 from peakline.kernels import text_layout as L
 from peakline.kernels.text_scan import scan_text
 from peakline.schema.shapes import MessageShape
@@ -113,7 +113,7 @@ def text_to_wire(
 
 def new_stack(
     tables: TextTables, close: int = L.NO_CLOSE, owner: int = 0
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+) -> tuple[Int64Array, UInt64Array]:
     """The stack with the root open, and its presence bits."""
     stack = np.zeros(L.MAX_DEPTH * L.K_WIDTH, np.int64)
     stack[[L.K_OWNER, L.K_CLOSE, L.K_LIST]] = owner, close, L.NO_LIST
@@ -127,9 +127,7 @@ def grown(out: Buffer, used: int) -> Buffer:
     return larger
 
 
-def apply_fixes(
-    text: Buffer, state: npt.NDArray[np.int64], out: Buffer, fixes: npt.NDArray[np.int64]
-) -> None:
+def apply_fixes(text: Buffer, state: Int64Array, out: Buffer, fixes: Int64Array) -> None:
     """Convert the numbers that need Python's exact conversion, and forget them."""
     count = int(state[L.S_FIXES])
     for at, start, length, size, negative in fixes.reshape(-1, L.X_WIDTH)[:count].tolist():

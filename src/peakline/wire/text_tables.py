@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array, UInt8Array
 from peakline.kernels.text_layout import (
     BLANK,
     BOOL,
@@ -44,10 +44,10 @@ from peakline.schema.shapes import EnumShape, FieldShape, MessageShape
 
 __all__ = ["BYTE_CLASSES", "LINE_CLASSES", "TextTables", "make_tables", "name_hash"]
 
-I64 = npt.NDArray[np.int64]
+I64 = Int64Array
 
 
-def _classes(blanks: bytes) -> npt.NDArray[np.uint8]:
+def _classes(blanks: bytes) -> UInt8Array:
     classes = np.zeros(256, np.uint8)
     for byte in range(256):
         character = chr(byte)
@@ -101,7 +101,7 @@ class TextTables:
 
     fields: I64
     hashes: I64
-    names: npt.NDArray[np.uint8]
+    names: UInt8Array
     words: int
 
 
@@ -199,7 +199,7 @@ def _field_row(field: FieldShape, owners: Mapping[str, int], slots: _Slots) -> l
     ]
 
 
-def _hash_table(entries: list[tuple[int, str, int]]) -> tuple[I64, npt.NDArray[np.uint8]]:
+def _hash_table(entries: list[tuple[int, str, int]]) -> tuple[I64, UInt8Array]:
     size = 16
     while size < 3 * len(entries):
         size *= 2

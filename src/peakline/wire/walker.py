@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int8Array, Int64Array
 from peakline.kernels import layout as L
 from peakline.kernels.wire_walk import walk
 from peakline.wire.plan import Plan
@@ -25,7 +25,7 @@ __all__ = [
     "run_walk",
 ]
 
-I64 = npt.NDArray[np.int64]
+I64 = Int64Array
 EVERYWHERE = int(np.iinfo(np.int64).max)
 _NONE8, _NONE32, _NONE64 = (np.zeros(0, t) for t in (np.uint8, np.int32, np.int64))
 
@@ -58,7 +58,7 @@ class State:
 class Store:
     """Columns of one walk in a single allocation: widths, bases and the three views of it."""
 
-    def __init__(self, plan: Plan, capacity: I64, widths: npt.NDArray[np.int8]) -> None:
+    def __init__(self, plan: Plan, capacity: I64, widths: Int8Array) -> None:
         self.capacity, self.widths = capacity, widths
         self.base = np.zeros(plan.arrays.columns, np.int64)
         at = 0
@@ -72,14 +72,14 @@ class Store:
         self.arena = np.zeros(at, np.uint8)
         self.out32, self.out64 = self.arena.view(np.int32), self.arena.view(np.int64)
 
-    def column(self, column: int, rows: slice, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    def column(self, column: int, rows: slice, dtype: npt.DTypeLike) -> AnyArray:
         """Rows of one column as ``dtype`` (of the column's width, or narrower for wide stores)."""
         width = int(self.widths[column])
-        view: npt.NDArray[Any] = self.arena
+        view: AnyArray = self.arena
         if width != 1:
             view = self.out64 if width == 8 else self.out32
         first = int(self.base[column])
-        values: npt.NDArray[Any] = view[first + rows.start : first + rows.stop]
+        values: AnyArray = view[first + rows.start : first + rows.stop]
         dtype = np.dtype(dtype)
         if dtype.itemsize == width:
             values = values.view(dtype)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from peakline.arrays import AnyArray
 from peakline.findings.context import Findings, TimeContext
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of, rows_by_step
 from peakline.text import time_text
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from peakline.timing.step_facts import StepFacts
 
 # The device does nothing between two steps, as a share of the time from step to step: XProf's
@@ -81,7 +80,7 @@ def find(context: TimeContext) -> Findings:
     )
 
 
-def _how(facts: StepFacts, gaps: npt.NDArray[Any], usual: int, stalls: npt.NDArray[Any]) -> str:
+def _how(facts: StepFacts, gaps: AnyArray, usual: int, stalls: AnyArray) -> str:
     """The long stalls by when they began, where a few make most of it."""
     if not stalls.size:
         return f"{time_text(usual)} each (median), {time_text(int(gaps.max()))} at most"

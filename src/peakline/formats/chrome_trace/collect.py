@@ -5,11 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array, UInt8Array, UInt64Array
 from peakline.deadline import checked
 from peakline.formats.chrome_trace.kineto import DEVICE, UNSAID, device_word, place_of
 from peakline.formats.chrome_trace.lines import Lines
@@ -40,7 +39,6 @@ __all__ = [
     "phases_of",
 ]
 
-_Array = npt.NDArray[Any]
 
 NO_TIME = np.iinfo(np.int64).min
 """The start of an event whose ``ts`` is missing or cannot be read."""
@@ -97,7 +95,7 @@ def _ahead(blocks: Iterator[Buffer | bytes]) -> Iterator[Buffer | bytes]:
             yield block
 
 
-def phases_of(found: Objects) -> npt.NDArray[np.uint8]:
+def phases_of(found: Objects) -> UInt8Array:
     """The letter of every event, 0 where there is none."""
     spans = found.spans("ph")
     there = (found.kind("ph") == json_kinds.STRING) & (spans.length == 1)
@@ -111,13 +109,13 @@ class _Parts:
 
     def __init__(self, **dtypes: str) -> None:
         self._dtypes = dtypes
-        self._parts: dict[str, list[_Array]] = {name: [] for name in dtypes}
+        self._parts: dict[str, list[AnyArray]] = {name: [] for name in dtypes}
 
-    def add(self, **columns: _Array) -> None:
+    def add(self, **columns: AnyArray) -> None:
         for name, dtype in self._dtypes.items():
             self._parts[name].append(columns[name].astype(dtype))
 
-    def take(self, name: str) -> _Array:
+    def take(self, name: str) -> AnyArray:
         """The whole column; its parts are given up."""
         parts, self._parts[name] = self._parts[name], []
         return np.concatenate([np.zeros(0, self._dtypes[name]), *parts])
@@ -224,8 +222,13 @@ class Collected:
             self._add_memory(found, rows[memory], line[memory], start[memory])
 
     def _places(
-        self, found: Objects, rows: _Array, pid: _Array, category: _Array, of_class: _Array
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+        self,
+        found: Objects,
+        rows: Int64Array,
+        pid: Int32Array,
+        category: Int32Array,
+        of_class: UInt8Array,
+    ) -> tuple[UInt8Array, Int32Array]:
         """Where each event happened, and the code of its device, -1 where it does not name one.
 
         An event of a category that nobody knows is work of a device if it names the device and
@@ -251,10 +254,10 @@ class Collected:
         return place, device
 
     @staticmethod
-    def _texts(texts: Texts, found: Objects, key: str, rows: _Array) -> npt.NDArray[np.int32]:
+    def _texts(texts: Texts, found: Objects, key: str, rows: Int64Array) -> Int32Array:
         return texts.codes(found.buffer, found.kind(key)[rows], found.spans(key).take(rows))
 
-    def _starts(self, found: Objects, rows: _Array) -> npt.NDArray[np.int64]:
+    def _starts(self, found: Objects, rows: Int64Array) -> Int64Array:
         whole, part, state = (column[rows] for column in found.microseconds("ts"))
         good = state == TIME_OK
         if self.base_us is None and good.any():
@@ -270,7 +273,7 @@ class Collected:
             self.first_ps = first if self.first_ps is None else min(self.first_ps, first)
         return start
 
-    def _durations(self, found: Objects, rows: _Array, phase: _Array) -> npt.NDArray[np.int64]:
+    def _durations(self, found: Objects, rows: Int64Array, phase: UInt8Array) -> Int64Array:
         whole, part, state = (column[rows] for column in found.microseconds("dur"))
         complete = phase == ord("X")
         good = complete & (state == TIME_OK) & (whole >= 0) & (whole <= _MOST_MICROSECONDS)
@@ -278,8 +281,8 @@ class Collected:
         return np.where(good, whole * 10**6 + part, 0)
 
     def _keys(
-        self, found: Objects, rows: _Array, pid: _Array, category: _Array
-    ) -> npt.NDArray[np.uint64]:
+        self, found: Objects, rows: Int64Array, pid: Int32Array, category: Int32Array
+    ) -> UInt64Array:
         """A hash of category, scope and id (and process, for an id that is local to it)."""
         local = found.kind("id2.local")[rows] != json_kinds.ABSENT
         keys = (category.astype(np.int64) + 1).astype(np.uint64) ^ self._seed
@@ -302,7 +305,7 @@ class Collected:
             self.lines.note(what, pid, tid, _text_of(found, value, row))
 
     def _add_numbers(
-        self, parts: _Parts, key: str, found: Objects, rows: _Array, event_row: _Array
+        self, parts: _Parts, key: str, found: Objects, rows: Int64Array, event_row: Int64Array
     ) -> None:
         """Note the argument ``key`` of the events that have it."""
         numbered = (found.kind(key)[rows] != json_kinds.ABSENT) & (event_row >= 0)
@@ -311,8 +314,8 @@ class Collected:
             parts.add(row=event_row[numbered], number=number)
 
     def _add_flows(
-        self, found: Objects, rows: _Array, flow: _Array, key: _Array, name: _Array,
-        phase: _Array, line: _Array, start: _Array,
+        self, found: Objects, rows: Int64Array, flow: Int64Array, key: UInt64Array,
+        name: Int32Array, phase: UInt8Array, line: Int32Array, start: Int64Array,
     ) -> None:  # fmt: skip
         binding = self._texts(self.series, found, "bp", rows[flow])
         named = name[flow].astype(np.int64).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -322,7 +325,7 @@ class Collected:
         )  # fmt: skip
 
     def _add_counters(
-        self, found: Objects, rows: _Array, pid: _Array, name: _Array, time: _Array
+        self, found: Objects, rows: Int64Array, pid: Int32Array, name: Int32Array, time: Int64Array
     ) -> None:
         has_id = np.flatnonzero(found.kind("id")[rows] != json_kinds.ABSENT)
         for place in has_id.tolist():
@@ -351,8 +354,10 @@ class Collected:
             pid=pid[of], name=name[of], series=series, time=time[of], value=value[numeric]
         )
 
-    def _add_memory(self, found: Objects, rows: _Array, line: _Array, time: _Array) -> None:
-        columns: dict[str, _Array] = {}
+    def _add_memory(
+        self, found: Objects, rows: Int64Array, line: Int32Array, time: Int64Array
+    ) -> None:
+        columns: dict[str, AnyArray] = {}
         for key in MEMORY_NUMBERS:
             columns[key], columns[f"has {key}"] = found.integers(f"args.{key}", rows)
         tells = columns["has Bytes"] & (columns["Bytes"] != 0)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray, Int32Array, UInt8Array
 from peakline.formats.chrome_trace.kineto import DEVICE, UNSAID
 from peakline.formats.chrome_trace.texts import Texts
 
@@ -58,13 +58,13 @@ class Lines:
 
     def numbers(
         self,
-        pid: npt.NDArray[np.int32],
-        tid: npt.NDArray[np.int32],
-        category: npt.NDArray[np.int32],
-        is_async: npt.NDArray[np.bool_],
-        place: npt.NDArray[np.uint8],
-        device: npt.NDArray[np.int32],
-    ) -> npt.NDArray[np.int32]:
+        pid: Int32Array,
+        tid: Int32Array,
+        category: Int32Array,
+        is_async: BoolArray,
+        place: UInt8Array,
+        device: Int32Array,
+    ) -> Int32Array:
         """For every event the number of its `Met`."""
         other = np.where(is_async, category, tid).astype(np.int64)
         key = ((pid.astype(np.int64) + 1) << 32) | ((other + 1) << 1) | is_async
@@ -93,12 +93,12 @@ class Lines:
         self.pids.setdefault(thread.pid)
         return self.met.setdefault(Met(thread, place, device), len(self.met))
 
-    def note_processes(self, pids: npt.NDArray[np.int32]) -> None:
+    def note_processes(self, pids: Int32Array) -> None:
         """Take over that there are some processes."""
         for pid in np.unique(pids).tolist():
             self.pids.setdefault(pid)
 
-    def note_devices(self, pids: npt.NDArray[np.int32], word: str) -> None:
+    def note_devices(self, pids: Int32Array, word: str) -> None:
         """Take over what the devices of some processes are called, were no metadata to say it."""
         for pid in np.unique(pids).tolist():
             self.device_words.setdefault(pid, word)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from functools import reduce
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.chrome_trace.trace import Trace
 from peakline.formats.common.annotations import outermost, turns
 from peakline.tables.columns import Names
 
 __all__ = ["annotated", "cut_off"]
 
-_Array = npt.NDArray[Any]
 _ANNOTATION = "user_annotation"
 _OPERATORS = ("cpu_op", "Operator")
 _NUMBER = re.compile(r"[#\d]+$")
@@ -28,7 +26,7 @@ _FRAMEWORK = re.compile(
 """Annotations that PyTorch and its libraries make themselves."""
 
 
-def annotated(trace: Trace) -> npt.NDArray[np.int64]:
+def annotated(trace: Trace) -> Int64Array:
     """The rows of the annotations that a program made once a turn of its loop.
 
     Those of one thread that lie in no other one, whose name comes twice or more and is neither the
@@ -38,7 +36,7 @@ def annotated(trace: Trace) -> npt.NDArray[np.int64]:
     events, found = trace.events, trace.found
     code = found.categories.code_of(_ANNOTATION)
     rows = np.flatnonzero((events.category == code) & events.timed & (events.duration > 0))
-    best: dict[int, tuple[int, _Array]] = {}
+    best: dict[int, tuple[int, AnyArray]] = {}
     values = found.names.values
     for line in np.unique(events.line[rows]).tolist():
         own = rows[events.line[rows] == line]
@@ -54,7 +52,7 @@ def annotated(trace: Trace) -> npt.NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *(own for _, own in best.values())])
 
 
-def cut_off(trace: Trace, rows: _Array) -> npt.NDArray[np.bool_]:
+def cut_off(trace: Trace, rows: AnyArray) -> BoolArray:
     """Which of the steps ``rows``, in order of time, the record does not hold whole.
 
     One that begins and never ends; and the last of its thread and name if what it ran is only the
@@ -62,7 +60,7 @@ def cut_off(trace: Trace, rows: _Array) -> npt.NDArray[np.bool_]:
     has: a loop was left in the middle of it, or ended before the profiler's schedule did.
     """
     events = trace.events
-    found: npt.NDArray[np.bool_] = trace.is_open[rows]
+    found: BoolArray = trace.is_open[rows]
     values = trace.found.names.values
     codes = [trace.found.categories.code_of(name) for name in _OPERATORS]
     # Before PyTorch 1.11 its own marks (``ProfilerStep#5``) have the category of operators.
@@ -73,7 +71,7 @@ def cut_off(trace: Trace, rows: _Array) -> npt.NDArray[np.bool_]:
         name = int(events.name[row])
         stem = _NUMBER.sub("", values[name]) if name >= 0 else ""
         like.setdefault((int(events.line[row]), stem), []).append(place)
-    ops: dict[int, _Array] = {}
+    ops: dict[int, Int64Array] = {}
     for (line, _), places in like.items():
         if len(places) < _FEWEST:
             continue
@@ -89,11 +87,11 @@ def cut_off(trace: Trace, rows: _Array) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _ran(trace: Trace, ops: _Array, row: int) -> _Array:
+def _ran(trace: Trace, ops: Int64Array, row: int) -> Int32Array:
     """The names of the outermost operators of a step, in order; ``ops`` are those of its thread."""
     events = trace.events
     start = events.start[ops]
     begin = int(events.start[row])
     first, last = np.searchsorted(start, (begin, begin + int(events.duration[row])))
-    names: _Array = events.name[ops[first:last]]
+    names: Int32Array = events.name[ops[first:last]]
     return names

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.formats.chrome_trace.steps import Steps
 from peakline.formats.chrome_trace.trace import Trace
 from peakline.kernels.trace_events import enclose
@@ -21,7 +20,6 @@ from peakline.tables.columns import Columns, Names
 
 __all__ = ["Owners", "allocator_events", "find_owners", "stacks"]
 
-_Array = npt.NDArray[Any]
 _OPERATORS = {"cpu_op": 1, "Operator": 1, "python_function": 0}
 """Categories of what may own memory; ``Operator`` is how ``cpu_op`` was called in 2020. Of an
 operator and a Python function with the same interval the operator is the inner one."""
@@ -37,10 +35,10 @@ class Owners:
     Stack ``s`` is its innermost frame ``frame[s]``, a code, on top of stack ``below[s]``.
     """
 
-    name: npt.NDArray[np.int32]
-    stack: npt.NDArray[np.int64]
-    frame: npt.NDArray[np.int32]
-    below: npt.NDArray[np.int64]
+    name: Int32Array
+    stack: Int64Array
+    frame: Int32Array
+    below: Int64Array
 
 
 def find_owners(trace: Trace) -> Owners:
@@ -70,7 +68,9 @@ def find_owners(trace: Trace) -> Owners:
     return Owners(names[owner], stack, frame, below)
 
 
-def _stacks(parent: _Array, owner: _Array, names: _Array) -> tuple[_Array, _Array, _Array]:
+def _stacks(
+    parent: Int64Array, owner: Int64Array, names: Int32Array
+) -> tuple[Int64Array, Int32Array, Int64Array]:
     """Number the distinct stacks: of each memory event, and each stack's frame and rest.
 
     Walks from the outermost events inwards; events with the same name on the same stack share one.
@@ -84,8 +84,8 @@ def _stacks(parent: _Array, owner: _Array, names: _Array) -> tuple[_Array, _Arra
         chain = chain[~needed[chain]]
     rows = np.flatnonzero(needed)
     stack_of = np.full(parent.size + 1, -1, np.int64)
-    frames: list[_Array] = [np.zeros(0, np.int32)]
-    belows: list[_Array] = [np.zeros(0, np.int64)]
+    frames: list[Int32Array] = [np.zeros(0, np.int32)]
+    belows: list[Int64Array] = [np.zeros(0, np.int64)]
     count = 0
     level = rows[parent[rows] < 0]
     children = rows[parent[rows] >= 0]
@@ -104,11 +104,11 @@ def _stacks(parent: _Array, owner: _Array, names: _Array) -> tuple[_Array, _Arra
     return stack_of[owner], np.concatenate(frames), np.concatenate(belows)
 
 
-def _ranges(first: _Array, last: _Array) -> npt.NDArray[np.int64]:
+def _ranges(first: Int64Array, last: Int64Array) -> Int64Array:
     """All the numbers from each ``first`` to before its ``last``, one after the other."""
     many = last - first
     before = np.cumsum(many) - many
-    numbers: npt.NDArray[np.int64] = np.arange(int(many.sum())) + np.repeat(first - before, many)
+    numbers: Int64Array = np.arange(int(many.sum())) + np.repeat(first - before, many)
     return numbers
 
 
@@ -151,7 +151,7 @@ def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
     )
 
 
-def _allocators(memory: dict[str, _Array]) -> Names:
+def _allocators(memory: dict[str, AnyArray]) -> Names:
     """``CPU``, ``CUDA:0``, or a number for the types that only PyTorch can name."""
     known = memory["has Device Type"]
     pairs = np.stack([np.where(known, memory["Device Type"], -1), memory["Device Id"]])
@@ -167,9 +167,9 @@ def stacks(trace: Trace, owners: Owners) -> Columns:
     """The ``stacks`` table of the allocations' stacks."""
     values = trace.found.names.values
     used = np.unique(owners.stack[owners.stack >= 0])
-    ids: list[_Array] = [used[:0]]
-    depths: list[_Array] = [used[:0]]
-    frames: list[_Array] = [used[:0]]
+    ids: list[Int64Array] = [used[:0]]
+    depths: list[Int64Array] = [used[:0]]
+    frames: list[AnyArray] = [used[:0]]
     here, of = used, used
     depth = 0
     while here.size:

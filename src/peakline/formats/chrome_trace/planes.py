@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.formats.chrome_trace.kineto import DEVICE, HOST
 from peakline.formats.chrome_trace.lines import ASYNC, THREAD, Lines, Met, Thread
 from peakline.tables.columns import Columns, Names
@@ -61,12 +61,12 @@ class Planes:
             self._numbers.setdefault((plane, met.thread), len(self._numbers))
             for met, plane in zip(lines.met, homes, strict=True)
         ]
-        self.of_met: npt.NDArray[np.int32] = np.array(of_met, np.int32)
+        self.of_met: Int32Array = np.array(of_met, np.int32)
         """The line of every `Met`."""
-        self.plane_of_line: npt.NDArray[np.int32] = np.array(
+        self.plane_of_line: Int32Array = np.array(
             [self._planes[plane] for plane, _ in self._numbers], np.int32
         )
-        self.is_process: npt.NDArray[np.bool_] = np.array(
+        self.is_process: BoolArray = np.array(
             [plane.device is None and plane.pid in self._hosts for plane in every], np.bool_
         )
         """Which planes are processes by what the categories of their events say."""
@@ -83,7 +83,7 @@ class Planes:
             found[thread].append(line)
         return [lines for lines in found.values() if len(lines) > 1]
 
-    def planes_of(self, pids: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    def planes_of(self, pids: Int32Array) -> Int32Array:
         """The plane of the counters of processes: that of the process before that of a device."""
         distinct, place = np.unique(pids, return_inverse=True)
         found: dict[int, int] = {}
@@ -136,7 +136,7 @@ class Planes:
     def _text(self, code: int) -> str:
         return self._lines.ids.values[code] if code >= 0 else ""
 
-    def planes_table(self, busy: npt.NDArray[np.bool_]) -> Columns:
+    def planes_table(self, busy: BoolArray) -> Columns:
         """The ``planes`` table; ``busy`` marks the lines that have events."""
         line_names = self._line_names()
         streams, active = set(), set()
@@ -247,7 +247,7 @@ class Planes:
         return found
 
 
-def _numbers(texts: list[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _numbers(texts: list[str]) -> tuple[Int64Array, BoolArray]:
     """The ids that are numbers, and which are."""
     known = np.array([_is_number(text) and len(text) <= 18 for text in texts], np.bool_)
     found = [int(text) if is_known else 0 for text, is_known in zip(texts, known, strict=True)]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int32Array
 from peakline.formats.chrome_trace.collect import objects_of, phases_of
 from peakline.formats.chrome_trace.phases import ASYNC, CLASS_OF, EVENT, IS_END
 from peakline.formats.chrome_trace.texts import Texts
@@ -19,8 +17,6 @@ from peakline.wire import Spans
 from peakline.wire.json_events import Members, Objects, members_of
 
 __all__ = ["event_stats"]
-
-_Array = npt.NDArray[Any]
 
 
 def event_stats(file: SourceFile, events: Events) -> Columns:
@@ -64,7 +60,7 @@ def event_stats(file: SourceFile, events: Events) -> Columns:
     )
 
 
-def _values(values: Texts, found: Objects, members: Members) -> npt.NDArray[np.int32]:
+def _values(values: Texts, found: Objects, members: Members) -> Int32Array:
     codes = values.codes(found.buffer, members.kind, members.value)
     nested = np.flatnonzero(members.kind >= json_kinds.ARRAY)
     if nested.size:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.chrome_trace.loops import annotated, cut_off
 from peakline.formats.chrome_trace.own import read_step_category
 from peakline.formats.chrome_trace.trace import Trace
@@ -17,7 +18,6 @@ from peakline.tables.columns import Columns, Names
 
 __all__ = ["Steps", "find_steps", "steps_of_events"]
 
-_Array = npt.NDArray[Any]
 _PYTORCH = re.compile(r"ProfilerStep#\d+")
 _STEP_ID = re.compile(r"[0-9]{1,18}")
 
@@ -33,12 +33,12 @@ class Steps:
     """
 
     names: list[str]
-    start: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
-    plane: npt.NDArray[np.int32]
-    ids: npt.NDArray[np.int64]
-    marked: npt.NDArray[np.int64]
-    cut_off: npt.NDArray[np.bool_]
+    start: Int64Array
+    end: Int64Array
+    plane: Int32Array
+    ids: Int64Array
+    marked: Int64Array
+    cut_off: BoolArray
     found_by: list[str | None]
 
     def table(self) -> Columns:
@@ -54,7 +54,7 @@ class Steps:
             }
         )
 
-    def at(self, plane: _Array, time: _Array) -> npt.NDArray[np.int32]:
+    def at(self, plane: AnyArray, time: Int64Array) -> Int32Array:
         """The step that runs on a plane at a time: the one begun last; -1 where none does.
 
         A step holds its first moment and not its last.
@@ -120,7 +120,7 @@ def find_steps(trace: Trace) -> Steps:
     )
 
 
-def _counted_by_process(names: list[str], plane: _Array) -> list[str]:
+def _counted_by_process(names: list[str], plane: Int32Array) -> list[str]:
     """The names with their number among their like of the same process."""
     found = list(names)
     for number in np.unique(plane).tolist():
@@ -130,7 +130,7 @@ def _counted_by_process(names: list[str], plane: _Array) -> list[str]:
     return found
 
 
-def _marked(trace: Trace, rows: _Array) -> Steps:
+def _marked(trace: Trace, rows: AnyArray) -> Steps:
     """The steps that ``peakline export`` wrote as events ``rows``."""
     events, found = trace.events, trace.found
     ids = _groups(trace)[rows]
@@ -146,7 +146,7 @@ def _marked(trace: Trace, rows: _Array) -> Steps:
     return Steps(names, start, end, plane, ids, rows, cut_off, [how for how, _ in said])
 
 
-def _groups(trace: Trace) -> npt.NDArray[np.int64]:
+def _groups(trace: Trace) -> Int64Array:
     """The number of the step that every event names, -1 where it names none."""
     texts = trace.found.series.values
     numbers = np.array([int(t) if _STEP_ID.fullmatch(t) else -1 for t in texts] + [-1], np.int64)
@@ -195,7 +195,7 @@ def steps_of_events(trace: Trace, steps: Steps) -> npt.NDArray[np.signedinteger[
     return step
 
 
-def _of_one_process(trace: Trace, steps: Steps, planes: _Array) -> _Array:
+def _of_one_process(trace: Trace, steps: Steps, planes: Int32Array) -> Int32Array:
     """The plane of every line; those of processes are one where one alone has steps.
 
     Kineto records one process and writes threads that it does not know as those of another.
@@ -203,5 +203,5 @@ def _of_one_process(trace: Trace, steps: Steps, planes: _Array) -> _Array:
     only = np.unique(steps.plane)
     if only.size != 1 or not trace.planes.is_process[only[0]]:
         return planes
-    found: _Array = np.where(trace.planes.is_process[planes], only[0], planes)
+    found: Int32Array = np.where(trace.planes.is_process[planes], only[0], planes)
     return found

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int32Array, UInt8Array
 from peakline.kernels import json_kinds
 from peakline.text import valid_text
 from peakline.wire import Buffer, Interner, Spans
@@ -44,9 +43,7 @@ class Texts:
         self._escaped = Interner()
         self._meanings = np.zeros(0, np.int32)
 
-    def codes(
-        self, buffer: Buffer, kinds: npt.NDArray[np.uint8], spans: Spans
-    ) -> npt.NDArray[np.int32]:
+    def codes(self, buffer: Buffer, kinds: UInt8Array, spans: Spans) -> Int32Array:
         """A code per row; -1 where there is no member, or null, an object or an array."""
         plain = _IS_PLAIN[kinds]
         if plain.all():
@@ -67,7 +64,7 @@ class Texts:
         """The code of one text."""
         return self._plain.add_bytes(text.encode())
 
-    def add_spans(self, buffer: Buffer, spans: Spans) -> npt.NDArray[Any]:
+    def add_spans(self, buffer: Buffer, spans: Spans) -> Int32Array:
         """The codes of texts that stand in a buffer as they are."""
         return self._plain.add(buffer, spans)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt64Array
 from peakline.formats.chrome_trace.collect import MEMORY_NUMBERS, NO_TIME, Collected
 from peakline.formats.chrome_trace.phases import IS_END
 from peakline.formats.chrome_trace.planes import Planes
@@ -16,7 +16,6 @@ from peakline.tables.joins import by_process
 
 __all__ = ["Events", "Trace", "finish"]
 
-_Array = npt.NDArray[Any]
 _BEGIN, _END = ord("B"), ord("E")
 _OPERATION_BEGINS = (ord("b"), ord("S"))
 
@@ -30,12 +29,12 @@ class Events:
     or -1.
     """
 
-    line: npt.NDArray[np.int32]
-    name: npt.NDArray[np.int32]
-    category: npt.NDArray[np.int32]
-    start: npt.NDArray[np.int64]
-    duration: npt.NDArray[np.int64]
-    event_of_end: npt.NDArray[np.int64]
+    line: Int32Array
+    name: Int32Array
+    category: Int32Array
+    start: Int64Array
+    duration: Int64Array
+    event_of_end: Int64Array
 
     @property
     def rows(self) -> int:
@@ -43,7 +42,7 @@ class Events:
         return int(self.line.size)
 
     @property
-    def timed(self) -> npt.NDArray[np.bool_]:
+    def timed(self) -> BoolArray:
         """Which events have a start."""
         return np.asarray(self.start != NO_TIME)
 
@@ -59,13 +58,13 @@ class Trace:
     found: Collected
     planes: Planes
     events: Events
-    flows: dict[str, _Array]
-    counters: dict[str, _Array]
-    memory: dict[str, _Array]
-    numbered_steps: tuple[_Array, _Array]
-    groups: tuple[_Array, _Array]
+    flows: dict[str, AnyArray]
+    counters: dict[str, AnyArray]
+    memory: dict[str, AnyArray]
+    numbered_steps: tuple[Int64Array, Int32Array]
+    groups: tuple[Int64Array, Int32Array]
     zero_ps: int
-    is_open: npt.NDArray[np.bool_]
+    is_open: BoolArray
     """Which events begin and never end."""
     unmatched_begins: int
     unmatched_ends: int
@@ -145,15 +144,15 @@ def finish(found: Collected) -> Trace:
     )
 
 
-def _timed(parts: Any, names: tuple[str, ...], zero: int) -> dict[str, _Array]:
+def _timed(parts: Any, names: tuple[str, ...], zero: int) -> dict[str, AnyArray]:
     columns = {name: parts.take(name) for name in names}
     columns["time"] -= zero
     return columns
 
 
 def _pair(
-    columns: dict[str, _Array], operation_row: _Array, operation_key: _Array
-) -> tuple[_Array, _Array, int]:
+    columns: dict[str, AnyArray], operation_row: Int64Array, operation_key: UInt64Array
+) -> tuple[Int64Array, Int64Array, int]:
     """Set durations of what was begun and ended.
 
     Returns the partner of every row (-1: none; empty when nothing was paired), the begins without
@@ -193,7 +192,7 @@ def _pair(
     )
 
 
-def _close(columns: dict[str, _Array], begins: _Array, lines: int) -> None:
+def _close(columns: dict[str, AnyArray], begins: Int64Array, lines: int) -> None:
     """What was begun and never ended lasts until the last that its line tells of."""
     last = np.full(lines, NO_TIME, np.int64)
     timed = columns["start"] != NO_TIME
@@ -202,7 +201,7 @@ def _close(columns: dict[str, _Array], begins: _Array, lines: int) -> None:
     columns["duration"][begins] = last[columns["line"][begins]] - columns["start"][begins]
 
 
-def _number_flows(columns: dict[str, _Array], plane_of_line: _Array) -> int:
+def _number_flows(columns: dict[str, AnyArray], plane_of_line: Int32Array) -> int:
     """Number the arrows, ``flow`` for ``key``; returns how many ids several processes use."""
     key, phase = columns.pop("key"), columns["phase"]
     key, repeated = _by_process(key, columns, plane_of_line)
@@ -221,8 +220,8 @@ def _number_flows(columns: dict[str, _Array], plane_of_line: _Array) -> int:
 
 
 def _by_process(
-    key: _Array, columns: dict[str, _Array], plane_of_line: _Array
-) -> tuple[_Array, int]:
+    key: UInt64Array, columns: dict[str, AnyArray], plane_of_line: Int32Array
+) -> tuple[UInt64Array, int]:
     """Keys that differ between processes which use the same ids, and how many ids those are."""
     begins = columns["phase"] == ord("s")
     plane, time = plane_of_line[columns["line"]], columns["time"]
@@ -241,8 +240,8 @@ def _by_process(
 
 
 def _lines_of_arrows(
-    planes: Planes, flows: dict[str, _Array], events: dict[str, _Array]
-) -> npt.NDArray[np.int32]:
+    planes: Planes, flows: dict[str, AnyArray], events: dict[str, AnyArray]
+) -> Int32Array:
     """The line of every end of an arrow.
 
     An arrow says only pid and tid. Where those are a thread and a stream, it is the line on which

@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray
 from peakline.tables.columns import Names
 
 __all__ = ["counted", "outermost", "turns"]
 
-_Array = npt.NDArray[Any]
 _PART = re.compile(
     r"(?i)(?:forward|backward|optimi[sz]er|\bloss|zero_?grad|data_?load|fetch|next_batch|to_device|"
     r"h2d|d2h|copy|all_?reduce|all_?gather|logging|checkpoint|save|warm_?up)"
@@ -22,16 +20,16 @@ _PART = re.compile(
 """What only a part of a turn is called."""
 
 
-def outermost(rows: _Array, start: _Array, duration: _Array) -> _Array:
+def outermost(rows: AnyArray, start: AnyArray, duration: AnyArray) -> AnyArray:
     """Of ``rows``, events of one thread, those that begin when the ones before them have ended."""
     rows = rows[np.lexsort((-duration[rows], start[rows]))]
     end = start[rows] + duration[rows]
     before = np.maximum.accumulate(np.concatenate([[np.iinfo(np.int64).min], end[:-1]]))
-    found: _Array = rows[start[rows] >= before]
+    found: AnyArray = rows[start[rows] >= before]
     return found
 
 
-def turns(rows: _Array, names: Names, is_other: Callable[[str], object]) -> _Array:
+def turns(rows: AnyArray, names: Names, is_other: Callable[[str], object]) -> AnyArray:
     """Of ``rows``, called ``names``, those that can each be a turn of a loop: called the same
     twice or more, not as a part of a turn, and not as ``is_other`` says.
     """
@@ -44,7 +42,7 @@ def turns(rows: _Array, names: Names, is_other: Callable[[str], object]) -> _Arr
         and not is_other(names.values[code])
         and not _PART.search(names.values[code])
     ]
-    found: _Array = rows[np.isin(names.codes, fit)]
+    found: AnyArray = rows[np.isin(names.codes, fit)]
     return found
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.graph_def.source import (
-    Array,
     GraphSource,
     NodePart,
     last_entries,
@@ -34,7 +33,7 @@ class AttrTexts:
         """The distinct texts by code."""
         return list(self._codes)
 
-    def add(self, spans: Spans) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    def add(self, spans: Spans) -> tuple[Int32Array, Int32Array]:
         """Per value the code of its text, and its kind (an index of `KINDS`)."""
         source = self._source
         codes, kinds = (np.zeros(len(spans), np.int32) for _ in range(2))
@@ -53,7 +52,7 @@ class AttrTexts:
         codes[large], kinds[large] = self._encode(texts), kind
         return codes, kinds
 
-    def _encode(self, texts: list[str]) -> npt.NDArray[np.int32]:
+    def _encode(self, texts: list[str]) -> Int32Array:
         seen = self._codes
         return np.array([seen.setdefault(text, len(seen)) for text in texts], np.int32)
 
@@ -66,7 +65,7 @@ def read_node_attrs(source: GraphSource) -> Columns:
     """Table ``node_attrs``."""
     texts = AttrTexts(source)
 
-    def columns(part: NodePart) -> dict[str, Array]:
+    def columns(part: NodePart) -> dict[str, AnyArray]:
         buffer, entries = source.buffer, part.table("attr")
         names = source.names.add(buffer, part.table().spans("name"))
         nodes, keys, values = _entries(source, entries)
@@ -168,7 +167,7 @@ def read_function_attrs(source: GraphSource) -> Columns:
     )
 
 
-def _entries(source: GraphSource, table: WireTable) -> tuple[Array, Array, Spans]:
+def _entries(source: GraphSource, table: WireTable) -> tuple[Int32Array, Int32Array, Spans]:
     """Parent, code of the key, and value of the entries of maps to AttrValue that count."""
     keys, values = source.attrs.add(source.buffer, table.spans("key")), table.spans("value")
     keep = last_entries(table.parent, keys, len(source.attrs))
@@ -177,11 +176,11 @@ def _entries(source: GraphSource, table: WireTable) -> tuple[Array, Array, Spans
     return table.parent[keep], keys[keep], values.take(keep)
 
 
-def _pair(function: Array, argument: Array) -> Array:
+def _pair(function: AnyArray, argument: Int64Array) -> Int64Array:
     """One number per function row and argument (a uint32, or -1)."""
     return (function.astype(np.int64) << 33) | (argument.astype(np.int64) & ((1 << 33) - 1))
 
 
-def _last(parents: Array, keys: Array) -> npt.NDArray[np.bool_]:
+def _last(parents: Int32Array, keys: AnyArray) -> BoolArray:
     distinct, codes = np.unique(keys, return_inverse=True)
     return last_entries(parents, codes, distinct.size)

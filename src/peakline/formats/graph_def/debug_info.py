@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.formats.graph_def.source import (
-    Array,
     GraphSource,
     last_entries,
     look_up,
@@ -70,10 +70,10 @@ def read_node_frames(source: GraphSource) -> Columns:
     )
 
 
-def _above(decoded: Decoded, table: str) -> Array:
+def _above(decoded: Decoded, table: str) -> Int32Array:
     """The row of the map entry that every row of ``table``, two levels below, belongs to."""
-    entry: Array = decoded[table.rpartition(".")[0]].parent
-    found: Array = entry[decoded[table].parent]
+    entry: Int32Array = decoded[table.rpartition(".")[0]].parent
+    found: Int32Array = entry[decoded[table].parent]
     return found
 
 
@@ -83,7 +83,7 @@ def _frames(buffer: Buffer, decoded: Decoded) -> dict[str, Column]:
     unknown = texts.add_bytes(b"")
     files = decoded["files"]
     file_codes = texts.add(buffer, files.spans("value"))
-    parts: dict[str, list[Array]] = {
+    parts: dict[str, list[AnyArray]] = {
         name: [] for name in ("file", "line", "column", "function", "code")
     }
     for name in _FRAME_TABLES:
@@ -109,12 +109,12 @@ def _frames(buffer: Buffer, decoded: Decoded) -> dict[str, Column]:
     return columns
 
 
-def _above_frame(decoded: Decoded, name: str) -> Array:
+def _above_frame(decoded: Decoded, name: str) -> Int32Array:
     """The map entry that every row of a table of frames belongs to."""
     return decoded[name].parent if name == _BY_ID else _above(decoded, name)
 
 
-def _frames_of_traces(decoded: Decoded) -> tuple[Array, Array, Array]:
+def _frames_of_traces(decoded: Decoded) -> tuple[Int32Array, Int64Array, Int64Array]:
     """Trace, row of the frame and depth, by trace and depth.
 
     Traces are numbered through: those by name, then those by id. Frames as in `_frames`.
@@ -151,7 +151,9 @@ def _frames_of_traces(decoded: Decoded) -> tuple[Array, Array, Array]:
     return trace[order], np.concatenate(frames)[order], depth[order]
 
 
-def _named_traces(source: GraphSource, decoded: Decoded) -> tuple[Array, Array, Array]:
+def _named_traces(
+    source: GraphSource, decoded: Decoded
+) -> tuple[Int32Array, Int32Array, Int64Array]:
     """Root, name and trace of every key; of equal keys the last one by name, else by id."""
     traces, ids = decoded["traces"], decoded["name_to_trace_id"]
     by_name = source.names.add(source.buffer, traces.spans("key"))
@@ -171,7 +173,9 @@ def _named_traces(source: GraphSource, decoded: Decoded) -> tuple[Array, Array, 
     return root[order], name[order], trace[order]
 
 
-def _by_id(roots: Array, ids: Array, values: Array, wanted_roots: Array, wanted: Array) -> Array:
+def _by_id(
+    roots: Int32Array, ids: AnyArray, values: Int64Array, wanted_roots: Int32Array, wanted: AnyArray
+) -> Int64Array:
     """The value of the last entry with each wanted id of the same root, -1 without one."""
     _, codes = np.unique(
         np.concatenate([ids.astype(np.uint64), wanted.astype(np.uint64)]), return_inverse=True

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.formats.graph_def.messages import data_types, message_texts
 from peakline.formats.graph_def.source import (
-    Array,
     GraphSource,
     look_up,
     pair_key,
@@ -95,8 +94,12 @@ def read_functions(source: GraphSource) -> Columns:
 
 
 def _gradients(
-    source: GraphSource, decoded: Decoded, graph_of: Array, graph: Array, names: Array
-) -> Array:
+    source: GraphSource,
+    decoded: Decoded,
+    graph_of: Int64Array,
+    graph: Int64Array,
+    names: Int32Array,
+) -> Int32Array:
     """The function that a library names as the gradient of each function."""
     table = decoded["gradient"]
     of = source.names.add(source.buffer, table.spans("function_name"))
@@ -106,7 +109,11 @@ def _gradients(
 
 
 def _registered(
-    source: GraphSource, decoded: Decoded, graph_of: Array, graph: Array, names: Array
+    source: GraphSource,
+    decoded: Decoded,
+    graph_of: Int64Array,
+    graph: Int64Array,
+    names: Int32Array,
 ) -> Names:
     """The op types whose gradient each function is registered as, separated by commas."""
     table = decoded["registered_gradients"]
@@ -158,7 +165,7 @@ def read_function_arguments(source: GraphSource) -> Columns:
         ),
     ]
 
-    def padded(values: Array, missing: int) -> Array:
+    def padded(values: AnyArray, missing: int) -> AnyArray:
         return np.concatenate([values, np.full(control.rows, missing, values.dtype)])
 
     def spans(column: str) -> Spans:
@@ -170,7 +177,7 @@ def read_function_arguments(source: GraphSource) -> Columns:
 
     texts = Interner()
 
-    def text(column: str) -> npt.NDArray[np.int32]:
+    def text(column: str) -> Int32Array:
         where = spans(column)
         return np.where(where.length > 0, texts.add(buffer, where), -1).astype(np.int32)
 
@@ -223,7 +230,9 @@ def read_function_arguments(source: GraphSource) -> Columns:
     )
 
 
-def _returned(source: GraphSource, table: WireTable, functions: Array, names: Array) -> Array:
+def _returned(
+    source: GraphSource, table: WireTable, functions: Int32Array, names: Int32Array
+) -> Int32Array:
     """What the map ``ret`` or ``control_ret`` gives for each result, as text."""
     keys = source.names.add(source.buffer, table.spans("key"))
     values = source.names.add(source.buffer, table.spans("value"))

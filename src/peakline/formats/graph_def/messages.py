@@ -12,6 +12,7 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
 from peakline import schema
+from peakline.arrays import Int32Array
 from peakline.formats.graph_def.source import GraphSource
 from peakline.wire import Damage, Interner, Spans
 
@@ -23,7 +24,7 @@ __all__ = ["data_type", "data_types", "message_texts"]
 
 def message_texts(
     source: GraphSource, spans: Spans, message: str, without: Iterable[str] = ()
-) -> tuple[npt.NDArray[np.int32], list[str]]:
+) -> tuple[Int32Array, list[str]]:
     """A code per span and the texts (text format, one line); -1 for what is empty or broken.
 
     ``without`` names fields that the texts leave out.
@@ -57,7 +58,7 @@ def data_type(number: int) -> str:
     return schema.enum_name("tensorflow.DataType", number) or str(number)
 
 
-def data_types(numbers: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.int32], list[str]]:
+def data_types(numbers: npt.NDArray[np.integer]) -> tuple[Int32Array, list[str]]:
     """A code per number and the names; -1 for 0, which stands for none."""
     distinct, codes = np.unique(numbers, return_inverse=True)
     found = np.where(numbers == 0, -1, codes)

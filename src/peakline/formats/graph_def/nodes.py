@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from peakline.arrays import AnyArray
 from peakline.formats.graph_def.messages import message_texts
-from peakline.formats.graph_def.source import Array, GraphSource, NodePart
+from peakline.formats.graph_def.source import GraphSource, NodePart
 from peakline.kernels.graph_fields import parse_inputs
 from peakline.tables.columns import Columns, Names
 from peakline.wire import Interner, Spans, joined
@@ -56,7 +57,7 @@ def read_nodes(source: GraphSource) -> Columns:
     origins = Interner()
     types: list[str] = []
 
-    def columns(part: NodePart) -> dict[str, Array]:
+    def columns(part: NodePart) -> dict[str, AnyArray]:
         nodes, buffer = part.table(), source.buffer
         full_type, known = message_texts(
             source, nodes.spans("experimental_type"), "tensorflow.FullTypeDef"
@@ -102,7 +103,7 @@ def read_edges(source: GraphSource) -> Columns:
     """Table ``edges``."""
     arguments, unusual = Interner(), Interner()
 
-    def columns(part: NodePart) -> dict[str, Array]:
+    def columns(part: NodePart) -> dict[str, AnyArray]:
         buffer, inputs = source.buffer, part.table("input")
         targets = source.names.add(buffer, part.table().spans("name"))
         spans, count = inputs.spans("value"), inputs.rows

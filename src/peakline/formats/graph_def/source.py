@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from peakline import schema
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.kernels.graph_fields import field_spans, last_of_key
 from peakline.tables.columns import Names
 from peakline.wire import Buffer, Damage, Decoded, Interner, Plan, Spans, WireTable, decode
 
 __all__ = [
-    "Array",
     "GraphSource",
     "GraphSpan",
     "NodePart",
@@ -28,7 +26,6 @@ __all__ = [
     "submessages",
 ]
 
-Array = npt.NDArray[Any]
 
 _FEW = 64
 _LIBRARY = 2
@@ -52,8 +49,8 @@ class NodePart:
 
     decoded: Decoded
     path: str
-    graph: Array
-    function: Array
+    graph: AnyArray
+    function: Int32Array
 
     def table(self, below: str = "") -> WireTable:
         """The nodes, or the table of what is named ``below`` them."""
@@ -61,8 +58,8 @@ class NodePart:
 
 
 def submessages(
-    buffer: Buffer, starts: Sequence[int] | Array, lengths: Sequence[int] | Array, field: int
-) -> tuple[Array, Spans, int]:
+    buffer: Buffer, starts: Sequence[int] | AnyArray, lengths: Sequence[int] | AnyArray, field: int
+) -> tuple[Int64Array, Spans, int]:
     """Where a message field lies in each message: parent row, span, and missing bytes.
 
     Unlike a span that a plan asks for, one that the end of its message cuts off is kept as far as
@@ -87,7 +84,7 @@ def spread(table: WireTable, column: str, rows: int) -> Spans:
     return Spans(start, length)
 
 
-def last_entries(parents: Array, codes: Array, most: int) -> npt.NDArray[np.bool_]:
+def last_entries(parents: Int32Array, codes: AnyArray, most: int) -> BoolArray:
     """Which entries of maps count: of one parent's entries with one key (code), the last."""
     keep = np.zeros(parents.size, np.bool_)
     last_of_key(
@@ -99,12 +96,12 @@ def last_entries(parents: Array, codes: Array, most: int) -> npt.NDArray[np.bool
     return keep
 
 
-def pair_key(row: Array, code: Array) -> npt.NDArray[np.int64]:
+def pair_key(row: AnyArray, code: AnyArray) -> Int64Array:
     """One number for a row and a code, to look up by."""
     return (row.astype(np.int64) << 32) | code.astype(np.int64)
 
 
-def look_up(keys: Array, values: Array, wanted: Array) -> npt.NDArray[np.int64]:
+def look_up(keys: Int64Array, values: AnyArray, wanted: Int64Array) -> Int64Array:
     """The value (not negative) of the last entry with each wanted key, -1 without one."""
     found = np.full(wanted.size, -1, np.int64)
     if keys.size:
@@ -116,7 +113,7 @@ def look_up(keys: Array, values: Array, wanted: Array) -> npt.NDArray[np.int64]:
     return found
 
 
-def places(parents: Array) -> npt.NDArray[np.int64]:
+def places(parents: Int32Array) -> Int64Array:
     """The place of every row among those of its parent; parents ascend."""
     return np.arange(parents.size) - np.searchsorted(parents, parents, side="left")
 
@@ -193,11 +190,11 @@ class GraphSource:
         )
 
     @cached_property
-    def _libraries(self) -> tuple[Array, Spans]:
+    def _libraries(self) -> tuple[Int64Array, Spans]:
         """The function libraries: graph and span of each."""
         return self.below(_LIBRARY)
 
-    def below(self, field: int) -> tuple[Array, Spans]:
+    def below(self, field: int) -> tuple[Int64Array, Spans]:
         """The graphs' sub-messages ``field``: graph and span of each."""
         spans = self._graph_spans
         parent, found, missing = submessages(self.buffer, spans.start, spans.length, field)
@@ -211,7 +208,7 @@ class GraphSource:
         """Fields of GraphDef; the parent of the root's row is the graph."""
         return self._decoded("graph", _plan("tensorflow.GraphDef", paths, ("",)), self._graph_spans)
 
-    def decode_libraries(self, *paths: str) -> tuple[Decoded, Array]:
+    def decode_libraries(self, *paths: str) -> tuple[Decoded, Int64Array]:
         """Fields of FunctionDefLibrary, and the graph of every library (the root's rows)."""
         graph, spans = self._libraries
         containers = ("", "function") if any(p.startswith("function.") for p in paths) else ("",)
@@ -229,7 +226,7 @@ class GraphSource:
         self.note(part, decoded.damage)
         return decoded
 
-    def function_codes(self, decoded: Decoded) -> npt.NDArray[np.int32]:
+    def function_codes(self, decoded: Decoded) -> Int32Array:
         """The name of every function (``signature.name`` was asked for)."""
         rows = decoded["function"].rows
         return self.names.add(self.buffer, spread(decoded["function.signature"], "name", rows))
@@ -256,8 +253,8 @@ class GraphSource:
         return parts
 
     def gathered(
-        self, parts: Sequence[NodePart], columns: Callable[[NodePart], dict[str, Array]]
-    ) -> dict[str, Array]:
+        self, parts: Sequence[NodePart], columns: Callable[[NodePart], dict[str, AnyArray]]
+    ) -> dict[str, AnyArray]:
         """One table of what ``columns`` gives per part (with ``graph``), graph by graph."""
         made = [columns(part) for part in parts]
         made = [one for at, one in enumerate(made) if at == 0 or one["graph"].size]
@@ -269,6 +266,6 @@ class GraphSource:
             joined = {name: column[order] for name, column in joined.items()}
         return joined
 
-    def graph_names(self, graph: Array) -> Names:
+    def graph_names(self, graph: AnyArray) -> Names:
         """The column ``graph``."""
         return Names(graph.astype(np.int32), [one.name for one in self.graphs])

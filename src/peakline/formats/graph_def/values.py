@@ -28,12 +28,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from peakline import schema
+from peakline.arrays import AnyArray, Int8Array
 from peakline.deadline import checked
 from peakline.formats.graph_def.messages import data_type
-from peakline.formats.graph_def.source import Array
 from peakline.wire import Buffer, Damage, Decoded, Plan, Spans, Union, decode
 
 __all__ = ["KINDS", "escaped", "value_texts"]
@@ -95,7 +94,7 @@ class _Formatter:
         self.damage += decoded.damage
         return decoded
 
-    def values(self, spans: Spans, depth: int = 0) -> tuple[list[str], npt.NDArray[np.int8]]:
+    def values(self, spans: Spans, depth: int = 0) -> tuple[list[str], Int8Array]:
         """Text and kind of every AttrValue; below the top, strings are quoted."""
         value = self._decode(_plan("AttrValue", "value"), spans)[""].union("value")
         texts = [""] * len(spans)
@@ -204,7 +203,7 @@ class _Formatter:
         return [_function(name, of) for name, of in zip(names, attrs, strict=True)]
 
 
-def value_texts(buffer: Buffer, spans: Spans) -> tuple[list[str], npt.NDArray[np.int8], Damage]:
+def value_texts(buffer: Buffer, spans: Spans) -> tuple[list[str], Int8Array, Damage]:
     """Text and kind (an index of `KINDS`) of every AttrValue, and what was damaged in them."""
     formatter = _Formatter(buffer)
     texts, kinds = formatter.values(spans)
@@ -215,7 +214,7 @@ def _spans(found: Union) -> Spans:
     return Spans(found.bits, found.length)
 
 
-def _floats(numbers: Array) -> Iterable[str]:
+def _floats(numbers: AnyArray) -> Iterable[str]:
     return map(str, numbers.astype(np.float32))
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from peakline.arrays import Int64Array
 
 __all__ = ["Clock", "read_clock"]
 
-_Times = npt.NDArray[np.int64]
 
 _MOST_NS = (2**63 - 1) // 1000
 _DAY = 86_400 * 10**9
@@ -29,14 +28,14 @@ class Clock:
     record's number stands for it.
     """
 
-    time_ps: _Times
+    time_ps: Int64Array
     missing: int
     behind: int
     far: int
     numbered: bool
 
 
-def read_clock(time_ns: npt.NDArray[Any]) -> Clock:
+def read_clock(time_ns: Int64Array) -> Clock:
     """The clock of records with these times (nanoseconds since the epoch, 0: not known).
 
     Times without a date or a year go on over midnight and new year, and where a log changes
@@ -59,7 +58,7 @@ def read_clock(time_ns: npt.NDArray[Any]) -> Clock:
     return Clock(latest, missing, behind, far, numbered=False)
 
 
-def _one_kind(times: _Times) -> _Times:
+def _one_kind(times: Int64Array) -> Int64Array:
     """All times on one clock, whatever they were counted from."""
     undated = times < _YEAR
     if not undated.any():
@@ -75,7 +74,7 @@ def _one_kind(times: _Times) -> _Times:
     return joined
 
 
-def _unwrapped(times: _Times, turn: int) -> _Times:
+def _unwrapped(times: Int64Array, turn: int) -> Int64Array:
     """Times of a clock that begins again after ``turn``: a step of half a turn goes around."""
     steps = np.diff(times)
     turns = np.cumsum((steps < -turn // 2).astype(np.int64) - (steps > turn // 2))

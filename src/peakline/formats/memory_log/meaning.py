@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array
 from peakline.formats.memory_log.records import Records
 from peakline.formats.memory_log.steps import UNKNOWN_STEP
 from peakline.kernels.memory_log import move, pair, track
@@ -26,8 +25,6 @@ from peakline.kernels.memory_log_layout import (
 
 __all__ = ["Meaning", "read_meaning"]
 
-_Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True, eq=False)
 class Meaning:
@@ -39,15 +36,15 @@ class Meaning:
     a deferred deallocation the row of the first, else -1; None when nothing was deferred.
     """
 
-    rows: _Array
-    shared: npt.NDArray[np.bool_]
-    life: npt.NDArray[np.uint8]
+    rows: Int64Array
+    shared: BoolArray
+    life: UInt8Array
     lives: list[int]
     crowded: list[int]
-    completes: _Array | None
+    completes: Int32Array | None
 
     @property
-    def returned(self) -> _Array | None:
+    def returned(self) -> Int32Array | None:
         """The inverse of ``completes``: where a deferred deallocation took effect, else -1."""
         if self.completes is None:
             return None
@@ -88,14 +85,14 @@ def read_meaning(records: Records) -> Meaning:
     )
 
 
-def _no_keys(slots: int) -> list[_Array]:
+def _no_keys(slots: int) -> list[AnyArray]:
     """An empty hash table: number and allocator of each key, and what `track` knows of it."""
-    keys: list[_Array] = [np.zeros(slots, np.int64), np.full(slots, -1, np.int32)]
+    keys: list[AnyArray] = [np.zeros(slots, np.int64), np.full(slots, -1, np.int32)]
     keys += [np.zeros(slots, kind) for kind in (np.uint16, np.uint16, np.int32, np.uint8)]
     return keys
 
 
-def _more_keys(known: list[_Array], seed: int) -> list[_Array]:
+def _more_keys(known: list[AnyArray], seed: int) -> list[AnyArray]:
     """A hash table of the same keys with more room."""
     more = _no_keys(4 * known[0].size)
     place = np.full(known[0].size, -1, np.int64)
@@ -106,7 +103,7 @@ def _more_keys(known: list[_Array], seed: int) -> list[_Array]:
     return more
 
 
-def _completions(records: Records) -> _Array | None:
+def _completions(records: Records) -> AnyArray | None:
     """Per record the deferred deallocation that it completes, or None when there is none.
 
     A deferred deallocation is followed by one that is not. They share an id where the runtime
@@ -131,7 +128,7 @@ def _completions(records: Records) -> _Array | None:
     return completes
 
 
-def _partners(group: _Array, deferred: npt.NDArray[np.bool_]) -> _Array:
+def _partners(group: Int64Array, deferred: BoolArray) -> Int64Array:
     """Per record that is not deferred the deferred one that it completes, -1 for none."""
     head, tail = np.full((2, int(group.max(initial=-1)) + 1), -1, np.int64)
     behind, partner = np.full((2, group.size), -1, np.int64)
@@ -139,7 +136,7 @@ def _partners(group: _Array, deferred: npt.NDArray[np.bool_]) -> _Array:
     return partner
 
 
-def _groups(keys: tuple[_Array, ...], taking_part: npt.NDArray[np.bool_]) -> _Array:
+def _groups(keys: tuple[AnyArray, ...], taking_part: BoolArray) -> Int64Array:
     """A number per distinct combination of ``keys``, -1 for those that take no part."""
     combined = np.zeros(taking_part.size, np.int64)
     for key in keys:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from peakline import schema
+from peakline.arrays import AnyArray, BoolArray, Int8Array, Int32Array, Int64Array, UInt64Array
 from peakline.formats.memory_log.tensors import shape_text
 from peakline.kernels.memory_log_layout import (
     DEFERRED,
@@ -29,7 +28,6 @@ from peakline.wire.strings import Interner
 
 __all__ = ["Collector", "Records", "record_plan"]
 
-_Array = npt.NDArray[Any]
 _Tables = Mapping[str, WireTable]
 
 _NUMBERS = (
@@ -61,20 +59,20 @@ class Records:
     allocation id. What a message does not say is 0, as on the wire.
     """
 
-    kind: _Array
-    flags: _Array
-    time_ns: _Array
-    thread: _Array
-    step: _Array
-    op: _Array
-    output_index: _Array
-    data_type: _Array
-    shape: _Array
-    requested_bytes: _Array
-    allocated_bytes: _Array
-    allocator: _Array
-    number: _Array
-    address: _Array
+    kind: Int8Array
+    flags: Int8Array
+    time_ns: Int64Array
+    thread: AnyArray
+    step: AnyArray
+    op: AnyArray
+    output_index: Int8Array
+    data_type: Int8Array
+    shape: Int8Array
+    requested_bytes: AnyArray
+    allocated_bytes: AnyArray
+    allocator: Int8Array
+    number: AnyArray
+    address: UInt64Array
     texts: list[str]
     shapes: list[str]
     allocators: list[str]
@@ -82,9 +80,9 @@ class Records:
     def __len__(self) -> int:
         return int(self.kind.size)
 
-    def has(self, flag: int) -> npt.NDArray[np.bool_]:
+    def has(self, flag: int) -> BoolArray:
         """Which records have the flag."""
-        found: npt.NDArray[np.bool_] = (self.flags & flag) != 0
+        found: BoolArray = (self.flags & flag) != 0
         return found
 
 
@@ -104,7 +102,7 @@ class Collector:
     """Takes a log's decoded parts one after the other, then gives its `Records`."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, list[_Array]] = {name: [] for name in _NUMBERS}
+        self._parts: dict[str, list[AnyArray]] = {name: [] for name in _NUMBERS}
         self._texts, self._shapes, self._allocators = Interner(), Interner(), Interner()
         self.records = 0
         self.unknown = 0
@@ -114,7 +112,7 @@ class Collector:
         """Append the records of one part; ``buffer`` is what its spans point into."""
         record = tables["record"]
         kind = record.array("record.case")
-        part: dict[str, _Array] = {
+        part: dict[str, AnyArray] = {
             "kind": kind,
             "flags": np.zeros(record.rows, np.int8),
             "time_ns": record.array("time_ns"),
@@ -137,12 +135,12 @@ class Collector:
             self._parts[name].append(_narrow(column))
 
     def _fill(
-        self, part: dict[str, _Array], kind: int, name: str, tables: _Tables, buffer: Buffer
+        self, part: dict[str, AnyArray], kind: int, name: str, tables: _Tables, buffer: Buffer
     ) -> None:
         table = tables[f"record.{name}"]
         rows = table.parent
 
-        def texts(field: str) -> npt.NDArray[np.int32]:
+        def texts(field: str) -> Int32Array:
             return self._texts.add(buffer, table.spans(field))
 
         if kind == TENSOR_DEALLOCATION:
@@ -166,7 +164,7 @@ class Collector:
             self._tensor(part, rows, f"record.{name}.tensor", tables, buffer)
 
     def _buffer(
-        self, part: dict[str, _Array], rows: _Array, table: WireTable, buffer: Buffer
+        self, part: dict[str, AnyArray], rows: Int32Array, table: WireTable, buffer: Buffer
     ) -> None:
         """What names a buffer."""
         part["flags"][rows] |= HAS_BUFFER
@@ -174,7 +172,12 @@ class Collector:
         part["allocator"][rows] = self._allocators.add(buffer, table.spans("allocator_name"))
 
     def _tensor(
-        self, part: dict[str, _Array], rows: _Array, path: str, tables: _Tables, buffer: Buffer
+        self,
+        part: dict[str, AnyArray],
+        rows: Int32Array,
+        path: str,
+        tables: _Tables,
+        buffer: Buffer,
     ) -> None:
         tensor = tables[path]
         rows = rows[tensor.parent]
@@ -194,7 +197,7 @@ class Collector:
 
     def finish(self) -> Records:
         """All records; the collector is empty afterwards."""
-        columns: dict[str, _Array] = {}
+        columns: dict[str, AnyArray] = {}
         for name in _NUMBERS:
             # One column after the other, so that little is there twice at a time.
             parts = self._parts.pop(name)
@@ -211,7 +214,7 @@ class Collector:
         )
 
 
-def _narrow(column: _Array) -> _Array:
+def _narrow(column: AnyArray) -> AnyArray:
     """A copy in the narrowest type that holds it."""
     if column.dtype == np.uint64 or not column.size:
         return column.copy()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.formats.memory_log.records import Records
 from peakline.kernels.memory_log_layout import STEP, TENSOR_DEALLOCATION
 from peakline.tables.columns import Columns, Names
@@ -29,7 +29,7 @@ _FUNCTION_RUN = -(1 << 32)
 so. A constant that later releases may add is not so far from 0."""
 
 
-def steps_of(records: Records, time_ps: npt.NDArray[np.int64]) -> Columns:
+def steps_of(records: Records, time_ps: Int64Array) -> Columns:
     """One row per step, in the order in which they begin.
 
     A step lasts from the first to the last record that names it; a second MemoryLogStep with

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.formats.memory_log.clock import Clock, read_clock
 from peakline.formats.memory_log.meaning import Meaning, read_meaning
 from peakline.formats.memory_log.records import Records
@@ -34,9 +33,7 @@ __all__ = ["TABLES", "MemoryLogTables"]
 
 TABLES = frozenset(("allocator_events", "tensor_outputs", "steps", "log_records"))
 
-_Array = npt.NDArray[Any]
-_Mask = npt.NDArray[np.bool_]
-_Made = tuple[Column, _Mask | None]
+_Made = tuple[Column, BoolArray | None]
 _Makers = dict[str, Callable[[], _Made]]
 
 _MESSAGES = {
@@ -77,7 +74,7 @@ class MemoryLogTables:
             "log_records": self._everything,
         }[table]()
         data: dict[str, Column] = {}
-        valid: dict[str, _Mask] = {}
+        valid: dict[str, BoolArray] = {}
         for name, make in makers.items():
             if columns is None or name in columns:
                 column, mask = make()
@@ -164,7 +161,7 @@ class MemoryLogTables:
     def _label(name: str, life: int) -> str:
         return f"{name} ({life + 1})" if life else name
 
-    def _allocator(self, rows: _Array) -> Names:
+    def _allocator(self, rows: Int64Array) -> Names:
         """The allocator of ``rows``; its later lives have names of their own."""
         names, most = self._names, max(self._meaning.lives)
         codes = self._records.allocator[rows].astype(np.int32)
@@ -174,7 +171,7 @@ class MemoryLogTables:
             [self._label(name, life) for life in range(most) for name in names],
         )
 
-    def _text(self, rows: _Array, but: Iterable[int] = ()) -> Names:
+    def _text(self, rows: Int64Array, but: Iterable[int] = ()) -> Names:
         codes = self._records.op[rows].astype(np.int32)
         for kind in but:
             codes[self._records.kind[rows] == kind] = -1
@@ -182,7 +179,7 @@ class MemoryLogTables:
 
     # What the tables have in common.
 
-    def _common(self, rows: _Array) -> _Makers:
+    def _common(self, rows: Int64Array) -> _Makers:
         """Columns that stand alike in several tables."""
         records = self._records
         described = _lazily(lambda: records.has(HAS_BUFFER)[rows])
@@ -296,15 +293,15 @@ class MemoryLogTables:
         }
 
 
-def _wide(column: _Array) -> _Array:
+def _wide(column: AnyArray) -> AnyArray:
     """The column in a type that tables have: the records' may be narrower."""
     return column.astype(np.int32) if column.dtype in (np.int8, np.int16) else column
 
 
-def _lazily(make: Callable[[], _Mask]) -> Callable[[], _Mask]:
-    found: list[_Mask] = []
+def _lazily(make: Callable[[], BoolArray]) -> Callable[[], BoolArray]:
+    found: list[BoolArray] = []
 
-    def once() -> _Mask:
+    def once() -> BoolArray:
         if not found:
             found.append(make())
         return found[0]

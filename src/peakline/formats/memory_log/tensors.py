@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from peakline import schema
+from peakline.arrays import Int8Array
 from peakline.formats.xplane.memory import data_type_name
 from peakline.tables.columns import Names
 
 __all__ = ["data_types", "shape_text"]
 
 
-def data_types(numbers: npt.NDArray[Any]) -> Names:
+def data_types(numbers: Int8Array) -> Names:
     """The names of DataType numbers: ``DT_FLOAT`` is ``float``; 0, which says nothing, is null."""
     found = np.unique(numbers)
     # Far cheaper than the inverse of `np.unique`, which sorts positions.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import UInt8Array
 from peakline.kernels.literals import next_hit
 
 __all__ = ["Literals"]
@@ -23,6 +23,6 @@ class Literals:
                 key = (literal[end - 2] << 10 ^ literal[end - 1] << 5 ^ literal[end]) & 0x7FFF
                 self._shift[key] = min(int(self._shift[key]), least - 1 - end)
 
-    def find(self, data: npt.NDArray[np.uint8], start: int) -> int:
+    def find(self, data: UInt8Array, start: int) -> int:
         """Where the first of the literals begins in ``data[start:]``, or -1."""
         return next_hit(data, start, self._shift, self._least, self._text, self._bounds)

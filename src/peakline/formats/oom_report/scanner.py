@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-import numpy.typing as npt
-
+from peakline.arrays import UInt8Array
 from peakline.formats.oom_report.bfc import BfcDumps
 from peakline.formats.oom_report.lines import first_stamp, thread_of
 from peakline.formats.oom_report.literals import Literals
@@ -68,7 +66,7 @@ class OomScanner:
         self._year = 1970
         self._stream, self._lead = "", ""
 
-    def feed(self, block: npt.NDArray[np.uint8] | bytes) -> None:
+    def feed(self, block: UInt8Array | bytes) -> None:
         """Read the next block, which may begin and end anywhere."""
         array = as_buffer(block)
         end = _last_line_end(array)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.formats.oom_report.lines import LARGEST, agrees, human
 from peakline.formats.oom_report.report import Chunks, Report
 from peakline.tables.columns import Column, Columns, Names
@@ -83,7 +83,7 @@ class OomReports:
             "allocator": Names.encode([r.allocator for r in reports]),
             "is_complete": np.array([_is_complete(r) for r in reports], np.bool_),
         }
-        valid: dict[str, npt.NDArray[np.bool_]] = {}
+        valid: dict[str, BoolArray] = {}
         for name in ("op", "device", "data_type", "shape"):
             data[name] = Names.encode([getattr(r, name) for r in reports])
         for name in _FACTS:
@@ -102,7 +102,7 @@ class OomReports:
             np.lexsort((_array(c.address, np.uint64), _array(c.region, np.int64))) for c in lists
         ]
 
-        def joined(name: str, dtype: type[Any]) -> npt.NDArray[Any]:
+        def joined(name: str, dtype: type[Any]) -> AnyArray:
             parts = [_array(getattr(c, name), dtype)[o] for c, o in zip(lists, order, strict=True)]
             return np.concatenate(parts) if parts else np.zeros(0, dtype)
 
@@ -146,7 +146,7 @@ class OomReports:
         )
 
 
-def _array(values: object, dtype: type[Any]) -> npt.NDArray[Any]:
+def _array(values: object, dtype: type[Any]) -> AnyArray:
     return np.array(values, dtype)
 
 
@@ -175,7 +175,7 @@ def _facts(report: Report) -> dict[str, int | None]:
     return dict(zip(_FACTS, numbers, strict=True))
 
 
-def _nullable(values: list[int | None]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _nullable(values: list[int | None]) -> tuple[Int64Array, BoolArray]:
     known = np.array([value is not None for value in values], np.bool_)
     # Sums over the chunks of a damaged list may be beyond any size.
     return np.array([min(value or 0, LARGEST) for value in values], np.int64), known

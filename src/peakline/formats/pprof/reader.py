@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from peakline import schema
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import FileReader
@@ -125,7 +124,7 @@ class PprofReader(FileReader):
                 return names.index(name)
         return None
 
-    def _values(self, number: int) -> npt.NDArray[np.int64]:
+    def _values(self, number: int) -> Int64Array:
         """One value of every sample, 0 where a sample has fewer."""
         table = self._profile["sample.value"]
         sample = table.parent.astype(np.int64)
@@ -136,7 +135,7 @@ class PprofReader(FileReader):
         found[sample[mine]] = table.array("value")[mine]
         return found
 
-    def _sizes(self, space: int) -> npt.NDArray[np.int64]:
+    def _sizes(self, space: int) -> Int64Array:
         return self._values(space) * _UNITS[self._types[space][1].lower()]
 
     # The tables.
@@ -180,7 +179,7 @@ class PprofReader(FileReader):
         stacks = self._stacks
         callers = [*stacks.callers(), None]
         stack = stacks.of_sample[rows]
-        data: dict[str, npt.NDArray[Any] | Names] = {
+        data: dict[str, AnyArray | Names] = {
             "buffer_id": np.arange(rows.size, dtype=np.int64),
             "allocator": Names.encode([devices[row] for row in rows.tolist()]),
             "op": Names.encode([callers[number] for number in stack.tolist()]),
@@ -217,7 +216,7 @@ class PprofReader(FileReader):
             types = ", ".join(f"{kind}/{unit}" for kind, unit in self._types) or "nothing"
             warnings.add("no_memory_values", f"the profile measures {types}, not memory")
 
-    def _tell_unknown(self, warnings: Warnings, unknown: npt.NDArray[np.bool_]) -> None:
+    def _tell_unknown(self, warnings: Warnings, unknown: BoolArray) -> None:
         """Samples below 0 bytes: an executable that cannot tell the size of its code has -1."""
         _, regions = self._labels()
         kinds = dict.fromkeys(regions[row] for row in np.flatnonzero(unknown).tolist())

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int64Array
 from peakline.formats.common.callers import Frame, caller
 from peakline.tables.columns import Columns, Names
 from peakline.wire import Decoded
@@ -26,8 +25,6 @@ PATHS = (
 )
 """What the stacks need of ``perftools.profiles.Profile``."""
 
-_Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True, eq=False)
 class Stacks:
@@ -36,13 +33,13 @@ class Stacks:
     ``missing`` counts references to locations and functions that the file lacks.
     """
 
-    of_sample: npt.NDArray[np.int64]
-    stack: npt.NDArray[np.int64]
-    depth: npt.NDArray[np.int64]
+    of_sample: Int64Array
+    stack: Int64Array
+    depth: Int64Array
     function: list[str]
     file: list[str]
-    line: npt.NDArray[np.int64]
-    frame: npt.NDArray[np.int64]
+    line: Int64Array
+    frame: Int64Array
     """The row of the line (in ``function``, ``file`` and ``line``) for every frame."""
     missing: int
 
@@ -102,7 +99,7 @@ def read_stacks(profile: Decoded, strings: list[str]) -> Stacks:
     place = place[place >= 0]
     bounds = np.searchsorted(sample, np.arange(profile["sample"].rows + 1))
     seen: dict[bytes, int] = {}
-    distinct: list[_Array] = []
+    distinct: list[Int64Array] = []
     of_sample = np.full(profile["sample"].rows, -1, np.int64)
     for row, (start, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
         if start == end:
@@ -136,7 +133,7 @@ def _text(strings: list[str], number: int) -> str:
     return strings[number] if 0 <= number < len(strings) else ""
 
 
-def _rows(ids: _Array, wanted: _Array) -> tuple[npt.NDArray[np.int64], int]:
+def _rows(ids: AnyArray, wanted: AnyArray) -> tuple[Int64Array, int]:
     """Where each of ``wanted`` is in ``ids``, -1 for those that are not, and how many those are."""
     order = np.argsort(ids, kind="stable")
     row = np.full(wanted.size, -1, np.int64)

@@ -26,11 +26,12 @@ from functools import cached_property
 
 import numpy as np
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.run_metadata import texts
 from peakline.formats.run_metadata.keys import same
 from peakline.formats.run_metadata.memory_parts import MemoryParts
 from peakline.formats.run_metadata.ownership import Ownership
-from peakline.formats.run_metadata.runs import Array, Runs
+from peakline.formats.run_metadata.runs import Runs
 from peakline.tables.columns import Columns, Names
 
 __all__ = ["Estimates", "read_allocator_events"]
@@ -54,24 +55,24 @@ class _Before:
     whether it was there before its run.
     """
 
-    tensor: Array
-    time: Array
-    region: Array
-    is_older: Array
+    tensor: Int64Array
+    time: Int64Array
+    region: Int32Array
+    is_older: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
 class _Bases:
     """What no buffer explains: an execution of the run, the memory, the run, and bytes."""
 
-    node: Array
-    domain: Array
-    run: Array
-    bytes: Array
+    node: Int32Array
+    domain: Int64Array
+    run: Int64Array
+    bytes: Int64Array
 
-    def ends(self, rank: Array, latest: int) -> Array:
+    def ends(self, rank: Int64Array, latest: int) -> Int64Array:
         """Those that end with their run, because a later one follows."""
-        gone: Array = np.flatnonzero(rank[self.run] < latest)
+        gone: Int64Array = np.flatnonzero(rank[self.run] < latest)
         return gone
 
 
@@ -121,7 +122,7 @@ class _Events:
         region[: found.size][~received] = _PERSIST
         return _Before(tensor, np.where(late, tensors.time[tensor], begins), region, ~late)
 
-    def _is_view(self, rows: Array) -> Array:
+    def _is_view(self, rows: Int64Array) -> BoolArray:
         """Outputs without an id whose address another output shows with one."""
         tensors = self._tensors
         numbered = np.flatnonzero((tensors.number > 0) & (tensors.address > 0))
@@ -130,10 +131,10 @@ class _Events:
             np.concatenate([tensors.address[numbered], tensors.address[rows]]),
         )
         known = np.isin(place[numbered.size :], place[: numbered.size])
-        view: Array = known & (tensors.number[rows] == 0)
+        view: BoolArray = known & (tensors.number[rows] == 0)
         return view
 
-    def _is_received(self, nodes: Array) -> Array:
+    def _is_received(self, nodes: Int32Array) -> BoolArray:
         """Executions with an input that no execution of the file put out: it was received."""
         labels, codes = self._parts.labels(nodes)
         known = set(self._parts.names.values)
@@ -144,7 +145,7 @@ class _Events:
             received[number] = any(name not in known for name in sources)
         return received[codes]
 
-    def _feeds(self) -> Array:
+    def _feeds(self) -> Int64Array:
         """One output per ``_Arg`` and run that shows memory without an id and an address."""
         tensors = self._tensors
         rows = np.flatnonzero((tensors.number == 0) & (tensors.address == 0) & (tensors.size > 0))
@@ -156,7 +157,7 @@ class _Events:
         _, once = np.unique(
             same(self._nodes.run[node], self._parts.names.codes[node]), return_index=True
         )
-        fed: Array = rows[np.sort(once)]
+        fed: Int64Array = rows[np.sort(once)]
         return fed
 
     # Runs.
@@ -166,31 +167,31 @@ class _Events:
         return int(self._records.time.min(initial=0))
 
     @cached_property
-    def _run_start(self) -> Array:
+    def _run_start(self) -> Int64Array:
         start = np.full(len(self._runs.runs), np.iinfo(np.int64).max)
         np.minimum.at(start, self._nodes.run, self._nodes.start)
         return start
 
     @cached_property
-    def _begin_of_run(self) -> Array:
+    def _begin_of_run(self) -> Int64Array:
         """When what was there before a run begins: for the first one before any record."""
         return np.where(self._run_rank == 0, min(0, self._earliest), self._run_start)
 
     @cached_property
-    def _run_end(self) -> Array:
+    def _run_end(self) -> Int64Array:
         end = np.full(len(self._runs.runs), np.iinfo(np.int64).min)
         np.maximum.at(end, self._nodes.run, self._nodes.end)
         np.maximum.at(end, self._nodes.run[self._records.node], self._records.time)
         return end
 
     @cached_property
-    def _run_rank(self) -> Array:
+    def _run_rank(self) -> Int64Array:
         """The place of each run among those that ran something, in time."""
         rank = np.empty(len(self._runs.runs), np.int64)
         rank[np.argsort(self._run_start, kind="stable")] = np.arange(rank.size)
         return rank
 
-    def _last_seen(self, tensor: Array, node: Array) -> Array:
+    def _last_seen(self, tensor: Int64Array, node: Int32Array) -> Int64Array:
         """The rank of the last run in which the buffer of an output is seen (else ``node``'s)."""
         tensors, ranks = self._tensors, self._run_rank
         last = np.zeros(tensors.first.size, np.int64)
@@ -283,7 +284,7 @@ class _Events:
             },
         )
 
-    def _bases(self, domain: Array, time: Array, change: Array) -> _Bases:
+    def _bases(self, domain: Int64Array, time: Int64Array, change: Int64Array) -> _Bases:
         """Per run and memory what its allocator had in use beyond all buffers found, in the
         order of the runs; ``change`` is what each event adds to its memory.
         """
@@ -310,7 +311,7 @@ class _Events:
         sample, least = sample[least > 0], least[least > 0]
         return _Bases(node[sample], memory[sample], self._nodes.run[node[sample]], least)
 
-    def _numbers(self, tensor: Array, begins: Array) -> Array:
+    def _numbers(self, tensor: Int64Array, begins: BoolArray) -> Int64Array:
         """An allocation id per row that ``begins`` a buffer (or frees one that nothing began):
         the allocator's own if it tells the buffer from all others, else one below 0.
         """
@@ -325,7 +326,7 @@ class _Events:
         numbers[given] = -1 - np.arange(given.sum())
         return numbers
 
-    def _regions(self) -> Array:
+    def _regions(self) -> Int32Array:
         """Per record an index of `_REGIONS`, -1 where nothing tells."""
         records, nodes, temporary = self._records, self._nodes, self._parts.has_temporary()
         end = records.time[records.partner]
@@ -344,6 +345,6 @@ class _Events:
         return region
 
 
-def _taken(column: Array, rows: Array) -> Array:
+def _taken(column: AnyArray, rows: Int64Array) -> AnyArray:
     """``column[rows]``, anything for row -1."""
     return np.append(column, column.dtype.type(0))[rows]

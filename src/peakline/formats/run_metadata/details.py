@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from peakline import schema
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.formats.run_metadata import texts
 from peakline.formats.run_metadata.paths import (
     BUFFER,
@@ -17,7 +18,7 @@ from peakline.formats.run_metadata.paths import (
     STATS,
     TENSOR,
 )
-from peakline.formats.run_metadata.runs import Array, Runs, names_of
+from peakline.formats.run_metadata.runs import Runs, names_of
 from peakline.tables.columns import Column, Columns, Names
 from peakline.wire import Plan, WireTable, decode
 
@@ -53,7 +54,7 @@ def read_op_outputs(runs: Runs) -> Columns:
     allocated = np.zeros(rows, np.bool_)
     allocated[held] = True
 
-    def spread(column: Array, at: Array = held) -> Array:
+    def spread(column: AnyArray, at: Int32Array = held) -> AnyArray:
         out = np.zeros(rows, np.uint64 if column.dtype.kind == "u" else np.int64)
         out[at] = column
         return out
@@ -88,7 +89,7 @@ def read_op_outputs(runs: Runs) -> Columns:
     return Columns(data, valid)
 
 
-def _position(parent: Array) -> Array:
+def _position(parent: Int32Array) -> Int64Array:
     """The place of each row among those of its parent (ascending)."""
     at = np.arange(parent.size, dtype=np.int64)
     new = np.ones(parent.size, np.bool_)
@@ -96,7 +97,7 @@ def _position(parent: Array) -> Array:
     return at - np.maximum.accumulate(np.where(new, at, 0))
 
 
-def _spread_names(names: Names, at: Array, rows: int) -> Names:
+def _spread_names(names: Names, at: Int32Array, rows: int) -> Names:
     codes = np.full(rows, -1, np.int32)
     codes[at] = names.codes
     return Names(codes, names.values)

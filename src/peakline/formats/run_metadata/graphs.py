@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from peakline.arrays import Int64Array
 from peakline.formats.graph_def.source import submessages
 from peakline.formats.graph_def.tables import GraphSpan
-from peakline.formats.run_metadata.runs import Array, Runs
+from peakline.formats.run_metadata.runs import Runs
 from peakline.wire import Spans
 
 __all__ = ["find_graphs", "only_graph_unnamed"]
@@ -53,7 +54,7 @@ class _Place(NamedTuple):
     length: int
 
 
-def _spans(parent: Array, spans: Spans) -> Iterator[tuple[int, int, int, int]]:
+def _spans(parent: Int64Array, spans: Spans) -> Iterator[tuple[int, int, int, int]]:
     """Place among those of its parent, parent, start and length of each span."""
     number = np.arange(parent.size) - np.searchsorted(parent, parent)
     columns = (number, parent, spans.start, spans.length)

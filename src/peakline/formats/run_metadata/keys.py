@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from peakline.formats.run_metadata.runs import Array
+from peakline.arrays import AnyArray, Int64Array
 
 __all__ = ["place_from_end", "place_in_group", "same"]
 
 
-def same(*columns: Array) -> Array:
+def same(*columns: AnyArray) -> Int64Array:
     """A number per row, equal where all columns are; from 0, without gaps."""
     rows = columns[0].size
     order = np.lexsort(columns[::-1])
@@ -22,7 +22,7 @@ def same(*columns: Array) -> Array:
     return numbers
 
 
-def place_in_group(group: Array) -> Array:
+def place_in_group(group: Int64Array) -> Int64Array:
     """How many rows before each one have its group."""
     order = np.argsort(group, kind="stable")
     sorted_ = group[order]
@@ -34,6 +34,6 @@ def place_in_group(group: Array) -> Array:
     return place
 
 
-def place_from_end(group: Array) -> Array:
+def place_from_end(group: Int64Array) -> Int64Array:
     """How many rows after each one have its group."""
     return place_in_group(group[::-1])[::-1]

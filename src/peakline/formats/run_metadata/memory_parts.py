@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.formats.run_metadata import texts
 from peakline.formats.run_metadata.ownership import Records, Tensors
 from peakline.formats.run_metadata.paths import (
@@ -20,7 +21,6 @@ from peakline.formats.run_metadata.paths import (
     TENSOR,
 )
 from peakline.formats.run_metadata.runs import (
-    Array,
     Runs,
     names_of,
     picoseconds,
@@ -57,11 +57,11 @@ class Executions:
     ``rank``, its place in time.
     """
 
-    run: Array
-    task: Array
-    start: Array
-    end: Array
-    rank: Array = field(init=False)
+    run: Int64Array
+    task: Int32Array
+    start: Int64Array
+    end: Int64Array
+    rank: Int64Array = field(init=False)
 
     def __post_init__(self) -> None:
         self.rank = np.empty(self.start.size, np.int64)
@@ -137,7 +137,7 @@ class MemoryParts:
             bytes=np.concatenate([written, size])[order],
         )
 
-    def _estimated(self) -> tuple[Array, Array, Array]:
+    def _estimated(self) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Records made up for entries that only have totals: entry, time, bytes.
 
         What is live at the end is allocated at the start; the rest of the peak too, and freed at
@@ -175,12 +175,12 @@ class MemoryParts:
             time=self.executions.start[node],
         )
 
-    def estimated_places(self) -> tuple[Array, Array]:
+    def estimated_places(self) -> tuple[Int32Array, Int64Array]:
         """Execution and memory of each entry whose records are estimated."""
         memory = self._steps[MEMORY]
         return memory.parent[self.estimated], self._domain_of_memory[self.estimated]
 
-    def reported(self) -> tuple[Array, Array, Array]:
+    def reported(self) -> tuple[Int32Array, Int64Array, Int64Array]:
         """Execution, memory, and what the allocator said is in use at the execution's end, of
         the entries that say so.
         """
@@ -189,20 +189,20 @@ class MemoryParts:
         rows = np.flatnonzero(in_use > 0)
         return memory.parent[rows], self._domain_of_memory[rows], in_use[rows]
 
-    def labels(self, nodes: Array) -> tuple[list[str], Array]:
+    def labels(self, nodes: Int32Array) -> tuple[list[str], Int32Array]:
         """The distinct labels of executions, and per execution which."""
         spans: Spans = self._steps.nodes.spans("timeline_label").take(nodes)
         names = names_of(self.runs.buffer, spans)
         return list(names.values), names.codes
 
-    def has_temporary(self) -> Array:
+    def has_temporary(self) -> BoolArray:
         """Per execution whether it tells of temporary memory."""
         stats = self._steps[STATS]
         found = np.zeros(self._steps.nodes.rows, np.bool_)
         found[stats.parent] = stats.array("temp_memory_size") > 0
         return found
 
-    def persistent(self) -> tuple[Array, Array]:
+    def persistent(self) -> tuple[Int32Array, Int64Array]:
         """Execution and id of every buffer that is kept between steps."""
         stats = self._steps[STATS]
         kept = [self._steps[path] for path in (PERSISTENT, ON_DEVICE)]
@@ -210,7 +210,7 @@ class MemoryParts:
         number = np.concatenate([table.array("value").astype(np.int64) for table in kept])
         return node, number
 
-    def descriptions(self, rows: Array) -> dict[str, Names]:
+    def descriptions(self, rows: Int64Array) -> dict[str, Names]:
         """``data_type`` and ``shape`` of rows of `tensors`; null for row -1."""
         tensor = self._steps[TENSOR]
         shapes = tensor.spans("shape"), tensor.array("shape?")

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from peakline.arrays import AnyArray, BoolArray, Int8Array, Int64Array
 from peakline.formats.run_metadata import texts
 from peakline.formats.run_metadata.keys import place_in_group, same
 from peakline.formats.run_metadata.paths import NODES
 from peakline.formats.run_metadata.runs import (
-    Array,
     Clock,
     Runs,
     StepTables,
@@ -69,7 +69,7 @@ def read_op_runs(runs: Runs, columns: AbstractSet[str] | None) -> Columns:
     fields = sorted({field for name in wanted for field in _FIELDS[name]} - {"device"})
     read = _Executions(runs, runs.steps("dev_stats.device", *(f"{NODES}.{f}" for f in fields)))
     data: dict[str, Column] = {}
-    valid: dict[str, Array] = {}
+    valid: dict[str, BoolArray] = {}
     for name in wanted:
         data[name] = read.make[name]()
     if "scheduled_ps" in data:
@@ -104,12 +104,12 @@ class _Executions:
         }
         self._made: dict[str, Any] = {}
 
-    def given(self, fields: tuple[str, ...]) -> Array:
+    def given(self, fields: tuple[str, ...]) -> BoolArray:
         """The rows where one of the fields is not 0."""
-        found: Array = np.logical_or.reduce([self._nodes.array(field) != 0 for field in fields])
+        found: BoolArray = np.logical_or.reduce([self._nodes.array(field) != 0 for field in fields])
         return found
 
-    def _fields(self, names: tuple[str, ...]) -> tuple[Array, Array]:
+    def _fields(self, names: tuple[str, ...]) -> tuple[AnyArray, AnyArray]:
         micros, nanos = names
         return self._nodes.array(micros), self._nodes.array(nanos)
 
@@ -145,24 +145,24 @@ class _Executions:
         labels: Names = self._once("labels", read)
         return labels
 
-    def _start(self) -> Array:
-        start: Array = self._once("start", lambda: self._clock.at(*self._fields(_START)))
+    def _start(self) -> Int64Array:
+        start: Int64Array = self._once("start", lambda: self._clock.at(*self._fields(_START)))
         return start
 
-    def _length(self, names: tuple[str, str]) -> Array:
+    def _length(self, names: tuple[str, str]) -> Int64Array:
         return picoseconds(*self._fields(names))
 
-    def _kinds(self) -> Array:
+    def _kinds(self) -> Int8Array:
         """An index of `texts.KINDS` per row."""
 
-        def read() -> Array:
+        def read() -> Int8Array:
             of_name = np.array([texts.device_kind(d) for d in self._devices.values], np.int8)
-            kinds: Array = of_name[self._devices.codes][self._nodes.parent]
+            kinds: Int8Array = of_name[self._devices.codes][self._nodes.parent]
             calls = self._names().codes == self._names().code_of("RecvTensor")
             kinds[calls & (kinds == texts.EXECUTOR)] = texts.RPC
             return kinds
 
-        kinds: Array = self._once("kinds", read)
+        kinds: Int8Array = self._once("kinds", read)
         return kinds
 
     def _op_types(self) -> Names:
@@ -185,7 +185,7 @@ class _Executions:
         codes[traced] = of_pair[pair]
         return Names(codes, list(numbers))
 
-    def _is_duplicate(self) -> Array:
+    def _is_duplicate(self) -> BoolArray:
         """A tracer saves a kernel as it is under ``stream:K`` and ``stream:all``, a copy under
         ``stream:K`` and ``memcpy``: what stands in the latter is marked if it is in the former.
         """

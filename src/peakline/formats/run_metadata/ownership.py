@@ -15,8 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
+from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt64Array
 from peakline.formats.run_metadata.keys import place_from_end, same
-from peakline.formats.run_metadata.runs import Array
 from peakline.kernels.allocation_records import first_in_first_out, fit_by_number, neighbours
 
 __all__ = ["Ownership", "Records", "Tensors"]
@@ -28,20 +28,20 @@ class Records:
     task), the entry they stand in, picoseconds, and bytes (negative: freed).
     """
 
-    node: Array
-    domain: Array
-    entry: Array
-    time: Array
-    bytes: Array
+    node: Int32Array
+    domain: Int64Array
+    entry: Int64Array
+    time: Int64Array
+    bytes: Int64Array
 
     @property
-    def is_free(self) -> Array:
+    def is_free(self) -> BoolArray:
         """The records of deallocations."""
-        free: Array = self.bytes < 0
+        free: BoolArray = self.bytes < 0
         return free
 
     @cached_property
-    def partner(self) -> Array:
+    def partner(self) -> Int64Array:
         """The record of the other end of the buffer's life, -1 where there is none.
 
         Frees take the allocations of their size in order, within one entry.
@@ -60,34 +60,34 @@ class Tensors:
     ``rank`` orders them in time: by the start of their execution.
     """
 
-    node: Array
-    domain: Array
-    number: Array
-    address: Array
-    size: Array
-    rank: Array
-    time: Array
+    node: Int32Array
+    domain: Int64Array
+    number: Int64Array
+    address: UInt64Array
+    size: Int64Array
+    rank: Int64Array
+    time: Int64Array
 
     @cached_property
-    def key(self) -> Array:
+    def key(self) -> Int64Array:
         """The buffer each shows, numbered; those that tell neither id nor address share some."""
         return same(self.domain, self.number, self.address)
 
     @cached_property
-    def first(self) -> Array:
+    def first(self) -> Int64Array:
         """Per buffer the row that shows it first."""
         order = np.lexsort((self.rank, self.key))
         _, at = np.unique(self.key[order], return_index=True)
-        rows: Array = order[at]
+        rows: Int64Array = order[at]
         return rows
 
     @cached_property
-    def renumbers(self) -> Array:
+    def renumbers(self) -> BoolArray:
         """Per row, whether its domain gives one id to several buffers."""
         shown = self.first[(self.number[self.first] > 0) & (self.address[self.first] > 0)]
         pair = same(self.domain[shown], self.number[shown])
         twice = self.domain[shown][np.bincount(pair)[pair] > 1] if shown.size else shown
-        found: Array = np.isin(self.domain, twice)
+        found: BoolArray = np.isin(self.domain, twice)
         return found
 
 
@@ -127,7 +127,7 @@ class Ownership:
         owner = record_of[slot[cut:]]
         self._own(owner[owner >= 0], rows[owner >= 0])
 
-    def _own(self, records: Array, tensors: Array) -> None:
+    def _own(self, records: Int64Array, tensors: Int64Array) -> None:
         self.tensor[records] = tensors
         self.is_owned[self._tensors.key[tensors]] = True
 

@@ -11,21 +11,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from peakline import schema
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.formats.graph_def.source import submessages
 from peakline.formats.run_metadata.paths import DEVICES, NODES
 from peakline.tables.columns import Names
 from peakline.wire import Buffer, Damage, Decoded, Plan, Spans, WireTable, decode
 from peakline.wire.strings import Interner
 
-__all__ = ["Array", "Clock", "Part", "Run", "Runs", "names_of"]
+__all__ = ["Clock", "Part", "Run", "Runs", "names_of"]
 
-Array = npt.NDArray[Any]
 
 _MOST_NS = (2**63 - 1) // 1000
 _COMMON = (
@@ -66,7 +64,7 @@ class Clock:
 
     zero_ns: int
 
-    def at(self, micros: Array, nanos: Array | None = None) -> Array:
+    def at(self, micros: AnyArray, nanos: AnyArray | None = None) -> Int64Array:
         """Picoseconds on the clock; nanoseconds count where there are some, and 0 is no time.
 
         Microseconds are cut from nanoseconds, so the latter are the better ones. What has no
@@ -77,13 +75,13 @@ class Clock:
         return np.where(when == 0, 0, since)
 
 
-def nanoseconds(micros: Array, nanos: Array | None = None) -> Array:
+def nanoseconds(micros: AnyArray, nanos: AnyArray | None = None) -> Int64Array:
     """int64 nanoseconds: ``nanos``, or ``micros`` where that is 0."""
     whole = np.clip(micros.astype(np.int64), -_MOST_NS, _MOST_NS) * 1000
     return whole if nanos is None else np.where(nanos != 0, nanos, whole).astype(np.int64)
 
 
-def picoseconds(micros: Array, nanos: Array) -> Array:
+def picoseconds(micros: Int32Array, nanos: Int32Array) -> Int64Array:
     """A length of time in int64 picoseconds, saturating."""
     return np.clip(nanoseconds(micros, nanos), -_MOST_NS, _MOST_NS) * 1000
 
@@ -127,11 +125,11 @@ class Runs:
             self._note(self.OUTLINE, decode(buffer, outline, self.spans).damage, self.spans)
 
     @property
-    def step_ids(self) -> Array:
+    def step_ids(self) -> Int64Array:
         """The number of each run's step."""
         return np.array([run.step_id for run in self.runs], np.int64)
 
-    def fields(self, number: int) -> tuple[Array, Spans]:
+    def fields(self, number: int) -> tuple[Int64Array, Spans]:
         """Run and place of each field of RunMetadata of this number; one may be cut short."""
         if self._is_bare:
             none = np.zeros(0, np.int64)
@@ -139,7 +137,7 @@ class Runs:
         run, spans, _ = submessages(self.buffer, self.spans.start, self.spans.length, number)
         return run, spans
 
-    def parts(self, part: Part) -> tuple[Array, Spans]:
+    def parts(self, part: Part) -> tuple[Int64Array, Spans]:
         """Run and place of each part of this kind."""
         if self._is_bare and part is Part.STEPS:
             return np.arange(len(self.runs)), self.spans
@@ -147,7 +145,7 @@ class Runs:
 
     def decode(
         self, part: Part, paths: Iterable[str], containers: Sequence[str] = ()
-    ) -> tuple[Decoded, Array]:
+    ) -> tuple[Decoded, Int64Array]:
         """Decode ``paths`` of all parts of this kind; with the run that each root belongs to."""
         plan = Plan(schema.shape(part.value[0]), paths, containers=("", *containers))
         run, spans = self.parts(part)
@@ -173,13 +171,13 @@ class Runs:
         return StepTables(self, *self.decode(Part.STEPS, wanted, [DEVICES]))
 
     @cached_property
-    def places(self) -> Array:
+    def places(self) -> AnyArray:
         """Where each execution begins in the file: the row is its op_run_id.
 
         A plan that looks deeper may meet damage for which it drops an execution; its rows are
         found here.
         """
-        start: Array = self._steps(()).nodes.spans("@span").start
+        start: AnyArray = self._steps(()).nodes.spans("@span").start
         return start
 
     @cached_property
@@ -201,7 +199,7 @@ class StepTables:
 
     __retained__ = "_runs _decoded _run_of_root devices nodes op_run_ids run_of_device run_of_node"
 
-    def __init__(self, runs: Runs, decoded: Decoded, run_of_root: Array) -> None:
+    def __init__(self, runs: Runs, decoded: Decoded, run_of_root: Int64Array) -> None:
         self._runs, self._decoded, self._run_of_root = runs, decoded, run_of_root
         self.devices = self[DEVICES]
         self.nodes = self[NODES]
@@ -210,24 +208,24 @@ class StepTables:
         return self._decoded[path]
 
     @cached_property
-    def op_run_ids(self) -> Array:
+    def op_run_ids(self) -> Int64Array:
         """The op_run_id of each row of `nodes`, ascending."""
         if not self._decoded.damage:
             return np.arange(self.nodes.rows, dtype=np.int64)
         # A cut or broken part never moves where an execution begins.
-        ids: Array = np.searchsorted(self._runs.places, self.nodes.spans("@span").start)
+        ids: AnyArray = np.searchsorted(self._runs.places, self.nodes.spans("@span").start)
         return ids.astype(np.int64)
 
     @cached_property
-    def run_of_device(self) -> Array:
+    def run_of_device(self) -> Int64Array:
         """The run (its place in the list) of each row of `devices`."""
-        run: Array = self._run_of_root[self.devices.parent]
+        run: Int64Array = self._run_of_root[self.devices.parent]
         return run
 
     @cached_property
-    def run_of_node(self) -> Array:
+    def run_of_node(self) -> Int64Array:
         """The run (its place in the list) of each row of `nodes`."""
-        run: Array = self.run_of_device[self.nodes.parent]
+        run: Int64Array = self.run_of_device[self.nodes.parent]
         return run
 
     def device_names(self) -> Names:

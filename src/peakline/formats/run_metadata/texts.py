@@ -13,7 +13,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from peakline import schema
-from peakline.formats.run_metadata.runs import Array
+from peakline.arrays import BoolArray, Int32Array
 from peakline.formats.xplane.memory import data_type_name
 from peakline.tables.columns import Names
 from peakline.wire import Buffer, Spans
@@ -92,7 +92,7 @@ def kernel_parts(label: str, node: str) -> tuple[str, str | None]:
     return name, rest[0] if rest else None
 
 
-def type_names(numbers: Array, *, null: int | None = None) -> Names:
+def type_names(numbers: Int32Array, *, null: int | None = None) -> Names:
     """Element types such as ``float``; null where the number is ``null``."""
     distinct, codes = np.unique(numbers, return_inverse=True)
     names = Names(codes.astype(np.int32), [data_type_name(n) for n in distinct.tolist()])
@@ -101,7 +101,7 @@ def type_names(numbers: Array, *, null: int | None = None) -> Names:
     return names
 
 
-def shape_names(buffer: Buffer, spans: Spans, known: Array) -> Names:
+def shape_names(buffer: Buffer, spans: Spans, known: BoolArray) -> Names:
     """Shapes such as ``[3, 3, 512, 512]`` of TensorShapeProto messages, null where not ``known``
     or damaged.
 

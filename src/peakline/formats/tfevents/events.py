@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline import schema
+from peakline.arrays import BoolArray
 from peakline.formats.graph_def.tables import GraphSpan
 from peakline.formats.run_metadata.runs import Run
 from peakline.kernels.tfrecord import checksums, walk_records
@@ -101,9 +102,7 @@ def read_events(buffer: Buffer) -> Events:
     )
 
 
-def _runs(
-    buffer: Buffer, events: WireTable, tagged: WireTable, used: npt.NDArray[np.bool_]
-) -> tuple[Run, ...]:
+def _runs(buffer: Buffer, events: WireTable, tagged: WireTable, used: BoolArray) -> tuple[Run, ...]:
     rows = np.flatnonzero(used[tagged.parent])
     event = tagged.parent[rows]
     times, steps = events.array("wall_time")[event], events.array("step")[event]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int64Array
 from peakline.formats.torch_snapshot.rounding import round_sizes
 from peakline.formats.torch_snapshot.segments import FREE
 from peakline.formats.torch_snapshot.trace import (
@@ -46,8 +46,8 @@ class DeviceHistory:
 class _Clock:
     """Per device: ``time_ps`` and ``place`` of every entry among all entries."""
 
-    time_ps: list[npt.NDArray[np.int64]]
-    place: list[npt.NDArray[np.int64]]
+    time_ps: list[Int64Array]
+    place: list[Int64Array]
 
 
 def _clock(devices: list[DeviceHistory]) -> _Clock:
@@ -72,7 +72,7 @@ def _clock(devices: list[DeviceHistory]) -> _Clock:
     return _Clock(since, np.split(place, ends[:-1]))
 
 
-def behind(time_us: npt.NDArray[np.int64]) -> int:
+def behind(time_us: Int64Array) -> int:
     """How many entries have an earlier time than one before them, whose time they are given."""
     return int((time_us < np.maximum.accumulate(time_us)).sum())
 
@@ -86,7 +86,7 @@ def events_table(
     """
     clock = _clock(devices)
     lead = sum(device.history.before.size.size for device in devices)
-    parts: list[dict[str, npt.NDArray[Any]]] = []
+    parts: list[dict[str, AnyArray]] = []
     begun = 0
     for number, device in enumerate(devices):
         before = device.history.before
@@ -135,7 +135,7 @@ def events_table(
     )
 
 
-def _before_rows(number: int, before: Blocks, first: int) -> dict[str, npt.NDArray[Any]]:
+def _before_rows(number: int, before: Blocks, first: int) -> dict[str, AnyArray]:
     rows = before.size.size
     sequence = np.arange(first, first + rows, dtype=np.int64)
     return {
@@ -157,9 +157,9 @@ def _before_rows(number: int, before: Blocks, first: int) -> dict[str, npt.NDArr
 def _entry_rows(
     number: int,
     device: DeviceHistory,
-    time_ps: npt.NDArray[np.int64],
-    place: npt.NDArray[np.int64],
-) -> dict[str, npt.NDArray[Any]]:
+    time_ps: Int64Array,
+    place: Int64Array,
+) -> dict[str, AnyArray]:
     trace, history = device.trace, device.history
     rows = np.flatnonzero(history.shown)
     code = trace.code[rows]
@@ -202,7 +202,7 @@ def oom_table(
     found.sort()
     rows = [_oom(devices[number], row) for _, number, row in found]
 
-    def column(name: str) -> npt.NDArray[np.int64]:
+    def column(name: str) -> Int64Array:
         return np.array([row[name] for row in rows], np.int64)
 
     names = ("requested_bytes", "rounded_bytes", "pool_bytes", "in_use_bytes", "free_bytes",

@@ -7,8 +7,8 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.errors import InputError
 from peakline.text import valid_text
 
@@ -28,9 +28,7 @@ def dicts(value: object, what: str) -> list[dict[Any, Any]]:
     return value
 
 
-def integers(
-    rows: Sequence[dict[Any, Any]], name: str, default: int | None = None
-) -> npt.NDArray[np.int64]:
+def integers(rows: Sequence[dict[Any, Any]], name: str, default: int | None = None) -> Int64Array:
     """Field ``name`` of every row; Bad for one that is missing without a default or no integer.
 
     Unsigned 64-bit values keep their bits.
@@ -46,9 +44,7 @@ def integers(
         raise Bad(f"{name!r} is no 64-bit number") from None
 
 
-def _numbers(
-    rows: Sequence[dict[Any, Any]], field: Callable[[dict[Any, Any]], Any]
-) -> npt.NDArray[np.int64]:
+def _numbers(rows: Sequence[dict[Any, Any]], field: Callable[[dict[Any, Any]], Any]) -> Int64Array:
     try:
         return np.fromiter(map(field, rows), np.int64, len(rows))
     except OverflowError:

@@ -9,8 +9,8 @@ import pickletools
 from enum import IntEnum
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import UInt8Array
 from peakline.kernels import pickle_layout as layout
 from peakline.kernels.pickle_scan import scan
 
@@ -128,7 +128,7 @@ for _opcode in pickletools.opcodes:
         ARGUMENT[_code] = _LENGTHS.get(_opcode.arg.n, _opcode.arg.n)
 
 
-def scanned(data: npt.NDArray[np.uint8]) -> tuple[Status, int]:
+def scanned(data: UInt8Array) -> tuple[Status, int]:
     """How far the pickle is one of plain containers, and where that was seen: the position of an
     opcode or, of a whole pickle, behind its last (`peakline.kernels.pickle_scan.scan`).
     """

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
+
+from peakline.arrays import Int64Array
 
 __all__ = ["round_sizes"]
 
@@ -17,9 +18,7 @@ _FIRST_INTERVAL = 20
 _INTERVALS = 16
 
 
-def round_sizes(
-    sizes: npt.NDArray[np.int64], divisions: Mapping[object, object]
-) -> npt.NDArray[np.int64]:
+def round_sizes(sizes: Int64Array, divisions: Mapping[object, object]) -> Int64Array:
     """Bytes of the blocks for requests of ``sizes``: multiples of 512, 0 staying 0.
 
     ``divisions`` is the setting ``roundup_power2_divisions``: by size in MiB (a power of two,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt64Array
 from peakline.formats.torch_snapshot.fields import Bad, dicts, integers, texts
 from peakline.formats.torch_snapshot.stacks import Stacks
 from peakline.tables.columns import Columns, Names
@@ -35,22 +35,22 @@ class Segments:
     free because their state has an unknown name.
     """
 
-    allocator: npt.NDArray[np.int32]
-    address: npt.NDArray[np.uint64]
-    total: npt.NDArray[np.int64]
-    allocated: npt.NDArray[np.int64]
-    active: npt.NDArray[np.int64]
-    requested: npt.NDArray[np.int64]
-    stream: npt.NDArray[np.int64]
+    allocator: Int32Array
+    address: UInt64Array
+    total: Int64Array
+    allocated: Int64Array
+    active: Int64Array
+    requested: Int64Array
+    stream: Int64Array
     kind: list[str]
     pool: list[str]
-    is_expandable: npt.NDArray[np.bool_]
-    block_segment: npt.NDArray[np.int64]
-    block_address: npt.NDArray[np.uint64]
-    block_size: npt.NDArray[np.int64]
-    block_requested: npt.NDArray[np.int64]
-    block_state: npt.NDArray[np.int32]
-    stack: npt.NDArray[np.int64]
+    is_expandable: BoolArray
+    block_segment: Int64Array
+    block_address: UInt64Array
+    block_size: Int64Array
+    block_requested: Int64Array
+    block_state: Int32Array
+    stack: Int64Array
     unknown_states: int
     uncovered: int
     """Segments whose blocks do not add up to their size."""
@@ -91,7 +91,7 @@ class Segments:
 
 def read_segments(
     segments: list[dict[Any, Any]],
-    allocators: npt.NDArray[np.int32],
+    allocators: Int32Array,
     stacks: Stacks,
     most_blocks: int,
 ) -> Segments:
@@ -166,9 +166,7 @@ def _history(block: dict[Any, Any]) -> dict[Any, Any] | None:
     return None
 
 
-def _told(
-    segments: list[dict[Any, Any]], name: str, summed: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def _told(segments: list[dict[Any, Any]], name: str, summed: Int64Array) -> Int64Array:
     """What the segments say, and the sum over their blocks where they do not."""
     told = np.array([name in segment for segment in segments], np.bool_)
     return np.where(told, integers(segments, name, 0), summed)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.formats.common.callers import Frame, caller
 from peakline.formats.torch_snapshot.fields import text
 from peakline.tables.columns import Columns, Names
@@ -26,7 +26,7 @@ class Stacks:
         self._number_of: dict[int, int] = {}
         self._kept: list[object] = []
 
-    def number(self, lists: list[Any]) -> npt.NDArray[np.int64]:
+    def number(self, lists: list[Any]) -> Int64Array:
         """The stack of every list of frames, -1 for one that is missing or empty.
 
         Snapshots share the lists, and lists share their frames: each object is looked at once.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray, Int8Array, Int32Array, Int64Array, IntpArray, UInt64Array
 from peakline.formats.torch_snapshot.fields import Bad, integers
 from peakline.formats.torch_snapshot.rounding import round_sizes
 from peakline.formats.torch_snapshot.segments import FREE, IN_USE
@@ -53,25 +53,25 @@ _CODES = {
 class Trace:
     """The entries of one device, in order; ``size`` is what was asked for."""
 
-    code: npt.NDArray[np.int8]
-    address: npt.NDArray[np.uint64]
-    size: npt.NDArray[np.int64]
-    stream: npt.NDArray[np.int64]
-    time_us: npt.NDArray[np.int64]
-    device_free: npt.NDArray[np.int64]
-    stack: npt.NDArray[np.int64]
+    code: Int8Array
+    address: UInt64Array
+    size: Int64Array
+    stream: Int64Array
+    time_us: Int64Array
+    device_free: Int64Array
+    stack: Int64Array
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
     """The blocks of one device at the time of the snapshot."""
 
-    address: npt.NDArray[np.uint64]
-    size: npt.NDArray[np.int64]
-    requested: npt.NDArray[np.int64]
-    state: npt.NDArray[np.int32]
-    stream: npt.NDArray[np.int64]
-    stack: npt.NDArray[np.int64]
+    address: UInt64Array
+    size: Int64Array
+    requested: Int64Array
+    state: Int32Array
+    stream: Int64Array
+    stack: Int64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +87,12 @@ class History:
     contradicts the trace.
     """
 
-    bytes: npt.NDArray[np.int64]
-    completed: npt.NDArray[np.int64]
-    shown: npt.NDArray[np.bool_]
+    bytes: Int64Array
+    completed: Int64Array
+    shown: BoolArray
     before: Blocks
-    in_use: npt.NDArray[np.int64]
-    pool: npt.NDArray[np.int64]
+    in_use: Int64Array
+    pool: Int64Array
     unexplained: int
 
 
@@ -179,10 +179,10 @@ def follow(trace: Trace, blocks: Blocks, pool: int, divisions: Mapping[object, o
 
 def _joined(
     blocks: Blocks,
-    untouched: npt.NDArray[np.intp],
+    untouched: IntpArray,
     trace: Trace,
-    freed: npt.NDArray[np.intp],
-    size: npt.NDArray[np.int64],
+    freed: IntpArray,
+    size: Int64Array,
 ) -> Blocks:
     """Blocks of the snapshot that no entry mentions, and those that entries free first."""
     return Blocks(
@@ -196,10 +196,10 @@ def _joined(
 
 
 def _contradictions(
-    last: npt.NDArray[np.int8],
-    known: npt.NDArray[np.bool_],
-    block: npt.NDArray[np.int64],
-    state: npt.NDArray[np.int32],
+    last: Int8Array,
+    known: BoolArray,
+    block: Int64Array,
+    state: Int32Array,
 ) -> int:
     """How many addresses are live after their last entry and not in the snapshot, or inversely."""
     live = np.zeros(last.size, np.bool_)

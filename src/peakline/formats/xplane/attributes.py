@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array, UInt64Array
 from peakline.formats.xplane.names import Role
 from peakline.formats.xplane.store import Found
 
 __all__ = ["Attributes", "Picked", "mix"]
 
-_Array = npt.NDArray[Any]
 _UINT64, _INT64 = 3, 4
 
 
@@ -21,29 +19,29 @@ _UINT64, _INT64 = 3, 4
 class Picked:
     """One stat: the nodes that have it (ascending) and its value on each."""
 
-    node: _Array
-    case: _Array
-    bits: _Array
+    node: Int32Array
+    case: UInt8Array
+    bits: Int64Array
 
     @property
-    def signed(self) -> _Array:
+    def signed(self) -> Int64Array:
         """The value read as int64: zero unless it was stored as one."""
         return np.where(self.case == _INT64, self.bits, 0)
 
     @property
-    def unsigned(self) -> _Array:
+    def unsigned(self) -> UInt64Array:
         """The value read as uint64, from either kind of integer."""
         either = (self.case == _INT64) | (self.case == _UINT64)
         return np.where(either, self.bits, 0).view(np.uint64)
 
-    def at(self, nodes: _Array) -> tuple[_Array, _Array]:
+    def at(self, nodes: AnyArray) -> tuple[BoolArray, Int64Array]:
         """For each of ``nodes``: whether it has the stat, and where in `node`."""
         if not self.node.size:
             return np.zeros(nodes.size, np.bool_), np.zeros(nodes.size, np.int64)
         place = np.minimum(np.searchsorted(self.node, nodes), self.node.size - 1)
         return self.node[place] == nodes, place
 
-    def only(self, mask: _Array) -> Picked:
+    def only(self, mask: BoolArray) -> Picked:
         """The rows of a mask."""
         return Picked(self.node[mask], self.case[mask], self.bits[mask])
 
@@ -51,7 +49,9 @@ class Picked:
 class Attributes:
     """All attributes, in the order of their nodes and, within one, of the file."""
 
-    def __init__(self, node: _Array, role: _Array, case: _Array, bits: _Array) -> None:
+    def __init__(
+        self, node: Int32Array, role: UInt8Array, case: UInt8Array, bits: Int64Array
+    ) -> None:
         self.node, self.role, self.case, self.bits = node, role, case, bits
         self._picked: dict[tuple[Role, bool], Picked] = {}
 
@@ -97,7 +97,7 @@ class Attributes:
 _NO_NODES = np.zeros(0, np.int32)
 
 
-def mix(*values: _Array) -> _Array:
+def mix(*values: AnyArray) -> UInt64Array:
     """One 64-bit number for a tuple of 64-bit numbers per row (splitmix64 steps)."""
     with np.errstate(over="ignore"):
         mixed = np.full(values[0].size, 0x9E3779B97F4A7C15, np.uint64)

@@ -8,18 +8,16 @@ that type and id within its process; `peakline.kernels.line_events.gather` reads
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, UInt64Array
 from peakline.formats.xplane.names import EventKind
 from peakline.formats.xplane.repeated import Several
 from peakline.kernels.event_forest import match_keys
 
 __all__ = ["ContextEdges", "Ends", "connect"]
 
-_Array = npt.NDArray[Any]
 _CROWD = 64
 """A context with this many producers and consumers connects nothing."""
 
@@ -28,8 +26,8 @@ _CROWD = 64
 class Ends:
     """One side of the contexts: node and key (type, id and process, mixed) per end."""
 
-    node: _Array
-    key: _Array
+    node: Int32Array
+    key: UInt64Array
 
     @classmethod
     def join(cls, parts: list[Ends]) -> Ends:
@@ -56,9 +54,9 @@ class ContextEdges:
     """Edges through contexts, which count as nodes from ``first`` on."""
 
     count: int
-    tail: _Array
-    head: _Array
-    own_parent: _Array
+    tail: Int32Array
+    head: Int32Array
+    own_parent: Int32Array
     """Nodes that both produce and consume one context."""
     several: Several
     """Producers of contexts that have several though one is usual."""
@@ -67,7 +65,7 @@ class ContextEdges:
 
 
 def connect(
-    producers: Ends, consumers: Ends, kind: _Array, *, pruned: bool, once: bool = False
+    producers: Ends, consumers: Ends, kind: AnyArray, *, pruned: bool, once: bool = False
 ) -> ContextEdges | None:
     """Join producers with consumers of the same key; ``kind`` is that of every node.
 
@@ -118,7 +116,7 @@ def connect(
     )
 
 
-def _of_keys(nodes: _Array, of: _Array, wanted: _Array) -> Several:
+def _of_keys(nodes: Int32Array, of: Int32Array, wanted: BoolArray) -> Several:
     """The ends of the wanted contexts, by context."""
     if not wanted.any():
         return Several(nodes[:0], of[:0])
@@ -127,7 +125,9 @@ def _of_keys(nodes: _Array, of: _Array, wanted: _Array) -> Several:
     return Several(nodes[rows], of[rows])
 
 
-def _match_keys(producers: _Array, consumers: _Array) -> tuple[int, _Array, _Array]:
+def _match_keys(
+    producers: UInt64Array, consumers: UInt64Array
+) -> tuple[int, Int32Array, Int32Array]:
     """How many distinct keys the producers have, and which of them each end has."""
     slots = np.full(max(16, 1 << (2 * producers.size - 1).bit_length()), -1, np.int32)
     of_producer, of_consumer = (np.empty(keys.size, np.int32) for keys in (producers, consumers))
@@ -137,22 +137,22 @@ def _match_keys(producers: _Array, consumers: _Array) -> tuple[int, _Array, _Arr
 
 
 def _own_parents(
-    producer_node: _Array,
-    of_producer: _Array,
-    consumer_node: _Array,
-    of_consumer: _Array,
+    producer_node: Int32Array,
+    of_producer: Int32Array,
+    consumer_node: Int32Array,
+    of_consumer: Int32Array,
     nodes: int,
-) -> _Array:
+) -> Int32Array:
     """Nodes that produce and consume one context."""
     makes = np.full(nodes, -1, np.int64)
     makes[producer_node] = of_producer
     if (makes[producer_node] == of_producer).all():
-        both: _Array = consumer_node[makes[consumer_node] == of_consumer]
+        both: Int32Array = consumer_node[makes[consumer_node] == of_consumer]
         return both
     # Some node produces several contexts (a step, on behalf of what lies in it).
     pairs = np.intersect1d(
         of_producer.astype(np.int64) << 32 | producer_node,
         of_consumer.astype(np.int64) << 32 | consumer_node,
     )
-    nodes_of: _Array = pairs & 0xFFFFFFFF
+    nodes_of: AnyArray = pairs & 0xFFFFFFFF
     return nodes_of

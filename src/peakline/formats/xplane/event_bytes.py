@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.event_stats import coded_names, value_codes
@@ -25,7 +24,6 @@ from peakline.wire import Interner, Spans, Union
 
 __all__ = ["EventBytes"]
 
-_Array = npt.NDArray[Any]
 _BLOCK_EVENTS = 256
 _EVENTS_AT_ONCE = 1 << 14
 """How many events of a question are looked for between two looks at the deadline."""
@@ -39,7 +37,7 @@ class _Blocks:
     its line at the latest.
     """
 
-    first_row: npt.NDArray[np.int64]
+    first_row: Int64Array
     bytes: Spans
     end_row: int
 
@@ -58,14 +56,14 @@ class EventBytes:
             row = blocks.end_row
             self._planes.append(blocks)
 
-    def stats_of(self, rows: _Array) -> Columns:
+    def stats_of(self, rows: Int64Array) -> Columns:
         """The stats of the events ``rows``: ``event_id`` (ascending), ``name``, ``value``.
 
         As in ``event_stats``. Rows named twice count once; those that no event has are left out.
         """
         rows = np.unique(np.asarray(rows, np.int64))
         names, texts = Interner(), Interner()
-        parts: tuple[list[_Array], list[_Array], list[_Array]] = ([], [], [])
+        parts: tuple[list[AnyArray], list[AnyArray], list[AnyArray]] = ([], [], [])
         first = 0
         for plane, blocks in zip(self._outline.planes, self._planes, strict=True):
             here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, blocks.end_row)]
@@ -88,8 +86,8 @@ class EventBytes:
         )
 
     def _parts(
-        self, blocks: _Blocks, rows: _Array
-    ) -> Iterator[tuple[LinePart, _Array, npt.NDArray[np.bool_]]]:
+        self, blocks: _Blocks, rows: Int64Array
+    ) -> Iterator[tuple[LinePart, AnyArray, BoolArray]]:
         """The parts that the events ``rows`` of the plane of ``blocks`` lie in; the row of every
         stat's event, where it is one of them, and which of the part's stats these are.
         """
@@ -106,9 +104,9 @@ class EventBytes:
 
 def _blocks(file: SourceFile, plane: PlaneOutline, row: int) -> _Blocks:
     """The blocks of a plane whose first event is ``row``."""
-    firsts: list[_Array] = [np.zeros(0, np.int64)]
-    begins: list[_Array] = [np.zeros(0, np.int64)]
-    lines: list[_Array] = [np.zeros(0, np.int64)]
+    firsts: list[Int64Array] = [np.zeros(0, np.int64)]
+    begins: list[Int64Array] = [np.zeros(0, np.int64)]
+    lines: list[Int64Array] = [np.zeros(0, np.int64)]
     last_line = -1
     for part in LineReader(file, plane.lines, begins=True).parts():
         number = np.arange(row, row + part.ids.size)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.line_parts import LinePart, Lookup
@@ -24,7 +23,6 @@ from peakline.wire import Damage, Interner, Spans, Union, as_buffer
 
 __all__ = ["coded_names", "read_stats", "read_typed_stats", "typed_columns", "value_codes"]
 
-_Array = npt.NDArray[Any]
 _PIECE_ROWS = 1 << 17
 _DOUBLE, _UINT64, _INT64, _STR, _BYTES, _REF = 2, 3, 4, 5, 6, 7
 
@@ -38,9 +36,9 @@ def read_stats(
     """
     with_values = columns is None or "value" in columns
     names, texts = Interner(), Interner()
-    ids: list[_Array] = [np.zeros(0, np.int64)]
-    name_codes: list[_Array] = [np.zeros(0, np.int32)]
-    text_codes: list[_Array] = [np.zeros(0, np.int32)]
+    ids: list[Int64Array] = [np.zeros(0, np.int64)]
+    name_codes: list[Int32Array] = [np.zeros(0, np.int32)]
+    text_codes: list[Int32Array] = [np.zeros(0, np.int32)]
     first = 0
     damage: dict[int, Damage] = {}
     for plane in outline.planes:
@@ -53,7 +51,7 @@ def read_stats(
             if with_values:
                 text_codes.append(value_codes(part, plane, Union(*value), texts))
         damage[plane.index] = reader.damage
-    data: dict[str, _Array | Names] = {
+    data: dict[str, AnyArray | Names] = {
         "event_id": np.concatenate(ids),
         "name": Names(np.concatenate(name_codes), names.values),
     }
@@ -96,7 +94,7 @@ def typed_columns(file: SourceFile, parts: Iterable[tuple[int, StatRows]]) -> Co
     doubles) and ``text`` (of strings, references and bytes); what a stat is not is null.
     """
     names, texts = Interner(), Interner()
-    made: dict[str, list[_Array]] = {
+    made: dict[str, list[AnyArray]] = {
         key: [] for key in ("event_id", "name", "integer", "real", "text", "case")
     }
     for first, rows in parts:
@@ -114,7 +112,7 @@ def typed_columns(file: SourceFile, parts: Iterable[tuple[int, StatRows]]) -> Co
         text[is_text] = value_codes(file, rows.plane, value.take(is_text), texts)
         made["text"].append(text)
     case = np.concatenate([np.zeros(0, np.uint8), *made["case"]])
-    data: dict[str, _Array | Names] = {
+    data: dict[str, AnyArray | Names] = {
         "event_id": np.concatenate([np.zeros(0, np.int64), *made["event_id"]]),
         "name": Names(np.concatenate([np.zeros(0, np.int32), *made["name"]]), names.values),
         "integer": np.concatenate([np.zeros(0, np.int64), *made["integer"]]),
@@ -124,7 +122,7 @@ def typed_columns(file: SourceFile, parts: Iterable[tuple[int, StatRows]]) -> Co
     return Columns(data, {"integer": (case == _INT64) | (case == _UINT64), "real": case == _DOUBLE})
 
 
-def coded_names(ids: _Array, names: Interner, plane: PlaneOutline) -> npt.NDArray[np.int32]:
+def coded_names(ids: AnyArray, names: Interner, plane: PlaneOutline) -> Int32Array:
     """The code of the name of each stat's metadata."""
     return _coded(ids, names, _name_in(plane))
 
@@ -135,7 +133,7 @@ def _name_in(plane: PlaneOutline) -> Callable[[int], str]:
 
 def value_codes(
     source: SourceFile | LinePart, plane: PlaneOutline, value: Union, texts: Interner
-) -> npt.NDArray[np.int32]:
+) -> Int32Array:
     """The code of each value's text, -1 for a stat without a value; bytes only as their number.
 
     ``source`` has the texts, by their place in the file.
@@ -160,9 +158,7 @@ def value_codes(
     return codes
 
 
-def _coded(
-    numbers: _Array, texts: Interner, text_of: Callable[[int], str]
-) -> npt.NDArray[np.int32]:
+def _coded(numbers: AnyArray, texts: Interner, text_of: Callable[[int], str]) -> Int32Array:
     """The code of ``text_of`` each number."""
     coded = [np.zeros(0, np.int32)]
     for some in _pieces(numbers):
@@ -172,14 +168,14 @@ def _coded(
     return np.concatenate(coded)
 
 
-def _pieces(rows: _Array) -> Iterator[_Array]:
+def _pieces(rows: AnyArray) -> Iterator[AnyArray]:
     """``rows`` in pieces that do not take long."""
     for first in range(0, rows.size, _PIECE_ROWS):
         check_deadline()
         yield rows[first : first + _PIECE_ROWS]
 
 
-def _add_all(texts: Interner, strings: Iterable[bytes]) -> npt.NDArray[np.int32]:
+def _add_all(texts: Interner, strings: Iterable[bytes]) -> Int32Array:
     parts = list(strings)
     lengths = np.fromiter(map(len, parts), np.int64, len(parts))
     return texts.add(as_buffer(b"".join(parts)), Spans(np.cumsum(lengths) - lengths, lengths))

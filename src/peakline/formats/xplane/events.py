@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.grouping import Grouping
@@ -41,7 +41,6 @@ from peakline.wire import Damage
 
 __all__ = ["NO_STEP", "EventTables", "PlaneEvents", "read_module_runs"]
 
-_Array = npt.NDArray[Any]
 NO_STEP = -1
 """Stands for no step in ``step_id``, whose null rows hold it too."""
 
@@ -77,7 +76,7 @@ class EventTables:
         self._stats = [(first, events.stats) for first, events in zip(firsts, planes, strict=False)]
         has_tpu = any(plane.is_tpu for plane in outline.planes)
         # By the lines' own times: before they are moved to the profile's clock.
-        self._other: tuple[_Array, npt.NDArray[np.bool_] | None] | None = None
+        self._other: tuple[Int32Array, BoolArray | None] | None = None
         if grouping.other is not None:
             # First: our own stand in the place of what both are made of.
             self._other = _steps(planes, grouping.other, has_tpu=has_tpu, is_last=False)
@@ -101,7 +100,7 @@ class EventTables:
     def events(self, wanted: AbstractSet[str] | None) -> Columns:
         """The ``wanted`` columns of the ``events`` table (None: all)."""
         lines = [line for _, line in self._lines]
-        make: dict[str, Callable[[], _Array | Names]] = {
+        make: dict[str, Callable[[], AnyArray | Names]] = {
             "event_id": lambda: np.arange(self.rows, dtype=np.int64),
             "line_id": self._line_ids,
             "name": self._names,
@@ -111,7 +110,7 @@ class EventTables:
             "type_id": self._types,
         }
         data = {name: made() for name, made in make.items() if wanted is None or name in wanted}
-        valid: dict[str, npt.NDArray[np.bool_]] = {}
+        valid: dict[str, BoolArray] = {}
         if "start_ps" in data and any(line.case is not None for line in lines):
             valid["start_ps"] = np.concatenate([_has_start(line) for line in lines])
         if "step_id" in data:
@@ -122,7 +121,7 @@ class EventTables:
             valid["type_id"] = types >= 0
         return Columns(data, {name: mask for name, mask in valid.items() if not mask.all()})
 
-    def set_steps(self, step: _Array, has_step: npt.NDArray[np.bool_] | None = None) -> None:
+    def set_steps(self, step: AnyArray, has_step: BoolArray | None = None) -> None:
         """Give every event another step, `NO_STEP` for none; what the runtime groups stays.
 
         ``has_step`` says which have one where `NO_STEP` may be one.
@@ -130,12 +129,12 @@ class EventTables:
         self._other = self._other_steps
         self._step_id, self._has_step = step, has_step
 
-    def runtime_steps(self) -> tuple[_Array, npt.NDArray[np.bool_]]:
+    def runtime_steps(self) -> tuple[AnyArray, BoolArray]:
         """The group of every event as upstream's profiler decides it, and which have one."""
         return self._other_steps[0], _known(*self._other_steps)
 
     @property
-    def _other_steps(self) -> tuple[_Array, npt.NDArray[np.bool_] | None]:
+    def _other_steps(self) -> tuple[AnyArray, BoolArray | None]:
         return (self._step_id, self._has_step) if self._other is None else self._other
 
     def kept_stats(self, wanted: AbstractSet[str]) -> list[tuple[int, StatRows]]:
@@ -144,12 +143,12 @@ class EventTables:
         """
         return [(first, stats.named(wanted)) for first, stats in self._stats]
 
-    def _line_ids(self) -> _Array:
+    def _line_ids(self) -> Int32Array:
         numbers = [plane.first_line + line.number for plane, line in self._lines]
         counts = [line.begin.size for _, line in self._lines]
         return np.repeat(np.array(numbers, np.int32), counts)
 
-    def _types(self) -> npt.NDArray[np.int32]:
+    def _types(self) -> Int32Array:
         """The row of each event's type, -1 for one whose metadata the file does not give."""
         return self._by_type(np.arange(type_bases(self._outline)[-1] + 1, dtype=np.int32), -1)
 
@@ -157,7 +156,7 @@ class EventTables:
         codes, values = name_codes(self._outline)
         return named(self._by_type(codes, int(codes[-1])), values)
 
-    def _by_type(self, values: npt.NDArray[np.int32], other: int) -> npt.NDArray[np.int32]:
+    def _by_type(self, values: Int32Array, other: int) -> Int32Array:
         """For every event the value of its type, ``other`` for one without a type."""
         found = np.empty(self.rows, np.int32)
         bases = type_bases(self._outline).tolist()
@@ -170,29 +169,29 @@ class EventTables:
         return found
 
 
-def _known(step: _Array, has_step: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
+def _known(step: AnyArray, has_step: BoolArray | None) -> BoolArray:
     """Which events have a step, from what `_steps` returns."""
-    found: npt.NDArray[np.bool_] = step != NO_STEP if has_step is None else has_step
+    found: BoolArray = step != NO_STEP if has_step is None else has_step
     return found
 
 
-def _has_start(line: KeptLine) -> npt.NDArray[np.bool_]:
+def _has_start(line: KeptLine) -> BoolArray:
     """Which events of a line have a start."""
     if line.case is None:
         return np.ones(line.begin.size, np.bool_)
-    has: npt.NDArray[np.bool_] = line.case != OCCURRENCES
+    has: BoolArray = line.case != OCCURRENCES
     return has
 
 
 def _steps(
     planes: list[PlaneEvents], grouping: Grouping, *, has_tpu: bool, is_last: bool = True
-) -> tuple[_Array, npt.NDArray[np.bool_] | None]:
+) -> tuple[AnyArray, BoolArray | None]:
     """The group of every event, `NO_STEP` for none; narrow where the numbers are.
 
     Which events have one is said beside it only where `NO_STEP` is somebody's group. Of the
     ``is_last`` grouping the groups stand in the place of the events' owners, which are gone then.
     """
-    parts: list[_Array] = []
+    parts: list[AnyArray] = []
     for events in planes:
         for part in _steps_of(events, grouping, has_tpu=has_tpu, is_last=is_last):
             check_deadline()
@@ -210,14 +209,14 @@ def _steps(
 
 def _steps_of(
     events: PlaneEvents, grouping: Grouping, *, has_tpu: bool, is_last: bool
-) -> Iterator[_Array]:
+) -> Iterator[AnyArray]:
     """The groups of the events of each line of a plane, narrow where they fit."""
     if events.tpu is not None and events.nodes is not None:
         groups = wide(grouping.group[events.nodes])
         per_line = events.tpu.event_groups(groups, assigned=grouping.assigned)
         yield from (narrow(per_line[line.number]) for line in events.lines)
         return
-    own: Iterable[_Array]
+    own: Iterable[AnyArray]
     if events.nodes is None:
         own = (ungrouped(line.begin.size) for line in events.lines)
     else:
@@ -263,7 +262,7 @@ def read_module_runs(file: SourceFile, outline: Outline) -> tuple[Columns, dict[
     return columns, damage, far
 
 
-def _joined(parts: list[_Array], dtype: Any) -> _Array:
+def _joined(parts: list[AnyArray], dtype: Any) -> AnyArray:
     """The parts as one array; the memory they already share where they follow each other in it."""
     if not parts:
         return np.zeros(0, dtype)
@@ -271,15 +270,15 @@ def _joined(parts: list[_Array], dtype: Any) -> _Array:
     begins = [_address(part) for part in parts]
     if base is not None and begins[1:] == ends[:-1] and all(part.base is base for part in parts):
         first = (begins[0] - _address(base)) // base.itemsize
-        shared: _Array = base[first : first + sum(part.size for part in parts)]
+        shared: AnyArray = base[first : first + sum(part.size for part in parts)]
         return shared
     return np.concatenate(parts, dtype=dtype)
 
 
-def _address(array: _Array) -> int:
+def _address(array: AnyArray) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
 
 
-def _all(parts: list[_Array]) -> _Array:
+def _all(parts: list[AnyArray]) -> Int64Array:
     return np.concatenate([np.zeros(0, np.int64), *parts]) if parts else np.zeros(0, np.int64)

@@ -6,8 +6,8 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray
 from peakline.formats.xplane.event_stats import typed_columns
 from peakline.formats.xplane.events import NO_STEP, EventTables, PlaneEvents
 from peakline.formats.xplane.forest import PrunedTooMuch
@@ -171,9 +171,9 @@ class FileSteps:
         return table
 
 
-def _are_steps(table: Columns, steps: Columns) -> npt.NDArray[np.bool_]:
+def _are_steps(table: Columns, steps: Columns) -> BoolArray:
     """Which rows have a step that ``steps`` has."""
-    found: npt.NDArray[np.bool_] = np.isin(table.array("step_id"), steps.array("step_id"))
+    found: BoolArray = np.isin(table.array("step_id"), steps.array("step_id"))
     return found & table.is_valid("step_id")
 
 

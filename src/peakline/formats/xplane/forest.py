@@ -7,11 +7,10 @@ events; every other event has the group of the nearest node around it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.attributes import Attributes, Picked, mix
@@ -26,8 +25,6 @@ from peakline.formats.xplane.tpu import TpuPlane
 from peakline.kernels.event_forest import adjacency
 
 __all__ = ["Forest", "GroupedPlane", "PrunedTooMuch", "RepeatedIds"]
-
-_Array = npt.NDArray[Any]
 
 
 class PrunedTooMuch(Exception):
@@ -46,14 +43,14 @@ class GroupedPlane:
     first_node: int
     nodes: int
     attrs: Attributes
-    kinds: _Array
+    kinds: AnyArray
     producers: Ends
     consumers: Ends
     headers: list[LineFacts]
     found: Found | None = None
     tpu: TpuPlane | None = None
     pruned: bool = False
-    times: tuple[_Array, _Array, _Array] | None = None
+    times: tuple[AnyArray, AnyArray, AnyArray] | None = None
     """Begin, length and thread of every node, where they were read."""
 
     @classmethod
@@ -77,7 +74,7 @@ class GroupedPlane:
             [line.header for line in tpu.lines], tpu=tpu, times=tpu.times(),
         )  # fmt: skip
 
-    def holds(self, nodes: _Array) -> _Array:
+    def holds(self, nodes: AnyArray) -> AnyArray:
         """Which of ``nodes`` are this plane's."""
         return (nodes >= self.first_node) & (nodes < self.first_node + self.nodes)
 
@@ -99,7 +96,7 @@ class Forest:
         self.parent = _joined(parents)
         roots = [plane for plane in planes if plane.found is not None]
 
-        def of_roots(name: str) -> _Array:
+        def of_roots(name: str) -> AnyArray:
             return _joined([p.found.get(f"root_{name}") for p in roots if p.found is not None])
 
         self.root_node = _joined(
@@ -110,7 +107,7 @@ class Forest:
         self.excluded = self._tf_data_ids()
         self.times: NodeTimes | None = None
         """Joins are made by these where ids repeat."""
-        self.step: _Array | None = None
+        self.step: AnyArray | None = None
         """The group of every node (-1: none), where a first round left joins open."""
         self.connect()
         check_deadline()
@@ -118,21 +115,21 @@ class Forest:
 
     def connect(self) -> None:
         """Make the edges, by the times of the nodes where these are known."""
-        self.tails: list[_Array] = []
-        self.heads: list[_Array] = []
+        self.tails: list[AnyArray] = []
+        self.heads: list[AnyArray] = []
         self.several: list[Several] = []
         self.left_open = 0
         """How many could not be joined by time."""
-        self._edges_of: tuple[tuple[_Array, _Array], tuple[_Array, _Array]] | None = None
+        self._edges_of: tuple[tuple[AnyArray, AnyArray], tuple[AnyArray, AnyArray]] | None = None
         for connect_some in (self._connect_by_stats, self._connect_contexts):
             check_deadline()
             connect_some()
 
-    def _tf_data_ids(self) -> _Array:
+    def _tf_data_ids(self) -> AnyArray:
         ids = self.attrs.first(Role.ID)
         return np.unique(ids.only(self.kind[ids.node] == EventKind.TF_DATA_RUN).signed)
 
-    def _edges(self, tail: _Array, head: _Array) -> None:
+    def _edges(self, tail: AnyArray, head: AnyArray) -> None:
         self.tails.append(tail.astype(np.int32, copy=False))
         self.heads.append(head.astype(np.int32, copy=False))
 
@@ -160,7 +157,7 @@ class Forest:
                 launched.node[parents], [value[parents]], launched.node[children], [value[children]]
             )
 
-    def _launch_kind(self, launched: Picked) -> _Array:
+    def _launch_kind(self, launched: Picked) -> AnyArray:
         """A correlation id makes a launch (on the host) or an execution of an unnamed event."""
         kind = self.kind[launched.node].copy()
         plain = np.isin(kind, (EventKind.OTHER, EventKind.START_REGION, EventKind.STOP_REGION))
@@ -173,7 +170,11 @@ class Forest:
         return kind
 
     def _join(
-        self, parents: _Array, parent_key: list[_Array], children: _Array, child_key: list[_Array]
+        self,
+        parents: AnyArray,
+        parent_key: list[AnyArray],
+        children: AnyArray,
+        child_key: list[AnyArray],
     ) -> None:
         """Connect nodes with equal keys; of several parents the last one counts, or by time."""
         if not (parents.size and children.size):
@@ -216,7 +217,7 @@ class Forest:
         self.own_parent = np.zeros(self.nodes, np.bool_)
         self.own_parent[edges.own_parent] = True
 
-    def _connect_loops(self) -> _Array:
+    def _connect_loops(self) -> AnyArray:
         """Iterations of loops in one executor: the first event of each leads the others."""
         ids, iters = self.attrs.first(Role.ID), self.attrs.first(Role.ITER_NUM)
         ids = ids.only(self.kind[ids.node] == EventKind.EXECUTOR)
@@ -237,7 +238,7 @@ class Forest:
         leader = node[np.flatnonzero(leads)[np.cumsum(leads) - 1]]
         self._edges(leader[~leads], node[~leads])
         roots = node[leads]
-        in_time: _Array = roots[np.argsort(begin[leads], kind="stable")]
+        in_time: AnyArray = roots[np.argsort(begin[leads], kind="stable")]
         return in_time
 
     def connect_by_time(self) -> None:
@@ -252,7 +253,7 @@ class Forest:
         self.times = NodeTimes.of(known, self.parent)
         self.connect()
 
-    def adjacencies(self) -> tuple[tuple[_Array, _Array], tuple[_Array, _Array]]:
+    def adjacencies(self) -> tuple[tuple[AnyArray, AnyArray], tuple[AnyArray, AnyArray]]:
         """What each node leads to, and what leads to it."""
         if self._edges_of is None:
             total = self.nodes + self.contexts
@@ -266,7 +267,7 @@ class Forest:
             self._edges_of = down, up
         return self._edges_of
 
-    def on_tpu(self, nodes: _Array) -> npt.NDArray[np.bool_]:
+    def on_tpu(self, nodes: AnyArray) -> BoolArray:
         """Which of ``nodes`` are steps of a TPU's plane."""
         found = np.zeros(nodes.size, np.bool_)
         for plane in self.planes:
@@ -285,7 +286,9 @@ def _inside(ends: Ends) -> Ends:
     return ends if keep.all() else Ends(ends.node[keep], ends.key[keep])
 
 
-def _adjacency(tail: _Array, head: _Array, first: _Array, nodes: int) -> tuple[_Array, _Array]:
+def _adjacency(
+    tail: AnyArray, head: AnyArray, first: AnyArray, nodes: int
+) -> tuple[AnyArray, AnyArray]:
     """Heads by tail: ``heads[starts[n] : starts[n + 1]]``; see `adjacency`."""
     starts = np.zeros(nodes + 2, np.int32)
     heads = np.empty(tail.size + np.count_nonzero(first >= 0), np.int32)
@@ -293,11 +296,11 @@ def _adjacency(tail: _Array, head: _Array, first: _Array, nodes: int) -> tuple[_
     return starts[:-1], heads
 
 
-def _shifted(nodes: _Array, first: int) -> _Array:
+def _shifted(nodes: AnyArray, first: int) -> AnyArray:
     return np.where(nodes >= 0, nodes + np.int32(first), np.int32(-1)) if first else nodes
 
 
-def _joined(parts: list[_Array]) -> _Array:
+def _joined(parts: list[AnyArray]) -> AnyArray:
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.zeros(0, np.int32)

@@ -13,11 +13,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.attributes import Attributes
 from peakline.formats.xplane.forest import Forest, GroupedPlane
@@ -35,7 +34,6 @@ from peakline.formats.xplane.upstream import (
 
 __all__ = ["Grouping", "group", "needs_grouping"]
 
-_Array = npt.NDArray[Any]
 _FINGERPRINT = re.compile(r"\(\d+\)$")
 """What the name of a module ends with on a TPU."""
 
@@ -47,11 +45,11 @@ class Grouping:
     Groups are narrow where they fit (see `peakline.formats.xplane.groups`).
     """
 
-    group: _Array
-    spread: _Array
+    group: AnyArray
+    spread: AnyArray
     """``group`` without groups that only stand in the file: what events inside a node share."""
     steps: list[Step] = field(default_factory=list)
-    memory_group: _Array | None = None
+    memory_group: AnyArray | None = None
     """``group`` as the memory profile reads it, where that differs: it takes the last of
     several ``group_id`` stats, and grouping replaces the first."""
     assigned: bool = False
@@ -94,7 +92,7 @@ def group(
     return _group(Forest(file, planes, nodes, attrs), given, read)
 
 
-def _given(attrs: Attributes, nodes: int) -> _Array:
+def _given(attrs: Attributes, nodes: int) -> AnyArray:
     """The groups that stand in the file."""
     nothing = ungrouped(nodes)
     old = attrs.first(Role.GROUP_ID)
@@ -105,7 +103,7 @@ def _given(attrs: Attributes, nodes: int) -> _Array:
     return given
 
 
-def _as_memory_reads(attrs: Attributes, groups: _Array) -> _Array | None:
+def _as_memory_reads(attrs: Attributes, groups: AnyArray) -> AnyArray | None:
     last = attrs.last(Role.GROUP_ID)
     count = np.bincount(attrs.node[attrs.role == Role.GROUP_ID], minlength=1)
     several = count[last.node] > 1
@@ -116,7 +114,7 @@ def _as_memory_reads(attrs: Attributes, groups: _Array) -> _Array | None:
     return narrow(read)
 
 
-def _group(forest: Forest, given: _Array, upstream: Grouping | None) -> Grouping:
+def _group(forest: Forest, given: AnyArray, upstream: Grouping | None) -> Grouping:
     """Our grouping, with upstream's where that differs: the one given, else by its rules.
 
     ``given`` are the groups that stand in the file.
@@ -148,7 +146,7 @@ def _group(forest: Forest, given: _Array, upstream: Grouping | None) -> Grouping
     return replace(_grouping(forest, given, found, steps), other=upstream, repeated=repeated)
 
 
-def _grouping(forest: Forest, given: _Array, found: _Array, steps: list[Step]) -> Grouping:
+def _grouping(forest: Forest, given: AnyArray, found: AnyArray, steps: list[Step]) -> Grouping:
     nothing = ungrouped(forest.nodes)
     has_group = found >= 0
     shared = np.where(has_group, found, nothing)
@@ -157,7 +155,7 @@ def _grouping(forest: Forest, given: _Array, found: _Array, steps: list[Step]) -
     return Grouping(groups, shared, steps, _as_memory_reads(forest.attrs, groups), assigned=True)
 
 
-def _our_groups(forest: Forest, level: _Array, is_root: _Array) -> tuple[_Array, list[Step]]:
+def _our_groups(forest: Forest, level: AnyArray, is_root: AnyArray) -> tuple[AnyArray, list[Step]]:
     """The group of every node (-1: none), and the steps."""
     opening = Opening(forest, level, is_root)
     steps = opening.steps(opening.open(ordinary_roots(forest, level, is_root), 0), 0)
@@ -165,23 +163,23 @@ def _our_groups(forest: Forest, level: _Array, is_root: _Array) -> tuple[_Array,
     return opening.groups[: forest.nodes], steps
 
 
-def _only_marked(found: _Array, steps: list[Step]) -> tuple[_Array, list[Step]]:
+def _only_marked(found: AnyArray, steps: list[Step]) -> tuple[AnyArray, list[Step]]:
     """Without the runs of functions that nobody marked; the steps are numbered anew."""
     number = np.full(max(step.step_id for step in steps) + 2, -1, np.int32)
     marked = [step for step in steps if step.found_by != "function"]
     for place, step in enumerate(marked):
         number[step.step_id] = place
     # The last one stands for none.
-    groups: _Array = number[found]
+    groups: AnyArray = number[found]
     return groups, [replace(step, step_id=int(number[step.step_id])) for step in marked]
 
 
-def _numbered(forest: Forest, is_root: _Array) -> npt.NDArray[np.int32]:
+def _numbered(forest: Forest, is_root: AnyArray) -> Int32Array:
     """What has a step number and is no root: only ours count it as one."""
     node = np.unique(forest.attrs.first(Role.STEP_NUM).node)
     node = node[~is_root[node] & ~forest.on_tpu(node)]
     # What is known by its name only says to which step it belongs.
-    found: npt.NDArray[np.int32] = node[forest.kind[node] == EventKind.OTHER]
+    found: Int32Array = node[forest.kind[node] == EventKind.OTHER]
     return found
 
 

@@ -6,36 +6,35 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.formats.xplane.names import NO_GROUP
 
 __all__ = ["by_owner", "narrow", "no_group", "of_owners", "pieces", "ungrouped", "wide"]
 
-_Array = npt.NDArray[Any]
 _NONE = np.int32(-(2**31))
 """Stands for no group among groups that fit 32 bits."""
 _PIECE = 1 << 15
 
 
-def no_group(groups: _Array) -> np.integer[Any]:
+def no_group(groups: AnyArray) -> np.integer[Any]:
     """What stands for no group in ``groups``."""
     return _NONE if groups.dtype == np.int32 else np.int64(NO_GROUP)
 
 
-def ungrouped(count: int) -> _Array:
+def ungrouped(count: int) -> Int32Array:
     """So many times no group."""
     return np.full(count, _NONE)
 
 
-def wide(groups: _Array) -> _Array:
+def wide(groups: AnyArray) -> Int64Array:
     """The same groups in 64 bits, `NO_GROUP` for none."""
     if groups.dtype != np.int32:
         return groups
     return np.where(groups == _NONE, np.int64(NO_GROUP), groups.astype(np.int64))
 
 
-def narrow(groups: _Array) -> _Array:
+def narrow(groups: Int64Array) -> AnyArray:
     """The same groups in 32 bits where they fit."""
     if groups.dtype == np.int32:
         return groups
@@ -49,7 +48,7 @@ def narrow(groups: _Array) -> _Array:
     return short
 
 
-def by_owner(inside: _Array, nodes: _Array) -> _Array:
+def by_owner(inside: AnyArray, nodes: AnyArray) -> AnyArray:
     """The groups of events by their owners, for `of_owners`, from those of what lies inside each
     node and those of the nodes.
     """
@@ -58,7 +57,7 @@ def by_owner(inside: _Array, nodes: _Array) -> _Array:
     return np.concatenate([inside[::-1], [no_group(nodes)], nodes], dtype=nodes.dtype)
 
 
-def of_owners(owner: _Array, groups: _Array) -> _Array:
+def of_owners(owner: Int32Array, groups: AnyArray) -> AnyArray:
     """The groups of events by their owners (as `Found.owner_node`); in the memory of the owners
     where they have the same width.
     """
@@ -69,7 +68,7 @@ def of_owners(owner: _Array, groups: _Array) -> _Array:
     return found
 
 
-def pieces(array: _Array) -> Iterator[_Array]:
+def pieces(array: AnyArray) -> Iterator[AnyArray]:
     """The array in pieces that stay in a core's cache, and whose indices are no second array."""
     for first in range(0, array.size, _PIECE):
         yield array[first : first + _PIECE]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.xplane.line_parts import LinePart
 from peakline.formats.xplane.names import Role, tensor_core
 from peakline.formats.xplane.places import places_of
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenLine", "OutOfOrder", "Scratch"]
 
-_Array = npt.NDArray[Any]
 _HELD_PARTS = 4
 """A region open for longer than this many parts makes the pass take its line whole."""
 _GATHERED = (
@@ -178,7 +177,7 @@ class OpenLine:
         found.free("time_line")[: events.size] = self.number
         found.used["time"] += events.size
 
-    def _keep_stats(self, events: LinePart, rows: _Array) -> None:
+    def _keep_stats(self, events: LinePart, rows: Int32Array) -> None:
         """Keep those stats of the events that somebody may ask for with them."""
         owner, found = self.owner, self.owner.found
         event, number, _, *value = events.stats
@@ -188,7 +187,7 @@ class OpenLine:
         found.free("stat_event")[: rows.size] += found.used["event"]
         found.used["stat"] += rows.size
 
-    def _intern(self, events: LinePart, codes: _Array, spans: _Array) -> None:
+    def _intern(self, events: LinePart, codes: Int32Array, spans: Int64Array) -> None:
         """Give strings that stand in the events codes after those of the references."""
         owner = self.owner
         numbers = owner.strings.add(events.buffer, Spans(spans[0] - events.base, spans[1]))
@@ -224,7 +223,7 @@ class OpenLine:
                 raise OutOfOrder
         self._nest(part, ready, marks)
 
-    def _nest(self, part: _Part, ready: int, marks: _Array) -> None:
+    def _nest(self, part: _Part, ready: int, marks: Int64Array) -> None:
         found = np.zeros((2, 0), np.int64)
         if self.owner.rewrite and marks.size:
             found = self._regions(part, marks)
@@ -240,12 +239,17 @@ class OpenLine:
         self._resolve(part.node[:ready], owner)
         self._keep(part.node[:ready], owner)
 
-    def _regions(self, part: _Part, marks: _Array) -> _Array:
-        found: _Array = np.empty((2, marks.size), np.int64)
+    def _regions(self, part: _Part, marks: Int64Array) -> Int64Array:
+        found: Int64Array = np.empty((2, marks.size), np.int64)
         return found[:, : regions(part.begin, self.base, marks, self.start, found)]
 
     def _run_nest(
-        self, begin: _Array, length: _Array, node: _Array, extra: _Array, owner: _Array
+        self,
+        begin: Int64Array,
+        length: Int64Array,
+        node: Int32Array,
+        extra: Int64Array,
+        owner: Int32Array,
     ) -> None:
         first, is_async = self._async()
         at = np.array([self.height, 0, 0], np.int64)
@@ -257,7 +261,7 @@ class OpenLine:
             self.stack_node = np.concatenate([self.stack_node, np.empty_like(self.stack_node)])
         self.height = int(at[0])
 
-    def _resolve(self, node: _Array, owner: _Array) -> None:
+    def _resolve(self, node: Int32Array, owner: Int32Array) -> None:
         """Replace events that were noted by number: n for the node n itself, -2 - n for an event
         inside of it, -1 for one inside of none.
         """
@@ -268,7 +272,7 @@ class OpenLine:
             self.unresolved[group] = first + resolve(noted, self.nested, last, node, owner)
         self.nested = last
 
-    def _async(self) -> tuple[int, _Array]:
+    def _async(self) -> tuple[int, BoolArray]:
         """Which nodes of this line are asynchronous; empty when none can be."""
         found, first = self.owner.found, self.first_used["node"]
         if not self.has_async:
@@ -305,7 +309,7 @@ class OpenLine:
         self._resolve(part.node, owner)
         self._keep(part.node, owner)
 
-    def _keep(self, node: _Array, owner: _Array) -> None:
+    def _keep(self, node: Int32Array, owner: Int32Array) -> None:
         """Keep which node each event is, or lies in."""
         found = self.owner.found
         if not self.owner.keep:
@@ -321,10 +325,10 @@ class OpenLine:
 class _Part:
     """Some events of a line, in file order; ``marks`` are their thread-pool marks."""
 
-    begin: _Array
-    length: _Array
-    node: _Array
-    marks: _Array
+    begin: Int64Array
+    length: Int64Array
+    node: Int32Array
+    marks: Int64Array
 
     @classmethod
     def join(cls, parts: list[_Part]) -> _Part:
@@ -352,9 +356,9 @@ class Scratch:
     """Arrays that every part uses again, so that their memory is touched once."""
 
     def __init__(self) -> None:
-        self._arrays: dict[str, _Array] = {}
+        self._arrays: dict[str, AnyArray] = {}
 
-    def get(self, name: str, size: int, dtype: Any = np.int64) -> _Array:
+    def get(self, name: str, size: int, dtype: Any = np.int64) -> AnyArray:
         """An array of ``size`` with unspecified content, valid until the next part."""
         array = self._arrays.get(name)
         if array is None or array.size < size:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, UInt8Array
 from peakline.formats.xplane.times import FARTHEST_PS, LONGEST_PS, nearest_line
 from peakline.wire import Buffer, Spans
 
 __all__ = ["NO_END", "LineFacts", "LinePart", "Lookup", "Stats"]
 
-_Array = npt.NDArray[Any]
 _MOST_IDS = 1 << 20
 """Ids of metadata are looked up in a table where they are below this, as all are in practice."""
 NO_END = -FARTHEST_PS
 """Stands for the end of a line without events."""
-Stats = tuple[_Array, ...]
+Stats = tuple[AnyArray, ...]
 
 
 @dataclass(frozen=True)
@@ -54,14 +52,14 @@ class Lookup:
         self._other = np.uint8(other)
         self.keys = np.array(sorted(values), np.int64)
         self._values = np.array([values[key] for key in self.keys.tolist()], np.uint8)
-        self.table: _Array | None = None
+        self.table: AnyArray | None = None
         """The value by key; None where keys are too large, or negative."""
         if not self.keys.size or (self.keys[0] >= 0 and self.keys[-1] < _MOST_IDS):
             # One more than the largest key stands for all that are larger.
             self.table = np.full(int(self.keys.max(initial=-1)) + 2, other, np.uint8)
             self.table[self.keys] = self._values
 
-    def of(self, keys: _Array) -> npt.NDArray[np.uint8]:
+    def of(self, keys: AnyArray) -> UInt8Array:
         """The value per key."""
         if self.table is not None:
             last = np.uint64(self.table.size - 1)
@@ -80,12 +78,12 @@ class LinePart:
     """
 
     line: int
-    begins: _Array
-    ids: _Array
-    kinds: _Array
-    case: _Array
-    bits: _Array
-    duration: _Array
+    begins: AnyArray
+    ids: AnyArray
+    kinds: AnyArray
+    case: AnyArray
+    bits: AnyArray
+    duration: AnyArray
     stats: Stats
     """Of every stat: its event, id, role, and case, bits and length of its value."""
     memory: int

@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from peakline import schema
+from peakline.arrays import AnyArray, Int64Array
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.line_parts import NO_END, LineFacts, LinePart, Lookup, Stats
@@ -29,7 +29,6 @@ from peakline.wire import Buffer, Damage, Plan, Spans, WireTable, stream, thread
 
 __all__ = ["LineReader"]
 
-_Array = npt.NDArray[Any]
 _WINDOW_BYTES = 1 << 20
 """How much of a file is read at once: small enough to stay in a core's cache."""
 _PART_EVENTS = 1 << 15
@@ -168,7 +167,7 @@ class LineReader:
                 self.facts.append(self._line_facts())
 
     def _run(
-        self, line: int, position: int, at: _Array, room: _Room, which: int,
+        self, line: int, position: int, at: Int64Array, room: _Room, which: int,
         most: int = 0,
     ) -> tuple[int, int]:  # fmt: skip
         """Decode from ``position`` on, until the room is full or the window at its end; where that
@@ -213,7 +212,7 @@ class LineReader:
         self._window, self._base = window[:size], position
         self._file.read_into(self._window, position)
 
-    def _part(self, line: int, room: _Room, at: _Array, position: int) -> LinePart:
+    def _part(self, line: int, room: _Room, at: Int64Array, position: int) -> LinePart:
         rows, stats = int(at[layout.A_EVENTS]), int(at[layout.A_STATS])
         begins, ids, kinds, case, bits, duration = (column[:rows] for column in room.events)
         memory = int(at[layout.A_MEMORY])
@@ -270,7 +269,7 @@ class LineReader:
         ``last`` is where the event before them ends.
         """
         ids, data = events.array("metadata_id"), events.union("data")
-        begins: _Array = _NOTHING
+        begins: AnyArray = _NOTHING
         if self._begins:
             span = events.spans("@span")
             begins = np.append(last, span.start[:-1].astype(np.int64) + span.length[:-1])
@@ -314,7 +313,7 @@ def _ahead(parts: Iterator[_T]) -> Iterator[_T]:
         pool.shutdown(cancel_futures=True)
 
 
-def _plan(which: int, kept: _Array) -> Plan:
+def _plan(which: int, kept: Int64Array) -> Plan:
     """What the general walk reads of a line."""
     paths, keep = [*_FACTS, *(f"{name}?" for name in _FACTS)], {}
     if which >= layout.NO_STATS:
@@ -339,13 +338,13 @@ def _facts_of(table: WireTable, buffer: Buffer, before: LineFacts) -> LineFacts:
     )
 
 
-def _last_end(case: _Array, offset: _Array, duration: _Array) -> int:
+def _last_end(case: AnyArray, offset: AnyArray, duration: AnyArray) -> int:
     """When the last of some events ends, in ps after their line's time."""
     ends = np.clip(offset, NO_END, FARTHEST_PS) + np.clip(duration, 0, LONGEST_PS)
     return int(ends.max(initial=NO_END, where=case == OFFSET))
 
 
-def _memory_in(kinds: _Array) -> int:
+def _memory_in(kinds: AnyArray) -> int:
     """How many events allocate or free memory."""
     return int(
         np.count_nonzero((kinds == EventKind.ALLOCATION) | (kinds == EventKind.DEALLOCATION))

@@ -9,11 +9,10 @@ themselves are kept where somebody asks for them: the same pass finds and groups
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array, UInt64Array
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.line import OpenLine, OutOfOrder, Scratch
 from peakline.formats.xplane.line_parts import LineFacts, Lookup
@@ -36,8 +35,6 @@ from peakline.wire import Interner, Union
 
 __all__ = ["KeptLine", "PlanePass", "read_line_facts"]
 
-_Array = npt.NDArray[Any]
-
 
 def read_line_facts(file: SourceFile, plane: PlaneOutline, *, whole: bool) -> list[LineFacts]:
     """What all lines of ``plane`` say about themselves; passes over their events.
@@ -58,13 +55,13 @@ class KeptLine:
 
     number: int
     header: LineFacts
-    begin: _Array
-    length: _Array
-    place: _Array
-    case: _Array | None
-    owner: _Array
+    begin: Int64Array
+    length: Int64Array
+    place: AnyArray
+    case: AnyArray | None
+    owner: Int32Array
 
-    def span(self) -> tuple[_Array, _Array]:
+    def span(self) -> tuple[UInt64Array, UInt64Array]:
         """Begin and end of every event, absolute in ps, unsigned: as upstream groups them, whose
         sums are those of 64 bits.
         """
@@ -191,7 +188,7 @@ class PlanePass:
         """What is damaged in the lines, and what they say about themselves."""
 
 
-def _table_of(ref_ids: _Array) -> _Array:
+def _table_of(ref_ids: Int64Array) -> Int32Array:
     """The position of each small reference id, and of the empty text for ids that are not there."""
     small = ref_ids[(ref_ids >= 0) & (ref_ids < 1 << 20)]
     table = np.full(int(small[-1]) + 1 if small.size else 0, ref_ids.size, np.int32)

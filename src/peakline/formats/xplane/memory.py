@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from peakline import schema
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.deadline import check_deadline
 from peakline.formats.xplane.grouping import Grouping
 from peakline.formats.xplane.groups import by_owner, no_group, of_owners
@@ -24,7 +24,6 @@ from peakline.tables.columns import Columns, Names
 
 __all__ = ["MemoryRecords"]
 
-_Array = npt.NDArray[Any]
 _FIRST = int(Role.BYTES_RESERVED)
 _ID_NUMBER = 8
 _SMALL = 1 << 10
@@ -70,35 +69,35 @@ class MemoryRecords:
         self.numbers, self.codes = get("mem_numbers"), get("mem_codes")
         self.dtype, self.id_role = get("mem_dtype"), get("mem_id")
         self.have, self.odd = get("mem_have"), get("mem_odd")
-        self._order: _Array | None = None
+        self._order: AnyArray | None = None
         """The place in the file of each record; None where they still are in its order."""
         self._is_given = False
-        self._bases: _Array | None = None
+        self._bases: AnyArray | None = None
         """What was added to the offsets of each line; None where they are as the file has them."""
         texts = found.texts()
         self._texts = [self._number_texts(codes, texts) for codes in self.codes]
         """Of each column of texts those that occur; the codes are numbers in it, -1 for none."""
         self._plane, self._headers = found.plane.index, found.headers
 
-    def _has(self, role: Role) -> _Array:
-        present: _Array = (self.have & np.uint16(1 << (role - FIRST_MEMORY_ROLE))) != 0
+    def _has(self, role: Role) -> BoolArray:
+        present: BoolArray = (self.have & np.uint16(1 << (role - FIRST_MEMORY_ROLE))) != 0
         return present
 
-    def _is_odd(self, role: Role) -> _Array:
-        odd: _Array = (self.odd & np.uint16(1 << (role - FIRST_MEMORY_ROLE))) != 0
+    def _is_odd(self, role: Role) -> BoolArray:
+        odd: BoolArray = (self.odd & np.uint16(1 << (role - FIRST_MEMORY_ROLE))) != 0
         return odd
 
-    def _number(self, role: Role) -> _Array:
-        number: _Array = self.numbers[int(role) - _FIRST]
+    def _number(self, role: Role) -> Int64Array:
+        number: Int64Array = self.numbers[int(role) - _FIRST]
         return number
 
-    def _upstream(self, role: Role) -> _Array:
+    def _upstream(self, role: Role) -> Int64Array:
         """The number as upstream reads it: zero when it is of another kind."""
         value, odd = self._number(role), self._is_odd(role)
         return np.where(odd, 0, value) if odd.any() else value
 
     @staticmethod
-    def _number_texts(codes: _Array, texts: list[str]) -> list[str]:
+    def _number_texts(codes: Int32Array, texts: list[str]) -> list[str]:
         """Make codes of ``texts`` codes of the distinct ones that occur, -1 for the empty text."""
         check_deadline()
         used = np.zeros(len(texts) + 1, np.bool_)
@@ -255,7 +254,7 @@ class MemoryRecords:
             valid["step_id"] = self.own_step >= 0
         return Columns(columns, valid), far
 
-    def _times(self, zero_ps: int) -> tuple[_Array, Far]:
+    def _times(self, zero_ps: int) -> tuple[Int64Array, Far]:
         """The time of every record, and how many were out of reach.
 
         Where none can be, the times take the place of the offsets, unless somebody has those.
@@ -269,11 +268,11 @@ class MemoryRecords:
         time = self.offset.copy()
         return time, Far({(self._plane, "start"): place_runs(time, self.line, bases)})
 
-    def _offsets(self) -> _Array:
+    def _offsets(self) -> Int64Array:
         """How long after the start of its line each record is, in ps."""
         return self.offset if self._bases is None else self.offset - self._bases[self.line]
 
-    def _sort(self, order: _Array) -> None:
+    def _sort(self, order: Int64Array) -> None:
         """Put the records in another order: where they are, unless somebody has been given them.
 
         Nothing may end this in the middle: some columns would be in one order, some in the other.
@@ -292,21 +291,21 @@ class MemoryRecords:
         self._is_given = False
 
 
-def _steps(node: _Array, spread: _Array, group: _Array) -> _Array:
+def _steps(node: Int32Array, spread: Int32Array, group: AnyArray) -> AnyArray:
     """The group of each record by its node, -1 for none; in the memory of the nodes."""
     found = of_owners(node, by_owner(spread, group))
     found[found == no_group(found)] = -1
     return found
 
 
-def _is_near(offset: _Array, bases: list[int]) -> bool:
+def _is_near(offset: Int64Array, bases: list[int]) -> bool:
     """Whether each sum of an offset and a base is a time that a profile can have, and exact."""
     near = FARTHEST_LINE_PS // 2
     lines = all(abs(base) < FARTHEST_LINE_PS for base in bases)
     return lines and -near < int(offset.min(initial=0)) <= int(offset.max(initial=0)) < near
 
 
-def _distinct(values: _Array) -> tuple[_Array, _Array]:
+def _distinct(values: Int32Array) -> tuple[AnyArray, AnyArray]:
     """The distinct values, ascending, and which of them each is; small ones without sorting."""
     if not values.size or values.min() < 0 or values.max() >= _SMALL:
         return np.unique(values, return_inverse=True)

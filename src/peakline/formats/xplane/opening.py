@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray
 from peakline.deadline import check_deadline
 from peakline.formats.xplane.forest import Forest
 from peakline.formats.xplane.names import (
@@ -21,7 +20,6 @@ from peakline.kernels.event_forest import spread
 
 __all__ = ["Opening", "Step"]
 
-_Array = npt.NDArray[Any]
 _INT64 = 4
 
 
@@ -54,13 +52,15 @@ class Opening:
     ``groups`` is the group of every node and context, -1 for none.
     """
 
-    def __init__(self, forest: Forest, level: _Array, is_root: _Array) -> None:
+    def __init__(self, forest: Forest, level: AnyArray, is_root: AnyArray) -> None:
         self.forest, self._level, self._is_root = forest, level, is_root
         self._down, self._up = forest.adjacencies()
         self.groups = np.full(forest.nodes + forest.contexts, -1, np.int32)
         self._own_parent = forest.own_parent & is_root
 
-    def open(self, roots: _Array, first: int, *, loop: bool = False, check: bool = False) -> _Array:
+    def open(
+        self, roots: AnyArray, first: int, *, loop: bool = False, check: bool = False
+    ) -> AnyArray:
         """Let ``roots`` open groups, numbered from ``first``; those that did, as `spread` says."""
         check_deadline()
         opened, total = np.empty(roots.size, np.int32), self.groups.size
@@ -71,7 +71,7 @@ class Opening:
         )  # fmt: skip
         return opened[:count]
 
-    def steps(self, roots: _Array, first: int) -> list[Step]:
+    def steps(self, roots: AnyArray, first: int) -> list[Step]:
         """The steps that ``roots`` opened, numbered from ``first``."""
         kinds = self._nearest(roots, Role.GRAPH_TYPE)
         iters = self._nearest(roots, Role.ITER_NUM)
@@ -117,7 +117,7 @@ class Opening:
             return self.forest.file.read(start, length).tobytes().decode("utf-8", "replace")
         return ""
 
-    def _nearest(self, roots: _Array, role: Role) -> dict[int, tuple[int, int, int]]:
+    def _nearest(self, roots: AnyArray, role: Role) -> dict[int, tuple[int, int, int]]:
         """By position in ``roots``: ``(case, bits, node)`` of the stat on the root or on the
         nearest ancestor that has it.
         """

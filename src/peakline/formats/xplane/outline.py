@@ -7,9 +7,9 @@ from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from peakline import schema
+from peakline.arrays import Int32Array, Int64Array
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.names import HOST_PLANE, is_device_plane, is_host_plane
 from peakline.formats.xplane.skim import without_lines
@@ -79,12 +79,12 @@ class PlaneOutline:
         return frozenset(self.event_names.values())
 
     @cached_property
-    def event_ids(self) -> npt.NDArray[np.int64]:
+    def event_ids(self) -> Int64Array:
         """The ids of all events' metadata, ascending."""
         return np.array(sorted(self.event_names), np.int64)
 
     @cached_property
-    def event_places(self) -> npt.NDArray[np.int32] | None:
+    def event_places(self) -> Int32Array | None:
         """The place in `event_ids` by id, -1 for none, as for all that are larger at the end; None
         where ids are too large for a table, or negative.
         """

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int32Array, Int64Array
 from peakline.formats.xplane.outline import Outline, PlaneOutline
 from peakline.tables.columns import Names
 
 __all__ = ["name_codes", "named", "names_of_types", "places_of", "type_bases"]
 
-_Array = npt.NDArray[Any]
 
-
-def type_bases(outline: Outline) -> npt.NDArray[np.int64]:
+def type_bases(outline: Outline) -> Int64Array:
     """The first ``type_id`` of every plane, and the end of the last.
 
     Types are numbered by plane, and within one in the order of their metadata's ids.
@@ -24,13 +20,13 @@ def type_bases(outline: Outline) -> npt.NDArray[np.int64]:
     return np.cumsum(counts)
 
 
-def names_of_types(types: npt.NDArray[np.int32], outline: Outline) -> Names:
+def names_of_types(types: Int32Array, outline: Outline) -> Names:
     """The names of events by the row of their type; one whose type is -1 has the empty name."""
     table, values = name_codes(outline)
     return named(table[types], values)
 
 
-def name_codes(outline: Outline) -> tuple[npt.NDArray[np.int32], list[str]]:
+def name_codes(outline: Outline) -> tuple[Int32Array, list[str]]:
     """The code of the name of every type, by the row of the type, and the names by code.
 
     Behind the types comes the code of the empty name, for events without a type; where no type has
@@ -45,19 +41,19 @@ def name_codes(outline: Outline) -> tuple[npt.NDArray[np.int32], list[str]]:
     return np.array([*codes, names.get("", len(names))], np.int32), list(names)
 
 
-def named(codes: npt.NDArray[np.int32], values: list[str]) -> Names:
+def named(codes: Int32Array, values: list[str]) -> Names:
     """Names by codes of `name_codes`."""
     if codes.size and int(codes.max()) == len(values):
         values = [*values, ""]
     return Names(codes, values)
 
 
-def places_of(metadata: _Array, plane: PlaneOutline) -> npt.NDArray[np.int32]:
+def places_of(metadata: Int64Array, plane: PlaneOutline) -> Int32Array:
     """The place of each metadata id among the plane's, in order; -1 for one it does not have."""
     table = plane.event_places
     if table is not None:
         last = np.uint64(table.size - 1)
-        place: npt.NDArray[np.int32] = table[
+        place: Int32Array = table[
             np.minimum(metadata.astype(np.uint64, copy=False), last).view(np.int64)
         ]
         return place

@@ -6,11 +6,10 @@ Names, times and lines stand in the file as they are: one decoding that passes o
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.line_parts import LineFacts, LinePart
 from peakline.formats.xplane.line_reader import LineReader
@@ -30,7 +29,6 @@ from peakline.wire import Damage
 
 __all__ = ["PLAIN", "read_plain_events"]
 
-_Array = npt.NDArray[Any]
 PLAIN = frozenset(("event_id", "line_id", "name", "start_ps", "duration_ps", "category", "type_id"))
 """Columns that this module can read."""
 
@@ -48,7 +46,7 @@ def read_plain_events(
     damage: dict[int, Damage] = {}
     facts: dict[int, list[LineFacts]] = {}
     bases = type_bases(outline)
-    codes: _Array = np.zeros(0, np.int32)
+    codes: Int32Array = np.zeros(0, np.int32)
     values: list[str] | None = None
     if "name" in wanted and "type_id" not in wanted:
         # Then a column of types is not needed either.
@@ -76,11 +74,11 @@ def read_plain_events(
 
 
 def _add_types(
-    types: _Array,
+    types: Int32Array,
     part: LinePart,
     plane: PlaneOutline,
     first_type: int,
-    codes: _Array,
+    codes: Int32Array,
     wanted: AbstractSet[str],
 ) -> None:
     """Write the type of each event of one part, or the code of its name, as far as is ``wanted``;
@@ -127,14 +125,14 @@ def _line_bases(file: SourceFile, plane: PlaneOutline, zero_ps: int) -> list[int
 def _as_columns(
     found: Found,
     outline: Outline,
-    counts: _Array,
+    counts: Int64Array,
     values: list[str] | None,
     wanted: AbstractSet[str],
 ) -> Columns:
     """``values`` are the names where their codes were read, not the types."""
     rows = found.used["event"]
-    data: dict[str, _Array | Names] = {}
-    valid: dict[str, npt.NDArray[np.bool_]] = {}
+    data: dict[str, AnyArray | Names] = {}
+    valid: dict[str, BoolArray] = {}
     if "event_id" in wanted:
         data["event_id"] = np.arange(rows, dtype=np.int64)
     if "line_id" in wanted:

@@ -6,10 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from typing import Any
 
-import numpy.typing as npt
-
+from peakline.arrays import AnyArray
 from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import FileReader
@@ -158,7 +156,7 @@ class XPlaneReader(FileReader):
         self._complaints.add_to(warnings)
         return found
 
-    def stats_of(self, rows: npt.NDArray[Any]) -> Columns:
+    def stats_of(self, rows: AnyArray) -> Columns:
         """The stats of a few events, without reading those of all."""
         return self._event_bytes.stats_of(rows)
 
@@ -255,7 +253,7 @@ class XPlaneReader(FileReader):
         """The steps as upstream's profiler groups them; None where they are those of ``steps``."""
         return self._steps.runtime_steps()
 
-    def runtime_step_of_events(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def runtime_step_of_events(self) -> tuple[AnyArray, AnyArray]:
         """The step of every event as upstream's profiler groups them, and which have one."""
         return self._steps.event_tables.runtime_steps()
 

@@ -8,17 +8,15 @@ that began last before it, on its own plane where that has one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.kernels.event_forest import last_before
 
 __all__ = ["Edges", "NodeTimes", "Several", "by_time"]
 
-_Array = npt.NDArray[Any]
-Edges = tuple[_Array, _Array]
+Edges = tuple[AnyArray, AnyArray]
 """Tails and heads."""
 
 
@@ -26,10 +24,10 @@ Edges = tuple[_Array, _Array]
 class Several:
     """Ends of keys that have several producers; those of one key are neighbours."""
 
-    node: _Array
-    key: _Array
+    node: Int32Array
+    key: AnyArray
 
-    def crossing(self, group: _Array) -> int:
+    def crossing(self, group: Int32Array) -> int:
         """How many keys are produced in more than one group."""
         same = self.key[1:] == self.key[:-1]
         of = group[self.node]
@@ -42,14 +40,14 @@ class NodeTimes:
     outermost node around it, which may be itself.
     """
 
-    begin: npt.NDArray[np.int64]
-    length: npt.NDArray[np.int64]
-    thread: npt.NDArray[np.int32]
-    plane: npt.NDArray[np.int32]
-    outer: npt.NDArray[np.int32]
+    begin: Int64Array
+    length: Int64Array
+    thread: Int32Array
+    plane: Int32Array
+    outer: Int32Array
 
     @classmethod
-    def of(cls, planes: list[tuple[_Array, _Array, _Array]], parent: _Array) -> NodeTimes:
+    def of(cls, planes: list[tuple[AnyArray, AnyArray, AnyArray]], parent: AnyArray) -> NodeTimes:
         """From begin, length and thread of the nodes of each plane, and every node's parent."""
         begin, length, thread = (np.concatenate(part) for part in zip(*planes, strict=True))
         outer = np.where(parent >= 0, parent, np.arange(parent.size, dtype=np.int32))
@@ -64,7 +62,7 @@ class NodeTimes:
 
 
 def by_time(
-    parents: Several, children: Several, times: NodeTimes, step: _Array | None
+    parents: Several, children: Several, times: NodeTimes, step: AnyArray | None
 ) -> tuple[Edges, int]:
     """Edges from the parents to the children with the same key, by time; how many stay open.
 
@@ -95,7 +93,7 @@ def by_time(
     return (np.concatenate(tails), np.concatenate(heads)), left_open
 
 
-def _causes(parents: Several, children: Several, times: NodeTimes, thread: _Array) -> _Array:
+def _causes(parents: Several, children: Several, times: NodeTimes, thread: AnyArray) -> AnyArray:
     nodes = np.concatenate([parents.node, children.node]).astype(np.int32, copy=False)
     keys = np.concatenate([parents.key, children.key]).astype(np.int64, copy=False)
     # Stable: of equal times parents come first.

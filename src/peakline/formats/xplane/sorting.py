@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray
 from peakline.formats.xplane.store import Found
 
 __all__ = ["renumber", "sort_line", "unsort", "wrap"]
-
-_Array = npt.NDArray[Any]
 
 
 def wrap(value: int) -> int:
@@ -20,8 +16,8 @@ def wrap(value: int) -> int:
 
 
 def sort_line(
-    begin: _Array, length: _Array, node: _Array, extra: _Array
-) -> tuple[_Array, _Array, _Array, _Array]:
+    begin: AnyArray, length: AnyArray, node: AnyArray, extra: AnyArray
+) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
     """Add the events ``extra`` (begin, length) and sort all by begin, longest first, stably.
 
     Begins and lengths compare as unsigned numbers. The last array is the order.
@@ -33,14 +29,14 @@ def sort_line(
     return all_begin[order], all_length[order], all_node[order], order
 
 
-def unsort(values: _Array, order: _Array, events: int) -> _Array:
+def unsort(values: AnyArray, order: AnyArray, events: int) -> AnyArray:
     """``values`` per sorted place, back in file order, without the added events."""
     back = np.empty_like(values)
     back[order] = values
     return back[:events]
 
 
-def renumber(found: Found, first_used: dict[str, int], node: _Array, order: _Array) -> None:
+def renumber(found: Found, first_used: dict[str, int], node: AnyArray, order: AnyArray) -> None:
     """Number the nodes of one line in their new order, and all that speaks of them.
 
     ``first_used`` tells where the line's rows begin; ``node`` (the nodes in their new order, -1
@@ -69,7 +65,7 @@ def renumber(found: Found, first_used: dict[str, int], node: _Array, order: _Arr
     _reorder(found, "mem", rows, np.argsort(place[events], kind="stable"))
 
 
-def _reorder(found: Found, group: str, rows: slice, order: _Array) -> None:
+def _reorder(found: Found, group: str, rows: slice, order: AnyArray) -> None:
     for name, array in found.arrays.items():
         if name.startswith(f"{group}_"):
             array[..., rows] = array[..., rows][..., order]

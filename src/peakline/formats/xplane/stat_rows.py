@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int64Array
 from peakline.formats.xplane.outline import PlaneOutline
 from peakline.wire import Union
 
 __all__ = ["StatRows"]
-
-_Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +19,8 @@ class StatRows:
     """``event`` is the number of the event in the plane, ascending, ``number`` the stat's id."""
 
     plane: PlaneOutline
-    event: _Array
-    number: _Array
+    event: AnyArray
+    number: Int64Array
     value: Union
 
     def named(self, wanted: AbstractSet[str]) -> StatRows:

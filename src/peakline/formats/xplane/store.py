@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from peakline.arrays import AnyArray
 
 __all__ = ["NUMBER_ROWS", "Found"]
 
-_Array = npt.NDArray[Any]
 _FIRST_ROOM = 1 << 12
 _SLACK = 3.0
 """Lines differ in what their events hold; room that nobody writes costs nothing until it is given
@@ -87,7 +86,7 @@ class Found:
     """
 
     types: int = 1 << 31
-    arrays: dict[str, _Array] = field(default_factory=dict)
+    arrays: dict[str, AnyArray] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_GROUPS, 0))
 
     def __post_init__(self) -> None:
@@ -124,10 +123,10 @@ class Found:
                     with contextlib.suppress(ValueError):
                         self.arrays[name].resize(self.used[group])
 
-    def get(self, name: str) -> _Array:
+    def get(self, name: str) -> AnyArray:
         """The used rows of an array."""
         return self.arrays[name][..., : self.used[name.partition("_")[0]]]
 
-    def free(self, name: str) -> _Array:
+    def free(self, name: str) -> AnyArray:
         """The rows of an array that are not used yet."""
         return self.arrays[name][..., self.used[name.partition("_")[0]] :]

@@ -17,11 +17,10 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int64Array, UInt8Array
 from peakline.tables.reader import Warnings
 
 __all__ = [
@@ -42,7 +41,6 @@ __all__ = [
     "place_runs",
 ]
 
-_Array = npt.NDArray[Any]
 LONGEST_PS = 2**60
 """No event takes longer (13 days)."""
 FARTHEST_LINE_PS = 2**61
@@ -117,7 +115,7 @@ def nearest_start(base_ps: int, offset_ps: int) -> int:
     return min(max(nearest_line(base_ps) + offset_ps, -FARTHEST_PS), FARTHEST_PS)
 
 
-def place(offset: _Array, base_ps: int, case: _Array | None = None) -> int:
+def place(offset: Int64Array, base_ps: int, case: UInt8Array | None = None) -> int:
     """Make int64 offsets from a line's base (any whole number) times, in place: `nearest_start`.
 
     Returns how many were out of reach, or on a line that is, without those that have no start by
@@ -137,7 +135,7 @@ def place(offset: _Array, base_ps: int, case: _Array | None = None) -> int:
 
 
 def place_runs(
-    offset: _Array, line: _Array, bases_ps: list[int], case: _Array | None = None
+    offset: AnyArray, line: AnyArray, bases_ps: list[int], case: AnyArray | None = None
 ) -> int:
     """As `place`, for offsets on several lines: ``line`` is the place of each one's base."""
     # Lines are long runs: one addition per line instead of a gather.
@@ -154,7 +152,7 @@ def nearest_duration(duration_ps: int) -> int:
     return min(max(duration_ps, 0), LONGEST_PS)
 
 
-def limit_durations(duration: _Array) -> int:
+def limit_durations(duration: Int64Array) -> int:
     """Make int64 durations those that events can have, in place: `nearest_duration`.
 
     Returns how many changed.
@@ -166,7 +164,7 @@ def limit_durations(duration: _Array) -> int:
     return far
 
 
-def add_durations(start: _Array, duration: _Array) -> tuple[_Array, int]:
+def add_durations(start: AnyArray, duration: AnyArray) -> tuple[AnyArray, int]:
     """``start + duration``, which ends with the int64 range; and how many ended so."""
     with np.errstate(over="ignore"):
         end = start + duration

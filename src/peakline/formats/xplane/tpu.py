@@ -8,11 +8,10 @@ it overlaps. Source: ``group_events.cc`` in ``xla/tsl/profiler/utils`` of openxl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array, UInt8Array, UInt64Array
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.attributes import Attributes
 from peakline.formats.xplane.contexts import Ends
@@ -33,8 +32,6 @@ from peakline.wire import Damage
 
 __all__ = ["TimedLine", "TpuPlane", "overlap_groups", "read_tpu_plane", "timed"]
 
-_Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True, eq=False)
 class TimedLine:
@@ -44,10 +41,10 @@ class TimedLine:
     """
 
     header: LineFacts
-    begin: _Array
-    end: _Array
-    place: _Array
-    node: _Array
+    begin: UInt64Array
+    end: UInt64Array
+    place: AnyArray
+    node: Int32Array
 
     @property
     def name(self) -> str:
@@ -73,7 +70,7 @@ class TpuPlane:
     """Attributes of all events that have any, by the pass's node numbers."""
     attrs: Attributes
     """Attributes of the steps, which are numbered from 0."""
-    kinds: _Array
+    kinds: UInt8Array
     """Kind per step."""
     producers: Ends
     consumers: Ends
@@ -105,7 +102,7 @@ class TpuPlane:
         name = self.plane.event_names[int(self.plane.event_ids[place])] if place >= 0 else ""
         return name, begin, end - begin, line.header
 
-    def times(self) -> tuple[_Array, _Array, _Array]:
+    def times(self) -> tuple[Int64Array, Int64Array, Int32Array]:
         """Begin, length and thread of the steps."""
         if self.guide < 0:
             return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32)
@@ -113,7 +110,7 @@ class TpuPlane:
         thread = np.full(line.begin.size, self.plane.first_line + self.guide, np.int32)
         return line.begin.view(np.int64), (line.end - line.begin).view(np.int64), thread
 
-    def event_groups(self, step_groups: _Array, *, assigned: bool) -> list[_Array]:
+    def event_groups(self, step_groups: Int64Array, *, assigned: bool) -> list[Int64Array]:
         """The group of every event, per line (`NO_GROUP`: none), given those of the steps.
 
         A group that stands in the file stays where none is found, or everywhere unless groups
@@ -159,7 +156,9 @@ def read_tpu_plane(file: SourceFile, plane: PlaneOutline, *, rewrite: bool) -> T
     )  # fmt: skip
 
 
-def _steps_of_nodes(lines: list[TimedLine], guide: int, nodes: int) -> tuple[_Array, _Array]:
+def _steps_of_nodes(
+    lines: list[TimedLine], guide: int, nodes: int
+) -> tuple[Int32Array, Int32Array]:
     """Per node of the pass: the step it is, and the step it belongs to (-1: none)."""
     step_of, owner_of = np.full(nodes, -1, np.int32), np.full(nodes, -1, np.int32)
     if guide < 0:
@@ -177,7 +176,7 @@ def _steps_of_nodes(lines: list[TimedLine], guide: int, nodes: int) -> tuple[_Ar
     return step_of, owner_of
 
 
-def overlap_groups(lines: list[TimedLine], own: list[_Array]) -> list[_Array]:
+def overlap_groups(lines: list[TimedLine], own: list[Int64Array]) -> list[Int64Array]:
     """Give events without a group that of the step or module run they overlap, on any device
     plane of a TPU capture. ``own`` holds the groups so far, per line.
     """
@@ -211,7 +210,9 @@ def _last_of(lines: list[TimedLine], names: tuple[str, ...]) -> int:
     return max((number for number, line in enumerate(lines) if line.name in names), default=-1)
 
 
-def _merge(begin: _Array, end: _Array, groups: _Array) -> tuple[_Array, _Array, _Array]:
+def _merge(
+    begin: UInt64Array, end: UInt64Array, groups: Int64Array
+) -> tuple[UInt64Array, UInt64Array, Int64Array]:
     """Join neighbouring steps of one group; drop those without one unless that would be all."""
     if not (groups != NO_GROUP).any():
         return begin, end, groups

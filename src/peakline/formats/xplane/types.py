@@ -6,9 +6,9 @@ import re
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from peakline import schema
+from peakline.arrays import Int64Array
 from peakline.formats.xplane.event_stats import coded_names, value_codes
 from peakline.formats.xplane.outline import Outline
 from peakline.formats.xplane.places import type_bases
@@ -138,7 +138,7 @@ class TypeTables:
             found[f"{own}({number})"] = self._bytes(value, row)
         return list(found.items())
 
-    def _entries(self) -> npt.NDArray[np.int64]:
+    def _entries(self) -> Int64Array:
         """The rows of the metadata entries that count, by plane and id."""
         entries = self._decoded["planes.event_metadata"]
         order = np.lexsort((np.arange(entries.rows), entries.array("key"), entries.parent))
@@ -147,16 +147,14 @@ class TypeTables:
         last[:-1] = (plane[1:] != plane[:-1]) | (key[1:] != key[:-1])
         return order[last].astype(np.int64)
 
-    def _value_of(self, entries: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _value_of(self, entries: Int64Array) -> Int64Array:
         """The row of each entry's message, -1 for one without."""
         parent = self._decoded["planes.event_metadata.value"].parent
         row = np.full(self._decoded["planes.event_metadata"].rows, -1, np.int64)
         row[parent] = np.arange(parent.size)
         return row[entries]
 
-    def _stats(
-        self, key: str, owner: npt.NDArray[np.int64], plane: npt.NDArray[np.int64], path: str
-    ) -> Columns:
+    def _stats(self, key: str, owner: Int64Array, plane: Int64Array, path: str) -> Columns:
         stats = self._decoded[path]
         kept = np.flatnonzero(owner >= 0)
         kept = kept[np.argsort(owner[kept], kind="stable")]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.common.annotations import counted, outermost, turns
 from peakline.formats.xplane.names import IMPLICIT_ROOTS, TPU_STEP_LINES
 from peakline.tables.columns import Columns, Names
@@ -24,7 +24,6 @@ __all__ = [
     "steps_by_time",
 ]
 
-_Array = npt.NDArray[Any]
 COLUMNS = frozenset(("line_id", "name", "start_ps", "duration_ps", "step_id"))
 """What is read of the events."""
 _CALL = re.compile(r"(?:Pjit|Pmap|Compiled)Function\(")
@@ -120,7 +119,7 @@ def annotated_steps(events: Columns, lines: Columns, planes: Columns) -> Columns
     end = start + events.array("duration_ps")
     on_host = _on(planes, lines, "host")
     calls = np.flatnonzero(_named(events, lambda name: _CALL.match(name) is not None))
-    best: _Array = calls[:0]
+    best: AnyArray = calls[:0]
     most = 0
     for number in np.unique(line[calls]).tolist():
         if not on_host[number]:
@@ -143,7 +142,7 @@ def annotated_steps(events: Columns, lines: Columns, planes: Columns) -> Columns
 
 def steps_by_time(
     steps: Columns, events: Columns, lines: Columns, planes: Columns, correlation: Columns
-) -> npt.NDArray[np.int32]:
+) -> Int32Array:
     """For every event the row of its step, -1 for none: that in which an event of a host begins,
     and for work of a device that of the event with the same ``correlation`` (typed stats), of
     several that which began last before it.
@@ -160,7 +159,7 @@ def steps_by_time(
     return found
 
 
-def step_at(steps: Columns, time: _Array) -> npt.NDArray[np.int32]:
+def step_at(steps: Columns, time: AnyArray) -> Int32Array:
     """The place of the step in which each moment lies, -1 for none; steps follow one another."""
     if not steps.rows:
         return np.full(time.size, -1, np.int32)
@@ -169,7 +168,9 @@ def step_at(steps: Columns, time: _Array) -> npt.NDArray[np.int32]:
     return np.where(inside, at, -1).astype(np.int32)
 
 
-def _table(ids: _Array, names: list[str], start: _Array, end: _Array, found_by: str) -> Columns:
+def _table(
+    ids: Int64Array, names: list[str], start: Int64Array, end: Int64Array, found_by: str
+) -> Columns:
     return Columns(
         {
             "step_id": ids,
@@ -182,17 +183,17 @@ def _table(ids: _Array, names: list[str], start: _Array, end: _Array, found_by: 
     )
 
 
-def _on(planes: Columns, lines: Columns, kind: str) -> npt.NDArray[np.bool_]:
+def _on(planes: Columns, lines: Columns, kind: str) -> BoolArray:
     """Which lines are on planes of a kind."""
     kinds = planes.names("kind")
     own = kinds.codes == kinds.code_of(kind)
-    found: npt.NDArray[np.bool_] = own[lines.array("plane_id")]
+    found: BoolArray = own[lines.array("plane_id")]
     return found
 
 
-def _named(events: Columns, fits: Any) -> npt.NDArray[np.bool_]:
+def _named(events: Columns, fits: Any) -> BoolArray:
     """Which events have a name that fits."""
     names = events.names("name")
     of_name = np.array([*map(fits, names.values), False], np.bool_)
-    found: npt.NDArray[np.bool_] = of_name[names.codes]
+    found: BoolArray = of_name[names.codes]
     return found

@@ -6,21 +6,19 @@ openxla/xla.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray
 from peakline.formats.xplane.forest import Forest, GroupedPlane
 from peakline.formats.xplane.names import EventKind, Role
 from peakline.formats.xplane.opening import Opening, Step
 
 __all__ = ["levels", "lock_step", "lone_cores", "ordinary_roots", "upstream_groups"]
 
-_Array = npt.NDArray[Any]
 
-
-def upstream_groups(forest: Forest, level: _Array, is_root: _Array) -> tuple[_Array, list[Step]]:
+def upstream_groups(
+    forest: Forest, level: AnyArray, is_root: AnyArray
+) -> tuple[AnyArray, list[Step]]:
     """The group of every node (-1: none), and the steps; ``level`` and ``is_root`` are `levels`.
 
     Rounds of a loop are the steps where there are any.
@@ -33,7 +31,7 @@ def upstream_groups(forest: Forest, level: _Array, is_root: _Array) -> tuple[_Ar
     return opening.groups[: forest.nodes], steps
 
 
-def levels(forest: Forest) -> tuple[_Array, _Array]:
+def levels(forest: Forest) -> tuple[AnyArray, AnyArray]:
     """The level of every node as a root, and which nodes are roots."""
     level, is_root = np.zeros(forest.nodes, np.int32), np.zeros(forest.nodes, np.bool_)
     for plane in forest.planes:
@@ -55,7 +53,7 @@ def levels(forest: Forest) -> tuple[_Array, _Array]:
     return level, is_root
 
 
-def ordinary_roots(forest: Forest, level: _Array, is_root: _Array) -> _Array:
+def ordinary_roots(forest: Forest, level: AnyArray, is_root: AnyArray) -> AnyArray:
     """The roots of hosts that the pipeline of the input did not run, in the order in which they
     open groups.
     """
@@ -79,7 +77,7 @@ def lock_step(opening: Opening, first: int) -> list[Step]:
     return list(steps.values())
 
 
-def lone_cores(opening: Opening, first: int) -> list[tuple[GroupedPlane, _Array]]:
+def lone_cores(opening: Opening, first: int) -> list[tuple[GroupedPlane, AnyArray]]:
     """The TensorCores with their steps, if no host root reached any of these."""
     cores = [p for p in opening.forest.planes if p.tpu is not None and p.tpu.is_tensor_core]
     every = [(p, p.first_node + np.arange(p.nodes, dtype=np.int32)) for p in cores]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.figures.course import course_rows
 from peakline.memory.marks import Marks
 from peakline.memory.moments import NEAR, find_high_moments
@@ -52,7 +52,7 @@ def course(part: Part) -> Markup | None:
     return join([tag("p", words), _near(part), told])
 
 
-def _words(part: Part, times: npt.NDArray[np.int64], used: npt.NDArray[np.int64]) -> str:
+def _words(part: Part, times: Int64Array, used: Int64Array) -> str:
     return (
         f"From {size_words(int(used[0]))} at {time_text(int(times[0]))} to "
         f"{size_words(int(used[-1]))} at {time_text(int(times[-1]))}; the most is "
@@ -98,9 +98,7 @@ def _near(part: Part) -> Markup | None:
     return join([tag("p", told), tag("ul", *items)])
 
 
-def _by_step(
-    part: Part, marks: Marks, rows: npt.NDArray[np.int64], used: npt.NDArray[np.int64]
-) -> Markup:
+def _by_step(part: Part, marks: Marks, rows: Int64Array, used: Int64Array) -> Markup:
     """Per step the most in use and what is left at its end; the step of the peak among them.
 
     In a step without a record memory stays as it was. Steps in a row that read the same are one
@@ -142,7 +140,7 @@ def _by_step(
     return part.context.tables.write(Table(caption, columns, cells))
 
 
-def _alike(most: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+def _alike(most: Int64Array, left: Int64Array) -> list[tuple[int, int]]:
     """The first and last place of every run of steps whose two values read the same."""
     runs: list[tuple[int, int]] = []
     before = None
@@ -156,7 +154,7 @@ def _alike(most: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> list[tup
     return runs
 
 
-def _by_time(part: Part, times: npt.NDArray[np.int64], used: npt.NDArray[np.int64]) -> Markup:
+def _by_time(part: Part, times: Int64Array, used: Int64Array) -> Markup:
     """The most and the least in use in equal parts of the time."""
     edges = np.linspace(int(times[0]), int(times[-1]), _ROWS + 1)
     bounds = np.searchsorted(times, edges)
@@ -184,9 +182,7 @@ def _evenly(total: int, also: int) -> list[int]:
     return sorted({*places, also})
 
 
-def _still(
-    part: Part, times: npt.NDArray[np.int64], used: npt.NDArray[np.int64], words: str
-) -> Markup:
+def _still(part: Part, times: Int64Array, used: Int64Array, words: str) -> Markup:
     """The course as a plain drawing: of every sliver of time the most in use."""
     start, span = int(times[0]), max(int(times[-1]) - int(times[0]), 1)
     slots = ((times - start).astype(np.float64) * (_POINTS - 1) / span).astype(np.int64)

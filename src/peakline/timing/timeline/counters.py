@@ -7,11 +7,11 @@ because every level of detail keeps those of the level below.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Float64Array, Int64Array, IntpArray
 from peakline.deadline import check_deadline
 from peakline.errors import UsageError
 from peakline.kernels.timeline import extremes
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Counter", "CounterPixels", "counters_of", "make_counter"]
 
-_Array = npt.NDArray[Any]
 _FAN_OUT = 16
 MEMORY = "memory in use"
 
@@ -36,9 +35,9 @@ class CounterPixels:
     NaN before the first value. The value that a pixel begins with counts for it too.
     """
 
-    low: npt.NDArray[np.float64]
-    high: npt.NDArray[np.float64]
-    last: npt.NDArray[np.float64]
+    low: Float64Array
+    high: Float64Array
+    last: Float64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +51,13 @@ class Counter:
 
     group: str
     name: str
-    time_ps: npt.NDArray[np.int64]
-    low: npt.NDArray[np.float64]
-    high: npt.NDArray[np.float64]
-    level_first: npt.NDArray[np.int64]
+    time_ps: Int64Array
+    low: Float64Array
+    high: Float64Array
+    level_first: Int64Array
 
     @property
-    def value(self) -> npt.NDArray[np.float64]:
+    def value(self) -> Float64Array:
         """The values."""
         return self.low[: self.time_ps.size]
 
@@ -83,19 +82,19 @@ class Counter:
         known = np.isfinite(low)
         return CounterPixels(np.where(known, low, np.nan), np.where(known, high, np.nan), last)
 
-    def _held(self, past: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+    def _held(self, past: IntpArray) -> Float64Array:
         """The last of the first ``past`` values; NaN for the last of none."""
         if not self.time_ps.size:
             return np.full(past.size, np.nan)
         return np.where(past > 0, self.value[past - 1], np.nan)
 
 
-def pixel_edges(start_ps: int, end_ps: int, width: int) -> npt.NDArray[np.int64]:
+def pixel_edges(start_ps: int, end_ps: int, width: int) -> Int64Array:
     """Where pixels begin, and where the last one ends; exact for any span."""
     span = end_ps - start_ps
     step, rest = divmod(span, width)
     pixel = np.arange(width + 1, dtype=np.int64)
-    edges: npt.NDArray[np.int64] = start_ps + pixel * step + pixel * rest // width
+    edges: Int64Array = start_ps + pixel * step + pixel * rest // width
     return edges
 
 
@@ -108,7 +107,7 @@ def counters_of(profile: Profile) -> tuple[Counter, ...]:
     return (*_memory(profile), *_own(profile))
 
 
-def make_counter(group: str, name: str, time_ps: _Array, value: _Array) -> Counter:
+def make_counter(group: str, name: str, time_ps: Int64Array, value: AnyArray) -> Counter:
     """A counter of values in order of time; values that are no finite number are left out."""
     numbers = np.asarray(value, np.float64)
     finite = np.isfinite(numbers)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.errors import NotFoundError
 from peakline.timing.timeline.index import Timeline
 from peakline.trace.steps import step_places_of, steps_of
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Children", "EventDetails", "details_of", "place_of"]
 
-_Array = npt.NDArray[Any]
 _MOST_NAMES = 20
 _RUN_TEXTS = ("op_type", "label", "kind")
 
@@ -114,7 +113,7 @@ def details_of(
     )
 
 
-def _by_name(timeline: Timeline, events: _Array, lengths: _Array) -> tuple[Children, ...]:
+def _by_name(timeline: Timeline, events: Int64Array, lengths: Int64Array) -> tuple[Children, ...]:
     names = timeline.trace.name
     codes, place = np.unique(names.codes[events], return_inverse=True)
     total = np.zeros(codes.size, np.int64)

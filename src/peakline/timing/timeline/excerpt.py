@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray
 from peakline.deadline import check_deadline
 from peakline.trace import intervals
 from peakline.trace.events import Nesting, Trace
 
 __all__ = ["Excerpt", "ExcerptLine", "ExcerptRow", "excerpt_of"]
 
-_Array = npt.NDArray[Any]
 _GAPS = 100
 """A gap on a line is told where it takes one part in so many of the stretch, the longest ones."""
 
@@ -127,25 +125,25 @@ def _shares(counts: list[int], busy_ps: list[int], limit: int) -> list[int]:
 
 
 def _busy(
-    trace: Trace, nesting: Nesting, there: _Array, span: tuple[int, int]
+    trace: Trace, nesting: Nesting, there: AnyArray, span: tuple[int, int]
 ) -> intervals.Intervals:
     """When something ran on a line; ``there`` are its events that overlap ``span``."""
     top = there[nesting.parent[there] < 0]
     return intervals.within(intervals.union(trace.start[top], trace.end[top]), *span)
 
 
-def _overlapping(trace: Trace, line: int, start_ps: int, end_ps: int) -> _Array:
+def _overlapping(trace: Trace, line: int, start_ps: int, end_ps: int) -> AnyArray:
     part = trace.lines[line].events
     first = part.start
     stop = first + int(np.searchsorted(trace.start[part], end_ps))
     start, end = trace.start[first:stop], trace.end[first:stop]
-    found: _Array = first + np.flatnonzero((end > start_ps) | (start >= start_ps))
+    found: AnyArray = first + np.flatnonzero((end > start_ps) | (start >= start_ps))
     return found
 
 
-def _longest(lengths: _Array, limit: int, min_ps: int) -> _Array:
+def _longest(lengths: AnyArray, limit: int, min_ps: int) -> AnyArray:
     """The places of the longest, in order; of equal ones the first, which holds the others."""
-    places: _Array = np.flatnonzero(lengths >= min_ps)
+    places: AnyArray = np.flatnonzero(lengths >= min_ps)
     if places.size <= limit:
         return places
     own = lengths[places]
@@ -153,7 +151,7 @@ def _longest(lengths: _Array, limit: int, min_ps: int) -> _Array:
     keep = own > least
     equal = np.flatnonzero(own == least)[: limit - int(np.count_nonzero(keep))]
     keep[equal] = True
-    kept: _Array = places[keep]
+    kept: AnyArray = places[keep]
     return kept
 
 
@@ -161,8 +159,8 @@ def _line(
     trace: Trace,
     nesting: Nesting,
     line: int,
-    there: _Array,
-    is_shown: npt.NDArray[np.bool_],
+    there: AnyArray,
+    is_shown: BoolArray,
     busy: intervals.Intervals,
     span: tuple[int, int],
     gap_ps: int,
@@ -194,7 +192,7 @@ def _line(
     return ExcerptLine(line, int(there.size), intervals.total(busy), hidden.get(-1, 0), tuple(rows))
 
 
-def _owners(nesting: Nesting, there: _Array, is_shown: npt.NDArray[np.bool_]) -> _Array:
+def _owners(nesting: Nesting, there: AnyArray, is_shown: BoolArray) -> AnyArray:
     """The innermost shown event that each event which is not shown lies in, -1 for none."""
     owner = nesting.parent[there[~is_shown[there]]].astype(np.int64)
     # All of these lie in the stretch too: what holds an event overlaps what the event overlaps.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int8Array, Int32Array, Int64Array, UInt8Array
 from peakline.deadline import check_deadline
 from peakline.kernels.timeline import build_levels, join_levels, order_tracks
 from peakline.kernels.trace_layout import SPARED
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Timeline", "build_timeline", "timeline_of"]
 
-_Array = npt.NDArray[Any]
 _RUNS = (*(np.dtype(np.int32),) * 3, *(np.dtype(np.int64),) * 4)
 
 
@@ -42,22 +41,22 @@ class Timeline:
 
     trace: Trace
     nesting: Nesting
-    first_track: npt.NDArray[np.int64]
-    track_line: npt.NDArray[np.int32]
-    track_first: npt.NDArray[np.int64]
-    order: npt.NDArray[np.int32]
-    joint: npt.NDArray[np.uint8]
-    overlaps: npt.NDArray[np.bool_]
-    track_levels: npt.NDArray[np.int64]
-    level_bits: npt.NDArray[np.int8]
-    level_first: npt.NDArray[np.int64]
-    run_first: npt.NDArray[np.int32]
-    run_last: npt.NDArray[np.int32]
-    run_longest: npt.NDArray[np.int32]
-    run_begin: npt.NDArray[np.int64]
-    run_until: npt.NDArray[np.int64]
-    run_length: npt.NDArray[np.int64]
-    run_busy: npt.NDArray[np.int64]
+    first_track: Int64Array
+    track_line: Int32Array
+    track_first: Int64Array
+    order: Int32Array
+    joint: UInt8Array
+    overlaps: BoolArray
+    track_levels: Int64Array
+    level_bits: Int8Array
+    level_first: Int64Array
+    run_first: Int32Array
+    run_last: Int32Array
+    run_longest: Int32Array
+    run_begin: Int64Array
+    run_until: Int64Array
+    run_length: Int64Array
+    run_busy: Int64Array
 
     @property
     def tracks(self) -> int:
@@ -119,7 +118,7 @@ def build_timeline(trace: Trace, nesting: Nesting) -> Timeline:
     most = size // SPARED
     level_bits = np.empty(min(64 * tracks, most), np.int8)
     level_first = np.empty(level_bits.size, np.int64)
-    runs: list[_Array] = [np.empty(most, dtype) for dtype in _RUNS]
+    runs: list[AnyArray] = [np.empty(most, dtype) for dtype in _RUNS]
     levels, count = build_levels(
         trace.start, trace.end, order, joint, track_first, overlaps,
         track_levels, level_bits, level_first, *(*runs, np.empty((8, 67), np.int64)),

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray, Int64Array
 from peakline.deadline import checked
 from peakline.timing.timeline.index import Timeline
 
 __all__ = ["Found", "names_with", "search"]
-
-_Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,13 +24,13 @@ class Found:
     the first.
     """
 
-    names: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
+    names: Int64Array
+    counts: Int64Array
     first: int
     last: int
     previous: int
     next: int
-    bins: npt.NDArray[np.int64]
+    bins: Int64Array
 
     @property
     def total(self) -> int:
@@ -41,7 +38,7 @@ class Found:
         return int(self.counts.sum())
 
 
-def names_with(timeline: Timeline, text: str, *, is_pattern: bool) -> npt.NDArray[np.bool_]:
+def names_with(timeline: Timeline, text: str, *, is_pattern: bool) -> BoolArray:
     """Per distinct name, whether ``text`` is in it, in any case; a pattern (RE2) may match a part.
 
     Raises UsageError for a pattern that is none.
@@ -63,7 +60,7 @@ def search(
     end_ps: int,
     width: int,
     is_pattern: bool = False,
-    lines: _Array | None = None,
+    lines: Int64Array | None = None,
     at_ps: int | None = None,
     event: int | None = None,
 ) -> Found:
@@ -103,7 +100,7 @@ def search(
     )
 
 
-def pixels_of(time: _Array, start_ps: int, end_ps: int, width: int) -> npt.NDArray[np.int64]:
+def pixels_of(time: Int64Array, start_ps: int, end_ps: int, width: int) -> Int64Array:
     """The pixel of each time before ``end_ps``; what is before ``start_ps`` is on the first."""
     from peakline.timing.timeline.counters import pixel_edges
 
@@ -112,10 +109,10 @@ def pixels_of(time: _Array, start_ps: int, end_ps: int, width: int) -> npt.NDArr
     return found.astype(np.int64, copy=False)
 
 
-def _first(events: _Array, start: _Array) -> int:
+def _first(events: Int64Array, start: Int64Array) -> int:
     """The event that begins first; of several the one that stands first."""
     return int(events[np.argmin(start)]) if events.size else -1
 
 
-def _last(events: _Array, start: _Array) -> int:
+def _last(events: Int64Array, start: Int64Array) -> int:
     return int(events[events.size - 1 - np.argmax(start[::-1])]) if events.size else -1

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int32Array, Int64Array
 from peakline.errors import UsageError
 from peakline.kernels.timeline import draw
 from peakline.timing.timeline.index import Timeline
 
 __all__ = ["Tile", "draw_tile", "level_of", "tracks_of"]
 
-_Array = npt.NDArray[Any]
 _ROOM = 1 << 14
 
 
@@ -33,13 +31,13 @@ class Tile:
     start_ps: int
     end_ps: int
     resolution_ps: int
-    tracks: npt.NDArray[np.int64]
-    first: npt.NDArray[np.int64]
-    begin_ps: npt.NDArray[np.int64]
-    until_ps: npt.NDArray[np.int64]
-    count: npt.NDArray[np.int64]
-    busy_ps: npt.NDArray[np.int64]
-    event: npt.NDArray[np.int32]
+    tracks: Int64Array
+    first: Int64Array
+    begin_ps: Int64Array
+    until_ps: Int64Array
+    count: Int64Array
+    busy_ps: Int64Array
+    event: Int32Array
 
     @property
     def items(self) -> int:
@@ -53,8 +51,8 @@ def level_of(start_ps: int, end_ps: int, width: int) -> int:
 
 
 def tracks_of(
-    timeline: Timeline, lines: _Array | None = None, rows: int | None = None
-) -> npt.NDArray[np.int64]:
+    timeline: Timeline, lines: Int64Array | None = None, rows: int | None = None
+) -> Int64Array:
     """The tracks of ``lines`` (places in the trace; None: all), at most ``rows`` of each."""
     chosen = np.arange(len(timeline.trace.lines)) if lines is None else np.asarray(lines, np.int64)
     first = timeline.first_track[chosen]
@@ -62,7 +60,7 @@ def tracks_of(
     if rows is not None:
         counts = np.minimum(counts, rows)
     offsets = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    tracks: npt.NDArray[np.int64] = np.repeat(first, counts) + offsets
+    tracks: Int64Array = np.repeat(first, counts) + offsets
     return tracks
 
 
@@ -71,7 +69,7 @@ def draw_tile(
     start_ps: int,
     end_ps: int,
     width: int,
-    tracks: _Array | None = None,
+    tracks: Int64Array | None = None,
     *,
     most: int | None = None,
 ) -> Tile:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int64Array, IntpArray
 from peakline.errors import UsageError
 from peakline.memory.peak import BEFORE_PROFILE
 from peakline.memory.signatures import normal_shape, scope_of
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LiveRows", "columns_of"]
 
-_Array = npt.NDArray[Any]
 _TEXTS = ("op", "scope", "region_type", "data_type", "shape")
 _CARRIED = ("requested_bytes", "address", "allocation_id", "stream", "stack_id")
 _BUFFER = (
@@ -47,21 +46,21 @@ def columns_of(group: str, sort: str) -> tuple[str, ...]:
 class _Labels:
     """A text per row: ``texts[codes]``, every text once."""
 
-    codes: npt.NDArray[np.int64]
+    codes: Int64Array
     texts: Sequence[str]
 
-    def where(self, holds: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+    def where(self, holds: Callable[[str], bool]) -> BoolArray:
         """The rows whose text is such; each text is looked at once."""
         found = np.fromiter(map(holds, self.texts), np.bool_, len(self.texts))
-        chosen: npt.NDArray[np.bool_] = found[self.codes]
+        chosen: BoolArray = found[self.codes]
         return chosen
 
     @property
-    def known(self) -> npt.NDArray[np.bool_]:
+    def known(self) -> BoolArray:
         """The rows whose text says something."""
         return ~self.where(lambda text: not text)
 
-    def order(self) -> npt.NDArray[np.int64]:
+    def order(self) -> Int64Array:
         """Per row the place of its text in the alphabet."""
         order = sorted(range(len(self.texts)), key=lambda k: (self.texts[k].lower(), self.texts[k]))
         place = np.empty(len(order), np.int64)
@@ -73,14 +72,14 @@ class _Labels:
 class _Numbers:
     """A number per row, where it is ``known``."""
 
-    values: _Array
-    known: npt.NDArray[np.bool_]
+    values: AnyArray
+    known: BoolArray
 
-    def order(self) -> _Array:
+    def order(self) -> Int64Array:
         """Per row a number with a sign that orders the rows alike."""
         if self.values.dtype != np.uint64:
             return self.values
-        places: _Array = np.unique(self.values, return_inverse=True)[1]
+        places: Int64Array = np.unique(self.values, return_inverse=True)[1]
         return places
 
 
@@ -141,7 +140,7 @@ class LiveRows:
                 self._text[name] = _labels_of(names, self._rows, extra, change)
         return self._text[name]
 
-    def _special(self) -> npt.NDArray[np.bool_]:
+    def _special(self) -> BoolArray:
         """The rows that are of no op: remainders, and buffers from before the profile."""
         special = self._labels("op").where(lambda op: op == BEFORE_PROFILE)
         special[self._rows.size :] = True
@@ -172,7 +171,7 @@ class LiveRows:
         known = events.is_valid("step_id")[ends] & (ends >= 0)
         return self._padded(events.array("step_id")[ends], known)
 
-    def _padded(self, values: _Array, known: npt.NDArray[np.bool_]) -> _Numbers:
+    def _padded(self, values: AnyArray, known: BoolArray) -> _Numbers:
         """The values of the buffers, and nothing for the remainders."""
         rest = np.zeros(self._rest, values.dtype)
         return _Numbers(
@@ -182,7 +181,7 @@ class LiveRows:
 
     # Which rows.
 
-    def _wanted(self, parameters: LiveMemoryParameters) -> npt.NDArray[np.bool_]:
+    def _wanted(self, parameters: LiveMemoryParameters) -> BoolArray:
         chosen = np.ones(self.size, np.bool_)
         if parameters.search:
             needle = parameters.search.lower()
@@ -215,16 +214,14 @@ class LiveRows:
 
     # Rows in their order.
 
-    def _buffers(
-        self, chosen: npt.NDArray[np.intp], parameters: LiveMemoryParameters
-    ) -> list[dict[str, Any]]:
+    def _buffers(self, chosen: IntpArray, parameters: LiveMemoryParameters) -> list[dict[str, Any]]:
         order = _order(self._column(parameters.sort), chosen, self._bytes[chosen], parameters)
         page = chosen[order][_page(parameters)]
         columns = [_told(name, self._column(name), page) for name in _BUFFER]
         return [dict(zip(_BUFFER, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _groups(
-        self, chosen: npt.NDArray[np.intp], parameters: LiveMemoryParameters
+        self, chosen: IntpArray, parameters: LiveMemoryParameters
     ) -> tuple[list[dict[str, Any]], int]:
         """The groups of one page, and how many there are."""
         ids, key = self._steps_of_rows() if parameters.group == "step" else (None, None)
@@ -256,7 +253,7 @@ class LiveRows:
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*told, strict=True)]
         return rows, int(codes.size)
 
-    def _steps_of_rows(self) -> tuple[npt.NDArray[np.int64], _Labels]:
+    def _steps_of_rows(self) -> tuple[Int64Array, _Labels]:
         """The ids of the steps that the buffers are from, and per row the number of its step.
 
         The last of the texts is that of none.
@@ -273,7 +270,7 @@ class LiveRows:
 
 
 def _labels_of(
-    names: Names, rows: npt.NDArray[np.intp], rest: Sequence[str], change: Callable[[str], str]
+    names: Names, rows: IntpArray, rest: Sequence[str], change: Callable[[str], str]
 ) -> _Labels:
     """A text column of ``rows``, null as the empty text, and behind it the texts ``rest``."""
     codes, place = np.unique(names.codes[rows], return_inverse=True)
@@ -301,21 +298,21 @@ def _page(parameters: LiveMemoryParameters) -> slice:
 
 def _order(
     column: _Labels | _Numbers,
-    places: npt.NDArray[np.intp],
-    sizes: npt.NDArray[np.int64],
+    places: IntpArray,
+    sizes: Int64Array,
     parameters: LiveMemoryParameters,
-) -> npt.NDArray[np.intp]:
+) -> IntpArray:
     """The order of ``places``: what is not known last, of equals the largest in bytes first."""
     is_number = isinstance(column, _Numbers)
     keys = column.order()[places]
     if is_number if parameters.descending is None else parameters.descending:
         keys = -keys
     missing = ~column.known[places]
-    by: list[_Array] = [keys] if parameters.sort == "bytes" else [-sizes, keys]
+    by: list[Int64Array] = [keys] if parameters.sort == "bytes" else [-sizes, keys]
     return np.lexsort((*by, missing) if missing.any() else by)
 
 
-def _told(name: str, column: _Labels | _Numbers, page: npt.NDArray[np.intp]) -> list[Any]:
+def _told(name: str, column: _Labels | _Numbers, page: IntpArray) -> list[Any]:
     """The values of some rows as JSON has them; an address is a text, since it may be too large."""
     if isinstance(column, _Labels):
         return [column.texts[code] for code in column.codes[page].tolist()]

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from peakline.arrays import AnyArray
 
 __all__ = ["Stored", "Value", "as_binary", "as_json", "stored"]
 
@@ -40,7 +41,7 @@ _ALIGNED = 8
 class Stored:
     """A column of numbers, and the type that it has in the bytes; JSON has them as they are."""
 
-    values: npt.NDArray[Any]
+    values: AnyArray
     type: str
 
 
@@ -48,7 +49,7 @@ Value = Stored | int | list[Any] | dict[str, Any] | None
 """A column: numbers, one number, or a JSON value (texts, a document)."""
 
 
-def stored(values: npt.NDArray[Any], kind: str) -> Stored:
+def stored(values: AnyArray, kind: str) -> Stored:
     """A column of numbers of ``kind``: uint8, int32, uint32, int64 or float64."""
     return Stored(np.asarray(values), kind)
 

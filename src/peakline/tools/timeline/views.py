@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.errors import UsageError
 from peakline.timing.timeline import Timeline, draw_tile, timeline_of, tracks_of
 from peakline.tools.timeline.format import Value, stored
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_ITEMS", "VIEWS"]
 
-_Array = npt.NDArray[Any]
 MOST_ITEMS = 1 << 19
 """Items of a tile, or pixels of all counters of an answer, at most: about 20 MB."""
 _NAME_BYTES = 4 << 20
@@ -44,7 +43,7 @@ def _span(whole: Callable[[], tuple[int, int]], parameters: TimelineParameters) 
     return start, end
 
 
-def _chosen(text: str | None, count: int, what: str) -> npt.NDArray[np.int64] | None:
+def _chosen(text: str | None, count: int, what: str) -> Int64Array | None:
     """The numbers that a list like ``0,3,8-12`` names, ascending; None for no list."""
     if text is None:
         return None

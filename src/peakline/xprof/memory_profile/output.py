@@ -18,8 +18,8 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.deadline import check_deadline
 from peakline.tables import Names
 from peakline.text import valid_text
@@ -28,7 +28,6 @@ from peakline.xprof.memory_profile.rules import SpecialAllocation
 
 __all__ = ["json_number", "json_string", "to_json", "to_proto"]
 
-Ints = npt.NDArray[np.int64]
 
 _CHUNK = 16384
 
@@ -163,7 +162,7 @@ def _snapshot_fields(
         )
 
 
-def _texts(names: Names, rows: Ints, text: Callable[[str], str]) -> list[str]:
+def _texts(names: Names, rows: Int64Array, text: Callable[[str], str]) -> list[str]:
     """The strings of ``rows``, each distinct one made by ``text`` once."""
     used, inverse = np.unique(names.codes[rows], return_inverse=True)
     made = [text(names.values[code]) for code in used.tolist()]

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int64Array
 from peakline.tables import Columns
 from peakline.xprof.memory_profile.rules import AllocatorProfile, Peak, SpecialAllocation
 
 __all__ = ["AllocatorReport", "Report", "Reports", "Shown", "make_report"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +22,9 @@ class Shown:
     and shape they show, ``steps`` their steps.
     """
 
-    rows: Ints
-    sources: Ints
-    steps: Ints
+    rows: Int64Array
+    sources: Int64Array
+    steps: Int64Array
 
 
 @dataclass(frozen=True, eq=False)

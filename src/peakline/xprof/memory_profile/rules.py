@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import Int32Array, Int64Array, UInt64Array
 from peakline.deadline import check_deadline
 from peakline.kernels.memory_profile import active_at_peak, inherit_metadata, number_addresses
 from peakline.tables import Columns, Names
 
 __all__ = ["AllocatorProfile", "Peak", "SpecialAllocation", "allocator_profiles", "memory_ids"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -72,22 +70,22 @@ class AllocatorProfile:
     memory_id: str
     lifetime_peak_bytes: int
     peak: Peak
-    rows: Ints
-    steps: Ints
-    sources: Ints
-    in_use: Ints
+    rows: Int64Array
+    steps: Int64Array
+    sources: Int64Array
+    in_use: Int64Array
     specials: tuple[SpecialAllocation, ...]
-    active: Ints
-    occurrences: Ints
+    active: Int64Array
+    occurrences: Int64Array
 
-    def sampled(self, limit: int) -> Ints:
+    def sampled(self, limit: int) -> Int64Array:
         """Positions of at most ``limit`` snapshots, from each stretch of time the largest."""
         if self.rows.size <= limit:
             return np.arange(self.rows.size, dtype=np.int64)
         return _largest_of_each(self.in_use[self.rows], limit)
 
     @cached_property
-    def referenced(self) -> Ints:
+    def referenced(self) -> Int64Array:
         """Positions of the snapshots that ``active`` refers to, in its order."""
         return self.active[self.active >= 0]
 
@@ -122,7 +120,7 @@ def allocator_profiles(
 
 
 def _allocator_profile(
-    memory_id: str, snapshots: Columns, in_use: Ints, rows: Ints
+    memory_id: str, snapshots: Columns, in_use: Int64Array, rows: Int64Array
 ) -> AllocatorProfile:
     """Apply the rules to the snapshots of one memory; ``rows`` are theirs in file order."""
     time = _int64(snapshots, "time_offset_ps")
@@ -169,7 +167,7 @@ def _allocator_profile(
     )
 
 
-def _peak_row(rows: Ints, in_use: Ints) -> int:
+def _peak_row(rows: Int64Array, in_use: Int64Array) -> int:
     """The row of the peak, -1 if none: ``rows`` in file order, ties to the later.
 
     The peak starts at 0, so bytes in use that are always negative leave no peak.
@@ -179,16 +177,16 @@ def _peak_row(rows: Ints, in_use: Ints) -> int:
     return int(rows[last]) if used[last] >= 0 else -1
 
 
-def _steps(step: Ints) -> Ints:
+def _steps(step: Int64Array) -> Int64Array:
     """The step of each position: its own, or one after the last known for a row without (-1)."""
     known = step != -1
     last = np.maximum.accumulate(np.where(known, np.arange(step.size), -1))
     before = np.where(last >= 0, step[last], -1)
-    steps: Ints = np.where(known, step, before + 1)
+    steps: Int64Array = np.where(known, step, before + 1)
     return steps
 
 
-def _address_ids(order: Ints, address: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int32], int]:
+def _address_ids(order: Int64Array, address: UInt64Array) -> tuple[Int32Array, int]:
     """Number the distinct addresses in order of first appearance: (number per position, count)."""
     seed, at = secrets.randbits(64), np.zeros(2, np.int64)
     ids = np.empty(order.size, np.int32)
@@ -200,7 +198,7 @@ def _address_ids(order: Ints, address: npt.NDArray[np.uint64]) -> tuple[npt.NDAr
     return ids, int(at[1])
 
 
-def _largest_of_each(in_use: Ints, limit: int) -> Ints:
+def _largest_of_each(in_use: Int64Array, limit: int) -> Int64Array:
     """The position of the largest of each of ``limit`` (less than all) buckets.
 
     Buckets are equal but for rounding, the narrower first; the first of equals is taken.
@@ -211,7 +209,7 @@ def _largest_of_each(in_use: Ints, limit: int) -> Ints:
     starts = np.cumsum(widths) - widths
     is_largest = in_use == np.repeat(np.maximum.reduceat(in_use, starts), widths)
     positions = np.flatnonzero(is_largest)
-    largest: Ints = positions[np.searchsorted(positions, starts)]
+    largest: Int64Array = positions[np.searchsorted(positions, starts)]
     return largest
 
 
@@ -241,8 +239,11 @@ def _specials(unmapped: int, stack: int, step_id: int) -> tuple[SpecialAllocatio
 
 
 def _merged(
-    snapshots: Columns, order: Ints, positions: Ints, specials: tuple[SpecialAllocation, ...]
-) -> tuple[Ints, Ints]:
+    snapshots: Columns,
+    order: Int64Array,
+    positions: Int64Array,
+    specials: tuple[SpecialAllocation, ...],
+) -> tuple[Int64Array, Int64Array]:
     """Active snapshots and specials by descending size, equal ones merged, and how many each is."""
     rows = order[positions]
     sizes = np.array([special.size_bytes for special in specials], np.int64)
@@ -268,7 +269,7 @@ def _merged(
     return entries[by_size[starts]], occurrences
 
 
-def _ranks(names: Names, more: list[str]) -> Ints:
+def _ranks(names: Names, more: list[str]) -> Int64Array:
     """The place of each string of ``names`` and then of ``more`` in bytewise order."""
     used, inverse = np.unique(names.codes, return_inverse=True)
     strings = [names.values[code] for code in used.tolist()]
@@ -277,11 +278,11 @@ def _ranks(names: Names, more: list[str]) -> Ints:
     return np.concatenate([places[inverse], np.array([rank[value] for value in more], np.int64)])
 
 
-def _int64(snapshots: Columns, name: str) -> Ints:
+def _int64(snapshots: Columns, name: str) -> Int64Array:
     return np.ascontiguousarray(snapshots.array(name), np.int64)
 
 
-def _is_sorted(times: Ints) -> bool:
+def _is_sorted(times: Int64Array) -> bool:
     return bool((times[1:] >= times[:-1]).all())
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import Intervals, total, union
 
@@ -93,7 +93,7 @@ def chip_of_planes(profile: Profile) -> dict[int, int]:
     return found
 
 
-def _off_duty(profile: Profile, trace: Trace) -> npt.NDArray[np.bool_]:
+def _off_duty(profile: Profile, trace: Trace) -> BoolArray:
     """By row of ``event_types``, and for none at the end: whether its events are no work."""
     stats, types = profile.columns("event_type_stats"), profile.columns("event_types")
     names, values = stats.names("name"), stats.names("value")
@@ -104,12 +104,12 @@ def _off_duty(profile: Profile, trace: Trace) -> npt.NDArray[np.bool_]:
     found[stats.array("type_id")[rows]] = True
     own = profile.columns("events", frozenset(("type_id",)))
     place = np.where(own.is_valid("type_id"), own.array("type_id"), -1)
-    off_duty: npt.NDArray[np.bool_] = found[place]
+    off_duty: BoolArray = found[place]
     return off_duty if trace.row is None else off_duty[trace.row]
 
 
 def _of_plane(
-    trace: Trace, plane: int, off_duty: npt.NDArray[np.bool_]
+    trace: Trace, plane: int, off_duty: BoolArray
 ) -> tuple[Intervals, tuple[int, int] | None]:
     """When a core had work, and from when to when it is looked at."""
     begins, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]

@@ -9,11 +9,11 @@ begin of a GPU's lines does not count, but only the offsets on each.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.timing.device_ops import device_executions, op_lines
 from peakline.timing.device_programs import DeviceOp, GpuOps, Key, gpu_ops
 from peakline.timing.host_ops import is_derived
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["device_prefix", "device_table", "xprof_device_table"]
 
-_Array = npt.NDArray[Any]
 _STEP_LINES = ("Steps", "Sparse Core Steps")
 _TENSOR_CORE = re.compile("/device:TPU:[0-9]+")
 _TPU, _GPU = "/device:TPU:", "/device:GPU:"
@@ -127,7 +126,7 @@ def _tpu(profile: Profile, trace: Trace, plane: int) -> OpTable:
     return table
 
 
-def _named_events(profile: Profile, trace: Trace, line: TraceLine) -> npt.NDArray[np.int64]:
+def _named_events(profile: Profile, trace: Trace, line: TraceLine) -> Int64Array:
     """The events that name the framework's op: a line made of them, by the host's clock, counts."""
     events = np.arange(line.first, line.last, dtype=np.int64)
     rows = trace.rows(events)
@@ -139,8 +138,8 @@ def _named_events(profile: Profile, trace: Trace, line: TraceLine) -> npt.NDArra
 
 
 def _first_of_symbol(
-    profile: Profile, trace: Trace, event: _Array, end: _Array, op: _Array
-) -> npt.NDArray[np.int32]:
+    profile: Profile, trace: Trace, event: Int64Array, end: Int64Array, op: Int32Array
+) -> Int32Array:
     """Ops of one program with one number are one: what the first to be over is called.
 
     -1 for events that name no instruction.
@@ -166,18 +165,18 @@ def _first_of_symbol(
     return np.where(known, op, -1).astype(np.int32)
 
 
-def _inside(end: _Array, here: _Array) -> int:
+def _inside(end: AnyArray, here: AnyArray) -> int:
     """How many of the others lie in the first."""
     return int(np.searchsorted(here, _over(end, int(here[0])))) - 1
 
 
-def _over(end: _Array, place: int) -> int:
+def _over(end: AnyArray, place: int) -> int:
     """Where the first op stands that is not over before the one at ``place``."""
     later = end[place + 1 :] > end[place]
     return place + 1 + int(later.argmax()) if later.any() else end.size
 
 
-def _step_times(profile: Profile, trace: Trace, line: TraceLine) -> list[_Array]:
+def _step_times(profile: Profile, trace: Trace, line: TraceLine) -> list[Int64Array]:
     """Begins and ends of the steps of a line: neighbours of one group are one, the others go."""
     start, end = trace.start[line.events], trace.end[line.events]
     events = profile.columns("events", frozenset(("step_id",)))
@@ -221,8 +220,8 @@ def _gpu(profile: Profile, trace: Trace, plane: int) -> OpTable:
 
 
 def _first_of_run(
-    profile: Profile, found: GpuOps, rows: _Array, line_of: _Array, told: _Array
-) -> npt.NDArray[np.int32]:
+    profile: Profile, found: GpuOps, rows: Int64Array, line_of: Int64Array, told: Int64Array
+) -> Int32Array:
     """The op of each event: instructions of one name and step, one after the other, are one.
 
     They count for the program of the first, also where they are of another.
@@ -247,11 +246,11 @@ def _first_of_run(
         & has_group[1:] & (step[1:] == step[:-1])
     )  # fmt: skip
     first = np.maximum.accumulate(np.where(opens, np.arange(op.size), 0))
-    run: npt.NDArray[np.int32] = op[first]
+    run: Int32Array = op[first]
     return run
 
 
-def _groups(profile: Profile, rows: _Array) -> tuple[_Array, _Array]:
+def _groups(profile: Profile, rows: AnyArray) -> tuple[AnyArray, AnyArray]:
     """The step of each event; one without is in that of the event before it on its device."""
     events = profile.columns("events", frozenset(("start_ps", "step_id")))
     has = events.is_valid("step_id")[rows]
@@ -264,8 +263,8 @@ def _groups(profile: Profile, rows: _Array) -> tuple[_Array, _Array]:
     return group, known
 
 
-def _bases(profile: Profile, lines: list[TraceLine]) -> npt.NDArray[np.int64]:
+def _bases(profile: Profile, lines: list[TraceLine]) -> Int64Array:
     """Where the offsets of each line count from."""
     starts = profile.columns("lines").array("start_ps")
-    found: npt.NDArray[np.int64] = starts[[line.line_id for line in lines]]
+    found: Int64Array = starts[[line.line_id for line in lines]]
     return found

@@ -9,11 +9,11 @@ its line's begin; and in that no op of TensorFlow is eager.
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.kernels.op_matching import match_activities
 from peakline.timing.device_programs import Key
 from peakline.timing.host_ops import (
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["host_table", "xprof_host_table"]
 
-_Array = npt.NDArray[Any]
 _COLUMNS = frozenset(("line_id", "name", "start_ps", "duration_ps", "type_id"))
 
 
@@ -122,7 +121,7 @@ def xprof_host_table(profile: Profile) -> OpTable:
 
 def _activities(
     profile: Profile, events: Columns, lo: int, hi: int, ops: Ops
-) -> tuple[_Array, _Array, _Array]:
+) -> tuple[Int64Array, Int32Array, BoolArray]:
     """What counts as an execution, in file order: the event's row, the op, whether it was eager."""
     names = events.names("name")
     codes, stats = names.codes[lo:hi], op_stats_of(profile, whole=True)
@@ -154,7 +153,7 @@ def _activities(
 
 
 def _stage_ops(
-    profile: Profile, events: Columns, lo: int, hi: int, ops: Ops, op: npt.NDArray[np.int32]
+    profile: Profile, events: Columns, lo: int, hi: int, ops: Ops, op: Int32Array
 ) -> None:
     """Ops by number where there are stages of input pipelines: XProf keeps both in one table.
 

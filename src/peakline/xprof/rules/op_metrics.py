@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray
 from peakline.timing.device_programs import Key
 from peakline.timing.host_ops import summed
 from peakline.timing.op_names import IDLE, parse_op_name
 
 __all__ = ["OpMetrics", "OpTable", "combine_tables", "fill_table", "framework_ops"]
 
-_Array = npt.NDArray[Any]
 _MODULUS = 2**64
 _UNKNOWN = "Unknown"
 
@@ -98,10 +96,10 @@ class OpTable:
 def fill_table(
     table: OpTable,
     ops: Sequence[tuple[Key, OpMetrics]],
-    op: _Array,
-    length: _Array,
-    own: _Array,
-    order: npt.NDArray[Any] | None = None,
+    op: AnyArray,
+    length: AnyArray,
+    own: AnyArray,
+    order: AnyArray | None = None,
 ) -> None:
     """Count executions: of which of ``ops``, how long each took and that without what lay in it, in
     ps.

@@ -7,11 +7,11 @@ Sources of the rules: ``convert/xplane_to_step_events.cc``, ``utils/derived_time
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array
 from peakline.kernels.step_spans import host_spans
 from peakline.kernels.trace_layout import MARKER, NOTHING, SKIP
 from peakline.tables.once import once
@@ -40,8 +40,7 @@ __all__ = [
     "step_events",
 ]
 
-_Array = npt.NDArray[Any]
-_Times = tuple[_Array, _Array]
+_Times = tuple[AnyArray, AnyArray]
 
 GPU_PREFIX, TPU_PREFIX = "/device:GPU:", "/device:TPU:"
 _HOST_PLANE = "/host:CPU"
@@ -61,11 +60,11 @@ class Groups:
     begin where that is not known.
     """
 
-    ids: _Array
-    place: npt.NDArray[np.int32]
+    ids: AnyArray
+    place: Int32Array
     names: list[str]
-    begin: _Array
-    end: _Array
+    begin: Int64Array
+    end: Int64Array
     given: bool
     """Whether the groups stand in the file, rather than having been found in it."""
 
@@ -79,10 +78,10 @@ class StepEvents:
     """
 
     groups: Groups
-    kind: _Array
-    step: _Array
-    begin: _Array
-    end: _Array
+    kind: AnyArray
+    step: Int64Array
+    begin: Int64Array
+    end: Int64Array
     host_marker: _Times
     device_marker: _Times
     names: list[str]
@@ -138,7 +137,7 @@ def groups_of(profile: Profile) -> Groups:
     return Groups(ids, place, names, begin, end, given=given)
 
 
-def _placed(step: _Array, known: _Array) -> tuple[_Array, npt.NDArray[np.int32]]:
+def _placed(step: AnyArray, known: BoolArray) -> tuple[AnyArray, Int32Array]:
     """The distinct ids and where each event's stands; they are nearly always 0, 1, 2 ..."""
     positive = step >= 0
     known = known & positive
@@ -188,8 +187,8 @@ class _Maker:
         self.profile, self.trace, self.groups = profile, trace, groups
         self.compatible = compatible
         none = np.zeros(0, np.int64)
-        self.spans: list[tuple[_Array, ...]] = [(none.astype(np.uint8), none, none, none)]
-        self.marks: dict[str, list[tuple[_Array, ...]]] = {
+        self.spans: list[tuple[AnyArray, ...]] = [(none.astype(np.uint8), none, none, none)]
+        self.marks: dict[str, list[tuple[AnyArray, ...]]] = {
             HOST: [(none, none, none)], DEVICE: [(none, none, none)],
         }  # fmt: skip
         self.names = [""] * groups.ids.size
@@ -261,7 +260,7 @@ class _Maker:
             marks.update(zip(mark.tolist(), kinds.tolist(), strict=True))
         self._mark_host(marks)
 
-    def _given_names(self, special: _Array) -> _Array:
+    def _given_names(self, special: UInt8Array) -> UInt8Array:
         """Where the file was grouped when it was written, it tells the names of the steps."""
         if not (self.groups.given and "event_stats" in self.profile.tables):
             return special
@@ -318,7 +317,7 @@ class _Maker:
                     return event
         return events[0]
 
-    def _add_spans(self, events: _Array, kinds: _Array) -> None:
+    def _add_spans(self, events: Int64Array, kinds: UInt8Array) -> None:
         trace = self.trace
         step = self.groups.place[events]
         self.spans.append((kinds, step, trace.start[events], trace.end[events]))
@@ -377,14 +376,16 @@ def _derived(line: TraceLine) -> int | None:
     return number if number < _DERIVED_LINES else None
 
 
-def _carried_on(step: _Array) -> _Array:
+def _carried_on(step: Int32Array) -> Int32Array:
     """Each work's step, or that of the last one before that has one."""
     last = np.maximum.accumulate(np.where(step >= 0, np.arange(step.size), -1))
-    found: _Array = np.where(last >= 0, step[last], -1)
+    found: Int32Array = np.where(last >= 0, step[last], -1)
     return found
 
 
-def _runs(step: _Array, begin: _Array, end: _Array) -> tuple[_Array, _Array, _Array]:
+def _runs(
+    step: Int32Array, begin: Int64Array, end: Int64Array
+) -> tuple[Int32Array, Int64Array, Int64Array]:
     """A marker for all work of one step in a row; work in order of time."""
     has = step >= 0
     step, begin, end = step[has], begin[has], end[has]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int64Array, UInt8Array
 from peakline.kernels.trace_layout import MARKER, NOTHING, SKIP
 from peakline.timing.input_ops import is_enqueue
 from peakline.timing.op_names import COPY, TENSORFLOW, parse_op_name
@@ -32,8 +32,6 @@ __all__ = [
     "named_kinds",
     "special_kinds",
 ]
-
-_Array = npt.NDArray[Any]
 
 
 class SpanKind(IntEnum):
@@ -86,7 +84,7 @@ _OF_ACTIVITY: dict[Activity, int] = {
 _STAGE, _PRODUCER, _CONSUMER = "_ipl_stage_name", ("_pt", "_p"), ("_ct", "_c")
 
 
-def host_kinds(trace: Trace) -> _Array:
+def host_kinds(trace: Trace) -> AnyArray:
     """Per name of the trace, and for no name, what an event of the host is by its name alone: a
     `SpanKind`, `MARKER` of a step, or `SKIP`.
     """
@@ -109,7 +107,7 @@ def _host_kind(name: str) -> int:
     return SpanKind.HOST_COMPUTE
 
 
-def device_kinds(trace: Trace, events: _Array, shapes: Columns) -> _Array:
+def device_kinds(trace: Trace, events: Int64Array, shapes: Columns) -> UInt8Array:
     """The kind of each of ``events`` (places, ascending) of a GPU.
 
     ``shapes`` are `Profile.typed_stats` of `SHAPES`: what a kernel worked on tells more
@@ -146,18 +144,18 @@ def _device_kind(name: str) -> int:
     return SpanKind.DEVICE_COMPUTE_32
 
 
-def activity_kinds(profile: Profile, *, with_device: bool) -> npt.NDArray[np.uint8]:
+def activity_kinds(profile: Profile, *, with_device: bool) -> UInt8Array:
     """Per event of the trace its kind by what it does (`peakline.trace.activity`).
 
     What XProf knows by a few names only: waits for a DataLoader, launches of every runtime,
     copies by the names of every tool. A kernel counts as one of 32 bits. Work of an input pipeline
     in the background and waits for a device are `NOTHING` that a step's time goes to.
     """
-    found: npt.NDArray[np.uint8] = _by_activity(with_device=with_device)[activity_of(profile)]
+    found: UInt8Array = _by_activity(with_device=with_device)[activity_of(profile)]
     return found
 
 
-def named_kinds(profile: Profile) -> Callable[[TraceLine], npt.NDArray[np.uint8]] | None:
+def named_kinds(profile: Profile) -> Callable[[TraceLine], UInt8Array] | None:
     """What gives `activity_kinds` per name of a line of a host without a device, so that what ten
     million events do need not be written down; None where more than the names counts.
     """
@@ -168,7 +166,7 @@ def named_kinds(profile: Profile) -> Callable[[TraceLine], npt.NDArray[np.uint8]
     return lambda line: table[of_line(line)]
 
 
-def _by_activity(*, with_device: bool) -> npt.NDArray[np.uint8]:
+def _by_activity(*, with_device: bool) -> UInt8Array:
     kinds = dict.fromkeys(Activity, NOTHING) | _OF_ACTIVITY
     if not with_device:
         kinds[Activity.LAUNCH] = SpanKind.HOST_COMPUTE
@@ -176,8 +174,8 @@ def _by_activity(*, with_device: bool) -> npt.NDArray[np.uint8]:
 
 
 def special_kinds(
-    profile: Profile, trace: Trace, lines: list[TraceLine], kind_of: _Array
-) -> _Array:
+    profile: Profile, trace: Trace, lines: list[TraceLine], kind_of: UInt8Array
+) -> UInt8Array:
     """Per event the kind that its stats give it instead of its name, else `SKIP`: a stage of an
     input pipeline that nobody else of it asks is waited for. Empty where there are no stages.
     """
@@ -197,7 +195,7 @@ def special_kinds(
     return special
 
 
-def _at_root(profile: Profile, trace: Trace, stages: _Array, everywhere: _Array) -> _Array:
+def _at_root(profile: Profile, trace: Trace, stages: AnyArray, everywhere: AnyArray) -> AnyArray:
     """Which stages nobody else of the pipeline asks: they lie in no stage, nor in work that an
     event of another thread handed on.
     """
@@ -215,19 +213,19 @@ def _at_root(profile: Profile, trace: Trace, stages: _Array, everywhere: _Array)
     return ~inside
 
 
-def _handed_on(profile: Profile, trace: Trace) -> _Array:
+def _handed_on(profile: Profile, trace: Trace) -> AnyArray:
     """Events that consume what some event of the trace says it produces."""
     stats = profile.typed_stats({*_PRODUCER, *_CONSUMER})
     producer, consumer = (_contexts(trace, stats, names) for names in (_PRODUCER, _CONSUMER))
     made = set(zip(producer[1].tolist(), producer[2].tolist(), strict=True))
     took = [pair in made for pair in zip(consumer[1].tolist(), consumer[2].tolist(), strict=True)]
-    found: _Array = consumer[0][np.array(took, np.bool_)]
+    found: AnyArray = consumer[0][np.array(took, np.bool_)]
     return found
 
 
 def _contexts(
     trace: Trace, stats: Columns, names: tuple[str, str]
-) -> tuple[_Array, _Array, _Array]:
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """The events that have both stats, and the values."""
     name = stats.names("name")
     of_type, of_id = (name.codes == name.code_of(wanted) for wanted in names)

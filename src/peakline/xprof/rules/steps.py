@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray
 from peakline.kernels.step_spans import sweep
 from peakline.tables.once import once
 from peakline.trace.events import read_with_steps, trace_of
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 __all__ = ["combine_steps", "host_steps"]
 
-_Array = npt.NDArray[Any]
 
 _WHOLE_AT_MOST = 5
 """Of more steps XProf drops the first and the last, as if they were not whole."""
@@ -136,7 +135,7 @@ def _generic_steps(
     return tuple(steps), precision
 
 
-def _windows(events: StepEvents, compatible: bool) -> tuple[_Array, _Array]:
+def _windows(events: StepEvents, compatible: bool) -> tuple[AnyArray, AnyArray]:
     """Begin and end of each step: upstream's, or those that also hold what the host did."""
     (host_begin, host_end), (begin, end) = events.host_marker, events.device_marker
     on_host, on_device = host_end > host_begin, end > begin
@@ -147,7 +146,7 @@ def _windows(events: StepEvents, compatible: bool) -> tuple[_Array, _Array]:
     return np.where(use_host, host_begin, begin), np.where(use_host, host_end, end)
 
 
-def _own_windows(events: StepEvents) -> tuple[_Array, _Array]:
+def _own_windows(events: StepEvents) -> tuple[AnyArray, AnyArray]:
     """From the marker's begin to its end, or the end of the device's work if that is later; never
     before the end of the step before.
     """
@@ -168,8 +167,8 @@ def _own_windows(events: StepEvents) -> tuple[_Array, _Array]:
 
 
 def _swept(
-    events: StepEvents, begin: _Array, end: _Array, compatible: bool
-) -> tuple[_Array, _Array, _Array]:
+    events: StepEvents, begin: AnyArray, end: AnyArray, compatible: bool
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Per step and kind: the time in its window, all of it, and whether there is any."""
     kind, step, starts, stops = events.kind, events.step, events.begin, events.end
     if not compatible:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.trace.events import TraceLine, trace_of
 from peakline.trace.intervals import Intervals, total, union, within
 from peakline.trace.nesting import nest_lines
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["tpu_steps"]
 
-_Array = npt.NDArray[Any]
 
 _CORE = re.compile(r"/device:TPU:([0-9]+)( SparseCore(?: [a-zA-Z]+)? [0-9]+)?")
 _NEVER: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -123,7 +122,7 @@ def _with_sparse_cores(step: Step, cores: list[_Core]) -> Step:
     return replace(step, cores=found)
 
 
-def _input_ps(host: StepEvents) -> _Array:
+def _input_ps(host: StepEvents) -> AnyArray:
     """Per step how long the host waited for input or sent it, overlaps counted each."""
     waits = (host.kind == SpanKind.HOST_WAIT_INPUT) | (host.kind == SpanKind.HOST_TO_DEVICE)
     total = np.zeros(host.groups.ids.size, np.int64)
@@ -165,7 +164,7 @@ class _Reader:
         kinds = np.where(events.is_valid("type_id"), events.array("type_id"), -1)
         self.type_of = kinds if self.trace.row is None else kinds[self.trace.row]
 
-    def _stat(self, stats: Columns, name: str) -> tuple[_Array, _Array]:
+    def _stat(self, stats: Columns, name: str) -> tuple[Int64Array, Int64Array]:
         """The events of the trace that have such a number (places, ascending), and the first."""
         rows = np.flatnonzero(stats.names("name").codes == stats.names("name").code_of(name))
         places, first = np.unique(
@@ -211,7 +210,7 @@ class _Reader:
         works = ~np.isin(self.type_of[line.events], idles)
         return union(begin[works], end[works])
 
-    def _times(self, line: TraceLine) -> tuple[_Array, _Array]:
+    def _times(self, line: TraceLine) -> tuple[Int64Array, Int64Array]:
         """Begin and end of a line's events, by the device's clock where they tell."""
         begin = self.trace.start[line.events].copy()
         length = self.trace.end[line.events] - begin
@@ -220,7 +219,7 @@ class _Reader:
             times[at] = value
         return begin, begin + length
 
-    def _on(self, line: TraceLine, name: str) -> tuple[_Array, _Array]:
+    def _on(self, line: TraceLine, name: str) -> tuple[Int64Array, Int64Array]:
         """Which events of a line have a stat, counted from its first, and the values."""
         places, values = self.stats[name]
         part = slice(*np.searchsorted(places, (line.first, line.last)).tolist())
@@ -270,7 +269,7 @@ class _Reader:
                 found = Collective(unique, int(end[n] - begin[n]))
                 core.collectives.setdefault(int(steps[n]), []).append(found)
 
-    def _count(self, core: _Core, steps: _Array, types: _Array, own: _Array) -> None:
+    def _count(self, core: _Core, steps: Int32Array, types: Int32Array, own: Int64Array) -> None:
         """Add up self times by step and category; an op without a number counts nowhere."""
         keys = np.stack([steps.astype(np.int64), types.astype(np.int64)])
         distinct, at = np.unique(keys, axis=1, return_inverse=True)

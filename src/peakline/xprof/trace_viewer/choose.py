@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray
 from peakline.kernels.viewports import choose_in_order, choose_levels
 from peakline.viewer.choose import (
     MANY_EVENTS,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["choose_as_xprof", "find_prefix_as_xprof"]
 
-_Array = npt.NDArray[Any]
 _LEVELS = 10 ** np.arange(12, -1, -1, dtype=np.int64)
 """The resolutions, in ps, at which XProf stores events: from a second to a picosecond."""
 _MOST_SERIAL = 255
@@ -115,18 +114,18 @@ class _Rule:
         return self._view.flows(np.arange(self._view.start.size))
 
     @cached_property
-    def _row(self) -> _Array:
+    def _row(self) -> AnyArray:
         tracks = np.arange(len(self._view.tracks), dtype=np.int32)
         return np.repeat(tracks, np.diff(self._view.first))
 
-    def is_middle_on_tpu(self) -> npt.NDArray[np.bool_]:
+    def is_middle_on_tpu(self) -> BoolArray:
         """Which events pass a flow on, on a TPU: only shown where all transfers are."""
         pids = {p.pid for p in self._view.processes if "/device:TPU:" in p.name}
         on_tpu = np.array([track.pid in pids for track in self._view.tracks] or [False], np.bool_)
-        found: npt.NDArray[np.bool_] = on_tpu[self._row] & (self._flow.direction == _BOTH)
+        found: BoolArray = on_tpu[self._row] & (self._flow.direction == _BOTH)
         return found
 
-    def levels(self, deepest: int) -> _Array:
+    def levels(self, deepest: int) -> AnyArray:
         """The level of every event, one more than ``deepest`` for all below."""
         view, flow = self._view, self._flow
         flowing = np.flatnonzero(flow.number >= 0)
@@ -143,7 +142,7 @@ class _Rule:
                 break
         return level_of
 
-    def visible(self, events: _Array, step: int) -> _Array:
+    def visible(self, events: AnyArray, step: int) -> AnyArray:
         """Which of ``events``, which are in order, are shown at a resolution."""
         view, zero, flow = self._view, self._view.zero_ps, self._flow
         shown = np.zeros(events.size, np.bool_)
@@ -156,7 +155,7 @@ class _Rule:
                 break
         return shown
 
-    def _room(self, levels: int, depths: int) -> tuple[_Array, _Array, _Array, _Array]:
+    def _room(self, levels: int, depths: int) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
         """What the rule notes by level: ends by track and depth, depths, last points, flows."""
         tracks = len(self._view.tracks)
         return (

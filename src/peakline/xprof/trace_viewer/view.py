@@ -7,11 +7,11 @@ Sources: as in `peakline.viewer.view`, and ``group_events.cc`` (openxla/xla,
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables.columns import Names
 from peakline.tables.once import once
 from peakline.trace.events import FARTHEST, nesting_of, trace_of
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["xprof_view", "xprof_whole_view"]
 
-_Array = npt.NDArray[Any]
 _GPU, _TPU, _CUSTOM = "/device:GPU:", "/device:TPU:", "/device:CUSTOM:"
 _STEP_LINES = ("Steps", "Sparse Core Steps")
 _MODULE_LINES = ("XLA Modules", "Sparse Core Modules")
@@ -116,17 +115,17 @@ def _first_kind(names: list[str], prefixes: tuple[str, ...]) -> list[int]:
 class _Rows:
     """Events that are shown: of the file (``row`` >= 0) and made ones, on numbered lines."""
 
-    line: _Array
-    start: _Array
-    end: _Array
-    code: _Array
-    row: _Array
-    group: _Array
-    has_group: npt.NDArray[np.bool_]
-    made: _Array
+    line: AnyArray
+    start: Int64Array
+    end: Int64Array
+    code: Int32Array
+    row: Int64Array
+    group: AnyArray
+    has_group: BoolArray
+    made: Int64Array
     """Its place among the events that are made, -1 for one of the file."""
 
-    def take(self, rows: _Array) -> _Rows:
+    def take(self, rows: AnyArray) -> _Rows:
         return _Rows(*(getattr(self, part.name)[rows] for part in fields(self)))
 
     @classmethod
@@ -139,9 +138,14 @@ class _Rows:
 
     @classmethod
     def made_ones(
-        cls, line: _Array, start: _Array, end: _Array, code: _Array, group: _Array | None = None,
+        cls,
+        line: Int64Array,
+        start: Int64Array,
+        end: Int64Array,
+        code: Int32Array,
+        group: AnyArray | None = None,
         first: int = -1,
-    ) -> _Rows:  # fmt: skip
+    ) -> _Rows:
         """Events that are not in the file; ``first`` is the number of the first among those."""
         size = start.size
         none = np.full(size, -1, np.int64)
@@ -308,7 +312,7 @@ def _merge_steps(
     return told
 
 
-def _touching(events: Columns, lines: Columns, planes: list[str]) -> _Array:
+def _touching(events: Columns, lines: Columns, planes: list[str]) -> Int64Array:
     """Events of the lines that guide the steps of a TPU that begin before the one in front of
     them has ended, or as it ends.
     """
@@ -354,7 +358,7 @@ def _regions(profile: Profile, events: Columns, names: ShownNames) -> _Rows:
     )  # fmt: skip
 
 
-def _groups_around(profile: Profile, events: Columns, rows: _Array, end: _Array) -> _Array:
+def _groups_around(profile: Profile, events: Columns, rows: AnyArray, end: AnyArray) -> AnyArray:
     """The group of the innermost event around what lasts from the begin of each of ``rows`` to
     ``end``; -1 for none.
     """
@@ -376,7 +380,7 @@ def _arranged(
     lines: list[_Line],
     names: ShownNames,
     processes: list[Process],
-    sorts: npt.NDArray[np.bool_],
+    sorts: BoolArray,
     told: dict[int, Told],
     *,
     tells_points: bool,

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from io import BytesIO
 from json.encoder import encode_basestring_ascii as quoted
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.tables.columns import Columns, Names
 from peakline.viewer.events import HEAD, TAIL, events_text
 from peakline.viewer.part import UNSEEN_STATS
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_EVENTS", "xprof_trace"]
 
-_Array = npt.NDArray[Any]
 MOST_EVENTS = 5_000_000
 """XProf 2.24.2 shows the first so many, and says nothing of the others."""
 _CUT = "events_cut"
@@ -87,9 +86,9 @@ class _Told:
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
         self._values: dict[str, int] = {}
-        self._parts: list[tuple[_Array, _Array, _Array]] = []
+        self._parts: list[tuple[AnyArray, AnyArray, AnyArray]] = []
 
-    def add(self, event: _Array, name: str | _Array, value: _Array) -> None:
+    def add(self, event: Int64Array, name: str | AnyArray, value: Int64Array) -> None:
         codes = np.full(event.size, self.name(name)) if isinstance(name, str) else name
         self._parts.append((event, codes, value))
 
@@ -99,7 +98,7 @@ class _Told:
     def value(self, text: str) -> int:
         return self._values.setdefault(text, len(self._values))
 
-    def texts(self, names: Names) -> tuple[_Array, _Array]:
+    def texts(self, names: Names) -> tuple[Int64Array, Int32Array]:
         """The codes of a column's texts as values here; -1 for none, as the last."""
         return np.array([*map(self.value, map(_as_text, names.values)), -1], np.int64), names.codes
 
@@ -122,7 +121,7 @@ class _Told:
         )
 
 
-def _stats(view: View, events: _Array) -> Columns:
+def _stats(view: View, events: Int64Array) -> Columns:
     """The arguments of every event: of its kind, its own, and what upstream adds."""
     profile, told = view.profile, _Told()
     rows = view.rows(events)
@@ -164,7 +163,7 @@ def _stats(view: View, events: _Array) -> Columns:
 _SKIPPED = UNSEEN_STATS | _OWN_STATS
 
 
-def _of_kinds(told: _Told, stats: Columns, kind: _Array) -> None:
+def _of_kinds(told: _Told, stats: Columns, kind: Int32Array) -> None:
     """What the kinds of events tell, for each of their events."""
     name = stats.names("name")
     keep = np.array([text not in _SKIPPED for text in name.values] or [False], np.bool_)[name.codes]
@@ -181,7 +180,7 @@ def _of_kinds(told: _Told, stats: Columns, kind: _Array) -> None:
     told.add(event, own[name.codes[row]], values[codes[row]])
 
 
-def _numbers(told: _Told, name: str, places: _Array, numbers: _Array) -> None:
+def _numbers(told: _Told, name: str, places: Int64Array, numbers: AnyArray) -> None:
     distinct, code = np.unique(numbers, return_inverse=True)
     values = np.array([told.value(str(number)) for number in distinct.tolist()] or [0], np.int64)
     told.add(places, name, values[code])
