@@ -23,7 +23,6 @@ _CONCURRENT, _QUEUED = 4, 16
 _HEAD_BYTES = 1 << 20
 _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = 31
-_OTHER_SUFFIX = ".profile"
 _PIECE_BYTES = 1 << 20
 _LOG = "log"
 _HOST = "upload"
@@ -163,6 +162,7 @@ def _head(blocks: Iterator[bytes]) -> bytes:
 
 def _form(head: bytes) -> tuple[str, str]:
     """What the file is called after its host, and its format; UnknownFormatError, InputError."""
+    from peakline.formats.common.format import Format, formats
     from peakline.formats.common.recognise import recognise
 
     packed = head.startswith(_GZIP)
@@ -179,6 +179,6 @@ def _form(head: bytes) -> tuple[str, str]:
         raise UnknownFormatError(
             f"the upload is not a profile that Peakline reads ({form.note or 'unknown content'})"
         )
-    if form.format != "xplane" or form.encoding != "binary":
-        return _OTHER_SUFFIX, form.format
-    return ".xplane.pb.gz" if packed else ".xplane.pb", form.format
+    kind = formats()[form.format]
+    name = kind.suffix if form.encoding == "binary" else Format.suffix
+    return (f"{name}.gz" if packed and name != Format.suffix else name), form.format

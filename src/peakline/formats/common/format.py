@@ -33,6 +33,8 @@ class Format:
     ``begins``, which takes the first bytes; with ``is_text`` a text file is tried, too. Formats of
     JSON are recognised by ``json``: it takes the text and the outermost keys, none for an array.
 
+    ``suffix`` is how a binary file of it is called in a session, after its host.
+
     ``what``, ``written_by`` and ``fills`` (tables, and when) are its row in docs/formats.md.
     """
 
@@ -44,6 +46,7 @@ class Format:
     rank: int
     message: str = ""
     fields: tuple[str, ...] = ()
+    suffix: str = ".profile"
     begins: Callable[[bytes], bool] | None = None
     is_text: bool = False
     json: Callable[[str, Mapping[str, None]], bool] | None = None

@@ -16,4 +16,5 @@ FORMAT = Format(
     rank=0,
     message="tensorflow.profiler.XSpace",
     fields=("planes",),
+    suffix=".xplane.pb",
 )
