@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.each_row import each_row
 from tests.engine.ending import DATA
+from tests.house.scratch import Scratch
 
 import peakline
 from peakline.findings import kinds as folder
@@ -67,32 +65,10 @@ def test_every_number_of_evidence_is_declared(path):
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory, root):
     """A scratch copy of the package with two kinds more; runs Python with it."""
-    package = tmp_path_factory.mktemp("scratch") / "peakline"
-    source = root / "src" / "peakline"
-    for copy, original in (
-        (package, source),
-        (package / "findings", source / "findings"),
-        (package / "findings" / "kinds", source / "findings" / "kinds"),
-    ):
-        copy.mkdir()
-        for one in original.iterdir():
-            if one.name not in {"findings", "kinds", "__pycache__"}:
-                (copy / one.name).symlink_to(one)
-    (package / "findings" / "kinds" / "seen_memory.py").write_text(MEMORY)
-    (package / "findings" / "kinds" / "counted_steps.py").write_text(TIME)
-
-    def run(*arguments):
-        path = os.pathsep.join([str(package.parent), str(root / "scripts")])
-        result = subprocess.run(
-            [sys.executable, *map(str, arguments)],
-            env=os.environ | {"PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return result.stdout
-
-    return run
+    scratch = Scratch(tmp_path_factory.mktemp("scratch"), root)
+    scratch.add("findings/kinds/seen_memory.py", MEMORY)
+    scratch.add("findings/kinds/counted_steps.py", TIME)
+    return scratch.run
 
 
 def test_a_new_kind_is_in_every_answer(extended):

@@ -1,0 +1,195 @@
+"""A tool, a column, a format and a view are added in a copy with at most two files each.
+
+Every face has them then. Kinds of findings are in tests/analysis/test_catalogue.py.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.house.scratch import Scratch
+
+MOST_FILES = 2
+SAMPLE = "tests/data/sessions/jax_cpu"
+
+TOOL = '''
+"""How many events ran."""
+
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
+
+
+class EventCountParameters(Parameters):
+    """Which events."""
+
+    name: str | None = parameter(None, description="only events of this name")
+
+
+def _run(profile, parameters, output_format):
+    names = profile.columns("events", frozenset(("name",))).names("name").to_list()
+    wanted = [name for name in names if parameters.name in {None, name}]
+    return b'{"events":%d}' % len(wanted)
+
+
+TOOL = Tool(
+    name="event_count",
+    doc="How many events ran.",
+    parameters=EventCountParameters,
+    formats=("json",),
+    shows=(("events",),),
+    run=_run,
+)
+'''
+
+FORMAT = '''
+"""Plain lists of buffers."""
+
+import numpy as np
+
+from peakline.formats.common.format import Format
+from peakline.formats.common.reader import FileReader
+from peakline.tables.columns import Columns, Names
+
+
+class PlainReader(FileReader):
+    """One list: an op and its bytes in each line."""
+
+    tables = frozenset(("buffers",))
+
+    def read(self, table, warnings, columns=None):
+        """The buffers."""
+        lines = bytes(self._file.buffer).decode().splitlines()[1:]
+        count = len(lines)
+        size = np.array([int(line.split()[1]) for line in lines], np.int64)
+        return Columns({
+            "buffer_id": np.arange(count, dtype=np.int64),
+            "allocator": Names.constant("plain", count),
+            "op": Names.encode([line.split()[0] for line in lines]),
+            "allocated_bytes": size,
+            "requested_bytes": size,
+        }, {})
+
+    def duration_ps(self):
+        """Nothing has a time."""
+        return 0
+
+
+FORMAT = Format(
+    name="plain_buffers",
+    what="plain lists of buffers",
+    written_by="this test",
+    fills="`buffers`",
+    reader="peakline.formats.plain_buffers:PlainReader",
+    rank=20,
+    begins=lambda head: head.startswith(b"PLAIN BUFFERS"),
+    is_text=True,
+)
+'''
+
+VIEW = """-- How many lines every plane has.
+-- Units: none.
+-- Tables: lines
+-- column: plane_id int64: the plane
+-- column: lines int64: its lines
+SELECT plane_id, count(*) AS lines FROM lines GROUP BY ALL ORDER BY ALL
+"""
+
+SERVED = """
+import json, sys
+import grpc, httpx
+from tests.service.server_here import server_here
+from peakline import schema
+with server_here(sys.argv[1]) as server:
+    base = f"http://127.0.0.1:{server.http_port}/api"
+    names = [tool["name"] for tool in httpx.get(f"{base}/tools").json()]
+    session = httpx.get(f"{base}/sessions").json()[0]["session_id"]
+    content = httpx.get(f"{base}/sessions/{session}/tools/event_count").json()
+    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
+        ask = channel.unary_unary(
+            "/tensorflow.ProfileAnalysis/GetSessionToolData",
+            request_serializer=schema.ProfileSessionDataRequest.SerializeToString,
+            response_deserializer=schema.ProfileSessionDataResponse.FromString,
+        )
+        answer = ask(schema.ProfileSessionDataRequest(session_id=session, tool_name="event_count"))
+    print(json.dumps([names, content, json.loads(answer.output)]))
+"""
+
+
+@pytest.fixture
+def scratch(tmp_path, root):
+    return Scratch(tmp_path, root)
+
+
+def _docs(scratch, call):
+    return scratch.run("-c", f"import generate_docs as g; print(*g.{call}, sep=chr(10))")
+
+
+def test_a_tool_is_one_file_and_every_face_has_it(scratch, root):
+    scratch.add("tools/event_count.py", TOOL)
+    path = root / SAMPLE
+    assert "event_count" in scratch.peakline("tool", "--list", path)
+    found = json.loads(scratch.peakline("tool", "event_count", path))
+    assert found["events"] > 0
+    none = scratch.peakline("tool", "event_count", path, "-p", "name=no such event")
+    assert json.loads(none) == {"events": 0}
+    names, over_http, over_grpc = json.loads(scratch.run("-c", SERVED, path))
+    assert "event_count" in names
+    assert over_http == over_grpc == found
+    docs = _docs(scratch, "tools_page()")
+    assert "## event_count" in docs
+    assert "| `name` |" in docs
+    assert scratch.changed == ["tools/event_count.py"]
+
+
+def test_a_column_is_its_definition_and_what_makes_it(scratch, tmp_path):
+    scratch.edit(
+        "tables/time_tables.py",
+        "        longest_idle_ps int64 the longest time without work\n",
+        "        longest_idle_ps int64 the longest time without work\n"
+        "        pieces int64 how many pieces its busy time has\n",
+    )
+    scratch.edit(
+        "timing/device_time.py",
+        '    return Columns(data | {"device": Names.encode(names)})',
+        '    data["pieces"] = np.array([_busy(one)[0].size for one in device_sets_of(profile)])\n'
+        '    return Columns(data | {"device": Names.encode(names)})',
+    )
+    assert len(scratch.changed) <= MOST_FILES
+    kernel = {"ph": "X", "cat": "kernel", "pid": 0, "tid": 7, "args": {"device": 0, "stream": 7}}
+    events = [kernel | {"name": "k", "ts": at, "dur": 2} for at in (1, 2, 9)]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    query = "SELECT pieces, busy_ps FROM device_time"
+    found = json.loads(scratch.peakline("sql", path, query, "--format", "json"))
+    assert found == [{"pieces": 2, "busy_ps": 5_000_000}]
+    assert "how many pieces its busy time has" in _docs(scratch, "tables_page()")
+
+
+def test_a_format_is_one_file_and_every_verb_reads_it(scratch, tmp_path):
+    scratch.add("formats/plain_buffers.py", FORMAT)
+    path = tmp_path / "list.txt"
+    path.write_text("PLAIN BUFFERS\nweights 3000000\nworkspace 1000000\n")
+    found = json.loads(scratch.peakline("memory", path, "--json"))
+    assert found["profile"]["format"] == "plain_buffers"
+    (allocator,) = found["allocators"]
+    assert allocator["peak_bytes"] == 4_000_000
+    assert [row["op"] for row in allocator["peak_buffers"]] == ["weights", "workspace"]
+    page = tmp_path / "report.html"
+    scratch.peakline("report", path, "-o", page)
+    assert "weights" in page.read_text()
+    call = "formats_page(open(str(g.DOCS / 'formats.md')).read())"
+    assert "| plain lists of buffers | `plain_buffers` |" in _docs(scratch, call)
+    assert scratch.changed == ["formats/plain_buffers.py"]
+
+
+def test_a_view_is_one_file(scratch, root):
+    scratch.add("tables/views/lines_of_planes.sql", VIEW)
+    path = root / SAMPLE
+    assert "lines_of_planes" in scratch.peakline("sql", "--list", path)
+    query = "SELECT sum(lines) AS n FROM lines_of_planes"
+    ours = json.loads(scratch.peakline("sql", path, query, "--format", "json"))
+    all_lines = "SELECT count(*) AS n FROM lines"
+    assert ours == json.loads(scratch.peakline("sql", path, all_lines, "--format", "json"))
+    assert "## lines_of_planes" in _docs(scratch, "views_page()")
+    assert scratch.changed == ["tables/views/lines_of_planes.sql"]
