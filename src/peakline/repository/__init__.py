@@ -8,7 +8,7 @@ from peakline.repository.layout import Found, Repository, Rule, Session
 from peakline.repository.names import check_name, host_file_name
 from peakline.repository.resolve import hosts, only_file, resolve, resolve_hosts
 from peakline.repository.store import Problem, is_url
-from peakline.repository.writing import check_output, unwritable, write_atomically
+from peakline.repository.writing import check_output, write_atomically
 
 __all__ = [
     "Extent",
@@ -28,6 +28,5 @@ __all__ = [
     "only_file",
     "resolve",
     "resolve_hosts",
-    "unwritable",
     "write_atomically",
 ]

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from peakline.errors import ExistsError, UsageError
-from peakline.repository import unwritable
+from peakline.repository.writing import unwritable
 
 __all__ = ["whole_folder"]
 

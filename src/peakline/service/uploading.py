@@ -112,8 +112,9 @@ class _Content:
 
     def feed(self, block: bytes) -> None:
         """The next bytes. Raises ExpandsError when they are too many unpacked."""
+        look = (lambda _: None) if self._probe is None else self._probe.feed
         if self._decoder is None:
-            self._look(block)
+            look(block)
             return
         while block and not self._is_broken:
             check_deadline()
@@ -131,7 +132,7 @@ class _Content:
                 raise ExpandsError(
                     f"the upload expands to more than {self._most} bytes (--max-unpacked)"
                 )
-            self._look(piece)
+            look(piece)
             decoder = self._decoder
             block = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
 
@@ -142,10 +143,6 @@ class _Content:
                 "the upload is not a profile that Peakline reads (a text without a memory record"
                 " and without an out-of-memory report)"
             )
-
-    def _look(self, piece: bytes) -> None:
-        if self._probe is not None:
-            self._probe.feed(piece)
 
 
 def _head(blocks: Iterator[bytes]) -> bytes:

@@ -60,12 +60,6 @@ _REQUEST_ID = {
         "schema": {"type": "string"},
     }
 }
-_RETRY_AFTER = {
-    "Retry-After": {"description": "seconds", "schema": {"type": "integer", "minimum": 0}}
-}
-_AUTHENTICATE = {
-    "WWW-Authenticate": {"description": "`Bearer`", "schema": {"type": "string"}},
-}
 _MODELS: tuple[type[BaseModel], ...] = (
     Problem,
     *(getattr(documents, name) for name in documents.__all__),
@@ -84,9 +78,11 @@ def described(*statuses: int, **answers: Mapping[str, Any]) -> dict[int | str, d
     for status in sorted({*_ALWAYS, *statuses}):
         headers = dict(_REQUEST_ID)
         if status in {429, 503}:
-            headers |= _RETRY_AFTER
+            seconds = {"type": "integer", "minimum": 0}
+            headers["Retry-After"] = {"description": "seconds", "schema": seconds}
         if status == 401:
-            headers |= _AUTHENTICATE
+            scheme = {"description": "`Bearer`", "schema": {"type": "string"}}
+            headers["WWW-Authenticate"] = scheme
         responses[status] = {
             "description": _REASONS[status],
             "headers": headers,

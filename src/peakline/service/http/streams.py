@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from peakline.deadline import Deadline, check_deadline, within
 from peakline.errors import PeaklineError
 
 __all__ = ["LINES_TYPE", "Lines", "Tell", "wants_lines"]
@@ -35,11 +33,10 @@ def wants_lines(request: Request) -> bool:
 
 
 class Lines(Response):
-    """Sends what ``work``, in a thread under ``deadline``, tells: each document when it is told.
+    """Sends what ``work``, which ``run`` calls in a thread, reports: each document at once.
 
     The answer begins with the first line. An error before it is raised, and so becomes a problem
-    document; one after it is the last line, what ``failed`` makes of it. ``watch`` waits until the
-    client goes away and cancels the deadline, so that the work ends.
+    document; one after it is the last line, what ``failed`` makes of it.
     """
 
     media_type = LINES_TYPE
@@ -49,14 +46,11 @@ class Lines(Response):
         work: Callable[[Tell], object],
         *,
         failed: Callable[[BaseException], dict[str, Any]],
-        deadline: Deadline,
-        limiter: anyio.CapacityLimiter,
-        watch: Callable[[Receive, Deadline], Awaitable[None]],
+        run: Callable[[Receive, Callable[[], object]], Coroutine[Any, Any, object]],
     ) -> None:
         super().__init__()
         del self.headers["content-length"]
-        self._work, self._failed = work, failed
-        self._deadline, self._limiter, self._watch = deadline, limiter, watch
+        self._work, self._failed, self._run = work, failed, run
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         """Do the work and send what it tells."""
@@ -67,26 +61,16 @@ class Lines(Response):
             line = json.dumps(document, allow_nan=False).encode() + b"\n"
             loop.call_soon_threadsafe(lines.put_nowait, line)
 
-        def under_deadline() -> None:
-            with within(self._deadline):
-                check_deadline()
-                self._work(tell)
-
-        run = asyncio.create_task(
-            anyio.to_thread.run_sync(under_deadline, limiter=self._limiter, abandon_on_cancel=True)
-        )
+        run = asyncio.create_task(self._run(receive, lambda: self._work(tell)))
         run.add_done_callback(lambda _: lines.put_nowait(None))
-        watcher = asyncio.ensure_future(self._watch(receive, self._deadline))
         try:
             await self._send(lines, run, send)
         finally:
-            self._deadline.cancel()
-            for task in (run, watcher):
-                task.cancel()
-            await asyncio.gather(run, watcher, return_exceptions=True)
+            run.cancel()
+            await asyncio.gather(run, return_exceptions=True)
 
     async def _send(
-        self, lines: asyncio.Queue[bytes | None], run: asyncio.Task[None], send: Send
+        self, lines: asyncio.Queue[bytes | None], run: asyncio.Task[object], send: Send
     ) -> None:
         has_begun = False
 

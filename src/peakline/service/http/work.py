@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio.from_thread
@@ -57,7 +58,8 @@ class Work:
 
     async def answer(self, request: Request, work: Callable[[], _T]) -> _T:
         """What ``work`` returns; it runs no longer than the timeout of a request."""
-        return await self._run(request, work, Deadline(self._timeout_s), self._answers)
+        deadline = Deadline(self._timeout_s)
+        return await self._run(request.receive, work, deadline=deadline, limiter=self._answers)
 
     async def json(self, request: Request, work: Callable[[], object]) -> Response:
         """As `answer`, of what ``work`` returns as JSON."""
@@ -66,7 +68,7 @@ class Work:
     async def capture(self, request: Request, work: Callable[[], _T]) -> _T:
         """As `answer`, for a capture and what comes after it."""
         deadline = Deadline(self._capture_s + self._timeout_s)
-        return await self._run(request, work, deadline, self._captures)
+        return await self._run(request.receive, work, deadline=deadline, limiter=self._captures)
 
     def told_capture(
         self,
@@ -74,13 +76,9 @@ class Work:
         failed: Callable[[BaseException], dict[str, Any]],
     ) -> Lines:
         """As `capture`, with an answer that is sent line by line, as ``work`` tells it."""
-        return Lines(
-            work,
-            failed=failed,
-            deadline=Deadline(self._capture_s + self._timeout_s),
-            limiter=self._captures,
-            watch=_cancel_on_disconnect,
-        )
+        deadline = Deadline(self._capture_s + self._timeout_s)
+        run = partial(self._run, deadline=deadline, limiter=self._captures)
+        return Lines(work, failed=failed, run=run)
 
     async def upload(self, request: Request, store: Callable[[Iterator[bytes]], _T]) -> _T:
         """What ``store`` makes of the request's body, which it gets in pieces as they arrive.
@@ -103,14 +101,18 @@ class Work:
 
     @staticmethod
     async def _run(
-        request: Request, work: Callable[[], _T], deadline: Deadline, limiter: anyio.CapacityLimiter
+        receive: Receive,
+        work: Callable[[], _T],
+        *,
+        deadline: Deadline,
+        limiter: anyio.CapacityLimiter,
     ) -> _T:
         def under_deadline() -> _T:
             with within(deadline):
                 check_deadline()
                 return work()
 
-        watcher = asyncio.create_task(_cancel_on_disconnect(request.receive, deadline))
+        watcher = asyncio.create_task(_cancel_on_disconnect(receive, deadline))
         try:
             return await anyio.to_thread.run_sync(
                 under_deadline, limiter=limiter, abandon_on_cancel=True
