@@ -49,51 +49,37 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        method = scope["method"]
+        method, path = scope["method"], scope["path"]
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
-        if len(hosts) != 1 or not self._access.host_header_allowed(hosts[0]):
-            await self._refuse("host", _wrong_host(hosts))(scope, receive, send)
-            return
-        allowed = len(origins) == 1 and self._access.origin_allowed(origins[0], hosts[0])
-        if method not in _READING and _cross_origin(headers, allowed=allowed):
-            refusal = problem_response(
-                403, "PERMISSION_DENIED", "a page of another site may change nothing here"
-            )
-            await self._refuse("origin", refusal)(scope, receive, send)
-            return
-        if allowed:
-            send = _with_cors(send, origins[0])
-        if method == "OPTIONS" and origins and "access-control-request-method" in headers:
-            answer = problem_response(
-                403, "PERMISSION_DENIED", "this origin is none of those allowed here"
-            )
+        shown = headers.getlist("authorization")
+        is_ours = len(hosts) == 1 and self._access.host_header_allowed(hosts[0])
+        allowed = (
+            is_ours and len(origins) == 1 and self._access.origin_allowed(origins[0], hosts[0])
+        )
+        answer: ASGIApp = self._app
+        if not is_ours:
+            answer = self._refuse("host", _wrong_host(hosts))
+        elif method not in _READING and _cross_origin(headers, allowed=allowed):
+            refusal = "a page of another site may change nothing here"
+            answer = self._refuse("origin", problem_response(403, "PERMISSION_DENIED", refusal))
+        elif method == "OPTIONS" and origins and "access-control-request-method" in headers:
+            refusal = "this origin is none of those allowed here"
+            answer = problem_response(403, "PERMISSION_DENIED", refusal)
             if allowed:
                 answer = Response(status_code=204, headers=_PREFLIGHT)
-            await answer(scope, receive, send)
-            return
-        shown = headers.getlist("authorization")
-        is_open = scope["path"] in OPEN_PATHS or scope["path"].startswith(OPEN_PREFIX)
         # Two headers would leave it open which of them counts.
-        if not is_open and (
+        elif not (path in OPEN_PATHS or path.startswith(OPEN_PREFIX)) and (
             len(shown) > 1 or not self._access.token_matches(shown[0] if shown else None)
         ):
-            refusal = problem_response(
-                401,
-                "UNAUTHENTICATED",
-                "send the server's token: Authorization: Bearer TOKEN",
-                {"WWW-Authenticate": 'Bearer realm="peakline"'},
+            refusal = "send the server's token: Authorization: Bearer TOKEN"
+            scheme = {"WWW-Authenticate": 'Bearer realm="peakline"'}
+            answer = self._refuse(
+                "token", problem_response(401, "UNAUTHENTICATED", refusal, scheme)
             )
-            await self._refuse("token", refusal)(scope, receive, send)
-            return
-        if not _is_text(scope):
-            refusal = problem_response(
-                400,
-                "INVALID_ARGUMENT",
-                "a request's path and parameters are UTF-8, without zero bytes",
-            )
-            await refusal(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+        elif not _is_text(scope):
+            refusal = "a request's path and parameters are UTF-8, without zero bytes"
+            answer = problem_response(400, "INVALID_ARGUMENT", refusal)
+        await answer(scope, receive, _with_cors(send, origins[0]) if allowed else send)
 
     def _refuse(self, reason: str, answer: Response) -> Response:
         self._metrics.refused(reason)
