@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -18,12 +18,12 @@ from peakline.cli.options import (
     reading_options,
 )
 from peakline.errors import OutputError, UsageError
-from peakline.export import Exporter, Options, Sink, can_export, find_exporter, target_names
-from peakline.export import export as write
-from peakline.memory.allocator_names import recorded_name
 from peakline.render.terminal.output import deliver
 from peakline.repository import check_output
 from peakline.repository.folder import whole_folder
+
+if TYPE_CHECKING:
+    from peakline.export import Exporter, Sink
 
 __all__ = ["export"]
 
@@ -63,6 +63,10 @@ def export(
     force: bool,
 ) -> None:
     """Write PATH in a format that other tools read."""
+    from peakline.export import Options, can_export, find_exporter, target_names
+    from peakline.export import export as write
+    from peakline.memory.allocator_names import recorded_name
+
     targets = [find_exporter(name) for name in target_names()]
     if list_targets and path is None:
         _print_targets(targets)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,11 +16,12 @@ from peakline.cli.options import (
     reading_options,
 )
 from peakline.errors import UsageError
-from peakline.findings.memory_answer import NOTHING, MemoryAnswer, answer_memory
-from peakline.memory.allocator_names import recorded_name
 from peakline.render.terminal.output import print_json
 from peakline.tables.profile_facts import is_moment, profile_document, warnings_document
 from peakline.text import one_line, parse_time, time_text
+
+if TYPE_CHECKING:
+    from peakline.findings.memory_answer import MemoryAnswer
 
 __all__ = ["memory", "memory_document", "show_memory"]
 
@@ -68,6 +69,9 @@ def show_memory(
 
     ``at_ps`` asks for what was live at that time: on the screen instead, in JSON besides.
     """
+    from peakline.findings.memory_answer import NOTHING, answer_memory
+    from peakline.memory.allocator_names import recorded_name
+
     allocator = recorded_name(profile, allocator)
     answer = answer_memory(profile, allocator=allocator, step=step)
     live: tuple[Any, ...] = ()
@@ -113,6 +117,8 @@ def _check_within(profile: peakline.Profile, time_ps: int) -> None:
 
 def memory_document(profile: peakline.Profile) -> dict[str, object]:
     """What ``peakline memory --json`` prints for ``profile``."""
+    from peakline.findings.memory_answer import answer_memory
+
     return _document(profile, answer_memory(profile))
 
 

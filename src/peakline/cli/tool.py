@@ -30,7 +30,6 @@ from peakline.errors import StrictError, UsageError
 from peakline.render.terminal.output import deliver
 from peakline.repository import Session, only_file
 from peakline.text import one_line
-from peakline.tools import available_tools, find_tool, run_tool, tool_names
 
 __all__ = ["tool"]
 
@@ -75,6 +74,8 @@ def tool(
     max_unpacked: int | None,
 ) -> None:
     """Print what a tool returns for PATH; for a session of several hosts, of all of them."""
+    from peakline.tools import find_tool, run_tool
+
     reading = Reading(session, host, strict, max_unpacked)
     if scheduler is not None and executor != "dask":
         raise UsageError("--scheduler is for --executor dask")
@@ -106,6 +107,7 @@ def tool(
 def _list(path: str | None, reading: Reading, output: str | None, *, force: bool) -> None:
     """The names of the tools that ``path`` supports, one of its hosts at least; of all tools."""
     from peakline.engine import Engine
+    from peakline.tools import available_tools, find_tool, tool_names
 
     if path is None:
         lines, sources = [f"{tool}  {find_tool(tool).doc}" for tool in tool_names()], []
