@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.each_row import each_row
 
 from peakline import schema
-from peakline.export.encode import Fixed, Number, Numbers, Pool, encode, varint
+from peakline.wire.encode import Fixed, Number, Numbers, Pool, encode, varint
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 

@@ -10,7 +10,7 @@ from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import problem, serving
 
-from peakline.cli.main import main
+from peakline.__main__ import main
 from peakline.tables import TABLES
 from peakline.tables.sql_views import view, view_names
 

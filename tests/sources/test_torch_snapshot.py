@@ -7,12 +7,12 @@ import random
 
 import numpy as np
 import pytest
-from peakline.formats.callers import caller
 from tests.each_row import each_row
 
 import peakline
 from peakline.errors import InputError
 from peakline.findings.memory_answer import explain_memory
+from peakline.formats.common.callers import caller
 from peakline.formats.common.files import SourceFile
 from peakline.formats.torch_snapshot.reader import TorchSnapshotReader
 from peakline.formats.torch_snapshot.rounding import round_sizes

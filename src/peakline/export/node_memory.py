@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
-from peakline.export.encode import Field, Messages, Number, Pool, Spans, encode
 from peakline.export.tensors import allocation_descriptions, tensor_descriptions
 from peakline.memory.lifetimes import (
     ALLOCATION,
@@ -19,6 +18,7 @@ from peakline.memory.lifetimes import (
 from peakline.memory.peak import BEFORE_PROFILE, UNATTRIBUTED
 from peakline.memory.usage import buffer_bytes
 from peakline.tables.columns import Columns, Names
+from peakline.wire.encode import Field, Messages, Number, Pool, Spans, encode
 
 __all__ = ["OfNodes", "node_memory"]
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.deadline import check_deadline
-from peakline.export.encode import Field, Fixed, Messages, Number, Pool, Spans, encode, varint
 from peakline.export.perfetto_events import (
     COUNTER,
     EVENT,
@@ -34,6 +33,7 @@ from peakline.export.timeline import TIMELINE_TABLES, Timeline, read_timeline
 from peakline.trace.nesting import Lanes, bind_flows, lanes_of
 from peakline.viewer.events import TraceRows
 from peakline.wire import threads
+from peakline.wire.encode import Field, Fixed, Messages, Number, Pool, Spans, encode, varint
 
 if TYPE_CHECKING:
     from peakline.tables import Columns, Profile

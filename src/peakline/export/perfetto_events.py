@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
-from peakline.export.encode import Field, Fixed, Messages, Number, Spans, encode
 from peakline.kernels.trace_layout import END
 from peakline.schema import descriptor
 from peakline.trace.nesting import Lanes
+from peakline.wire.encode import Field, Fixed, Messages, Number, Spans, encode
 
 if TYPE_CHECKING:
     from peakline.tables import Columns

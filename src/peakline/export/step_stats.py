@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
-from peakline.export.encode import Field, Messages, Number, Numbers, Pool, Spans, encode
 from peakline.export.tensors import allocation_descriptions, tensor_descriptions
 from peakline.tables.columns import Columns, Names
+from peakline.wire.encode import Field, Messages, Number, Numbers, Pool, Spans, encode
 
 if TYPE_CHECKING:
     from peakline.tables import Profile

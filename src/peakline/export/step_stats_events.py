@@ -10,10 +10,10 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.errors import NotFoundError
-from peakline.export.encode import Field, Messages, Number, Pool, encode
 from peakline.export.node_memory import node_memory
 from peakline.tables.columns import Columns, Names
 from peakline.tables.tables import empty_columns
+from peakline.wire.encode import Field, Messages, Number, Pool, encode
 
 if TYPE_CHECKING:
     from peakline.tables import Profile

@@ -9,8 +9,8 @@ import numpy as np
 
 from peakline import schema
 from peakline.arrays import AnyArray, Int64Array
-from peakline.export.encode import Field, Messages, Number, Spans, encode
 from peakline.tables.columns import Names
+from peakline.wire.encode import Field, Messages, Number, Spans, encode
 
 __all__ = ["allocation_descriptions", "data_types", "shapes", "tensor_descriptions"]
 

@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from peakline.arrays import AnyArray, BoolArray, Int64Array, UInt8Array, UInt64Array
+from peakline.arrays import AnyArray
 from peakline.viewer.flows import CATEGORIES
 from peakline.viewer.json import HOST_PIDS
 from peakline.viewer.names import is_interned
 from peakline.viewer.part import HostPart
 from peakline.viewer.view import ASYNC, COMPLETE, COUNTER, Track
+from peakline.wire.encode import Field, Number, encode, varint
 
 __all__ = ["answer_pb"]
 
@@ -25,7 +26,6 @@ _DELTAS, _DURATIONS, _NAMES, _METADATA = 2, 3, 4, 5
 _LEVEL = 1
 _SILENT = 2
 """Categories below this one say nothing."""
-_MOST_BYTES = 10
 _BLOCK = 1 << 16
 """Events whose bytes are made at once: few enough to stay in a cache."""
 
@@ -97,24 +97,22 @@ def _series(part: HostPart, base: int, flows: int, strings: _Strings) -> list[by
     lengths = part.length.astype(np.uint64)
     codes, flow = part.name.codes, part.flow
     columns = {
-        _DELTAS: _Rows(start.size, lambda here: _used(deltas[here])),
-        _DURATIONS: _Rows(start.size, lambda here: _used(lengths[here])),
-        _NAMES: _Rows(start.size, lambda here: _used(names[codes[here]])),
+        _DELTAS: _Rows(start.size, lambda here: [_packed(deltas[here])]),
+        _DURATIONS: _Rows(start.size, lambda here: [_packed(lengths[here])]),
+        _NAMES: _Rows(start.size, lambda here: [_packed(names[codes[here]])]),
     }
 
-    def links(here: slice) -> tuple[UInt8Array, BoolArray]:
+    def links(here: slice) -> list[Field]:
         own = flow[here].astype(np.uint64)
         group = np.where(part.has_group[here], part.group[here], 0).astype(np.int64)
-        return _metadata(
-            [
-                np.where(own > 0, own + np.uint64(flows), np.uint64(0)),
-                np.where(own > 0, categories[part.category[here]], np.uint64(0)),
-                group.view(np.uint64) & np.uint64(2**32 - 1),
-                part.serial[here].astype(np.uint64),
-            ]
-        )
+        return [
+            Number(1, np.where(own > 0, own + np.uint64(flows), np.uint64(0))),
+            Number(2, np.where(own > 0, categories[part.category[here]], np.uint64(0))),
+            Number(3, group.view(np.uint64) & np.uint64(2**32 - 1)),
+            Number(4, part.serial[here].astype(np.uint64)),
+        ]
 
-    metadata = _Rows(start.size, links)
+    metadata = _Rows(start.size, links, frame=_METADATA)
     found = []
     for track in part.tracks:
         code = int(codes[track.first])
@@ -138,17 +136,24 @@ def _series(part: HostPart, base: int, flows: int, strings: _Strings) -> list[by
 class _Rows:
     """The bytes of every event, made for many at once: there can be thousands of series."""
 
-    def __init__(self, size: int, encode: Callable[[slice], tuple[AnyArray, AnyArray]]) -> None:
+    def __init__(
+        self, size: int, fields: Callable[[slice], list[Field]], frame: int | None = None
+    ) -> None:
         parts, first = [], np.zeros(size + 1, np.int64)
         for begin in range(0, size, _BLOCK):
-            letters, used = encode(slice(begin, begin + _BLOCK))
-            parts.append(letters[used].tobytes())
-            first[begin + 1 : begin + 1 + len(used)] = used.sum(axis=1)
+            here = slice(begin, min(begin + _BLOCK, size))
+            made = encode(here.stop - begin, fields(here), frame=frame)
+            parts.append(made.data.tobytes())
+            first[begin + 1 : here.stop + 1] = np.diff(made.bounds)
         self._content, self._first = b"".join(parts), np.cumsum(first)
 
     def of(self, track: Track) -> bytes:
         """Those of a track."""
         return self._content[self._first[track.first] : self._first[track.last]]
+
+
+def _packed(values: AnyArray) -> Number:
+    return Number(None, values, np.ones(values.size, np.bool_))
 
 
 def _identity(track: Track, base: int, name: int, label: int | None) -> bytes:
@@ -172,56 +177,8 @@ def _value(part: HostPart, place: int) -> bytes:
 
 
 def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
+    return varint(field << 3) + varint(value)
 
 
 def _message(field: int, content: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    letters = bytearray()
-    while value > 127:
-        letters.append(value & 127 | 128)
-        value >>= 7
-    letters.append(value)
-    return bytes(letters)
-
-
-def _used(values: UInt64Array) -> tuple[UInt8Array, BoolArray]:
-    letters, lengths = _varints(values)
-    return letters, np.arange(_MOST_BYTES) < lengths[:, None]
-
-
-def _metadata(numbers: list[UInt64Array]) -> tuple[UInt8Array, BoolArray]:
-    """One message for every row, of the fields from 1 on that are not 0, and which bytes count."""
-    size = numbers[0].size
-    letters = np.empty((size, 2 + len(numbers) * (1 + _MOST_BYTES)), np.uint8)
-    used = np.zeros(letters.shape, np.bool_)
-    letters[:, 0], used[:, :2] = _METADATA << 3 | 2, True
-    at = 2
-    for field, values in enumerate(numbers, 1):
-        own, is_own = _used(values)
-        letters[:, at] = field << 3
-        letters[:, at + 1 : at + 1 + _MOST_BYTES] = own
-        used[:, at] = values > 0
-        used[:, at + 1 : at + 1 + _MOST_BYTES] = is_own
-        used[values == 0, at : at + 1 + _MOST_BYTES] = False
-        at += 1 + _MOST_BYTES
-    # Four numbers of at most 32 bits: a length below 128, which is one byte.
-    letters[:, 1] = used[:, 2:].sum(axis=1)
-    return letters, used
-
-
-def _varints(values: UInt64Array) -> tuple[UInt8Array, Int64Array]:
-    """The bytes of each number, and how many they are."""
-    letters = np.empty((values.size, _MOST_BYTES), np.uint8)
-    lengths = np.ones(values.size, np.int64)
-    rest = values.astype(np.uint64)
-    for place in range(_MOST_BYTES):
-        letters[:, place] = (rest & np.uint64(127)).astype(np.uint8)
-        rest = rest >> np.uint64(7)
-        more = rest > 0
-        letters[more, place] |= 128
-        lengths += more
-    return letters, lengths
+    return varint(field << 3 | 2) + varint(len(content)) + content
