@@ -9,6 +9,7 @@ import numpy as np
 from peakline.arrays import AnyArray, Int64Array
 from peakline.kernels.trace_layout import END
 from peakline.schema import descriptor
+from peakline.tables.joins import ranges
 from peakline.trace.nesting import Lanes
 from peakline.wire.encode import Field, Fixed, Messages, Number, Spans, encode
 
@@ -102,14 +103,6 @@ class EventPackets:
         return time, encode(moments.size, fields, frame=PACKET["track_event"])
 
 
-def _ranges(first: AnyArray, last: AnyArray) -> Int64Array:
-    """All the numbers from each ``first`` to before its ``last``, one after the other."""
-    many = last - first
-    before = np.cumsum(many) - many
-    found: Int64Array = np.arange(int(many.sum())) + np.repeat(first - before, many)
-    return found
-
-
 def _at(rows: int, chosen: AnyArray, many: AnyArray, messages: Messages) -> Spans:
     """A repeated field of some rows: ``many`` messages for each of ``chosen``, in order."""
     count = np.zeros(rows + 1, np.int64)
@@ -128,7 +121,7 @@ class Arguments:
     def of(self, row: AnyArray, begins: AnyArray) -> Spans:
         """Those of the events ``row[begins]``, where they begin."""
         first, last = self._first[row[begins]], self._first[row[begins] + 1]
-        stats = _ranges(first, last)
+        stats = ranges(first, last)
         value = self._value.codes[stats].astype(np.int64)
         value = np.where(value < 0, len(self._value.values), value) + self._values
         name = self._name.codes[stats].astype(np.int64) + self._keys
@@ -152,7 +145,7 @@ class Arrows:
     def of(self, event: AnyArray, begins: AnyArray) -> Spans:
         """Those of the slices ``event[begins]``."""
         first, last = self._first[event[begins]], self._first[event[begins] + 1]
-        ids = flow_ids(self._flow[_ranges(first, last)])
+        ids = flow_ids(self._flow[ranges(first, last)])
         return _at(event.size, begins, last - first, ids)
 
 

@@ -22,12 +22,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from peakline.arrays import AnyArray, BoolArray, Int64Array, IntpArray
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.deadline import checked
 from peakline.errors import NotFoundError
 from peakline.memory.lifetimes import ALLOCATION, Lifetimes, match_lifetimes
 from peakline.memory.usage import Usage, buffer_bytes, measure
-from peakline.tables.columns import Columns, Names
+from peakline.tables.columns import Columns
 
 __all__ = [
     "BEFORE_PROFILE",
@@ -217,7 +217,7 @@ def _live_groups(
     """Per allocator, the groups of buffers live after record ``moments[allocator]``."""
     rows = lifetimes.live_after(moments)
     # Equal strings may have several codes, and a null label is shown as an empty one.
-    labels = [_texts(events.names(name), rows) for name in _LABELS]
+    labels = [events.names(name).take(rows).grouped() for name in _LABELS]
     known = events.is_valid("step_id")[rows]
     steps, step_codes = np.unique(
         np.where(known, events.array("step_id")[rows], 0), return_inverse=True
@@ -265,14 +265,3 @@ def _live_groups(
             )
         )
     return found
-
-
-def _texts(names: Names, rows: IntpArray) -> tuple[Int64Array, list[str]]:
-    """The number of the text of each of ``rows``, and the texts; a null is the empty one."""
-    codes, place = np.unique(names.codes[rows], return_inverse=True)
-    numbers: dict[str, int] = {}
-    of = [
-        numbers.setdefault(names.values[code] if code >= 0 else "", len(numbers))
-        for code in codes.tolist()
-    ]
-    return np.array(of, np.int64)[place], list(numbers)

@@ -6,13 +6,13 @@ question that needs neither does not pay for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peakline.arrays import AnyArray, BoolArray, Int32Array
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +48,18 @@ class Names:
             if candidate == value:
                 return code
         return -2
+
+    def grouped(self, change: Callable[[str], str] = str) -> tuple[Int64Array, list[str]]:
+        """The number of each row's text as ``change`` makes it of the column's, and these texts in
+        order of their first code; a null is the empty one.
+        """
+        codes, place = np.unique(self.codes, return_inverse=True)
+        numbers: dict[str, int] = {}
+        of = [
+            numbers.setdefault(change(self.values[code]) if code >= 0 else "", len(numbers))
+            for code in codes.tolist()
+        ]
+        return np.array(of, np.int64)[place], list(numbers)
 
     @classmethod
     def encode(cls, strings: Sequence[str | None]) -> Names:

@@ -6,7 +6,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 
-__all__ = ["REPEATED", "by_process", "causes"]
+__all__ = ["REPEATED", "by_process", "causes", "ranges"]
 
 _EVIDENCE = 1000
 """So many targets of a plane say which process it belongs to."""
@@ -17,7 +17,15 @@ REPEATED = (
 """The detail of the warning ``repeated_ids``."""
 
 
-def causes(key: Int64Array, start: Int64Array, of_key: Int64Array, at: Int64Array) -> Int64Array:
+def ranges(first: AnyArray, last: AnyArray) -> Int64Array:
+    """All the numbers from each ``first`` to before its ``last``, one after the other."""
+    many = last - first
+    before = np.cumsum(many) - many
+    found: Int64Array = np.arange(int(many.sum())) + np.repeat(first - before, many)
+    return found
+
+
+def causes(key: AnyArray, start: AnyArray, of_key: AnyArray, at: AnyArray) -> Int64Array:
     """For each ``(of_key, at)`` the index of the cause with that key: the last one that began by
     then, else the first one; -1 where there is none.
     """

@@ -18,6 +18,7 @@ from peakline.tables.definition import ColumnDef, TableDef, table
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 __all__ = [
     "TABLES",
     "ColumnDef",

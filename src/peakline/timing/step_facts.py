@@ -112,15 +112,7 @@ class StepFacts:
 
     @cached_property
     def _population(self) -> tuple[Int64Array, list[str]]:
-        names = self.table.names("name")
-        of_name = [population_of(name) for name in names.values]
-        used, code = np.unique(names.codes, return_inverse=True)
-        number: dict[str, int] = {}
-        place = [
-            number.setdefault(of_name[name] if name >= 0 else "", len(number))
-            for name in used.tolist()
-        ]
-        return np.array(place, np.int64)[code] if place else code, list(number)
+        return self.table.names("name").grouped(population_of)
 
     def only(self, population: str) -> StepFacts:
         """The steps of one of `populations`."""

@@ -17,6 +17,7 @@ from peakline.formats.chrome_trace.steps import Steps
 from peakline.formats.chrome_trace.trace import Trace
 from peakline.kernels.trace_events import enclose
 from peakline.tables.columns import Columns, Names
+from peakline.tables.joins import ranges
 
 __all__ = ["Owners", "allocator_events", "find_owners", "stacks"]
 
@@ -100,16 +101,8 @@ def _stacks(
         count += distinct.shape[1]
         first = np.searchsorted(parent[children], level, side="left")
         last = np.searchsorted(parent[children], level, side="right")
-        level = children[_ranges(first, last)]
+        level = children[ranges(first, last)]
     return stack_of[owner], np.concatenate(frames), np.concatenate(belows)
-
-
-def _ranges(first: Int64Array, last: Int64Array) -> Int64Array:
-    """All the numbers from each ``first`` to before its ``last``, one after the other."""
-    many = last - first
-    before = np.cumsum(many) - many
-    numbers: Int64Array = np.arange(int(many.sum())) + np.repeat(first - before, many)
-    return numbers
 
 
 def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:

@@ -19,7 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from peakline.formats.common.format import formats, message_names
-from peakline.formats.xplane.detect import looks_like_xspace, names_its_planes
+from peakline.formats.xplane.detect import looks_like_xspace, names_its_planes, varint
 from peakline.wire import as_buffer
 
 if TYPE_CHECKING:
@@ -264,20 +264,20 @@ class _Walk:
         data = self._data
         fields = shape.fields_by_number
         while at < end and self.good + self.bad < self._most_fields:
-            tag, at = self._varint(at, end)
+            tag, at = varint(data, at, end)
             if at < 0:
                 self.is_cut = True
                 return
             number, wire = tag >> 3, tag & 7
             start = at
             if wire == _VARINT:
-                _, at = self._varint(at, end)
+                _, at = varint(data, at, end)
             elif wire == _FIXED64:
                 at += 8
             elif wire == _FIXED32:
                 at += 4
             elif wire == _LENGTH:
-                length, start = self._varint(at, end)
+                length, start = varint(data, at, end)
                 at = start + length
             else:
                 at = -1
@@ -313,18 +313,6 @@ class _Walk:
             return True
         # Repeated numbers may be packed.
         return wire == _LENGTH and field.is_repeated
-
-    def _varint(self, at: int, end: int) -> tuple[int, int]:
-        value = 0
-        for shift in range(0, 70, 7):
-            if at >= end:
-                return 0, -1
-            byte = self._data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value, at
-        return 0, -1
 
 
 _STRING = 9

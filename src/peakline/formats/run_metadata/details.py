@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from peakline import schema
-from peakline.arrays import AnyArray, Int32Array, Int64Array
+from peakline.arrays import AnyArray, Int32Array
 from peakline.formats.run_metadata import texts
+from peakline.formats.run_metadata.keys import place_in_group
 from peakline.formats.run_metadata.paths import (
     BUFFER,
     MEMORY,
@@ -67,7 +68,7 @@ def read_op_outputs(runs: Runs) -> Columns:
     shapes = texts.shape_names(runs.buffer, tensors.spans("shape"), tensors.array("shape?"))
     data: dict[str, Column] = {
         "op_run_id": steps.op_run_ids[outputs.parent],
-        "position": _position(outputs.parent),
+        "position": place_in_group(outputs.parent),
         "slot": outputs.array("slot").astype(np.int64),
         "data_type": texts.type_names(types, null=0),
         "shape": _spread_names(shapes, tensors.parent, rows),
@@ -89,15 +90,7 @@ def read_op_outputs(runs: Runs) -> Columns:
     return Columns(data, valid)
 
 
-def _position(parent: Int32Array) -> Int64Array:
-    """The place of each row among those of its parent (ascending)."""
-    at = np.arange(parent.size, dtype=np.int64)
-    new = np.ones(parent.size, np.bool_)
-    new[1:] = parent[1:] != parent[:-1]
-    return at - np.maximum.accumulate(np.where(new, at, 0))
-
-
-def _spread_names(names: Names, at: Int32Array, rows: int) -> Names:
+def _spread_names(names: Names, at: AnyArray, rows: int) -> Names:
     codes = np.full(rows, -1, np.int32)
     codes[at] = names.codes
     return Names(codes, names.values)

@@ -22,7 +22,7 @@ def same(*columns: AnyArray) -> Int64Array:
     return numbers
 
 
-def place_in_group(group: Int64Array) -> Int64Array:
+def place_in_group(group: AnyArray) -> Int64Array:
     """How many rows before each one have its group."""
     order = np.argsort(group, kind="stable")
     sorted_ = group[order]

@@ -7,13 +7,11 @@ Rules of device names and labels: ``tensorflow/python/client/timeline.py`` and
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
-from peakline import schema
 from peakline.arrays import BoolArray, Int32Array
+from peakline.formats.memory_log.tensors import shape_text
 from peakline.formats.xplane.memory import data_type_name
 from peakline.tables.columns import Names
 from peakline.wire import Buffer, Spans
@@ -109,20 +107,8 @@ def shape_names(buffer: Buffer, spans: Spans, known: BoolArray) -> Names:
     """
     interner = Interner()
     codes = interner.add(buffer, spans)
-    texts = [_shape_text(interner.bytes(code)) for code in range(len(interner))]
+    texts = [shape_text(interner.bytes(code)) for code in range(len(interner))]
     readable = np.array([text is not None for text in texts], np.bool_)
     if codes.size:
         known = known & readable[codes]
     return Names(np.where(known, codes, -1).astype(np.int32), [text or "" for text in texts])
-
-
-def _shape_text(message: bytes) -> str | None:
-    shape: Any = schema.message("tensorflow.TensorShapeProto")()
-    try:
-        shape.ParseFromString(message)
-    except DecodeError:
-        return None
-    if shape.unknown_rank:
-        return "<unknown>"
-    sizes = ("?" if dim.size < 0 else str(dim.size) for dim in shape.dim)
-    return f"[{', '.join(sizes)}]"

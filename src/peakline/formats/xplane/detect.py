@@ -9,6 +9,7 @@ __all__ = [
     "looks_like_xspace",
     "names_its_planes",
     "reads_cleanly",
+    "varint",
     "went_through_text",
 ]
 
@@ -61,10 +62,10 @@ def reads_cleanly(buffer: Buffer) -> bool:
     """Whether the top-level fields follow one another to the very end."""
     at = 0
     while at < buffer.size:
-        tag, at = _varint(buffer, at, buffer.size)
+        tag, at = varint(buffer, at, buffer.size)
         if at < 0 or _SPACE.get(tag >> 3) != tag & 7:
             return False
-        length, at = _varint(buffer, at, buffer.size)
+        length, at = varint(buffer, at, buffer.size)
         if at < 0 or length > buffer.size - at:
             return False
         at += length
@@ -109,15 +110,15 @@ def first_fields(buffer: Buffer, at: int, end: int) -> list[tuple[int, int, int,
     """
     found: list[tuple[int, int, int, int]] = []
     while 0 <= at < end and len(found) < _LOOK:
-        tag, at = _varint(buffer, at, end)
+        tag, at = varint(buffer, at, end)
         if at == _ENDED:
             break
         wire, length, start = tag & 7, 0, at
         if at != _BROKEN:
             if wire == _VARINT:
-                _, at = _varint(buffer, at, end)
+                _, at = varint(buffer, at, end)
             elif wire == _LENGTH:
-                length, at = _varint(buffer, at, end)
+                length, at = varint(buffer, at, end)
                 start, at = at, at + length if at >= 0 else at
             else:
                 at = at + _FIXED[wire] if wire in _FIXED else _BROKEN
@@ -131,7 +132,7 @@ _ENDED, _BROKEN = -1, -2
 _FIXED = {1: 8, 5: 4}
 
 
-def _varint(buffer: Buffer, at: int, end: int) -> tuple[int, int]:
+def varint(buffer: Buffer | bytes, at: int, end: int) -> tuple[int, int]:
     """Value and new position: `_ENDED` when the bytes end, `_BROKEN` when it is too long."""
     value = 0
     for shift in range(0, 70, 7):

@@ -273,17 +273,11 @@ def _labels_of(
     names: Names, rows: IntpArray, rest: Sequence[str], change: Callable[[str], str]
 ) -> _Labels:
     """A text column of ``rows``, null as the empty text, and behind it the texts ``rest``."""
-    codes, place = np.unique(names.codes[rows], return_inverse=True)
-    numbers: dict[str, int] = {}
-    of = [
-        numbers.setdefault(change(names.values[code]) if code >= 0 else "", len(numbers))
-        for code in codes.tolist()
-    ]
+    of, texts = names.take(rows).grouped(change)
+    numbers = {text: number for number, text in enumerate(texts)}
     last = [numbers.setdefault(text, len(numbers)) for text in rest]
     # Several codes may have one text: a dictionary may repeat strings.
-    return _Labels(
-        np.concatenate([np.array(of, np.int64)[place], np.array(last, np.int64)]), list(numbers)
-    )
+    return _Labels(np.concatenate([of, np.array(last, np.int64)]), list(numbers))
 
 
 def _renamed(labels: _Labels, change: Callable[[str], str]) -> _Labels:
