@@ -11,6 +11,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.tables.columns import Columns, Names
+from peakline.tables.joins import positions
 
 __all__ = ["Array", "GraphIndex", "Scope", "Strings"]
 
@@ -122,13 +123,8 @@ class GraphIndex:
 
     @staticmethod
     def _find(table: tuple[Int64Array, Int64Array], keys: Int64Array) -> Int64Array:
-        found = np.full(keys.size, -1, np.int64)
         known, order = table
-        if known.size:
-            at = np.minimum(np.searchsorted(known, keys), known.size - 1)
-            hit = known[at] == keys
-            found[hit] = order[at[hit]]
-        return found
+        return np.append(order, -1)[positions(known, keys)]
 
     def find_nodes(self, scope: Int64Array, name: Int64Array) -> Int64Array:
         """Rows of ``nodes``: the first of that name in the scope, -1 for none."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 
-__all__ = ["REPEATED", "by_process", "causes", "ranges"]
+__all__ = ["REPEATED", "by_process", "causes", "positions", "ranges"]
 
 _EVIDENCE = 1000
 """So many targets of a plane say which process it belongs to."""
@@ -15,6 +15,14 @@ REPEATED = (
     "its device's work was launched by, and to none where that is open"
 )
 """The detail of the warning ``repeated_ids``."""
+
+
+def positions(keys: AnyArray, wanted: AnyArray) -> Int64Array:
+    """The place of each of ``wanted`` among ``keys`` (ascending), -1 for one that is not there."""
+    if not keys.size:
+        return np.full(wanted.size, -1, np.int64)
+    at = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+    return np.where(keys[at] == wanted, at, -1)
 
 
 def ranges(first: AnyArray, last: AnyArray) -> Int64Array:

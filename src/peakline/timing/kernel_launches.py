@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
+from peakline.tables.joins import positions
 from peakline.timing.device_ops import device_executions, framework_executions
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.timing.plane_stats import vendors_of
@@ -160,10 +161,8 @@ def _of_kineto(profile: Profile, trace: Trace) -> Launches:
         of_label = np.flatnonzero(stat_names.codes == stat_names.code_of(label))
         codes = np.full(rows.size, -1, np.int32)
         owner = stats.array("event_id")[of_label]
-        if rows.size and owner.size:
-            at = np.minimum(np.searchsorted(rows[order], owner), rows.size - 1)
-            same = rows[order][at] == owner
-            codes[order[at[same]]] = values.codes[of_label[same]]
+        at = positions(rows[order], owner)
+        codes[order[at[at >= 0]]] = values.codes[of_label[at >= 0]]
         said[label] = codes
     name, op = trace.name.codes[found.event[use]], ops.op[use]
     first, which = distinct(name, op, *said.values())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
+from peakline.tables.joins import positions
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, trace_of
 
@@ -42,26 +43,19 @@ class Stat:
 
     def at(self, rows: AnyArray) -> tuple[Int64Array, BoolArray]:
         """For each of ``rows`` where its value stands, and whether it has one."""
-        if not self.row.size:
-            return np.zeros(rows.size, np.int64), np.zeros(rows.size, np.bool_)
-        place = np.minimum(np.searchsorted(self.row, rows), self.row.size - 1)
-        return place, self.row[place] == rows
+        place = positions(self.row, rows)
+        return place, place >= 0
 
     def texts_at(self, rows: Int64Array) -> Int32Array:
         """The code of the text of each of ``rows``; -1 for none, and for an empty one."""
-        if not self.row.size:
-            return np.full(rows.size, -1, np.int32)
-        place, has = self.at(rows)
-        codes = self.text[place]
+        codes = np.append(self.text, np.int32(-1))[positions(self.row, rows)]
         empty = np.array([not text for text in self.texts] + [True])
-        return np.where(has & ~empty[codes], codes, np.int32(-1))
+        return np.where(empty[codes], np.int32(-1), codes)
 
     def integers_at(self, rows: Int64Array) -> Int64Array:
         """The number of each of ``rows``, 0 for none."""
-        if not self.row.size:
-            return np.zeros(rows.size, np.int64)
-        place, has = self.at(rows)
-        return np.where(has, self.integer[place], 0)
+        found: Int64Array = np.append(self.integer, 0)[positions(self.row, rows)]
+        return found
 
 
 class OpStatColumns:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import UInt8Array
+from peakline.tables.joins import positions
 from peakline.tables.once import once
 from peakline.trace.activity_names import (
     Activity,
@@ -225,9 +226,8 @@ def _refine_copies(profile: Profile, trace: Trace, found: UInt8Array, places: li
     if not copies.size or not calls.size:
         return
     calls = calls[np.argsort(number[calls], kind="stable")]
-    at = np.minimum(np.searchsorted(number[calls], number[copies]), calls.size - 1)
-    same = number[calls][at] == number[copies]
-    found[event[copies[same]]] = told[codes[calls[at[same]]]]
+    at = positions(number[calls], number[copies])
+    found[event[copies[at >= 0]]] = told[codes[calls[at[at >= 0]]]]
 
 
 def _refine_runs(profile: Profile, trace: Trace, found: UInt8Array, places: list[int]) -> None:

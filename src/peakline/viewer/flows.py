@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array, UInt64Array
+from peakline.tables.joins import positions
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE
 
@@ -145,11 +146,8 @@ class _Stats:
     def at(self, name: str, events: Int64Array) -> tuple[BoolArray, Int64Array]:
         """Which of ``events`` (ascending) have the stat, and the value of each (0: none)."""
         event, value = self.of(name)
-        if not event.size:
-            return np.zeros(events.size, np.bool_), np.zeros(events.size, np.int64)
-        place = np.minimum(np.searchsorted(event, events), event.size - 1)
-        has = event[place] == events
-        return has, np.where(has, value[place], 0)
+        place = positions(event, events)
+        return place >= 0, np.append(value, 0)[place]
 
     def both(self, kind: str, number: str) -> tuple[Int64Array, UInt64Array, Int64Array]:
         """Events that have both stats, the number, and the category that the kind stands for."""

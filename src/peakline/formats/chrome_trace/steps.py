@@ -15,6 +15,7 @@ from peakline.formats.chrome_trace.own import read_step_category
 from peakline.formats.chrome_trace.trace import Trace
 from peakline.formats.common.annotations import counted
 from peakline.tables.columns import Columns, Names
+from peakline.tables.joins import positions
 
 __all__ = ["Steps", "find_steps", "steps_of_events"]
 
@@ -189,9 +190,8 @@ def steps_of_events(trace: Trace, steps: Steps) -> npt.NDArray[np.signedinteger[
         order = np.argsort(flows["time"][ends[mine]], kind="stable")
         times, of = flows["time"][ends[mine]][order], launched[mine][order]
         rows = np.flatnonzero(events.line == line)
-        place = np.minimum(np.searchsorted(times, events.start[rows]), times.size - 1)
-        hit = times[place] == events.start[rows]
-        step[rows[hit]] = of[place[hit]]
+        place = positions(times, events.start[rows])
+        step[rows[place >= 0]] = of[place[place >= 0]]
     return step
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from peakline.arrays import AnyArray, Int64Array
 from peakline.formats.common.callers import Frame, caller
 from peakline.tables.columns import Columns, Names
+from peakline.tables.joins import positions
 from peakline.wire import Decoded
 
 __all__ = ["PATHS", "Stacks", "read_stacks"]
@@ -136,8 +137,5 @@ def _text(strings: list[str], number: int) -> str:
 def _rows(ids: AnyArray, wanted: AnyArray) -> tuple[Int64Array, int]:
     """Where each of ``wanted`` is in ``ids``, -1 for those that are not, and how many those are."""
     order = np.argsort(ids, kind="stable")
-    row = np.full(wanted.size, -1, np.int64)
-    if ids.size:
-        place = np.minimum(np.searchsorted(ids[order], wanted), ids.size - 1)
-        row = np.where(ids[order][place] == wanted, order[place], -1)
+    row = np.append(order, -1)[positions(ids[order], wanted)]
     return row, int((row < 0).sum())

@@ -9,6 +9,7 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array, UInt64Array
 from peakline.formats.xplane.names import Role
 from peakline.formats.xplane.store import Found
+from peakline.tables.joins import positions
 
 __all__ = ["Attributes", "Picked", "mix"]
 
@@ -36,10 +37,8 @@ class Picked:
 
     def at(self, nodes: AnyArray) -> tuple[BoolArray, Int64Array]:
         """For each of ``nodes``: whether it has the stat, and where in `node`."""
-        if not self.node.size:
-            return np.zeros(nodes.size, np.bool_), np.zeros(nodes.size, np.int64)
-        place = np.minimum(np.searchsorted(self.node, nodes), self.node.size - 1)
-        return self.node[place] == nodes, place
+        place = positions(self.node, nodes)
+        return place >= 0, place
 
     def only(self, mask: BoolArray) -> Picked:
         """The rows of a mask."""

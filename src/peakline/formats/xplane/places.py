@@ -7,6 +7,7 @@ import numpy as np
 from peakline.arrays import Int32Array, Int64Array
 from peakline.formats.xplane.outline import Outline, PlaneOutline
 from peakline.tables.columns import Names
+from peakline.tables.joins import positions
 
 __all__ = ["name_codes", "named", "names_of_types", "places_of", "type_bases"]
 
@@ -57,6 +58,4 @@ def places_of(metadata: Int64Array, plane: PlaneOutline) -> Int32Array:
             np.minimum(metadata.astype(np.uint64, copy=False), last).view(np.int64)
         ]
         return place
-    ids = plane.event_ids
-    at = np.minimum(np.searchsorted(ids, metadata), ids.size - 1)
-    return np.where(ids[at] == metadata, at, -1).astype(np.int32)
+    return positions(plane.event_ids, metadata).astype(np.int32)
