@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -173,16 +173,13 @@ class Profile(ReaderFacts):
         return self.made_once("runtime_steps", self._with_runtime_steps)
 
     def _with_runtime_steps(self) -> Profile:
-        from peakline.tables.runtime_steps import RuntimeSteps
-
+        # Read with their steps at once: whoever asks for these needs the events too.
         if not self.has_runtime_planes:
             return self
-        # Read with their steps at once: whoever asks for these needs the events too.
         self.columns("events", frozenset(("step_id",)))
-        steps = self._reader.runtime_steps()
-        if steps is None:
+        reader = self._reader.runtime(self)
+        if reader is None:
             return self
-        reader = cast("Reader", RuntimeSteps(self, self._reader, steps))
         other = Profile(reader, is_alone=self.is_alone)
         other._derived, other._made, other._lock = self._derived, self._made, self._lock
         other._making = {name: threading.RLock() for name in self._making}

@@ -10,6 +10,7 @@ from peakline.arrays import AnyArray
 
 if TYPE_CHECKING:
     from peakline.tables.columns import Columns
+    from peakline.tables.profile import Profile
 
 __all__ = ["Reader", "Warnings"]
 
@@ -150,10 +151,8 @@ class Reader(ABC):
         """What the profiler that wrote the file reported: errors, and warnings."""
         return [], []
 
-    def runtime_steps(self) -> Columns | None:
-        """Steps as the runtime's profiler groups them; None where they are those of ``steps``."""
+    def runtime(self, profile: Profile) -> Reader | None:  # noqa: ARG002  (for readers that can)
+        """What reads ``profile``, which reads this file, with the steps into which the runtime's
+        profiler groups events; None where they are those of ``steps``.
+        """
         return None
-
-    def runtime_step_of_events(self) -> tuple[AnyArray, AnyArray]:
-        """Where there are `runtime_steps`: that of every event, and which events have one."""
-        raise NotImplementedError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,9 +28,13 @@ from peakline.formats.xplane.unmarked import (
 )
 from peakline.process_memory import give_back_memory
 from peakline.tables.columns import Columns
+from peakline.tables.reader import Reader, Warnings
 from peakline.tables.tables import empty_columns
 
-__all__ = ["FileSteps"]
+if TYPE_CHECKING:
+    from peakline.tables.profile import Profile
+
+__all__ = ["FileSteps", "RuntimeSteps"]
 
 _MANY_NODES = 1 << 20
 
@@ -169,6 +174,37 @@ class FileSteps:
             at = step_at(self.table(), table.array("time_ps"))
             return Columns({**table.data, "step_id": at}, {**table.valid, "step_id": at >= 0})
         return table
+
+
+class RuntimeSteps:
+    """A `Reader` of what ``profile`` has read by ``reader``, with the steps into which upstream's
+    profiler groups events: all but the steps is the same, and shared.
+    """
+
+    def __init__(self, profile: Profile, reader: Reader, table: Columns, steps: FileSteps) -> None:
+        self._profile, self._reader, self._table, self._steps = profile, reader, table, steps
+        self.format, self.path, self.host = reader.format, reader.path, reader.host
+        self.tables = reader.tables
+
+    def __getattr__(self, name: str) -> Any:
+        # What only some readers can say.
+        return getattr(self._reader, name)
+
+    def close(self) -> None:
+        """Nothing: the file is the other profile's."""
+
+    def read(
+        self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
+    ) -> Columns:
+        """One table; warnings are counted in the profile that reads."""
+        del warnings
+        if table == "steps":
+            return self._table
+        found = self._profile.columns(table, columns)
+        if table != "events" or (columns is not None and "step_id" not in columns):
+            return found
+        step, known = self._steps.event_tables.runtime_steps()
+        return Columns({**found.data, "step_id": step}, {**found.valid, "step_id": known})
 
 
 def _are_steps(table: Columns, steps: Columns) -> BoolArray:

@@ -17,6 +17,7 @@ from peakline.formats.xplane.small_tables import lines_table
 from peakline.formats.xplane.times import Far, FarTimes, clock_zero_ns
 from peakline.formats.xplane.tpu import TpuPlane, read_tpu_plane
 from peakline.tables.columns import Columns
+from peakline.tables.reader import Warnings
 from peakline.wire import Damage
 
 __all__ = ["OUTLINE", "Passes"]
@@ -45,6 +46,8 @@ class Passes:
         """How many ids several steps produce."""
         self._repeats = False
         """Whether ids repeat, so that grouping takes the times of all nodes."""
+        self._told: set[int | str] = set()
+        self._nameless: set[str] = set()
 
     @cached_property
     def zero_ps(self) -> int:
@@ -144,6 +147,55 @@ class Passes:
             found, at = memory
             self.memory = MemoryRecords(found, slice(at, at + found.nodes), grouping)
         return grouping
+
+    def warn(self, warnings: Warnings) -> None:
+        """Count what passes have met, and what the profiler itself reported, each once."""
+        size = self.file.buffer.size
+        for where, damage in self.damage.items():
+            if where in self._told or not damage:
+                continue
+            self._told.add(where)
+            places = damage.places
+            if damage.missing_bytes:
+                places -= 1
+                self._told.add("truncated")
+                warnings.add(
+                    "truncated",
+                    f"the file ends {damage.missing_bytes} bytes before its content does "
+                    f"(cut at offset {size}); answered from what is whole",
+                )
+            if "truncated" in self._told and damage.first_offset + damage.skipped_bytes == size:
+                # The event that the end of the file cuts in two.
+                continue
+            warnings.add(
+                "damaged",
+                f"first at offset {damage.first_offset}; {damage.skipped_bytes} bytes skipped",
+                places,
+            )
+        for plane in self.outline.planes if "truncated" in self._told else ():
+            if len(plane.lines) and not plane.event_names and plane.name not in self._nameless:
+                self._nameless.add(plane.name)
+                warnings.add(
+                    "names_lost",
+                    f"{plane.name}: the names of its events stood behind the cut, so none is known",
+                )
+        self.far.tell(warnings)
+        if self.repeated_ids and "repeated" not in self._told:
+            self._told.add("repeated")
+            warnings.add(
+                "repeated_ids",
+                "ids that several steps produce (a merged or repeated file): work belongs to the "
+                "event with its id that began last before it, and to no step where that is open",
+                self.repeated_ids,
+            )
+        if "profiler" not in self._told:
+            self._told.add("profiler")
+            for kind, texts in (
+                ("profiler_error", self.outline.errors),
+                ("profiler_warning", self.outline.notes),
+            ):
+                for text in texts:
+                    warnings.add(kind, " ".join(text.split()))
 
 
 def _takes_part(plane: PlaneOutline, *, everything: bool) -> bool:

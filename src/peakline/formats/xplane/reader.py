@@ -6,16 +6,16 @@ from collections import deque
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 from peakline.arrays import AnyArray
 from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import FileReader
-from peakline.formats.xplane.complaints import Complaints
 from peakline.formats.xplane.event_bytes import EventBytes
 from peakline.formats.xplane.event_stats import read_stats, read_typed_stats, typed_columns
 from peakline.formats.xplane.events import read_module_runs
-from peakline.formats.xplane.file_steps import FileSteps
+from peakline.formats.xplane.file_steps import FileSteps, RuntimeSteps
 from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.memory import MemoryRecords
 from peakline.formats.xplane.names import KEPT_STATS
@@ -28,6 +28,10 @@ from peakline.formats.xplane.types import TypeTables
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
 from peakline.tables.tables import empty_columns
+
+if TYPE_CHECKING:
+    from peakline.tables.profile import Profile
+    from peakline.tables.reader import Reader
 
 __all__ = ["TABLES", "XPlaneReader"]
 
@@ -70,7 +74,6 @@ class XPlaneReader(FileReader):
         _check(file, self._outline)
         self._passes = Passes(file, self._outline)
         self._steps = FileSteps(self._passes)
-        self._complaints = Complaints(self._passes)
         times = self._profile_times()
         if times is not None and (times[1] - times[0]) * 1000 > FARTHEST_PS:
             self._passes.far.note(Far({(OUTLINE, "profiler"): 1}))
@@ -141,7 +144,7 @@ class XPlaneReader(FileReader):
             "plane_stats": lambda: self._of_types("plane_stats"),
         }
         found = read[table]()
-        self._complaints.add_to(warnings)
+        self._passes.warn(warnings)
         return found
 
     def holds_stats(self, wanted: AbstractSet[str]) -> bool:
@@ -153,7 +156,7 @@ class XPlaneReader(FileReader):
         if self.holds_stats(wanted):
             return typed_columns(self._file, self._steps.event_tables.kept_stats(wanted))
         found = self._passes.noting(*read_typed_stats(self._file, self._outline, wanted))
-        self._complaints.add_to(warnings)
+        self._passes.warn(warnings)
         return found
 
     def stats_of(self, rows: AnyArray) -> Columns:
@@ -249,13 +252,14 @@ class XPlaneReader(FileReader):
         found, damage, far = read_module_runs(self._file, self._outline)
         return self._passes.noting(self._passes.placed(found, far), damage)
 
-    def runtime_steps(self) -> Columns | None:
-        """The steps as upstream's profiler groups them; None where they are those of ``steps``."""
-        return self._steps.runtime_steps()
-
-    def runtime_step_of_events(self) -> tuple[AnyArray, AnyArray]:
-        """The step of every event as upstream's profiler groups them, and which have one."""
-        return self._steps.event_tables.runtime_steps()
+    def runtime(self, profile: Profile) -> Reader | None:
+        """What reads ``profile``, which reads this file, with the steps into which upstream's
+        profiler groups events; None where they are those of ``steps``.
+        """
+        table = self._steps.runtime_steps()
+        if table is None:
+            return None
+        return cast("Reader", RuntimeSteps(profile, self, table, self._steps))
 
 
 def _check(file: SourceFile, outline: Outline) -> None:
