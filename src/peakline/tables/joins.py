@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from peakline.arrays import AnyArray, Int64Array
+from peakline.arrays import AnyArray, Int64Array, UInt64Array
 
-__all__ = ["REPEATED", "by_process", "causes", "positions", "ranges"]
+__all__ = ["REPEATED", "by_process", "causes", "mix", "positions", "ranges"]
 
 _EVIDENCE = 1000
 """So many targets of a plane say which process it belongs to."""
@@ -15,6 +15,18 @@ REPEATED = (
     "its device's work was launched by, and to none where that is open"
 )
 """The detail of the warning ``repeated_ids``."""
+
+
+def mix(*values: AnyArray) -> UInt64Array:
+    """One 64-bit number for a tuple of 64-bit numbers per row (splitmix64 steps)."""
+    with np.errstate(over="ignore"):
+        mixed = np.full(values[0].size, 0x9E3779B97F4A7C15, np.uint64)
+        for value in values:
+            mixed = mixed ^ value.astype(np.uint64, copy=False)
+            mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            mixed = mixed ^ (mixed >> np.uint64(31))
+        return mixed
 
 
 def positions(keys: AnyArray, wanted: AnyArray) -> Int64Array:

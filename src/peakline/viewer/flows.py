@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array, UInt64Array
-from peakline.tables.joins import positions
+from peakline.arrays import AnyArray, Int32Array, Int64Array, UInt8Array
+from peakline.tables.joins import mix
 from peakline.tables.once import once
+from peakline.timing.op_stats_columns import OpStatColumns, Stat
 from peakline.trace.events import DEVICE
 
 if TYPE_CHECKING:
@@ -99,9 +100,10 @@ def flows_of(profile: Profile) -> Flows:
     planes = profile.columns("planes").names("name").to_list()
     if names & _MASKED_RUNS or any((name or "").startswith("/device:TPU:") for name in planes):
         wanted |= set(_LAUNCH)
-    stats = _Stats(profile.typed_stats(frozenset(wanted)), events.rows)
+    found = profile.typed_stats(frozenset(wanted))
+    stats = OpStatColumns(found.take(found.is_valid("integer")))
     flows = _Numbering(events.rows)
-    event, value = stats.of("flow")
+    event, value = stats["flow"].row, stats["flow"].integer
     unsigned = value.view(np.uint64)
     flows.add(
         event, (unsigned >> np.uint64(2)) & np.uint64(_FLOW_MASK), unsigned >> np.uint64(58), 0,
@@ -112,7 +114,7 @@ def flows_of(profile: Profile) -> Flows:
     if not is_from_file:
         is_device = np.array([text == DEVICE for text in kind], np.bool_)
         contexts = _contexts(stats, events, lines, [name or "" for name in planes])
-        event, value = stats.of("correlation_id")
+        event, value = stats["correlation_id"].row, stats["correlation_id"].integer
         on_device = is_device[lines.array("plane_id")[events.array("line_id")[event]]]
         flows.add(
             event, value.view(np.uint64), np.full(event.size, _GPU_LAUNCH), 1,
@@ -123,40 +125,7 @@ def flows_of(profile: Profile) -> Flows:
     return flows.done(is_from_file=is_from_file)
 
 
-class _Stats:
-    """The numbers that some stats hold, by the stat's name; of several on one event the last."""
-
-    def __init__(self, stats: Columns, events: int) -> None:
-        name, known = stats.names("name"), stats.is_valid("integer")
-        self._event, self._value = stats.array("event_id"), stats.array("integer")
-        self._rows = {
-            text: np.flatnonzero((name.codes == code) & known)
-            for code, text in enumerate(name.values)
-        }
-        self.events = events
-
-    def of(self, name: str) -> tuple[Int64Array, Int64Array]:
-        """Events (ascending) and values."""
-        rows = self._rows.get(name, np.zeros(0, np.int64))
-        event = self._event[rows]
-        last = np.ones(rows.size, np.bool_)
-        last[:-1] = event[1:] != event[:-1]
-        return event[last], self._value[rows[last]]
-
-    def at(self, name: str, events: Int64Array) -> tuple[BoolArray, Int64Array]:
-        """Which of ``events`` (ascending) have the stat, and the value of each (0: none)."""
-        event, value = self.of(name)
-        place = positions(event, events)
-        return place >= 0, np.append(value, 0)[place]
-
-    def both(self, kind: str, number: str) -> tuple[Int64Array, UInt64Array, Int64Array]:
-        """Events that have both stats, the number, and the category that the kind stands for."""
-        event, value = self.of(number)
-        has, category = self.at(kind, event)
-        return event[has], value[has].view(np.uint64), _safe(category[has])
-
-
-def _safe(category: Int64Array) -> Int64Array:
+def _safe(category: AnyArray) -> AnyArray:
     return np.where((category < 0) | (category >= len(CATEGORIES)), 0, category)
 
 
@@ -164,13 +133,13 @@ _Context = tuple[AnyArray, AnyArray, AnyArray]
 
 
 def _contexts(
-    stats: _Stats, events: Columns, lines: Columns, planes: list[str]
+    stats: OpStatColumns, events: Columns, lines: Columns, planes: list[str]
 ) -> tuple[_Context, _Context]:
     """Producers and consumers: what the file says, and what is made of other stats of old events,
     which replaces it.
     """
     names = events.names("name")
-    producers, consumers = [stats.both("_pt", "_p")], [stats.both("_ct", "_c")]
+    producers, consumers = [_both(stats["_pt"], stats["_p"])], [_both(stats["_ct"], stats["_c"])]
 
     def named(wanted: frozenset[str] | set[str]) -> Int64Array:
         is_it = np.array([text in wanted for text in names.values], np.bool_)
@@ -185,13 +154,13 @@ def _contexts(
         has = np.ones(events.size, np.bool_)
         parts = [] if first is None else [first]
         for name in stat_names:
-            there, value = stats.at(name, events)
+            there, value = stats[name].at(events)[1], stats[name].integers_at(events)
             if name == "run_id" and first is None:
                 value = value & _RUN_MASK
             if name != "core_type":
                 has &= there
             parts.append(value)
-        key = _mix(*(part[has] for part in parts), np.full(int(has.sum()), category))
+        key = mix(*(part[has] for part in parts), np.full(int(has.sum()), category))
         return events[has], key, np.full(key.size, category)
 
     producers.append(tied(named({"ExecutorState::Process"}), _EXECUTOR, _LEGACY))
@@ -208,6 +177,13 @@ def _contexts(
             device = np.full(here.size, int(core), np.int64)
             consumers.append(tied(here, _LAUNCH[1:], _TPU_LAUNCH, device))
     return _later_wins(producers), _later_wins(consumers)
+
+
+def _both(kind: Stat, number: Stat) -> _Context:
+    """Events that have both stats, the number, and the category that the kind stands for."""
+    has = kind.at(number.row)[1]
+    event = number.row[has]
+    return event, number.integer[has].view(np.uint64), _safe(kind.integers_at(event))
 
 
 def _later_wins(parts: list[_Context]) -> _Context:
@@ -241,7 +217,7 @@ class _Numbering:
         """Events and the flow each names; ``space`` is what kind of number it is."""
         category = _safe(category.astype(np.int64))
         of_kind = category if space == 2 else np.zeros(event.size, np.int64)
-        self._key[event] = _mix(number, of_kind * 4 + space)
+        self._key[event] = mix(number, of_kind * 4 + space)
         self._category[event] = category
         self._direction[event] = direction | 4
 
@@ -255,16 +231,3 @@ class _Numbering:
         number[has] = rank[place]
         direction = self._direction & np.uint8(3)
         return Flows(number, direction, self._category, int(first.size), is_from_file)
-
-
-def _mix(*parts: AnyArray) -> UInt64Array:
-    """One 64-bit number for numbers that belong together (splitmix64, part by part)."""
-    mixed = np.zeros(parts[0].size, np.uint64)
-    for part in parts:
-        mixed = mixed * np.uint64(0x9E3779B97F4A7C15) + np.ascontiguousarray(part).view(np.uint64)
-        mixed ^= mixed >> np.uint64(30)
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(27)
-        mixed *= np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-    return mixed

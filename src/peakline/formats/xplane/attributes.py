@@ -11,7 +11,7 @@ from peakline.formats.xplane.names import Role
 from peakline.formats.xplane.store import Found
 from peakline.tables.joins import positions
 
-__all__ = ["Attributes", "Picked", "mix"]
+__all__ = ["Attributes", "Picked"]
 
 _UINT64, _INT64 = 3, 4
 
@@ -94,15 +94,3 @@ class Attributes:
 
 
 _NO_NODES = np.zeros(0, np.int32)
-
-
-def mix(*values: AnyArray) -> UInt64Array:
-    """One 64-bit number for a tuple of 64-bit numbers per row (splitmix64 steps)."""
-    with np.errstate(over="ignore"):
-        mixed = np.full(values[0].size, 0x9E3779B97F4A7C15, np.uint64)
-        for value in values:
-            mixed = mixed ^ value.astype(np.uint64, copy=False)
-            mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            mixed = mixed ^ (mixed >> np.uint64(31))
-        return mixed

@@ -13,7 +13,7 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
-from peakline.formats.xplane.attributes import Attributes, Picked, mix
+from peakline.formats.xplane.attributes import Attributes, Picked
 from peakline.formats.xplane.contexts import Ends, connect
 from peakline.formats.xplane.line_parts import LineFacts
 from peakline.formats.xplane.lines import PlanePass
@@ -23,6 +23,7 @@ from peakline.formats.xplane.repeated import NodeTimes, Several, by_time
 from peakline.formats.xplane.store import Found
 from peakline.formats.xplane.tpu import TpuPlane
 from peakline.kernels.event_forest import adjacency
+from peakline.tables.joins import mix
 
 __all__ = ["Forest", "GroupedPlane", "PrunedTooMuch", "RepeatedIds"]
 
