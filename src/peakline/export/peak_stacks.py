@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from peakline.memory.call_stacks import frames_of
 from peakline.tables.columns import Columns
-from peakline.tables.tables import empty_columns
+from peakline.tables.tables import table_of
 
 if TYPE_CHECKING:
     from peakline.memory.lifetimes import Lifetimes
@@ -97,7 +98,10 @@ def _live_rows(
     np.add.at(size, place, buffer_bytes(events, rows))
     summed = events.is_valid("count")[rows]
     np.add.at(count, place, np.where(summed, events.array("count")[rows], 1))
-    frames = _frames(profile, np.unique(stack[stack >= 0]).tolist())
+    frames = {
+        number: tuple(Frame(name or file or "(unknown)", file, line) for name, file, line in frames)
+        for number, frames in frames_of(table_of(profile, "stacks"), stack[stack >= 0]).items()
+    }
     found: dict[str, list[StackRow]] = {}
     for (owner, number, *codes), bytes_, many in zip(
         distinct.T.tolist(), size.tolist(), count.tolist(), strict=True
@@ -116,23 +120,3 @@ def _live_rows(
         row = StackRow(path, bytes_, many, region)
         found.setdefault(lifetimes.allocators[owner], []).append(row)
     return found
-
-
-def _frames(profile: Profile, wanted: list[int]) -> dict[int, tuple[Frame, ...]]:
-    """The call stacks of these numbers, outermost frame first."""
-    if not wanted or "stacks" not in profile.tables:
-        return {}
-    table = profile.columns("stacks") if profile.has_rows("stacks") else empty_columns("stacks")
-    table = table.take(np.isin(table.array("stack_id"), wanted))
-    table = table.take(np.lexsort((-table.array("depth"), table.array("stack_id"))))
-    found: dict[int, list[Frame]] = {}
-    for number, function, file, line in zip(
-        table.array("stack_id").tolist(),
-        table.names("function").to_list(),
-        table.names("file").to_list(),
-        table.array("line").tolist(),
-        strict=True,
-    ):
-        name = function or file or "(unknown)"
-        found.setdefault(number, []).append(Frame(name, file or "", line))
-    return {number: tuple(frames) for number, frames in found.items()}

@@ -87,13 +87,12 @@ class _Writer:
     def parts(self) -> Iterator[bytes | memoryview]:
         """The trace in pieces."""
         yield self._begin()
-        planes = self._processes()
-        yield planes.content
-        lines = self._timeline.lines
-        process = [planes.of[number] for number in lines.array("plane_id").tolist()]
+        of_plane, content = self._processes()
+        yield content
+        process = [of_plane[plane] for plane in self._timeline.lines.array("plane_id").tolist()]
         for events, stats in self._timeline.event_sets():
             yield from self._events(events, stats, process)
-        yield from self._counters(planes.of)
+        yield from self._counters(of_plane)
         for counter in self._timeline.memory:
             name = f"Memory {counter.allocator}".rstrip()
             track, content = self._counter_track(name, unit=_BYTES_UNIT)
@@ -130,7 +129,8 @@ class _Writer:
             track.name = name
         return track.uuid, packet
 
-    def _processes(self) -> _Processes:
+    def _processes(self) -> tuple[dict[int, int], bytes]:
+        """The track of every plane, and the packets that describe them."""
         planes, found, content = self._timeline.planes, {}, []
         names = planes.names("name").to_list()
         for plane, pid, name in zip(
@@ -141,7 +141,7 @@ class _Writer:
             packet.track_descriptor.process.process_name = name or ""
             found[plane] = uuid
             content.append(_framed(packet))
-        return _Processes(found, b"".join(content))
+        return found, b"".join(content)
 
     def _line_tracks(
         self, slices: Lanes, process: list[int], also: AnyArray
@@ -272,12 +272,6 @@ class _Writer:
             frame=PACKET["track_event"],
         )
         yield self._packets(time_ps, inside)
-
-
-@dataclass(frozen=True)
-class _Processes:
-    of: dict[int, int]
-    content: bytes
 
 
 def _packet_class() -> Any:

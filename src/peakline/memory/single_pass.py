@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import Int64Array, IntpArray
+from peakline.memory.call_stacks import Frame, frames_of
 from peakline.memory.marks import Marks
 from peakline.memory.signatures import History
 from peakline.tables.columns import Columns
@@ -145,7 +146,10 @@ def _held_for(
     share = int(history.allocated[rows].sum()) / whole if whole else 0.0
     known = None if facts is None else facts()
     if known is not None and rows.size:
-        frames = _frames(history, rows, known.stacks)
+        has = history.events.is_valid("stack_id")[rows]
+        stack = np.where(has, history.events.array("stack_id")[rows], -1)
+        found = frames_of(known.stacks, stack[has])
+        frames = [found.get(one, []) for one in stack.tolist()]
         modules = [_innermost_module(stack) for stack in frames]
         if all(modules):
             # A loop calls the same instances again, a pass over layers each once.
@@ -164,35 +168,11 @@ def _held_for(
     return FOR_NOW if len(marks) < FEW and share >= MOSTLY else ""
 
 
-_Frame = tuple[str, str, int]
-
-
-def _frames(history: History, rows: IntpArray, stacks: Columns) -> list[list[_Frame]]:
-    """Function, file and line of each frame of the rows' stacks, the outermost first."""
-    events = history.events
-    has = events.is_valid("stack_id")[rows]
-    wanted = np.where(has, events.array("stack_id")[rows], -1)
-    chosen = np.flatnonzero(np.isin(stacks.array("stack_id"), wanted[has]))
-    chosen = chosen[np.argsort(-stacks.array("depth")[chosen], kind="stable")]
-    found: dict[int, list[_Frame]] = {}
-    table = stacks.take(chosen)
-    for stack, *frame in zip(
-        table.array("stack_id").tolist(),
-        table.names("function").to_list(),
-        table.names("file").to_list(),
-        table.array("line").tolist(),
-        strict=True,
-    ):
-        function, file, line = frame
-        found.setdefault(stack, []).append((function or "", file or "", line))
-    return [found.get(stack, []) for stack in wanted.tolist()]
-
-
-def _innermost_module(stack: list[_Frame]) -> str:
+def _innermost_module(stack: list[Frame]) -> str:
     return next((name for name, _, _ in reversed(stack) if name.startswith(_MODULE)), "")
 
 
-def _shared(frames: list[list[_Frame]]) -> list[_Frame]:
+def _shared(frames: list[list[Frame]]) -> list[Frame]:
     """The outer frames that all stacks share: the last of them calls all that repeats."""
     shared = []
     for level in zip(*frames, strict=False):
@@ -202,7 +182,7 @@ def _shared(frames: list[list[_Frame]]) -> list[_Frame]:
     return shared
 
 
-def _is_called_by_a_module(frames: list[list[_Frame]]) -> bool:
+def _is_called_by_a_module(frames: list[list[Frame]]) -> bool:
     return any(
         name in _CALLS and file.endswith("torch/nn/modules/module.py")
         for name, file, _ in _shared(frames)

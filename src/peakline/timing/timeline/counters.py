@@ -149,13 +149,7 @@ def _own(profile: Profile) -> list[Counter]:
     if "counters" not in profile.tables or not profile.has_rows("counters"):
         return []
     table: Columns = profile.columns("counters")
-    planes = dict(
-        zip(
-            profile.columns("planes").array("plane_id").tolist(),
-            profile.columns("planes").names("name").to_list(),
-            strict=True,
-        )
-    )
+    planes = {one["plane_id"]: one["name"] for one in profile.columns("planes").to_pylist()}
     name, series = table.names("name"), table.names("series")
     keys = np.stack([table.array("plane_id"), name.codes, series.codes])
     distinct, place = np.unique(keys, axis=1, return_inverse=True)
