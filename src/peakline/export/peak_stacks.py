@@ -11,7 +11,6 @@ import numpy as np
 
 from peakline.memory.call_stacks import frames_of
 from peakline.tables.columns import Columns
-from peakline.tables.tables import table_of
 
 if TYPE_CHECKING:
     from peakline.memory.lifetimes import Lifetimes
@@ -100,7 +99,7 @@ def _live_rows(
     np.add.at(count, place, np.where(summed, events.array("count")[rows], 1))
     frames = {
         number: tuple(Frame(name or file or "(unknown)", file, line) for name, file, line in frames)
-        for number, frames in frames_of(table_of(profile, "stacks"), stack[stack >= 0]).items()
+        for number, frames in frames_of(profile.columns_or_empty("stacks"), stack[stack >= 0]).items()
     }
     found: dict[str, list[StackRow]] = {}
     for (owner, number, *codes), bytes_, many in zip(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +16,6 @@ from itertools import accumulate
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array, UInt8Array
-from peakline.deadline import checked
 from peakline.kernels.text_lines import measure_lines, write_lines
 from peakline.kernels.viewer_layout import (
     MICROSECONDS,
@@ -27,7 +25,7 @@ from peakline.kernels.viewer_layout import (
     TEXT,
     UNSIGNED_UNLESS_ZERO,
 )
-from peakline.wire import threads
+from peakline.wire import on_all_cores
 
 __all__ = ["Gap", "Lines", "put_together"]
 
@@ -114,17 +112,7 @@ class Lines:
 
 def _in_parts(rows: int, do: Callable[[slice], None]) -> None:
     """Do it for all rows, on the cores there are."""
-    parts = [slice(row, min(row + _ROWS, rows)) for row in range(0, rows, _ROWS)]
-    if len(parts) < 2:
-        for part in parts:
-            do(part)
-        return
-    pool = ThreadPoolExecutor(threads())
-    try:
-        for _ in checked(pool.map(do, parts), 1):
-            pass
-    finally:
-        pool.shutdown(cancel_futures=True)
+    on_all_cores(do, [slice(row, min(row + _ROWS, rows)) for row in range(0, rows, _ROWS)])
 
 
 def put_together(

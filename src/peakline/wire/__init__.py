@@ -1,6 +1,6 @@
 """Protobuf wire bytes to NumPy columns: one table-driven kernel, plans made from messages."""
 
-from peakline.wire.decode import as_buffer, decode, threads
+from peakline.wire.decode import ahead, as_buffer, decode, on_all_cores, threads
 from peakline.wire.plan import Plan
 from peakline.wire.stream import Part, stream
 from peakline.wire.strings import Interner, joined
@@ -18,9 +18,11 @@ __all__ = [
     "TextResult",
     "Union",
     "WireTable",
+    "ahead",
     "as_buffer",
     "decode",
     "joined",
+    "on_all_cores",
     "stream",
     "text_to_wire",
     "threads",

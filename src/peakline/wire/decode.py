@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -27,7 +28,7 @@ from peakline.wire.walker import (
     run_walk,
 )
 
-__all__ = ["as_buffer", "decode", "threads"]
+__all__ = ["ahead", "as_buffer", "decode", "on_all_cores", "threads"]
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -65,7 +66,7 @@ def decode(buf: Buffer, plan: Plan, spans: Spans | None = None) -> Decoded:
     rows = np.where(atoms, 0, skeleton.state.rows)
     low, high = new_ranges(plan)
     damage = Damage()
-    counted = _on_all_cores(lambda piece: _count(plan, buf, bounds, piece, atoms), pieces)
+    counted = on_all_cores(lambda piece: _count(plan, buf, bounds, piece, atoms), pieces)
     bases = []
     for got, lo, hi, harm in counted:
         bases.append(rows.copy())
@@ -88,18 +89,30 @@ def decode(buf: Buffer, plan: Plan, spans: Spans | None = None) -> Decoded:
         run_walk(plan, buf, bounds, state, 1, piece.stop, 0, part, None, new_damage())
 
     jobs = [(p, b, c[0]) for p, b, c in zip(pieces, bases, counted, strict=True)]
-    _on_all_cores(fill, jobs)
+    on_all_cores(fill, jobs)
     tables = assemble(plan, [skeleton.store, store], rows, dtypes)
     return Decoded(buf, tables, as_damage(skeleton.damage) + damage)
 
 
-def _on_all_cores(work: Callable[[Job], Result], jobs: list[Job]) -> list[Result]:
+def on_all_cores(work: Callable[[Job], Result], jobs: list[Job]) -> list[Result]:
     """``work`` for each of ``jobs``, in order; none is begun any more once the deadline is over."""
     if len(jobs) <= 1:
         return list(checked(map(work, jobs), 1))
     pool = ThreadPoolExecutor(threads())
     try:
         return list(checked(pool.map(work, jobs), 1))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def ahead(parts: Iterator[Result], depth: int) -> Iterator[Result]:
+    """The same parts, as many as ``depth`` made by another thread before they are asked for."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        waiting = deque(pool.submit(next, parts, None) for _ in range(depth))
+        while (part := waiting.popleft().result()) is not None:
+            waiting.append(pool.submit(next, parts, None))
+            yield part
     finally:
         pool.shutdown(cancel_futures=True)
 

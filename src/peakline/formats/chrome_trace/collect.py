@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from peakline.kernels import json_kinds
 from peakline.kernels.json_layout import TIME_BAD, TIME_OK
 from peakline.kernels.json_numbers import floats
 from peakline.kernels.trace_events import hash_spans
-from peakline.wire import Buffer
+from peakline.wire import ahead
 from peakline.wire.json_events import JsonEvents, Objects, members_of
 
 __all__ = [
@@ -77,22 +76,13 @@ def objects_of(
 
     def read() -> Iterator[Objects]:
         position = 0
-        for block in checked(_ahead(file.blocks_of_whole()), 1):
+        for block in checked(ahead(file.blocks_of_whole(), 1), 1):
             yield from events.feed(block)
             position += len(block)
             file.release(position)
         yield from events.finish()
 
     return events, read()
-
-
-def _ahead(blocks: Iterator[Buffer | bytes]) -> Iterator[Buffer | bytes]:
-    """The same blocks; the next one is unpacked while one is read."""
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, blocks, None)
-        while (block := coming.result()) is not None:
-            coming = pool.submit(next, blocks, None)
-            yield block
 
 
 def phases_of(found: Objects) -> UInt8Array:

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -25,7 +23,7 @@ from peakline.formats.xplane.names import EventKind
 from peakline.formats.xplane.times import FARTHEST_PS, LONGEST_PS, OFFSET
 from peakline.kernels import line_layout as layout
 from peakline.kernels.line_decode import decode
-from peakline.wire import Buffer, Damage, Plan, Spans, WireTable, stream, threads
+from peakline.wire import Buffer, Damage, Plan, Spans, WireTable, ahead, stream, threads
 
 __all__ = ["LineReader"]
 
@@ -41,7 +39,6 @@ _HEADER_BYTES = 512
 _GAP_BYTES = 16
 """Lines that follow each other are this close: a tag and a length stand between them."""
 _NOTHING = np.zeros(0, np.uint8)
-_T = TypeVar("_T")
 
 
 _FACTS = ("id", "name", "display_name", "timestamp_ns")
@@ -121,7 +118,7 @@ class LineReader:
     def parts(self) -> Iterator[LinePart]:
         """All events, in the order of the file. Ends at the deadline, as `check_deadline`."""
         made = self._parts()
-        for part in _ahead(made) if self._runs_ahead else made:
+        for part in ahead(made, _AHEAD) if self._runs_ahead else made:
             check_deadline()
             yield part
 
@@ -296,24 +293,7 @@ class LineReader:
         )  # fmt: skip
 
 
-def _ahead(parts: Iterator[_T]) -> Iterator[_T]:
-    """The same parts, some of them made by another thread before they are asked for."""
-    pool = ThreadPoolExecutor(1)
-    try:
-        waiting: deque[Future[_T | None]] = deque()
-        while True:
-            while len(waiting) < _AHEAD:
-                waiting.append(pool.submit(next, parts, None))
-            part = waiting.popleft().result()
-            if part is None:
-                return
-            waiting.append(pool.submit(next, parts, None))
-            yield part
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _plan(which: int, kept: Int64Array) -> Plan:
+def _plan(which: int, kept: AnyArray) -> Plan:
     """What the general walk reads of a line."""
     paths, keep = [*_FACTS, *(f"{name}?" for name in _FACTS)], {}
     if which >= layout.NO_STATS:
