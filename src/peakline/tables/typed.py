@@ -8,7 +8,7 @@ import numpy as np
 
 from peakline.tables.columns import Columns, Names
 
-__all__ = ["typed_stats"]
+__all__ = ["typed_stats", "wrap"]
 
 
 def typed_stats(stats: Columns, wanted: AbstractSet[str]) -> Columns:
@@ -28,7 +28,7 @@ def typed_stats(stats: Columns, wanted: AbstractSet[str]) -> Columns:
             continue
         text = value.values[code]
         try:
-            integer[number] = _wrapped(int(text))
+            integer[number] = wrap(int(text))
             kind[number] = 1
         except ValueError:
             try:
@@ -49,5 +49,6 @@ def typed_stats(stats: Columns, wanted: AbstractSet[str]) -> Columns:
     )
 
 
-def _wrapped(number: int) -> int:
-    return (number + 2**63) % 2**64 - 2**63
+def wrap(value: int) -> int:
+    """``value`` reduced to a signed 64-bit integer."""
+    return (value + 2**63) % 2**64 - 2**63

@@ -11,9 +11,10 @@ from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.xplane.line_parts import LinePart
 from peakline.formats.xplane.names import Role, tensor_core
 from peakline.formats.xplane.places import places_of
-from peakline.formats.xplane.sorting import renumber, sort_line, unsort, wrap
+from peakline.formats.xplane.sorting import renumber, sort_line, unsort
 from peakline.kernels.line_events import NO_PROCESS, gather
 from peakline.kernels.nesting import in_order, nest, regions, resolve
+from peakline.tables.typed import wrap
 from peakline.wire import Spans
 
 if TYPE_CHECKING:

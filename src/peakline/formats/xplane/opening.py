@@ -15,8 +15,8 @@ from peakline.formats.xplane.names import (
     TPU_STEP_LINES,
     Role,
 )
-from peakline.formats.xplane.sorting import wrap
 from peakline.kernels.event_forest import spread
+from peakline.tables.typed import wrap
 
 __all__ = ["Opening", "Step"]
 

@@ -7,12 +7,7 @@ import numpy as np
 from peakline.arrays import AnyArray
 from peakline.formats.xplane.store import Found
 
-__all__ = ["renumber", "sort_line", "unsort", "wrap"]
-
-
-def wrap(value: int) -> int:
-    """``value`` reduced to a signed 64-bit integer."""
-    return (value + 2**63) % 2**64 - 2**63
+__all__ = ["renumber", "sort_line", "unsort"]
 
 
 def sort_line(
