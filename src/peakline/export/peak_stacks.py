@@ -97,9 +97,10 @@ def _live_rows(
     np.add.at(size, place, buffer_bytes(events, rows))
     summed = events.is_valid("count")[rows]
     np.add.at(count, place, np.where(summed, events.array("count")[rows], 1))
+    known = profile.columns_or_empty("stacks")
     frames = {
         number: tuple(Frame(name or file or "(unknown)", file, line) for name, file, line in frames)
-        for number, frames in frames_of(profile.columns_or_empty("stacks"), stack[stack >= 0]).items()
+        for number, frames in frames_of(known, stack[stack >= 0]).items()
     }
     found: dict[str, list[StackRow]] = {}
     for (owner, number, *codes), bytes_, many in zip(

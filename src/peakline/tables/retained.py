@@ -39,8 +39,8 @@ class _Walk:
         """Addresses of what was counted: Arrow's buffers may be NumPy's."""
         self._alive: list[object] = []
         """Keeps what is looked at from being replaced by something of the same identity."""
-        self._arrow: Any = sys.modules.get("pyarrow")
-        """Without it there are no tables yet."""
+        self._table: Any = getattr(sys.modules.get("pyarrow"), "Table", ())
+        """Arrow's class; without it, or while another thread imports it, there are no tables yet."""
 
     def size(self, root: object) -> int:
         total, waiting = 0, [root]
@@ -60,7 +60,7 @@ class _Walk:
             elif isinstance(item, dict | list | tuple | set | frozenset):
                 total += sys.getsizeof(item)
                 total += self._items(item, waiting)
-            elif self._arrow is not None and isinstance(item, self._arrow.Table):
+            elif isinstance(item, self._table):
                 chunks = (chunk for column in item.columns for chunk in column.chunks)
                 total += sum(map(self._arrow_array, chunks))
             else:
