@@ -39,8 +39,10 @@ class _Walk:
         """Addresses of what was counted: Arrow's buffers may be NumPy's."""
         self._alive: list[object] = []
         """Keeps what is looked at from being replaced by something of the same identity."""
-        self._table: Any = getattr(sys.modules.get("pyarrow"), "Table", ())
-        """Arrow's class; without it, or while another thread imports it, there are no tables yet."""
+        arrow = sys.modules.get("pyarrow")
+        # Without it, or while another thread imports it, there are no tables yet.
+        self._table: Any = getattr(arrow, "Table", ())
+        self._memory_of_arrow: Any = (getattr(arrow, "Buffer", ()), getattr(arrow, "Array", ()))
 
     def size(self, root: object) -> int:
         total, waiting = 0, [root]
@@ -99,7 +101,7 @@ class _Walk:
             return self._once(base.__array_interface__["data"][0], base.nbytes)
         if isinstance(base, bytes | bytearray):
             return self._once(id(base), len(base))
-        if self._arrow is not None and isinstance(base, self._arrow.Buffer | self._arrow.Array):
+        if isinstance(base, self._memory_of_arrow):
             return self._once(values.__array_interface__["data"][0], values.nbytes)
         return 0
 
