@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 
-from peakline.cli.memory import memory_document
 from peakline.render.html import page as page_module
 from peakline.render.html.drawing import Drawings
+from peakline.render.terminal.memory_answer import memory_document
 
 LEAK = "programs/leak_list.xplane.pb.gz"
 HEALTHY = "programs/leak_list_healthy.xplane.pb.gz"

@@ -13,11 +13,10 @@ from peakline.cli.options import (
     Reading,
     json_option,
     path_argument,
-    print_warnings,
     reading_options,
 )
 from peakline.errors import CheckFailed, OutputError, UsageError
-from peakline.render.terminal.output import print_json
+from peakline.render.terminal.output import print_json, print_warnings
 from peakline.tables.profile_facts import profile_document, warnings_document
 from peakline.text import parse_size
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from peakline.cli.memory import show_memory
 from peakline.cli.options import json_option
 
 __all__ = ["demo"]
@@ -17,6 +16,7 @@ def demo(*, json: bool) -> None:
     from importlib.resources import files
 
     import peakline
+    from peakline.render.terminal.memory_answer import show_memory
 
     logdir = files("peakline") / "demo"
     with peakline.open(str(logdir)) as profile:

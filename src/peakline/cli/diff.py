@@ -9,11 +9,10 @@ from peakline.cli.options import (
     Reading,
     json_option,
     max_unpacked_option,
-    print_warnings,
     strict_option,
 )
 from peakline.errors import UsageError
-from peakline.render.terminal.output import print_json
+from peakline.render.terminal.output import print_json, print_warnings
 
 __all__ = ["diff"]
 

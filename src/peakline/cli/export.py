@@ -14,11 +14,13 @@ from peakline.cli.options import (
     Argument,
     Reading,
     force_option,
-    print_warnings,
     reading_options,
 )
 from peakline.errors import OutputError, UsageError
-from peakline.render.terminal.output import deliver
+from peakline.export import Exporter, Options, Sink, can_export, find_exporter, target_names
+from peakline.export import export as write
+from peakline.memory.allocator_names import recorded_name
+from peakline.render.terminal.output import deliver, print_warnings
 from peakline.repository import check_output
 from peakline.repository.folder import whole_folder
 
@@ -63,10 +65,6 @@ def export(
     force: bool,
 ) -> None:
     """Write PATH in a format that other tools read."""
-    from peakline.export import Options, can_export, find_exporter, target_names
-    from peakline.export import export as write
-    from peakline.memory.allocator_names import recorded_name
-
     targets = [find_exporter(name) for name in target_names()]
     if list_targets and path is None:
         _print_targets(targets)

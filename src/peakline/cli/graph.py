@@ -10,11 +10,10 @@ from peakline.cli.options import (
     Reading,
     json_option,
     path_argument,
-    print_warnings,
     reading_options,
 )
 from peakline.errors import CheckFailed, InputError
-from peakline.render.terminal.output import print_json
+from peakline.render.terminal.output import print_json, print_warnings
 from peakline.tables.profile_facts import warnings_document
 
 if TYPE_CHECKING:

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from peakline.errors import PeaklineError, StrictError
-from peakline.render.terminal.output import print_json
+from peakline.render.terminal.output import print_json, print_warnings
 from peakline.text import one_line, parse_size, time_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from peakline.api import Profile
     from peakline.repository import Session
-    from peakline.tables import ProfileWarning
     from peakline.timing.stragglers import HostSteps
     from peakline.timing.variation import Straggler
 
@@ -34,7 +33,6 @@ __all__ = [
     "max_unpacked_option",
     "output_option",
     "path_argument",
-    "print_warnings",
     "reading_options",
     "scheduler_option",
     "session_option",
@@ -100,13 +98,6 @@ scheduler_option = click.option(
     metavar="ADDRESS",
     help="The Dask cluster, tcp://HOST:PORT. Default: N processes on this machine.",
 )
-
-
-def print_warnings(warnings: Iterable[ProfileWarning], *, besides: str = "") -> None:
-    """Say on standard error what was lost or guessed; the kind ``besides`` was said already."""
-    for kind, count, detail in warnings:
-        if kind != besides:
-            print(f"peakline: warning: {kind} ({count}): {one_line(detail)}", file=sys.stderr)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ from peakline.cli.options import (
     Reading,
     force_option,
     path_argument,
-    print_warnings,
     reading_options,
 )
-from peakline.render.terminal.output import deliver
+from peakline.render.terminal.output import deliver, print_warnings
 from peakline.text import one_line
 
 __all__ = ["report"]

@@ -15,11 +15,10 @@ from peakline.cli.options import (
     Reading,
     force_option,
     output_option,
-    print_warnings,
     reading_options,
 )
 from peakline.errors import UsageError
-from peakline.render.terminal.output import deliver
+from peakline.render.terminal.output import deliver, print_warnings
 from peakline.text import parse_size
 
 if TYPE_CHECKING:

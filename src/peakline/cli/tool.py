@@ -20,14 +20,13 @@ from peakline.cli.options import (
     host_option,
     max_unpacked_option,
     output_option,
-    print_warnings,
     scheduler_option,
     session_option,
     strict_option,
     workers_option,
 )
 from peakline.errors import StrictError, UsageError
-from peakline.render.terminal.output import deliver
+from peakline.render.terminal.output import deliver, print_warnings
 from peakline.repository import Session, only_file
 from peakline.text import one_line
 

@@ -10,11 +10,10 @@ from peakline.cli.options import (
     Reading,
     json_option,
     path_argument,
-    print_warnings,
     reading_options,
 )
 from peakline.errors import NotFoundError, UsageError
-from peakline.render.terminal.output import print_json
+from peakline.render.terminal.output import print_json, print_warnings
 from peakline.tables.profile_facts import profile_document, warnings_document
 from peakline.text import one_line, parse_time
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from peakline.cli.memory import memory_document, show_memory
 from peakline.errors import PeaklineError
+from peakline.render.terminal.memory_answer import memory_document, show_memory
 from peakline.render.terminal.output import print_json
 from peakline.text import one_line, size_text
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import BinaryIO
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, BinaryIO
 
 from peakline.errors import UsageError
+from peakline.text import one_line
 
-__all__ = ["deliver", "print_json"]
+if TYPE_CHECKING:
+    from peakline.tables import ProfileWarning
+
+__all__ = ["deliver", "print_json", "print_warnings"]
 
 
 def print_json(document: object) -> None:
@@ -16,6 +20,13 @@ def print_json(document: object) -> None:
     import json
 
     print(json.dumps(document, indent=2, allow_nan=False))
+
+
+def print_warnings(warnings: Iterable[ProfileWarning], *, besides: str = "") -> None:
+    """Say on standard error what was lost or guessed; the kind ``besides`` was said already."""
+    for kind, count, detail in warnings:
+        if kind != besides:
+            print(f"peakline: warning: {kind} ({count}): {one_line(detail)}", file=sys.stderr)
 
 
 def deliver(
