@@ -9,6 +9,7 @@ from peakline.errors import UsageError
 
 __all__ = [
     "allocator_text",
+    "counted",
     "one_line",
     "parse_duration",
     "parse_size",
@@ -124,3 +125,8 @@ def valid_text(text: str) -> str:
 def allocator_text(name: str | None) -> str:
     """An allocator's name, also where it has none."""
     return name or "(unnamed allocator)"
+
+
+def counted(number: int, what: str) -> str:
+    """``3 buffers``, ``1 buffer``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

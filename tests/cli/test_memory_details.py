@@ -18,7 +18,8 @@ from peakline.errors import UsageError
 from peakline.findings.finding import Finding
 from peakline.memory.growth import find_growth
 from peakline.memory.marks import find_marks
-from peakline.render.terminal.memory_parts import _steps_near, evidence_part
+from peakline.render.document.memory import steps_near
+from peakline.render.terminal.memory import evidence_part
 from peakline.render.terminal.screen import show
 from peakline.text import parse_time
 
@@ -85,7 +86,7 @@ def test_steps_near_the_peak_are_those_a_person_would_count(rows):
             inside = [used[row] for row in own if first <= row < end]
             before = [used[row] for row in own if row < first][-1:]
             near += max(inside + before, default=0) >= 0.95 * max(0, *used.values())
-        assert _steps_near(found, growth) == near
+        assert steps_near(found, growth) == near
 
 
 def test_a_fragmented_pool_is_described(screen):

@@ -49,7 +49,7 @@ def show_memory(
         how = answer.to_record and f"; {answer.to_record}"
         print(one_line(f"{profile.path}: {answer.nothing}{how}"))
     elif at_ps is not None:
-        from peakline.render.terminal.memory_at import print_memory_at
+        from peakline.render.terminal.memory import print_memory_at
 
         print_memory_at(profile, at_ps, live, profile.columns_or_empty("steps"))
     else:

@@ -11,9 +11,8 @@ import numpy as np
 from rich.text import Text
 
 from peakline.render.terminal.memory import heading
-from peakline.render.terminal.memory_parts import counted
 from peakline.render.terminal.screen import indented, plain_table, show
-from peakline.text import one_line, shares_text, time_text
+from peakline.text import counted, one_line, shares_text, time_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -7,14 +7,15 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
+from rich import table as rich_table
 from rich.console import Console, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from peakline.render.document.model import Fact, Table, text_of
 from peakline.text import one_line
 
-__all__ = ["indented", "plain_table", "show"]
+__all__ = ["drawn", "drawn_facts", "indented", "plain_table", "show"]
 
 _PIPE_WIDTH = 100_000
 
@@ -42,10 +43,10 @@ def indented(part: RenderableType) -> Padding:
 
 def plain_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[str] = ()
-) -> Table:
+) -> rich_table.Table:
     """A table without lines but one under the head; ``right`` names right-aligned columns."""
     numbers = set(right)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = rich_table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         if column in numbers:
             table.add_column(Text(one_line(column)), justify="right", no_wrap=True)
@@ -54,3 +55,23 @@ def plain_table(
     for row in rows:
         table.add_row(*(Text(one_line(cell)) for cell in row))
     return table
+
+
+def drawn(table: Table) -> Padding:
+    """A table of a document, two columns in: numbers first, so that names that fold come last."""
+    places = sorted(range(len(table.columns)), key=lambda n: not table.columns[n].is_number)
+    table = table.only(places)
+    heads = [column.label.upper() for column in table.columns]
+    right = [head for head, one in zip(heads, table.columns, strict=True) if one.is_number]
+    rows = (
+        [text_of(cell, one.unit) for cell, one in zip(row, table.columns, strict=True)]
+        for row in table.rows
+    )
+    return indented(plain_table(heads, rows, right=right))
+
+
+def drawn_facts(facts: Iterable[Fact]) -> Padding:
+    """Facts, one in a line, two columns in."""
+    table = plain_table(("", ""), ((fact.label, fact.text) for fact in facts))
+    table.show_header = False
+    return indented(table)

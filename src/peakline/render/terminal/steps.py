@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.text import Text
 
-from peakline.render.terminal.memory_parts import counted
 from peakline.render.terminal.screen import indented, plain_table, show
 from peakline.render.terminal.time_parts import cut_middle, fits, fitted, profile_line
-from peakline.text import one_line, shares_text, time_text
+from peakline.text import counted, one_line, shares_text, time_text
 from peakline.timing.step_facts import PARTS
 
 if TYPE_CHECKING:

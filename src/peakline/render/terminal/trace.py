@@ -7,8 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from peakline.render.terminal.memory import heading
-from peakline.render.terminal.memory_parts import counted
-from peakline.text import one_line
+from peakline.text import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,108 @@
+"""What an answer is made of when it is shown: facts and tables, with labels and units.
+
+Terminal, report and notebook draw these and add nothing: which rows there are, how they are called
+and when they are worth showing is said where the document is made. Labels are as in the middle of
+a sentence; a face writes them large where it does so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from peakline.text import size_text, time_text
+
+__all__ = ["Column", "Fact", "Row", "Table", "Value", "capital", "columns_of", "text_of"]
+
+Value = str | int | float | None
+"""A cell; None is not known."""
+Row = Sequence[Value]
+
+
+@dataclass(frozen=True)
+class Column:
+    """``unit`` is that of `peakline.findings.kind.Column`, or ``count``; of texts ``name`` (an op),
+    ``form`` (a type, a shape) or empty.
+    """
+
+    label: str
+    unit: str = ""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is set to the right."""
+        return self.unit in _TEXTS
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One number or text about something; ``note`` goes on in the same line."""
+
+    label: str
+    value: Value
+    unit: str = ""
+    note: str = ""
+
+    @property
+    def text(self) -> str:
+        """The value and the note in one line."""
+        return f"{text_of(self.value, self.unit)}{self.note}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a title; ``rest`` sums up those that are left out, how many there are first."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    rest: Row = ()
+
+    def without_empty(self) -> Table:
+        """The table without the columns that have nothing in any row."""
+        some = [n for n in range(len(self.columns)) if any(row[n] != "" for row in self.rows)]
+        return self.only(some)
+
+    def only(self, places: Sequence[int]) -> Table:
+        """The table with the columns at ``places``, in that order."""
+        rows = [[row[n] for n in places] for row in self.rows]
+        rest = [self.rest[n] for n in places if self.rest]
+        return replace(self, columns=[self.columns[n] for n in places], rows=rows, rest=rest)
+
+
+_COMMON = {"op": "name", "size": "bytes", "share": "share", "count": "count"}
+_COMMON |= {"region": "form", "type": "form", "shape": "form"}
+
+
+def columns_of(*common: str, **others: str) -> tuple[Column, ...]:
+    """Columns by their labels: ``common`` ones, then ``others`` with their units, whose blanks are
+    written as underscores.
+    """
+    units = {label: _COMMON.get(label, "") for label in common} | others
+    return tuple(Column(label.replace("_", " "), unit) for label, unit in units.items())
+
+
+def text_of(value: Value, unit: str) -> str:
+    """A value as plain text; texts as they are."""
+    if value is None:
+        return "not known" if unit else ""
+    if isinstance(value, str):
+        return value
+    return _TEXTS.get(unit, _count)(value)
+
+
+def capital(text: str) -> str:
+    """``text`` as the begin of a sentence."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+
+
+_TEXTS: dict[str, Callable[[float], str]] = {
+    "bytes": size_text,
+    "ps": lambda value: time_text(round(value)),
+    "share": lambda value: f"{value:.1%}",
+    "count": _count,
+}
