@@ -204,7 +204,7 @@ def test_allocators_with_the_same_figures_are_told_once(made):
 def test_pieces_cost_memory_of_the_pool_and_not_of_the_peak(read):
     page, _ = read("programs/fragmentation.xplane.pb.gz")
     assert "Less fragmentation would let the allocator's pool be up to" in page.text
-    ways = page.table("Ways to lower the peak")
+    ways = page.table("What would lower the peak")
     assert len(ways) > 1
     assert not any("fragmentation" in cell for row in ways for cell in row)
     facts = page.table("The numbers behind it")

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 
 from peakline.deadline import Deadline, within
 from peakline.errors import DeadlineError, PeaklineError
+from peakline.render.document import memory as said
+from peakline.render.document.model import Table, capital, text_of
+from peakline.text import allocator_text, time_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from peakline.figures.asked import Asked
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.memory.peak import AllocatorPeak
@@ -61,87 +66,74 @@ def _line(text: str, style: str = "") -> str:
 
 
 def _headed(profile: Profile) -> str:
-    host = f", host {profile.host}" if profile.host else ""
     return (
         f"<div><strong>{_shown(profile.path)}</strong> "
-        f'<span style="{_QUIET}">{_shown(profile.format + host)}</span></div>'
+        f'<span style="{_QUIET}">{_shown(said.profile_text(profile, moment=True))}</span></div>'
     )
 
 
 def _answered(profile: Profile) -> list[str]:
     # Loading the analyses takes a moment, and may itself be what fails.
-    from peakline.figures.asked import ask
-    from peakline.figures.text import duration_text
     from peakline.findings.memory_answer import NOTHING, answer_memory
     from peakline.tables.profile_facts import is_moment
 
     answer = answer_memory(profile)
-    asked = {one.peak.allocator: one for one in ask(profile, None, answer)}
     moment = is_moment(profile)
-    parts = [] if moment else [_line(duration_text(profile.duration_ps), _QUIET)]
+    parts = [] if moment else [_line(time_text(profile.duration_ps), _QUIET)]
     if answer.nothing:
         parts.append(_line(answer.nothing))
     peaks = sorted(answer.allocators, key=lambda peak: (-peak.peak_bytes, peak.allocator))
     if peaks:
-        parts.append(_allocators(peaks, asked, moment=moment))
-        parts.append(_at_peak(peaks[0], moment=moment, named=len(peaks) > 1))
+        labels = said.labels_of(profile.columns_or_empty("steps"))
+        parts.append(_allocators(profile, answer, peaks, labels, moment=moment))
+        title = "held by" if moment else "live at the peak"
+        if len(peaks) > 1:
+            title += f" of {allocator_text(peaks[0].allocator)}"
+        rows = said.live_rows(peaks[0].peak_buffers, labels)
+        parts.append(_drawn(said.live_table(rows, title, _ROWS).numbers_first()))
     parts.append(_findings(answer))
     warnings = [warning for warning in profile.warnings if warning.kind != NOTHING]
     told = [f"{w.detail} ({w.count:,})" if w.count > 1 else w.detail for w in warnings]
     return [*parts, _list("Warnings", [_shown(one) for one in told])]
 
 
-def _allocators(peaks: list[AllocatorPeak], asked: dict[str, Asked], *, moment: bool) -> str:
-    from peakline.figures.text import duration_text, share_text, size_text
+def _allocators(
+    profile: Profile,
+    answer: MemoryAnswer,
+    peaks: list[AllocatorPeak],
+    labels: Mapping[int, str],
+    *,
+    moment: bool,
+) -> str:
+    from peakline.figures.asked import ask
 
+    asked = {} if moment else {one.peak.allocator: one for one in ask(profile, None, answer)}
     rows = []
     for peak in peaks[:_ALLOCATORS]:
-        when = "" if moment else f"at {duration_text(peak.peak_time_ps)}"
-        room = ""
-        if peak.capacity_bytes:
-            share = share_text(peak.peak_bytes, peak.capacity_bytes)
-            room = f"{share} of {size_text(peak.capacity_bytes)}"
+        facts = said.allocator_facts(profile, peak, answer, labels, moment=moment)
+        room = next((fact.text for fact in facts if fact.label == "capacity"), "")
         one = asked.get(peak.allocator)
-        cells = [_shown(peak.allocator or "(unnamed allocator)", 80), size_text(peak.peak_bytes)]
-        rows.append([*cells, when, room, "" if one is None or moment else _spark(one)])
-    size = "In use" if moment else "Peak"
+        spark = "" if one is None else _spark(one)
+        name = _shown(allocator_text(peak.allocator), 80)
+        rows.append([name, _shown(facts[0].text), _shown(room), spark])
     more = len(peaks) - len(rows)
-    capacity = "Of the capacity" if any(row[3] for row in rows) else ""
-    table = _table(["Allocator", size, "", capacity, ""], rows, right=(1,))
+    capacity = "Capacity" if any(row[2] for row in rows) else ""
+    table = _table(["Allocator", "In use" if moment else "Peak", capacity, ""], rows)
     return table + (_line(f"and {more} more allocators", _QUIET) if more else "")
 
 
-def _at_peak(peak: AllocatorPeak, *, moment: bool, named: bool) -> str:
-    from peakline.figures.text import form_text, size_text
-    from peakline.text import shares_text
-
-    merged: dict[tuple[str, str], tuple[int, int]] = {}
-    for buffer in peak.peak_buffers:
-        form = form_text(buffer.region_type, buffer.data_type, buffer.shape)
-        key = (buffer.op or "(no op)", form)
-        size, count = merged.get(key, (0, 0))
-        merged[key] = (size + buffer.bytes, count + buffer.count)
-    rows = sorted(merged.items(), key=lambda item: (-item[1][0], item[0]))
-    if not rows:
+def _drawn(table: Table) -> str:
+    """A table of a document under its title; nothing without rows."""
+    if not table.rows:
         return ""
-    rest = sum(size for _, (size, _) in rows[_ROWS:])
-    shares = shares_text([*(size for _, (size, _) in rows[:_ROWS]), rest])
-    told = [
-        [
-            size_text(size),
-            share if peak.peak_bytes else "",
-            f"{count:,}" if count else "",
-            _shown(op, 120),
-            _shown(form, 80),
-        ]
-        for ((op, form), (size, count)), share in zip(rows[:_ROWS], shares, strict=False)
+    columns = table.columns
+    rows = [
+        [_shown(text_of(cell, one.unit), 120) for cell, one in zip(row, columns, strict=True)]
+        for row in (*table.rows, *([table.rest] if table.rest else ()))
     ]
-    title = "Held by" if moment else "Live at the peak"
-    if named:
-        title += f" of {_shown(peak.allocator or '(unnamed allocator)', 80)}"
-    more = f"and {len(rows) - _ROWS:,} more, {size_text(rest)}" if rows[_ROWS:] else ""
-    table = _table(["Size", "Share", "Count", title, ""], told, right=(0, 1, 2))
-    return table + (_line(more, _QUIET) if more else "")
+    right = tuple(n for n, column in enumerate(columns) if column.is_number)
+    heads = [capital(column.label) for column in columns]
+    return _line(capital(table.title)) + _table(heads, rows, right=right)
 
 
 def _findings(answer: MemoryAnswer) -> str:
@@ -166,11 +158,12 @@ def _list(title: str, items: list[str]) -> str:
     )
 
 
-def _table(heads: list[str], rows: list[list[str]], *, right: tuple[int, ...]) -> str:
+def _table(heads: list[str], rows: list[list[str]], *, right: tuple[int, ...] = ()) -> str:
     """A table of cells that are HTML."""
 
     def row(cells: list[str], kind: str) -> str:
-        return "".join(
+        # Blanks between cells set them apart where their text is copied.
+        return " ".join(
             f'<{kind} style="{_RIGHT if k in right else _CELL}">{cell}</{kind}>'
             for k, cell in enumerate(cells)
         )

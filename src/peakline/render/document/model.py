@@ -63,6 +63,11 @@ class Table:
         some = [n for n in range(len(self.columns)) if any(row[n] != "" for row in self.rows)]
         return self.only(some)
 
+    def numbers_first(self) -> Table:
+        """The table as narrow faces have it: names, which may be long, come last."""
+        places = range(len(self.columns))
+        return self.only(sorted(places, key=lambda n: not self.columns[n].is_number))
+
     def only(self, places: Sequence[int]) -> Table:
         """The table with the columns at ``places``, in that order."""
         rows = [[row[n] for n in places] for row in self.rows]

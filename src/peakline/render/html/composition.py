@@ -6,19 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from peakline.memory.signatures import normal_shape
+from peakline.render.document.memory import LiveRow, live_rows, live_table
+from peakline.render.document.model import Table, columns_of
 from peakline.render.html.context import Part
 from peakline.render.html.html import Child, Markup, code, join, tag
-from peakline.render.html.tables import Column, Table
-from peakline.render.html.words import count, form, percent, share_bar, size
-from peakline.text import shares_text
+from peakline.text import counted
 
 if TYPE_CHECKING:
-    from peakline.memory.peak import AllocatorPeak, PeakBuffer
+    from peakline.memory.peak import AllocatorPeak
 
 __all__ = ["composition", "largest_op"]
 
-_ROWS = 20
 _FIRST = 3
 _SCOPES = 24
 _LEAST = 0.02
@@ -26,24 +24,12 @@ _LEAST = 0.02
 _DEEPEST = 40
 """So many levels of scopes are told apart."""
 
-_LABELS = ("Op", "Region", "Type", "Shape")
-
 _MEANINGS = {
     "(before profile)": "in memory before the profile began, so nothing tells who made it",
     "(unattributed)": "in use as the allocator reports, but no buffer of the file explains it",
     "(reserved)": "what the allocator reported as reserved outside its heap",
     "(no op)": "the records name no op",
 }
-
-
-@dataclass
-class _Row:
-    """Buffers of one op, region, type and shape."""
-
-    what: tuple[str, str, str, str]
-    bytes: int = 0
-    count: int = 0
-    steps: set[int] = field(default_factory=set)
 
 
 @dataclass
@@ -60,7 +46,7 @@ def composition(part: Part) -> Markup | None:
     peak, context = part.peak, part.context
     if not peak.peak_buffers:
         return None
-    rows = _merged(peak.peak_buffers)
+    rows = live_rows(peak.peak_buffers, context.labels)
     scopes = list(_scopes(rows, peak.peak_bytes))
     told: list[Child] = [tag("p", _sentence(part, rows)), _meanings(rows)]
     equivalent = None
@@ -70,15 +56,10 @@ def composition(part: Part) -> Markup | None:
             f"scopes have; those under {_LEAST:.0%} are not listed"
         )
         cells = [
-            (
-                code(name),
-                size(one.bytes),
-                share_bar(one.bytes, peak.peak_bytes),
-                one.count,
-            )
+            (name, one.bytes, f"{one.bytes / max(peak.peak_bytes, 1):.1%}", one.count)
             for name, one in scopes
         ]
-        columns = (Column("Scope"), *_NUMBERS)
+        columns = columns_of("size", "share", "count", scope="name")
         equivalent = context.tables.write(Table(caption, columns, cells))
     where = "memory" if context.is_moment else "the peak"
     if len({row.what[0] for row in rows}) > 1:
@@ -112,93 +93,42 @@ def largest_op(peak: AllocatorPeak) -> tuple[str, int] | None:
     return op, sizes[op]
 
 
-_NUMBERS = (
-    Column("Bytes", is_number=True),
-    Column("Share", is_number=True),
-    Column("Buffers", is_number=True),
-)
-
-
-def _sentence(part: Part, rows: list[_Row]) -> str:
+def _sentence(part: Part, rows: list[LiveRow]) -> str:
     total = part.peak.peak_bytes
     buffers = sum(row.count for row in rows)
     share = sum(row.bytes for row in rows[:_FIRST]) / total if total else 0.0
     made = {row.what[0] for row in rows if row.count}
-    of = "whose op is not known" if made <= {""} else f"of {count(len(made - {''}), 'op')}"
-    if "" in made and len(made) > 1:
+    ops = counted(len(made - {"(no op)"}), "op")
+    of = "whose op is not known" if made <= {"(no op)"} else f"of {ops}"
+    if "(no op)" in made and len(made) > 1:
         of += " and without one"
-    told = f"{count(buffers, 'buffer')} {of}"
+    told = f"{counted(buffers, 'buffer')} {of}"
     if len(rows) == 1:
         return f"{told}, all alike."
     if len(rows) <= _FIRST:
         return f"{told}."
-    return f"{told}; the largest {_FIRST} rows of the table have {percent(share)} of the bytes."
+    return f"{told}; the largest {_FIRST} rows of the table have {share:.1%} of the bytes."
 
 
-def _meanings(rows: list[_Row]) -> Markup | None:
+def _meanings(rows: list[LiveRow]) -> Markup | None:
     told = [
         tag("li", code(name), f": {meaning}.")
         for name, meaning in _MEANINGS.items()
-        if any((row.what[0] or "(no op)") == name for row in rows)
+        if any(row.what[0] == name for row in rows)
     ]
     return tag("ul", *told, class_="notes") if told else None
 
 
-def _ops(part: Part, rows: list[_Row]) -> Markup:
-    peak, context = part.peak, part.context
-    has_steps = any(row.steps for row in rows)
-    labels = [k for k in (1, 2, 3) if any(row.what[k] for row in rows)]
-    columns = [Column("Op"), *_NUMBERS, *(Column(_LABELS[k]) for k in labels)]
-    if has_steps:
-        columns.append(Column("Made in step"))
-    told: list[list[Child]] = []
-    hidden = rows[_ROWS:]
-    rest = sum(row.bytes for row in hidden)
-    *shares, left = shares_text([*(row.bytes for row in rows[:_ROWS]), rest])
-    for row, share in zip(rows[:_ROWS], shares, strict=True):
-        cells: list[Child] = [
-            code(row.what[0] or "(no op)"),
-            size(row.bytes),
-            share_bar(row.bytes, peak.peak_bytes, share),
-            f"{row.count:,}" if row.count else "",
-            *(form(row.what[k]) for k in labels),
-        ]
-        if has_steps:
-            cells.append(_steps(part, row.steps))
-        told.append(cells)
-    blank: list[Child] = [""] * (len(columns) - 4)
-    if hidden:
-        buffers = sum(row.count for row in hidden)
-        bar = share_bar(rest, peak.peak_bytes, left)
-        told.append([f"{len(hidden):,} more rows", size(rest), bar, f"{buffers:,}", *blank])
-    total = sum(row.count for row in rows)
-    whole = share_bar(peak.peak_bytes, peak.peak_bytes)
-    foot = ["All of it", size(peak.peak_bytes), whole, f"{total:,}", *blank]
-    caption = "By op" if context.is_moment else "By op; the bytes add up to the peak"
-    return context.tables.write(Table(caption, columns, told, foot=foot))
+def _ops(part: Part, rows: list[LiveRow]) -> Markup:
+    title = "by op" if part.context.is_moment else "by op; the bytes add up to the peak"
+    table = live_table(rows, title)
+    whole = {"op": "All of it", "size": part.peak.peak_bytes, "share": "100.0%"}
+    whole["count"] = sum(row.count for row in rows)
+    foot = [whole.get(column.label, "") for column in table.columns]
+    return part.context.tables.write(table, foot=foot)
 
 
-def _steps(part: Part, steps: set[int]) -> str:
-    if len(steps) > 1:
-        return f"{len(steps):,} steps"
-    return part.context.steps.label(next(iter(steps), None))
-
-
-def _merged(buffers: tuple[PeakBuffer, ...]) -> list[_Row]:
-    """The rows of the answer, those that differ in the step only in one."""
-    rows: dict[tuple[str, str, str, str], _Row] = {}
-    for buffer in buffers:
-        shape = normal_shape(buffer.shape)
-        what = (buffer.op, buffer.region_type, buffer.data_type, shape)
-        row = rows.setdefault(what, _Row(what))
-        row.bytes += buffer.bytes
-        row.count += buffer.count
-        if buffer.start_step is not None:
-            row.steps.add(buffer.start_step)
-    return sorted(rows.values(), key=lambda row: (-row.bytes, row.what))
-
-
-def _scopes(rows: list[_Row], total: int) -> Iterator[tuple[str, _Scope]]:
+def _scopes(rows: list[LiveRow], total: int) -> Iterator[tuple[str, _Scope]]:
     """Scopes with a part of the peak worth a row, each before its inner ones."""
     root = _Scope()
     for row in rows:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peakline.render.html.drawing import Drawings
 from peakline.render.html.tables import Tables
-from peakline.render.html.words import Steps, named
+from peakline.render.html.words import named
 
 if TYPE_CHECKING:
     from peakline.findings.memory_answer import MemoryAnswer
@@ -21,13 +22,13 @@ __all__ = ["Context", "Part"]
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """``is_moment``: the file tells what there was at one moment, and no records of how it came
-    about.
+    """``labels`` are the names of the steps by id. ``is_moment``: the file has what there was at
+    one moment, and no records of how it came about.
     """
 
     profile: Profile
     answer: MemoryAnswer
-    steps: Steps
+    labels: Mapping[int, str]
     is_moment: bool
     tables: Tables
     drawings: Drawings

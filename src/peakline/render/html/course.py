@@ -10,11 +10,11 @@ from peakline.arrays import Int64Array
 from peakline.figures.course import course_rows
 from peakline.memory.marks import Marks
 from peakline.memory.moments import NEAR, find_high_moments
+from peakline.render.document.model import Row, Table, columns_of
 from peakline.render.html.composition import largest_op
 from peakline.render.html.context import Part
-from peakline.render.html.html import Child, Markup, clip, code, join, tag
-from peakline.render.html.tables import Column, Table
-from peakline.render.html.words import percent, size, size_words, time, time_text
+from peakline.render.html.html import Markup, clip, code, join, tag
+from peakline.text import size_text, time_text
 
 if TYPE_CHECKING:
     from peakline.memory.peak import AllocatorPeak
@@ -54,9 +54,9 @@ def course(part: Part) -> Markup | None:
 
 def _words(part: Part, times: Int64Array, used: Int64Array) -> str:
     return (
-        f"From {size_words(int(used[0]))} at {time_text(int(times[0]))} to "
-        f"{size_words(int(used[-1]))} at {time_text(int(times[-1]))}; the most is "
-        f"{size_words(part.peak.peak_bytes)} at {time_text(part.peak.peak_time_ps)}."
+        f"From {size_text(int(used[0]))} at {time_text(int(times[0]))} to "
+        f"{size_text(int(used[-1]))} at {time_text(int(times[-1]))}; the most is "
+        f"{size_text(part.peak.peak_bytes)} at {time_text(part.peak.peak_time_ps)}."
     )
 
 
@@ -79,7 +79,7 @@ def _near(part: Part) -> Markup | None:
     mixes: dict[tuple[str, str], AllocatorPeak] = {}
     for moment in moments:
         op, most = largest_op(moment.memory) or ("", 0)
-        share = percent(most / max(moment.memory.peak_bytes, 1), 0) if op else ""
+        share = f"{most / max(moment.memory.peak_bytes, 1):.0%}" if op else ""
         mixes.setdefault((op, share), moment.memory)
     if len(mixes) == 1:
         (op, share), _ = mixes.popitem()
@@ -89,7 +89,7 @@ def _near(part: Part) -> Markup | None:
     items = [
         tag(
             "li",
-            f"{size_words(memory.peak_bytes)} at {time_text(memory.peak_time_ps)}, ",
+            f"{size_text(memory.peak_bytes)} at {time_text(memory.peak_time_ps)}, ",
             *((f"{share} of it from ", code(op)) if op else ("from no op that is known",)),
         )
         for (op, share), memory in mixes.items()
@@ -117,21 +117,17 @@ def _by_step(part: Part, marks: Marks, rows: Int64Array, used: Int64Array) -> Ma
     )
     runs = _alike(most, left)
     chosen = _evenly(len(runs), max(range(len(runs)), key=lambda k: int(most[runs[k][0]])))
-    cells: list[list[Child]] = []
+    cells: list[Row] = []
     for begin, last in (runs[k] for k in chosen):
         name = marks.label(int(places[begin]))
         if last > begin:
             name += f" to {marks.label(int(places[last]))}"
         fullest = begin + int(most[begin : last + 1].argmax())
-        cells.append([name, size(int(most[fullest])), size(int(left[last]))])
+        cells.append((name, int(most[fullest]), int(left[last])))
     few = ""
     if len(chosen) < len(runs):
         few = f" ({len(chosen)} of {len(runs):,}, the one with the most among them)"
-    columns = (
-        Column("Step"),
-        Column("Most in use", is_number=True),
-        Column("In use at its end", is_number=True),
-    )
+    columns = columns_of("step", most_in_use="bytes", in_use_at_its_end="bytes")
     caption = f"Memory in use by step{few}; steps are {clip(marks.detail)}"
     if len(runs) < places.size:
         caption += "; those in a row with the same values stand together"
@@ -145,7 +141,7 @@ def _alike(most: Int64Array, left: Int64Array) -> list[tuple[int, int]]:
     runs: list[tuple[int, int]] = []
     before = None
     for k, (high, low) in enumerate(zip(most.tolist(), left.tolist(), strict=True)):
-        told = size_words(high), size_words(low)
+        told = size_text(high), size_text(low)
         if told == before:
             runs[-1] = (runs[-1][0], k)
         else:
@@ -159,18 +155,12 @@ def _by_time(part: Part, times: Int64Array, used: Int64Array) -> Markup:
     edges = np.linspace(int(times[0]), int(times[-1]), _ROWS + 1)
     bounds = np.searchsorted(times, edges)
     bounds[-1] = times.size
-    cells: list[list[Child]] = []
+    cells: list[Row] = []
     for first, end, start, stop in zip(bounds, bounds[1:], edges, edges[1:], strict=False):
         # What was in use before the first record of a part still is when the part begins.
         own = used[max(int(first) - 1, 0) : max(int(end), 1)]
-        span = (time(int(start)), time(int(stop)))
-        cells.append([*span, size(int(own.max())), size(int(own.min()))])
-    columns = (
-        Column("From"),
-        Column("To"),
-        Column("Most in use", is_number=True),
-        Column("Least in use", is_number=True),
-    )
+        cells.append((int(start), int(stop), int(own.max()), int(own.min())))
+    columns = columns_of(**{"from": "ps"}, to="ps", most_in_use="bytes", least_in_use="bytes")
     return part.context.tables.write(Table("Memory in use by time", columns, cells))
 
 

@@ -6,20 +6,11 @@ import numpy as np
 
 from peakline.memory.lifetimes import ALLOCATION
 from peakline.memory.pattern import STEADY, WARM_UP
+from peakline.render.document.finding import rows_table
+from peakline.render.document.model import Row, Table, columns_of
 from peakline.render.html.context import Part
-from peakline.render.html.html import Child, Markup, clip, code, join, tag
-from peakline.render.html.tables import Column, Table, evidence_table
-from peakline.render.html.words import (
-    count,
-    form,
-    number,
-    percent,
-    size,
-    size_words,
-    time,
-    time_text,
-    times,
-)
+from peakline.render.html.html import Markup, clip, join, tag
+from peakline.text import counted, size_text, time_text
 
 __all__ = ["buffers", "churn", "fragmentation", "growth"]
 
@@ -50,34 +41,27 @@ def buffers(part: Part) -> Markup | None:
     events = history.events
     times = events.array("time_ps")
     before = events.array("is_before") & events.is_valid("is_before")
-    cells: list[list[Child]] = []
+    cells: list[Row] = []
     for row in chosen.tolist():
         signature = history.signatures[int(history.signatures.codes[row])]
         end = int(lifetimes.end[row])
-        begun: Child = "before the profile" if before[row] else time(int(times[row]))
-        ended: Child = "not in the profile" if end < 0 else time(int(times[end]))
-        lived: Child = "" if end < 0 or before[row] else time(int(times[end] - times[row]))
+        begun = "before the profile" if before[row] else int(times[row])
+        ended = "not in the profile" if end < 0 else int(times[end])
+        lived = "" if end < 0 or before[row] else int(times[end] - times[row])
         cells.append(
             [
-                code(signature.op or "(no op)"),
-                size(int(history.allocated[row])),
-                form(signature.data_type, signature.shape),
+                signature.op or "(no op)",
+                int(history.allocated[row]),
+                f"{signature.data_type} {signature.shape}".strip(),
                 begun,
                 ended,
                 lived,
             ]
         )
-    columns = (
-        Column("Op"),
-        Column("Bytes", is_number=True),
-        Column("Type and shape"),
-        Column("Made", is_number=True),
-        Column("Freed", is_number=True),
-        Column("Lived", is_number=True),
-    )
-    caption = f"The {most} largest of {count(rows.size, 'buffer')}"
+    columns = columns_of("op", "size", type_and_shape="form", made="ps", freed="ps", lived="ps")
+    caption = f"The {most} largest of {counted(rows.size, 'buffer')}"
     table = part.context.tables.write(Table(caption, columns, cells))
-    words = f"The largest is {size_words(int(weight.max()))}."
+    words = f"The largest is {size_text(int(weight.max()))}."
     return part.context.drawings.figure(
         "largest_buffers", part, "Lifetimes of the largest buffers", words, table
     )
@@ -91,8 +75,8 @@ def growth(part: Part) -> Markup | None:
     marks, total = found.marks, found.total
     steps = f"{len(marks):,} steps"
     words = (
-        f"At the end of the first of {steps} {size_words(int(total[0]))} are in use, at the end "
-        f"of the last {size_words(int(total[-1]))}. Steps are {clip(marks.detail)}."
+        f"At the end of the first of {steps} {size_text(int(total[0]))} are in use, at the end "
+        f"of the last {size_text(int(total[-1]))}. Steps are {clip(marks.detail)}."
     )
     grown = [one for one in found.groups if one.pattern.kind not in {STEADY, WARM_UP}]
     if "growth" not in part.sections:
@@ -115,7 +99,7 @@ def growth(part: Part) -> Markup | None:
     caption = f"What grew, by op{more}"
     table = None
     if rows:
-        table = part.context.tables.write(evidence_table(caption, rows, part.context.steps))
+        table = part.context.tables.write(rows_table(caption, rows, part.context.labels, {}))
     figure = part.context.drawings.figure(
         "growth_per_step", part, "Memory left at the end of each step", words, table
     )
@@ -129,7 +113,7 @@ def fragmentation(part: Part) -> Markup | None:
     if peak.fragmentation_at_peak is not None:
         told.append(
             f"At the peak the allocator reports a fragmentation of "
-            f"{percent(peak.fragmentation_at_peak)}: that share of its pool's free memory is "
+            f"{peak.fragmentation_at_peak:.1%}: that share of its pool's free memory is "
             "outside the largest free piece."
         )
     if found is None or part.context.is_moment:
@@ -141,22 +125,18 @@ def fragmentation(part: Part) -> Markup | None:
         )
     else:
         worst = found.worst
-        many = f"{count(len(found.forced), 'large allocation')} took new memory although enough"
+        many = f"{counted(len(found.forced), 'large allocation')} took new memory although enough"
         told.append(
             f"{many} was free, in pieces that were all too small; that cost "
-            f"{size_words(found.recoverable_bytes)} at most. The one that took most asked for "
-            f"{size_words(worst.bytes)} at {time_text(worst.time_ps)}, when "
-            f"{size_words(worst.free)} were free, the largest piece {size_words(worst.largest)}."
+            f"{size_text(found.recoverable_bytes)} at most. The one that took most asked for "
+            f"{size_text(worst.bytes)} at {time_text(worst.time_ps)}, when "
+            f"{size_text(worst.free)} were free, the largest piece {size_text(worst.largest)}."
         )
     words = " ".join(told)
     if "fragmentation" not in part.sections or found.worst is None:
         return tag("p", words)
-    columns = (
-        Column("Pieces of at least"),
-        Column("How many", is_number=True),
-        Column("Together", is_number=True),
-    )
-    cells = [(size(one.from_bytes), f"{one.count:,}", size(one.bytes)) for one in found.at_worst]
+    columns = columns_of(pieces_of_at_least="bytes", how_many="count", together="bytes")
+    cells = [(one.from_bytes, one.count, one.bytes) for one in found.at_worst]
     caption = f"Free pieces at {time_text(found.worst.time_ps)}, just before that allocation"
     table = part.context.tables.write(Table(caption, columns, cells))
     figure = part.context.drawings.figure(
@@ -171,15 +151,15 @@ def churn(part: Part) -> Markup | None:
     if not found.allocations or part.context.is_moment:
         return None
     words = (
-        f"{count(found.allocations, 'allocation')} of {size_words(found.bytes)} in all; "
-        f"{percent(found.short / found.allocations)} are freed within 64 records."
+        f"{counted(found.allocations, 'allocation')} of {size_text(found.bytes)} in all; "
+        f"{found.short / found.allocations:.1%} are freed within 64 records."
     )
     per_step, turnover = found.bytes_per_step, found.turnover
     if found.steps and per_step is not None and turnover is not None:
         words = (
-            f"A step makes {number(found.allocations / found.steps)} buffers on average, of "
-            f"{size_words(per_step)} together: {times(turnover)} the peak; "
-            f"{percent(found.same_step / found.allocations)} of the buffers are freed in the step "
+            f"A step makes {found.allocations / found.steps:,.1f} buffers on average, of "
+            f"{size_text(per_step)} together: {turnover:,.1f} times the peak; "
+            f"{found.same_step / found.allocations:.1%} of the buffers are freed in the step "
             "that made them."
         )
     if "churn" not in part.sections:
@@ -193,6 +173,6 @@ def churn(part: Part) -> Markup | None:
     return join(
         [
             tag("p", words),
-            part.context.tables.write(evidence_table(caption, rows, part.context.steps)),
+            part.context.tables.write(rows_table(caption, rows, part.context.labels, {})),
         ]
     )

@@ -6,10 +6,10 @@ import platform
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 
+from peakline.render.document.model import Fact, Table, columns_of
 from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, code, tag
-from peakline.render.html.tables import Column, Table, fact_table
-from peakline.render.html.words import count, time_text
+from peakline.text import counted, time_text
 
 __all__ = ["method", "warnings"]
 
@@ -19,12 +19,12 @@ def warnings(context: Context) -> Markup | None:
     found = context.profile.warnings
     if not found:
         return None
-    columns = (Column("Kind"), Column("Times", is_number=True), Column("What it means"))
-    rows = [(code(one.kind), f"{one.count:,}", clip(one.detail, 1000)) for one in found]
+    columns = columns_of(kind="name", times="count", what_it_means="")
+    rows = [(one.kind, one.count, one.detail) for one in found]
     return tag(
         "section",
         tag("h2", "Warnings", id="warnings"),
-        context.tables.write(Table("Lost, skipped or guessed", columns, rows)),
+        context.tables.write(Table("lost, skipped or guessed", columns, rows)),
         aria_labelledby="warnings",
     )
 
@@ -36,7 +36,7 @@ def method(context: Context, parts: Sequence[Part], command: str | None) -> Mark
         f"{told[0].upper()}{told[1:]}" if alone or name is None else f"{name}: {told}"
         for name, told in _unknown(context, parts)
     ]
-    told: list[Child] = [context.tables.write(_facts(context, parts, command))]
+    told: list[Child] = [_facts(context, parts, command)]
     if unknown:
         told.append(tag("h3", "What could not be known"))
         told.append(tag("ul", *(tag("li", one) for one in unknown)))
@@ -48,32 +48,25 @@ def method(context: Context, parts: Sequence[Part], command: str | None) -> Mark
     )
 
 
-def _facts(context: Context, parts: Sequence[Part], command: str | None) -> Table:
+def _facts(context: Context, parts: Sequence[Part], command: str | None) -> Markup:
     profile = context.profile
-    facts: list[tuple[Child, Child]] = [
-        ("Profile", code(profile.path, 1000)),
-        ("Format", profile.format),
-    ]
+    facts = [Fact("profile", profile.path, "name"), Fact("format", profile.format)]
     if profile.host:
-        facts.append(("Host", clip(profile.host)))
+        facts.append(Fact("host", profile.host))
     if profile.duration_ps and not context.is_moment:
-        facts.append(("Length", time_text(profile.duration_ps)))
+        facts.append(Fact("length", time_text(profile.duration_ps)))
     if parts:
         buffers = sum(one.count for peak in context.answer.allocators for one in peak.peak_buffers)
-        history = parts[0].history
-        many = count(buffers, "buffer") if context.is_moment else count(history.rows, "record")
-        facts.append(("Read", many))
-    facts += [
-        (
-            "In use is" if len(parts) == 1 else f"In use, {part.heading}",
-            _measured_by(part),
-        )
-        for part in parts
-    ]
-    facts.append(("Peakline", f"{version('peakline')}, Python {platform.python_version()}"))
+        rows = parts[0].history.rows
+        many = counted(buffers, "buffer") if context.is_moment else counted(rows, "record")
+        facts.append(Fact("read", many))
+    for part in parts:
+        label = "in use is" if len(parts) == 1 else f"in use, {part.heading}"
+        facts.append(Fact(label, _measured_by(part)))
+    facts.append(Fact("Peakline", f"{version('peakline')}, Python {platform.python_version()}"))
     if command:
-        facts.append(("Command", code(command, 2000)))
-    return fact_table("Where the numbers come from", facts)
+        facts.append(Fact("command", code(command, 2000)))
+    return context.tables.facts("where the numbers come from", facts)
 
 
 def _measured_by(part: Part) -> str:
@@ -96,7 +89,7 @@ def _unknown(context: Context, parts: Sequence[Part]) -> Iterator[tuple[str | No
         for told in _unknown_of(part):
             yield part.heading, told
     if context.drawings.left_out:
-        many = count(context.drawings.left_out, "figure")
+        many = counted(context.drawings.left_out, "figure")
         yield None, f"{many} would have made this file too large; the tables have what they show."
 
 
@@ -111,10 +104,10 @@ def _unknown_of(part: Part) -> Iterator[str]:
     if part.details.fragmentation is None:
         yield "where buffers lie: no record has an address."
     if peak.untracked_allocations:
-        many = count(peak.untracked_allocations, "record")
+        many = counted(peak.untracked_allocations, "record")
         yield f"which buffers {many} without an id and an address belong to."
     if peak.unmatched_deallocations:
-        many = count(peak.unmatched_deallocations, "deallocation")
+        many = counted(peak.unmatched_deallocations, "deallocation")
         if peak.unexplained_deallocations:
             yield f"what {many} freed: no allocation and nothing from before the profile fits."
         else:

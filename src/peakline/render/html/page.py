@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
 from peakline.findings.catalogue import kinds
+from peakline.render.document.memory import labels_of, profile_text
 from peakline.render.html.composition import composition
 from peakline.render.html.context import Context, Part
 from peakline.render.html.course import course
@@ -21,10 +22,10 @@ from peakline.render.html.drawing import Drawings
 from peakline.render.html.html import Child, Markup, clip, code, join, script, script_hash, tag
 from peakline.render.html.layout import buffers, churn, fragmentation, growth
 from peakline.render.html.method import method, warnings
+from peakline.render.html.savings import savings
 from peakline.render.html.summary import findings, rank, summary
 from peakline.render.html.tables import Tables
-from peakline.render.html.ways import ways
-from peakline.render.html.words import Steps, named, time_text
+from peakline.render.html.words import named
 
 if TYPE_CHECKING:
     from peakline.findings.memory_answer import MemoryAnswer
@@ -57,12 +58,10 @@ def write_report(
 
     if answer is None:
         answer = answer_memory(profile, allocator=allocator)
-    steps = profile.columns_or_empty("steps")
-    names = zip(steps.array("step_id").tolist(), steps.names("name").to_list(), strict=True)
     context = Context(
         profile,
         answer,
-        Steps({number: name or "" for number, name in names}),
+        labels_of(profile.columns_or_empty("steps")),
         is_moment=not answer.nothing and is_moment(profile),
         tables=Tables(),
         drawings=Drawings(),
@@ -133,16 +132,12 @@ def _head(heading: str, scripts: Sequence[str]) -> Markup:
 
 def _header(context: Context, heading: str) -> Markup:
     profile = context.profile
-    facts = [profile.format, profile.host and f"host {clip(profile.host, 100)}"]
-    if not context.is_moment:
-        facts.append(time_text(profile.duration_ps))
+    facts = clip(profile_text(profile, moment=context.is_moment), 200)
     return tag(
         "header",
         tag("p", "Memory report", class_="kind"),
         tag("h1", heading),
-        tag(
-            "p", code(profile.path, 1000), ", ", ", ".join(one for one in facts if one), class_="of"
-        ),
+        tag("p", code(profile.path, 1000), ", ", facts, class_="of"),
     )
 
 
@@ -228,7 +223,7 @@ def _allocator(part: Part, name: str, *, alone: bool) -> Markup:
             ".",
         )
     sections = (
-        ("What would need less memory", ways(part)),
+        ("What would need less memory", savings(part)),
         ("Memory over time", course(part)),
         ("What is in memory" if moment else "What the peak is made of", composition(part)),
         ("The largest buffers", buffers(part)),

@@ -7,21 +7,14 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.catalogue import kinds
 from peakline.findings.finding import SEVERITIES
-from peakline.findings.growth import room_text
-from peakline.findings.kind import heading_of
+from peakline.render.document.finding import evidence
+from peakline.render.document.memory import allocator_facts, detail_facts, step_text
+from peakline.render.document.model import Column, Row, Table, capital, columns_of
 from peakline.render.html.composition import largest_op
 from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, code, join, tag
-from peakline.render.html.tables import Column, Table, evidence_table, fact_table
-from peakline.render.html.words import (
-    count,
-    named,
-    percent,
-    size,
-    time_text,
-    times,
-    value_of,
-)
+from peakline.render.html.words import cell, named
+from peakline.text import time_text
 
 if TYPE_CHECKING:
     from peakline.findings.finding import Finding
@@ -36,8 +29,6 @@ _MARKS = {
     "info": "M8 1a7 7 0 1 0 .01 0ZM8 7v5M8 4v1.4",
     "fine": "M8 1a7 7 0 1 0 .01 0ZM4.6 8.2l2.4 2.4 4.4-5",
 }
-_SAID_BY_ROWS = {"op", "region_type", "data_type", "shape", "buffer_bytes", "bytes"}
-_SAID_ELSEWHERE = {"since_step", "steps", "steps_found_by"}
 _TELLING = 0.01
 """An op with less of the peak is not worth a place in the summary."""
 _LOWER = ("memory ", "without ", "the ")
@@ -134,48 +125,30 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _figures(part: Part) -> Markup:
-    """The few numbers that an owner asks for first."""
+    """The facts of the only allocator: numbers as tiles, the others below them."""
     peak, context = part.peak, part.context
-    tiles = [_tile("In use" if context.is_moment else "Peak", *peak_words(part))]
-    if peak.capacity_bytes:
-        free = f"the peak takes {percent(peak.peak_bytes / peak.capacity_bytes)} of it"
-        tiles.append(_tile("Capacity", size(peak.capacity_bytes), free))
+    moment = context.is_moment
+    facts = allocator_facts(context.profile, peak, context.answer, context.labels, moment=moment)
+    if not moment:
+        facts += detail_facts(peak, part.details, part.history)
+    tiles = [
+        _tile(capital(fact.label), cell(fact.value, fact.unit), fact.note.lstrip(" ,"))
+        for fact in facts
+        if fact.unit
+    ]
     largest = largest_op(peak)
     if largest and len({buffer.op for buffer in peak.peak_buffers}) > 1:
         op, most = largest
         if most >= _TELLING * peak.peak_bytes > 0:
-            share = percent(most / peak.peak_bytes)
-            tiles.append(_tile("Of its largest op", share, code(op, 80)))
-    growth = part.details.growth
-    if growth is not None and growth.bytes_per_step and part.details.grown.leak:
-        told = room_text(growth) or "to the end"
-        tiles.append(_tile(f"Growth per {growth.marks.unit}", size(growth.bytes_per_step), told))
-    churn = part.details.churn
-    if not context.is_moment and churn.bytes_per_step is not None and churn.turnover is not None:
-        told = f"{times(churn.turnover)} the peak, over {count(churn.steps or 0, 'step')}"
-        tiles.append(_tile("Handed out per step", size(churn.bytes_per_step), told))
-    if not context.is_moment:
-        told = f"{peak.allocations:,} allocations, {peak.deallocations:,} deallocations"
-        tiles.append(_tile("Live after the last record", size(peak.live_at_end_bytes), told))
+            tiles.append(_tile("Of its largest op", f"{most / peak.peak_bytes:.1%}", code(op, 80)))
+    others = [fact for fact in facts if not fact.unit]
     return join(
         [
             tag("p", "Allocator ", code(named(peak.allocator)), class_="of"),
             tag("dl", *tiles, class_="tiles"),
+            context.tables.facts("more about it", others) if others else None,
         ]
     )
-
-
-def peak_words(part: Part) -> tuple[Child, str]:
-    """The peak of an allocator, and when it was."""
-    peak = part.peak
-    if peak.untracked_allocations and not peak.peak_bytes:
-        return "not known", "its records have no ids, so no buffer can be followed"
-    exact = f"{peak.peak_bytes:,} bytes"
-    if part.context.is_moment:
-        return size(peak.peak_bytes), exact
-    step = part.context.steps.label(peak.peak_step)
-    when = f", step {step}" if step else ""
-    return size(peak.peak_bytes), f"{exact}, at {time_text(peak.peak_time_ps)}{when}"
 
 
 def _tile(title: str, value: Child, note: Child) -> Markup:
@@ -189,35 +162,40 @@ def _overview(context: Context, parts: Sequence[Part]) -> Markup:
     for finding in context.answer.findings:
         name = finding.evidence.get("allocator")
         own[name] = own.get(name, 0) + 1
-    moment = context.is_moment
-    columns = [Column("Allocator"), Column("In use" if moment else "Peak", is_number=True)]
-    if not moment:
-        columns.append(Column("When"))
-    columns += [Column("Capacity", is_number=True), Column("Taken", is_number=True)]
-    columns.append(Column("Findings", is_number=True))
-    rows = [
-        _overview_row(context, peak, placed.get(peak.allocator), own)
-        for peak in sorted(
-            context.answer.allocators, key=lambda one: placed.get(one.allocator, len(parts) + 1)
-        )
-    ]
-    return context.tables.write(Table("Allocators", columns, rows))
+    columns = columns_of("allocator", peak="bytes", when="", capacity="bytes", taken="share")
+    if context.is_moment:
+        columns = columns_of("allocator", in_use="bytes", when="", capacity="bytes", taken="share")
+    table = Table(
+        "allocators",
+        (*columns, Column("findings", "count")),
+        [
+            _overview_row(context, peak, placed.get(peak.allocator), own)
+            for peak in sorted(
+                context.answer.allocators, key=lambda one: placed.get(one.allocator, len(parts) + 1)
+            )
+        ],
+    )
+    return context.tables.write(table.only([0, 1, 3, 4, 5]) if context.is_moment else table)
 
 
 def _overview_row(
     context: Context, peak: AllocatorPeak, place: int | None, own: Mapping[object, int]
-) -> list[Child]:
-    name: Child = code(named(peak.allocator))
+) -> Row:
+    name: Markup = code(named(peak.allocator))
     if place is not None:
         name = tag("a", name, href=f"#allocator-{place}")
     unknown = peak.untracked_allocations and not peak.peak_bytes
-    cells: list[Child] = [name, size(None) if unknown else size(peak.peak_bytes)]
-    if not context.is_moment:
-        step = context.steps.label(peak.peak_step)
-        when = time_text(peak.peak_time_ps) + (f", step {step}" if step else "")
-        cells.append("" if unknown else when)
-    share = percent(peak.peak_bytes / peak.capacity_bytes) if peak.capacity_bytes else ""
-    return [*cells, size(peak.capacity_bytes), share, own.get(peak.allocator, 0)]
+    step = step_text(peak.peak_step, context.labels)
+    when = time_text(peak.peak_time_ps) + (f", step {step}" if step else "")
+    share = f"{peak.peak_bytes / peak.capacity_bytes:.1%}" if peak.capacity_bytes else ""
+    return (
+        name,
+        None if unknown else peak.peak_bytes,
+        "" if unknown else when,
+        peak.capacity_bytes,
+        share,
+        own.get(peak.allocator, 0),
+    )
 
 
 def _finding(context: Context, finding: Finding, *, alone: bool) -> Markup:
@@ -243,34 +221,6 @@ def _finding(context: Context, finding: Finding, *, alone: bool) -> Markup:
 
 
 def _evidence(context: Context, finding: Finding) -> list[Markup]:
-    told, columns = [], kinds()[finding.kind].columns
-    if finding.rows:
-        table = evidence_table(
-            "The buffers behind it", finding.rows, context.steps, columns, {"pattern"}
-        )
-        told.append(context.tables.write(table))
-    skipped = _SAID_ELSEWHERE | {"allocator"} | (_SAID_BY_ROWS if finding.rows else set())
-    if finding.rows:
-        # One row says the same as the numbers about it.
-        first = finding.rows[0]
-        skipped |= {
-            name
-            for name, value in finding.evidence.items()
-            if len(finding.rows) == 1 and name in first and first[name] == value
-        }
-        since = first.get("since_step")
-        if len(finding.rows) == 1 and isinstance(since, int) and context.steps.label(since):
-            skipped.add("since_step_name")
-    facts: list[tuple[Child, Child]] = []
-    for name, value in finding.evidence.items():
-        if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-            told.append(
-                context.tables.write(
-                    evidence_table(heading_of(name, columns), value, context.steps, columns)
-                )
-            )
-        elif name not in skipped and value not in (None, ""):
-            facts.append((heading_of(name, columns), value_of(name, value, context.steps)))
-    if facts:
-        told.append(context.tables.write(fact_table("The numbers behind it", facts)))
-    return told
+    tables, facts = evidence(finding, context.labels)
+    shown = [context.tables.write(table) for table in tables]
+    return [*shown, context.tables.facts("the numbers behind it", facts)] if facts else shown

@@ -59,8 +59,7 @@ def plain_table(
 
 def drawn(table: Table) -> Padding:
     """A table of a document, two columns in: numbers first, so that names that fold come last."""
-    places = sorted(range(len(table.columns)), key=lambda n: not table.columns[n].is_number)
-    table = table.only(places)
+    table = table.numbers_first()
     heads = [column.label.upper() for column in table.columns]
     right = [head for head, one in zip(heads, table.columns, strict=True) if one.is_number]
     rows = (
