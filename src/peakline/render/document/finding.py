@@ -37,7 +37,7 @@ _CAUSES = {
     "unknown": "the report does not say",
 }
 _UNITS = {"op": "name", "asked_by": "name", "region_type": "form", "data_type": "form"}
-_UNITS |= {"shape": "form"}
+_UNITS |= {"shape": "form", "since_step": "form", "until_step": "form"}
 
 
 def evidence(finding: Finding, labels: Mapping[int, str]) -> tuple[list[Table], list[Fact]]:
@@ -151,7 +151,7 @@ def _number(row: EvidenceRow, name: str) -> float:
 
 def _unit(name: str) -> str:
     unit = unit_of(name) or _UNITS.get(name, "")
-    return unit or ("" if name in {"since_step", "until_step"} else "count")
+    return unit or "count"
 
 
 def _value(name: str, value: object, labels: Mapping[int, str]) -> Value:
