@@ -75,7 +75,7 @@ def diff(
     if json:
         print_json(found.as_json())
     elif markdown:
-        from peakline.check.comparison_markdown import comparison_markdown
+        from peakline.render.markdown import comparison_markdown
 
         print(comparison_markdown(found), end="")
     else:

@@ -53,7 +53,7 @@ def comparison(
         ]
     found = compare_profiles(*states)
     if chosen == "markdown":
-        from peakline.check.comparison_markdown import comparison_markdown
+        from peakline.render.markdown import comparison_markdown
 
         text = comparison_markdown(found)
     else:

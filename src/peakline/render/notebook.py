@@ -9,6 +9,7 @@ from peakline.deadline import Deadline, within
 from peakline.errors import DeadlineError, PeaklineError
 from peakline.render.document import memory as said
 from peakline.render.document.model import Table, capital, text_of
+from peakline.render.document.profile import labels_of, profile_text
 from peakline.text import allocator_text, time_text
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _line(text: str, style: str = "") -> str:
 def _headed(profile: Profile) -> str:
     return (
         f"<div><strong>{_shown(profile.path)}</strong> "
-        f'<span style="{_QUIET}">{_shown(said.profile_text(profile, moment=True))}</span></div>'
+        f'<span style="{_QUIET}">{_shown(profile_text(profile, moment=True))}</span></div>'
     )
 
 
@@ -84,7 +85,7 @@ def _answered(profile: Profile) -> list[str]:
         parts.append(_line(answer.nothing))
     peaks = sorted(answer.allocators, key=lambda peak: (-peak.peak_bytes, peak.allocator))
     if peaks:
-        labels = said.labels_of(profile.columns_or_empty("steps"))
+        labels = labels_of(profile.columns_or_empty("steps"))
         parts.append(_allocators(profile, answer, peaks, labels, moment=moment))
         title = "held by" if moment else "live at the peak"
         if len(peaks) > 1:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from peakline.memory.signatures import normal_shape
 from peakline.render.document.model import Fact, Row, Table, columns_of
+from peakline.render.document.profile import step_text, step_words
 from peakline.text import counted, shares_text, size_text, time_text
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from peakline.memory.savings import Saving
     from peakline.memory.signatures import History
     from peakline.tables import Profile
-    from peakline.tables.columns import Columns
 
 __all__ = [
     "HOW",
@@ -30,14 +30,10 @@ __all__ = [
     "allocator_facts",
     "behind_table",
     "detail_facts",
-    "labels_of",
     "live_rows",
     "live_table",
     "moments_table",
-    "profile_text",
     "savings_table",
-    "step_text",
-    "step_words",
     "steps_near",
     "worth_saving",
 ]
@@ -49,10 +45,6 @@ _WITHOUT_OPS = (
     "the dump has sizes alone; TensorFlow lists a step's tensors by op with "
     "RunOptions(report_tensor_allocations_upon_oom=True)"
 )
-_NAME = 28
-"""Characters of a step's name that are shown; sessions' handles can be hundreds long."""
-_RANDOM = 1 << 32
-"""No runtime counts steps so far: such ids are random, and say nothing to a person."""
 _TITLE = 72
 _SAVINGS = 5
 _WORTH = 0.1
@@ -81,36 +73,6 @@ HOW = {
     "smaller_batch": "halve it, if it is the batch",
 }
 """What each kind of saving takes."""
-
-
-def profile_text(profile: Profile, *, moment: bool = False) -> str:
-    """What a profile is and how long; a file of one ``moment`` has no length."""
-    host = f", host {profile.host}" if profile.host else ""
-    return f"{profile.format}{host}" + ("" if moment else f", {time_text(profile.duration_ps)}")
-
-
-def labels_of(steps: Columns) -> dict[int, str]:
-    """The names of the steps by id."""
-    ids, names = steps.array("step_id").tolist(), steps.names("name").to_list()
-    return {number: name or "" for number, name in zip(ids, names, strict=True)}
-
-
-def step_text(step: int | None, labels: Mapping[int, str]) -> str:
-    """A step's id, and its name where it says more; of an id that is a random number the name."""
-    if step is None:
-        return ""
-    name = labels.get(step, "")
-    if len(name) > _NAME:
-        name = f"{name[: _NAME - 1]}…"
-    if name in ("", str(step)):
-        return str(step)
-    return name if abs(step) >= _RANDOM else f"{step} ({name})"
-
-
-def step_words(step: int, labels: Mapping[int, str]) -> str:
-    """``step 3 (train)`` within a sentence; ``run 3`` where that is its name alone."""
-    text = step_text(step, labels)
-    return text if text.startswith("run ") else f"step {text}"
 
 
 def allocator_facts(

@@ -22,7 +22,7 @@ Row = Sequence[Value]
 @dataclass(frozen=True)
 class Column:
     """``unit`` is that of `peakline.findings.kind.Column`, or ``count``; of texts ``name`` (an op),
-    ``form`` (a type, a shape) or empty.
+    ``form`` (a type, a shape), ``remark`` or empty.
     """
 
     label: str
@@ -63,6 +63,15 @@ class Table:
         some = [n for n in range(len(self.columns)) if any(row[n] != "" for row in self.rows)]
         return self.only(some)
 
+    def trimmed(self) -> Table:
+        """The table without its last column where that is for remarks and no row has one."""
+        is_remark = self.columns[-1].unit == "remark"
+        return (
+            self
+            if not is_remark or any(row[-1] for row in self.rows)
+            else self.only(range(len(self.columns) - 1))
+        )
+
     def numbers_first(self) -> Table:
         """The table as narrow faces have it: names, which may be long, come last."""
         places = range(len(self.columns))
@@ -71,7 +80,10 @@ class Table:
     def only(self, places: Sequence[int]) -> Table:
         """The table with the columns at ``places``, in that order."""
         rows = [[row[n] for n in places] for row in self.rows]
-        rest = [self.rest[n] for n in places if self.rest]
+        # Where it is a row of its own: some only count.
+        rest = self.rest
+        if len(rest) == len(self.columns):
+            rest = [rest[n] for n in places]
         return replace(self, columns=[self.columns[n] for n in places], rows=rows, rest=rest)
 
 
@@ -110,4 +122,6 @@ _TEXTS: dict[str, Callable[[float], str]] = {
     "ps": lambda value: time_text(round(value)),
     "share": lambda value: f"{value:.1%}",
     "count": _count,
+    "signed": _count,
 }
+"""``signed`` is a difference, written with its sign where it is made."""

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
 from peakline.findings.catalogue import kinds
-from peakline.render.document.memory import labels_of, profile_text
+from peakline.render.document.profile import labels_of, profile_text
 from peakline.render.html.composition import composition
 from peakline.render.html.context import Context, Part
 from peakline.render.html.course import course

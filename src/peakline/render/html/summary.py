@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from peakline.findings.catalogue import kinds
 from peakline.findings.finding import SEVERITIES
 from peakline.render.document.finding import evidence
-from peakline.render.document.memory import allocator_facts, detail_facts, step_text
+from peakline.render.document.memory import allocator_facts, detail_facts
 from peakline.render.document.model import Column, Row, Table, capital, columns_of
+from peakline.render.document.profile import step_text
 from peakline.render.html.composition import largest_op
 from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, code, join, tag

@@ -11,6 +11,7 @@ from peakline.memory.allocator_names import shown_names
 from peakline.render.document import memory as said
 from peakline.render.document.finding import pieces_text, screen_table
 from peakline.render.document.model import Fact, Table
+from peakline.render.document.profile import labels_of, profile_text, step_words
 from peakline.render.terminal.screen import drawn, drawn_facts, indented, show
 from peakline.text import allocator_text, counted, one_line, size_text, time_text
 
@@ -38,7 +39,7 @@ def print_memory(
 
     ``moment``: the file has what there was at one moment, and no records of how it came about.
     """
-    labels, names = said.labels_of(steps), shown_names(profile)
+    labels, names = labels_of(steps), shown_names(profile)
     parts: list[RenderableType] = [heading(profile, moment=moment)]
     errors = [finding for finding in answer.findings if finding.severity == "error"]
     parts += _findings(errors, answer, labels, names)
@@ -55,7 +56,7 @@ def print_memory_at(
     profile: Profile, time_ps: int, memory: tuple[AllocatorPeak, ...], steps: Columns
 ) -> None:
     """Print what every allocator held at ``time_ps``, and what it was made of."""
-    labels, names = said.labels_of(steps), shown_names(profile)
+    labels, names = labels_of(steps), shown_names(profile)
     parts: list[RenderableType] = [heading(profile)]
     if not memory:
         parts += ["", Text(f"no memory is known of at {time_text(time_ps)}: records begin later")]
@@ -64,7 +65,7 @@ def print_memory_at(
         held = f" ({one.peak_bytes:,} bytes) in {counted(count, 'buffer')}"
         record = f"at {time_text(one.peak_time_ps)}"
         if one.peak_step is not None:
-            record += f" in {said.step_words(one.peak_step, labels)}"
+            record += f" in {step_words(one.peak_step, labels)}"
         facts = [
             Fact(f"in use at {time_text(time_ps)}", one.peak_bytes, "bytes", held),
             Fact("record before it", record),
@@ -76,7 +77,7 @@ def print_memory_at(
 
 def heading(profile: Profile, *, moment: bool = False) -> Text:
     """Which profile it is, and how long: nothing of that where it is of one moment."""
-    return Text(one_line(f"{profile.path} ({said.profile_text(profile, moment=moment)})"))
+    return Text(one_line(f"{profile.path} ({profile_text(profile, moment=moment)})"))
 
 
 def _name(peak: AllocatorPeak, names: Mapping[str, str]) -> list[RenderableType]:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from peakline.findings.summary import FIRST, top_ops
 from peakline.memory.allocator_names import shown_names
-from peakline.render.document.memory import labels_of, step_words
+from peakline.render.document.profile import labels_of, step_words
 from peakline.render.terminal.screen import indented, plain_table, show
 from peakline.render.terminal.time_parts import cut_middle, profile_line
 from peakline.text import counted, one_line, shares_text, size_text, time_text

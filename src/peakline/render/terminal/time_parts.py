@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from peakline.render.document.model import Table, text_of
 from peakline.render.terminal.screen import indented, plain_table
 from peakline.text import one_line, time_text
 
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 
     from peakline.api import Profile
 
-__all__ = ["cut_middle", "fits", "fitted", "profile_line", "screen_width"]
+__all__ = ["cut_middle", "fits", "fitted", "fitted_table", "profile_line", "screen_width"]
 
 _GAP = 2
 _INDENT = 2
 _LEAST_NAME = 16
+_NAME = 60
 
 
 def screen_width() -> int | None:
@@ -72,6 +74,19 @@ def fitted(
                     for row in told
                 ]
     return indented(plain_table(columns, told, right=right))
+
+
+def fitted_table(table: Table) -> RenderableType:
+    """A table of a document, its texts cut to the terminal."""
+    right = [one.label.upper() for one in table.columns if one.is_number]
+    rows = [
+        [
+            cut_middle(text_of(cell, one.unit), _NAME)
+            for cell, one in zip(row, table.columns, strict=True)
+        ]
+        for row in table.rows
+    ]
+    return fitted([one.label.upper() for one in table.columns], rows, right=right)
 
 
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:

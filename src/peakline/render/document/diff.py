@@ -1,0 +1,272 @@
+"""What is said of the difference between two profiles: figures, tables and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peakline.compare.notes import signed_size, signed_time
+from peakline.render.document.model import Row, Table, columns_of
+from peakline.text import allocator_text, size_text, time_text
+
+if TYPE_CHECKING:
+    from peakline.compare.comparison import Comparison
+    from peakline.compare.memory import AllocatorDiff
+    from peakline.compare.rows import GroupDiff, RateDiff
+    from peakline.compare.state import AllocatorState, Kind
+    from peakline.compare.time import TimeDiff
+    from peakline.findings.finding import Finding
+    from peakline.tables.profile_facts import ProfileFacts
+
+__all__ = ["Change", "Part", "facts_text", "findings_of", "memory_part", "time_part"]
+
+_ROWS = 12
+_CHURN_ROWS = 5
+_CHURN = 0.05
+"""What a step allocates more or less of is shown from this share of all it allocates on."""
+_LEAST = 0.001
+"""A part of the mean step is shown from this share of the longer one on."""
+
+
+_ABSENT = "not there"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A figure of both profiles as text; ``change`` is empty where it cannot be said."""
+
+    label: str
+    before: str
+    after: str
+    change: str = ""
+    note: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        if self.before == _ABSENT or not self.after or self.after == _ABSENT:
+            return self.after if self.before == _ABSENT else self.before
+        if self.change == "as before":
+            return f"{self.before}, as before{self.note}"
+        change = f", {self.change}" if self.change else ""
+        return f"{self.before} -> {self.after}{change}{self.note}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is said of one allocator, or of time: ``title`` names it."""
+
+    title: str
+    changes: Sequence[Change]
+    notes: Sequence[str]
+    tables: Sequence[Table]
+    is_empty: bool
+
+
+def facts_text(facts: ProfileFacts) -> str:
+    """Which profile it is."""
+    host = f", host {facts.host}" if facts.host else ""
+    # Where the file has no records, it is of one moment.
+    length = "" if facts.is_moment else f", {time_text(facts.duration_ps)}"
+    return f"{facts.path} ({facts.format}{host}{length})"
+
+
+def findings_of(found: Comparison, which: str) -> list[Finding]:
+    """The findings that are ``new`` or ``gone``, of memory, then of time."""
+    of_time = [] if found.time is None else getattr(found.time, f"{which}_findings")
+    return [*getattr(found.memory, f"{which}_findings"), *of_time]
+
+
+def memory_part(diff: AllocatorDiff) -> Part:
+    """What changed in an allocator."""
+    title, one, other = allocator_text(diff.allocator), diff.before, diff.after
+    if one is None or other is None:
+        peaks = (
+            _ABSENT if state is None else _known(None if state.peak_unknown else state.peak_bytes)
+            for state in (one, other)
+        )
+        peak = Change("peak", *peaks)
+        title += " (only after)" if one is None else " (only before)"
+        return Part(title, [peak], diff.notes, _some(_alone(diff)), is_empty=False)
+    tables = _some(_groups(diff), _growth(diff), _churn(diff, one, other))
+    changes = list(_changes(one, other))
+    return Part(title, changes, diff.notes, tables, diff.is_empty)
+
+
+def time_part(diff: TimeDiff) -> Part:
+    """Steps, what their time goes to, and ops."""
+    tables = _some(_parts(diff), _ops(diff))
+    return Part("time", list(_times(diff)), diff.notes, tables, diff.is_empty)
+
+
+def _some(*tables: Table) -> list[Table]:
+    return [table for table in tables if table.rows]
+
+
+def _change(
+    label: str,
+    before: float | None,
+    after: float | None,
+    text: Callable[[float], str] = size_text,
+    *,
+    note: str = "",
+    prefix: str = "",
+) -> Change:
+    one, other = _known(before, text), _known(after, text)
+    change = "as before"
+    if before is None or after is None:
+        change = ""
+    elif before != after:
+        sign = "+" if after > before else ""
+        change = f"{sign}{text(after - before)}"
+        change += f" ({after / before - 1:+.1%})" if before > 0 else ""
+    return Change(label, prefix + one, other, change, note)
+
+
+def _known(value: float | None, text: Callable[[float], str] = size_text) -> str:
+    return "not known" if value is None else text(value)
+
+
+def _changes(one: AllocatorState, other: AllocatorState) -> Iterator[Change]:
+    peaks = (None if state.peak_unknown else state.peak_bytes for state in (one, other))
+    yield _change("peak", *peaks)
+    if one.steps != other.steps:
+        yield _counts("steps", one.steps, other.steps)
+    growth = one.growth_per_step, other.growth_per_step
+    if any(growth):
+        yield _change("growth per step", *growth)
+        for state, side in ((one, "before"), (other, "after")):
+            if state.growth_unknown:
+                yield Change("", f"not known {side}: {state.growth_unknown}", "")
+    if one.allocated_per_step != other.allocated_per_step:
+        times = ""
+        if one.turnover is not None and other.turnover is not None:
+            times = f"; {one.turnover:.1f} -> {other.turnover:.1f} times the peak"
+        per_step = one.allocated_per_step, other.allocated_per_step
+        yield _change("allocated per step", *per_step, note=times)
+    if one.fragmentation != other.fragmentation:
+        made = [
+            f", {side} made from addresses"
+            for state, side in ((one, "the first"), (other, "the second"))
+            if state.fragmentation_rebuilt
+        ]
+        how = ", both made from addresses" if len(made) == 2 else "".join(made)
+        shares = [_known(state.fragmentation, "{:.1%}".format) for state in (one, other)]
+        yield Change("fragmentation", *shares, note=f" at the peak{how}")
+
+
+def _counts(label: str, before: int | None, after: int | None) -> Change:
+    return Change(label, *(_known(count, "{:,}".format) for count in (before, after)))
+
+
+def _times(diff: TimeDiff) -> Iterator[Change]:
+    before, after = diff.before, diff.after
+    if before.steps != after.steps:
+        yield _counts("steps", before.steps or None, after.steps or None)
+    one, other = before.times, after.times
+    if not (before.steps and after.steps):
+        return
+
+    def change(label: str, old: int, new: int, note: str = "", prefix: str = "") -> Change:
+        text: Callable[[float], str] = lambda value: time_text(round(value))  # noqa: E731
+        return _change(label, old, new, text, note=note, prefix=prefix)
+
+    if one is not None and other is not None:
+        yield change("step time", one.median_ps, other.median_ps, " (median)")
+        yield change("shortest", one.min_ps, other.min_ps)
+        yield change("95 of 100", one.p95_ps, other.p95_ps, prefix="within ")
+        yield change("mean", one.mean_ps, other.mean_ps)
+    if before.between_ps or after.between_ps:
+        yield change("between steps", before.between_ps, after.between_ps, " (median)")
+
+
+def _what(kind: Kind) -> tuple[str, ...]:
+    return (kind.op or "(no op)", kind.region_type, kind.data_type, kind.shape)
+
+
+_SIDES = {"change": "signed", "before": "bytes", "after": "bytes"}
+_WHAT = {"op": "name", "region": "form", "type": "form", "shape": "form"}
+_HAPPENED = {"what happened": "remark"}
+
+
+def _alone(diff: AllocatorDiff) -> Table:
+    """What is largest at the peak of an allocator that is new or gone."""
+    rows = [
+        (abs(row.delta_bytes), row.before_count + row.after_count or "", *_what(row.kind))
+        for row in diff.groups
+    ]
+    columns = columns_of("size", "count", **_WHAT)
+    return Table("live at the peak", columns, rows[:_ROWS], _rest(diff.groups))
+
+
+def _rest(groups: Sequence[GroupDiff]) -> Row:
+    hidden = groups[_ROWS:]
+    return (len(hidden), signed_size(sum(row.delta_bytes for row in hidden))) if hidden else ()
+
+
+def _groups(diff: AllocatorDiff) -> Table:
+    rows = [
+        (
+            signed_size(row.delta_bytes),
+            row.before_bytes,
+            row.after_bytes,
+            *_what(row.kind),
+            row.text,
+        )
+        for row in diff.groups[:_ROWS]
+    ]
+    columns = columns_of(**_SIDES, **_WHAT, **_HAPPENED)
+    return Table("what changed at the peak", columns, rows, _rest(diff.groups))
+
+
+def _growth(diff: AllocatorDiff) -> Table:
+    return _per_step("what every step leaves", diff.growth, _ROWS)
+
+
+def _churn(diff: AllocatorDiff, one: AllocatorState, other: AllocatorState) -> Table:
+    """What a step allocates more or less of, without pieces of another size of the same."""
+    whole = max(one.allocated_per_step or 0, other.allocated_per_step or 0)
+    rows = [
+        row for row in diff.churn if abs(row.delta_bytes) >= _CHURN * whole and not row.is_pieces
+    ]
+    return _per_step("what a step allocates", rows, _CHURN_ROWS)
+
+
+def _per_step(title: str, rates: Sequence[RateDiff], most: int) -> Table:
+    rows = [
+        (
+            signed_size(row.delta_bytes),
+            row.before_bytes,
+            row.after_bytes,
+            *_what(row.kind),
+            row.text,
+        )
+        for row in rates[:most]
+    ]
+    sides = {"per step": "signed", "before": "bytes", "after": "bytes"}
+    rest = (len(rates) - most,) if len(rates) > most else ()
+    return Table(title, columns_of(**sides, **_WHAT, **_HAPPENED), rows, rest)
+
+
+def _parts(diff: TimeDiff) -> Table:
+    times = [state.times.mean_ps for state in (diff.before, diff.after) if state.times]
+    least = _LEAST * max(times, default=0)
+    rows = [
+        (signed_time(one.delta_ps), one.before_ps, one.after_ps, one.words)
+        for one in diff.parts
+        if abs(one.delta_ps) >= least
+    ]
+    columns = columns_of(change="signed", before="ps", after="ps", **{"": ""})
+    return Table("where the mean step's time goes", columns, rows)
+
+
+def _ops(diff: TimeDiff) -> Table:
+    rows = [
+        (signed_time(one.delta_ps), one.before_ps, one.after_ps, one.side, one.op, one.text)
+        for one in diff.ops[:_ROWS]
+    ]
+    columns = columns_of(change="signed", before="ps", after="ps", on="", op="name", **_HAPPENED)
+    each = "per step" if diff.by_step else "in the whole profile"
+    rest = (len(diff.ops) - _ROWS,) if len(diff.ops) > _ROWS else ()
+    return Table(f"ops whose own time changed most, {each}", columns, rows, rest)

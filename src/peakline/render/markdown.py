@@ -1,0 +1,98 @@
+"""What changed between two profiles in Markdown, fit for a pull request.
+
+Names come from files that anyone may have written: they are shown as code, where neither Markdown
+nor a mention of a person is obeyed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peakline.check.markdown import code, html, markdown_table
+from peakline.render.document.diff import findings_of, memory_part, time_part
+from peakline.render.document.model import Row, Table, capital, text_of
+
+if TYPE_CHECKING:
+    from peakline.compare.comparison import Comparison, ProfileState
+
+__all__ = ["comparison_markdown"]
+
+_ROWS = 8
+
+
+def comparison_markdown(found: Comparison) -> str:
+    """The two profiles, their figures side by side, what changed behind them, and findings.
+
+    The text ends with a line break and takes some kilobytes, whatever the profiles' size.
+    """
+    lines = ["### What changed", ""]
+    lines += [f"Before: {_profile(found.before)}. After: {_profile(found.after)}.", ""]
+    if found.is_empty:
+        return "\n".join([*lines, "Nothing changed."]) + "\n"
+    parts = [memory_part(one) for one in found.memory.allocators]
+    parts += [] if found.time is None else [time_part(found.time)]
+    rows = [
+        (f"{one.label}{one.note}{where}", one.before, one.after, one.change)
+        for part in parts
+        for where in ["" if part.title == "time" else f", {code(part.title)}"]
+        for one in part.changes
+        if one.after
+    ]
+    if rows:
+        lines += markdown_table(("", "Before", "After", "Change"), rows)
+    else:
+        lines.append("Neither memory nor time can be compared.")
+    sides = (("before", found.before), ("after", found.after))
+    notes = [f"{side}: {state.no_memory}" for side, state in sides if state.no_memory]
+    notes += [
+        note if part.title == "time" else f"{part.title}: {note}"
+        for part in parts
+        for note in part.notes
+    ]
+    lines += ["", *(f"- {code(note)}" for note in notes)] if notes else []
+    for finding in findings_of(found, "new"):
+        lines += ["", f"**New {finding.severity}**: {code(finding.title)}"]
+        lines += ["", code(finding.suggestion)]
+    for finding in findings_of(found, "gone"):
+        lines += ["", f"**Gone {finding.severity}**: {code(finding.title)}"]
+    for part in parts:
+        for table in part.tables:
+            of = "" if part.title == "time" else f" of {part.title}"
+            lines += _folded(f"{capital(table.title)}{of}", table)
+    return "\n".join(lines) + "\n"
+
+
+def _profile(state: ProfileState) -> str:
+    facts = state.facts
+    host = f" of {code(facts.host)}" if facts.host else ""
+    return f"{code(facts.path)}{host}"
+
+
+def _folded(title: str, table: Table) -> list[str]:
+    """The first rows behind a title, closed until clicked."""
+    hidden = max(len(table.rows) - _ROWS, 0) + int(table.rest[0] or 0 if table.rest else 0)
+    return [
+        "",
+        "<details>",
+        f"<summary>{html(title)}</summary>",
+        "",
+        *_drawn(table),
+        *(["", f"And {hidden} more."] if hidden else []),
+        "",
+        "</details>",
+    ]
+
+
+def _drawn(table: Table) -> list[str]:
+    """The first rows of a table of a document."""
+
+    def cells(row: Row) -> list[str]:
+        texts = [text_of(value, one.unit) for value, one in zip(row, table.columns, strict=True)]
+        return [
+            code(text) if text and one.unit in {"name", "form", "remark"} else text
+            for text, one in zip(texts, table.columns, strict=True)
+        ]
+
+    right = sum(one.is_number for one in table.columns)
+    heads = [capital(one.label) for one in table.columns]
+    return markdown_table(heads, map(cells, table.rows[:_ROWS]), right=right)
