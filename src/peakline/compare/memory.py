@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from peakline.compare.matching import (
     AllocatorPair,
@@ -30,9 +29,7 @@ from peakline.compare.state import (
 )
 from peakline.errors import NotFoundError
 from peakline.findings.finding import Finding
-
-if TYPE_CHECKING:
-    from peakline.findings.memory_answer import MemoryAnswer
+from peakline.findings.memory_answer import MemoryAnswer
 
 __all__ = ["AllocatorDiff", "GroupDiff", "MemoryDiff", "RateDiff", "compare"]
 

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from peakline.findings.finding import Finding
+from peakline.findings.memory_answer import MemoryAnswer
+from peakline.memory.churn import ChurnRows
+from peakline.memory.details import MemoryDetails
 from peakline.memory.grown import LEAK_BYTES, LEAK_SHARE, SURE
+from peakline.memory.growth import AllocatorGrowth
 from peakline.memory.pattern import MIN_RISES
-from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
-from peakline.memory.signatures import normal_shape, scope_of
-
-if TYPE_CHECKING:
-    from peakline.findings.finding import Finding
-    from peakline.findings.memory_answer import MemoryAnswer
-    from peakline.memory.churn import ChurnRows
-    from peakline.memory.details import MemoryDetails
-    from peakline.memory.growth import AllocatorGrowth
-    from peakline.memory.peak import AllocatorPeak
-    from peakline.memory.signatures import Signature
+from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED, AllocatorPeak
+from peakline.memory.signatures import Signature, normal_shape, scope_of
 
 __all__ = [
     "SPECIAL",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,12 +17,10 @@ from peakline.compare.op_changes import (
     op_changes,
     own_times,
 )
+from peakline.findings.finding import Finding
+from peakline.findings.time_answer import StepTimes
+from peakline.tables import Profile
 from peakline.timing.step_facts import FEWEST_STEPS, PARTS
-
-if TYPE_CHECKING:
-    from peakline.findings.finding import Finding
-    from peakline.findings.time_answer import StepTimes
-    from peakline.tables import Profile
 
 __all__ = ["PartChange", "TimeDiff", "TimeState", "compare_time", "time_state"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from peakline.errors import NotFoundError
 from peakline.figures.text import one_line
@@ -13,10 +12,8 @@ from peakline.findings.memory_answer import MemoryAnswer, answer_memory
 from peakline.memory.details import MemoryDetails
 from peakline.memory.peak import AllocatorPeak
 from peakline.memory.signatures import History
+from peakline.tables import Profile
 from peakline.tables.columns import Columns
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["Asked", "ask"]
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array, IntpArray
-
-if TYPE_CHECKING:
-    from peakline.memory.signatures import History
+from peakline.memory.signatures import History
 
 __all__ = ["course_rows", "telling_places"]
 

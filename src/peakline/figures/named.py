@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from peakline import figures
 from peakline.errors import NotFoundError, UsageError
 from peakline.figures.theme import THEMES, dark
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from peakline.tables import Profile
+from peakline.tables import Profile
 
 __all__ = ["FigureKind", "FigureQuestion", "figure_json", "figure_kind", "figure_names"]
 

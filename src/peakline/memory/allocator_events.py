@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
+from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["columns_of", "events_of"]
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from peakline.tables import Profile
+from peakline.tables import Profile
 
 __all__ = ["recorded_name", "shown_names"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
@@ -14,10 +12,8 @@ from peakline.memory.lifetimes import (
     UNTRACKED_ALLOCATION,
     match_lifetimes,
 )
+from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["buffers_of", "columns_of"]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,11 +20,9 @@ from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
 from peakline.memory.plausible import without_implausible
 from peakline.memory.signatures import split_by
 from peakline.memory.usage import Usage, buffer_bytes, measure
+from peakline.tables import Profile
 from peakline.tables.columns import Columns
 from peakline.tables.once import once
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["MemoryMoment", "MemoryRecords", "Series", "memory_records"]
 

@@ -6,16 +6,12 @@ stands for the bytes in use, so that the tool shows the same picture from every 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from peakline.memory.lifetimes import ALLOCATION, match_lifetimes
 from peakline.memory.usage import buffer_bytes
+from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["columns_of", "snapshots_of"]
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import IntpArray
+from peakline.tables import Profile
 from peakline.tables.columns import Columns
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["MOMENT_PS", "FailedMoment", "Failure", "failed_moments", "limits_of", "only_listed"]
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import BoolArray
-
-if TYPE_CHECKING:
-    from peakline.memory.peak import AllocatorPeak
-    from peakline.tables import Profile
-    from peakline.tables.columns import Names
+from peakline.memory.peak import AllocatorPeak
+from peakline.tables import Profile
+from peakline.tables.columns import Names
 
 __all__ = ["Reserved", "reserved_of"]
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,11 +18,9 @@ from peakline.arrays import Int64Array, IntpArray
 from peakline.memory.call_stacks import Frame, frames_of
 from peakline.memory.marks import Marks
 from peakline.memory.signatures import History
+from peakline.tables import Profile
 from peakline.tables.columns import Columns
 from peakline.tables.tables import empty_columns
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = [
     "FOR_BACKWARD",

@@ -6,14 +6,10 @@ nor a mention of a person is obeyed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from peakline.check.markdown import code, html, markdown_table
+from peakline.compare.comparison import Comparison, ProfileState
 from peakline.render.document.diff import findings_of, memory_part, time_part
 from peakline.render.document.model import Row, Table, capital, text_of
-
-if TYPE_CHECKING:
-    from peakline.compare.comparison import Comparison, ProfileState
 
 __all__ = ["comparison_markdown"]
 

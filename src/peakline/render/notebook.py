@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from peakline.deadline import Deadline, within
 from peakline.errors import DeadlineError, PeaklineError
+from peakline.figures.asked import Asked
+from peakline.findings.memory_answer import MemoryAnswer
+from peakline.memory.peak import AllocatorPeak
 from peakline.render.document import memory as said
 from peakline.render.document.model import Table, capital, text_of
 from peakline.render.document.profile import labels_of, profile_text
+from peakline.tables import Profile
 from peakline.text import allocator_text, time_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from peakline.figures.asked import Asked
-    from peakline.findings.memory_answer import MemoryAnswer
-    from peakline.memory.peak import AllocatorPeak
-    from peakline.tables import Profile
 
 __all__ = ["profile_html"]
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from peakline.findings.context import Findings, TimeContext
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
+from peakline.tables import Profile
 
 STAGE = ("stage", "category", "occurrences", "self_ps", "wait_ps", "is_bottleneck")
 

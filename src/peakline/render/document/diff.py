@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from peakline.compare.comparison import Comparison
+from peakline.compare.memory import AllocatorDiff
 from peakline.compare.notes import signed_size, signed_time
+from peakline.compare.rows import GroupDiff, RateDiff
+from peakline.compare.state import AllocatorState, Kind
+from peakline.compare.time import TimeDiff
+from peakline.findings.finding import Finding
 from peakline.render.document.model import Row, Table, columns_of
+from peakline.tables.profile_facts import ProfileFacts
 from peakline.text import allocator_text, size_text, time_text
-
-if TYPE_CHECKING:
-    from peakline.compare.comparison import Comparison
-    from peakline.compare.memory import AllocatorDiff
-    from peakline.compare.rows import GroupDiff, RateDiff
-    from peakline.compare.state import AllocatorState, Kind
-    from peakline.compare.time import TimeDiff
-    from peakline.findings.finding import Finding
-    from peakline.tables.profile_facts import ProfileFacts
 
 __all__ = ["Change", "Part", "facts_text", "findings_of", "memory_part", "time_part"]
 

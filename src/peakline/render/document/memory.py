@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from peakline.memory.signatures import normal_shape
+from peakline.findings.memory_answer import MemoryAnswer
+from peakline.memory.churn import AllocatorChurn
+from peakline.memory.details import MemoryDetails
+from peakline.memory.growth import AllocatorGrowth
+from peakline.memory.moments import HighMoment
+from peakline.memory.peak import AllocatorPeak, PeakBuffer
+from peakline.memory.reserved import Reserved
+from peakline.memory.savings import Saving
+from peakline.memory.signatures import History, normal_shape
 from peakline.render.document.model import Fact, Row, Table, columns_of
 from peakline.render.document.profile import step_text, step_words
+from peakline.tables import Profile
 from peakline.text import counted, shares_text, size_text, time_text
-
-if TYPE_CHECKING:
-    from peakline.findings.memory_answer import MemoryAnswer
-    from peakline.memory.churn import AllocatorChurn
-    from peakline.memory.details import MemoryDetails
-    from peakline.memory.growth import AllocatorGrowth
-    from peakline.memory.moments import HighMoment
-    from peakline.memory.peak import AllocatorPeak, PeakBuffer
-    from peakline.memory.reserved import Reserved
-    from peakline.memory.savings import Saving
-    from peakline.memory.signatures import History
-    from peakline.tables import Profile
 
 __all__ = [
     "HOW",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from peakline.tables import Profile
+from peakline.tables.columns import Columns
 from peakline.text import time_text
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Columns
 
 __all__ = ["labels_of", "profile_text", "step_text", "step_words"]
 

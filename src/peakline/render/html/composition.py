@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from peakline.memory.peak import AllocatorPeak
 from peakline.render.document.memory import LiveRow, live_rows, live_table
 from peakline.render.document.model import Table, columns_of
 from peakline.render.html.context import Part
 from peakline.render.html.html import Child, Markup, code, join, tag
 from peakline.text import counted
-
-if TYPE_CHECKING:
-    from peakline.memory.peak import AllocatorPeak
 
 __all__ = ["composition", "largest_op"]
 

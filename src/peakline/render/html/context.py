@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from peakline.findings.memory_answer import MemoryAnswer
+from peakline.memory.details import MemoryDetails
+from peakline.memory.peak import AllocatorPeak
+from peakline.memory.signatures import History
 from peakline.render.html.drawing import Drawings
 from peakline.render.html.tables import Tables
 from peakline.render.html.words import named
-
-if TYPE_CHECKING:
-    from peakline.findings.memory_answer import MemoryAnswer
-    from peakline.memory.details import MemoryDetails
-    from peakline.memory.peak import AllocatorPeak
-    from peakline.memory.signatures import History
-    from peakline.tables import Profile
+from peakline.tables import Profile
 
 __all__ = ["Context", "Part"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,14 +10,12 @@ from peakline.arrays import Int64Array
 from peakline.figures.course import course_rows
 from peakline.memory.marks import Marks
 from peakline.memory.moments import NEAR, find_high_moments
+from peakline.memory.peak import AllocatorPeak
 from peakline.render.document.model import Row, Table, columns_of
 from peakline.render.html.composition import largest_op
 from peakline.render.html.context import Part
 from peakline.render.html.html import Markup, clip, code, join, tag
 from peakline.text import size_text, time_text
-
-if TYPE_CHECKING:
-    from peakline.memory.peak import AllocatorPeak
 
 __all__ = ["course"]
 

@@ -11,9 +11,10 @@ from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePath
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from peakline.findings.catalogue import kinds
+from peakline.findings.memory_answer import MemoryAnswer
 from peakline.render.document.profile import labels_of, profile_text
 from peakline.render.html.composition import composition
 from peakline.render.html.context import Context, Part
@@ -26,10 +27,7 @@ from peakline.render.html.savings import savings
 from peakline.render.html.summary import findings, rank, summary
 from peakline.render.html.tables import Tables
 from peakline.render.html.words import named
-
-if TYPE_CHECKING:
-    from peakline.findings.memory_answer import MemoryAnswer
-    from peakline.tables import Profile
+from peakline.tables import Profile
 
 __all__ = ["write_report"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from peakline.findings.catalogue import kinds
-from peakline.findings.finding import SEVERITIES
+from peakline.findings.finding import SEVERITIES, Finding
+from peakline.memory.peak import AllocatorPeak
 from peakline.render.document.finding import evidence
 from peakline.render.document.memory import allocator_facts, detail_facts
 from peakline.render.document.model import Column, Row, Table, capital, columns_of
@@ -16,10 +16,6 @@ from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, code, join, tag
 from peakline.render.html.words import cell, named
 from peakline.text import time_text
-
-if TYPE_CHECKING:
-    from peakline.findings.finding import Finding
-    from peakline.memory.peak import AllocatorPeak
 
 __all__ = ["findings", "rank", "summary"]
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from rich.console import RenderableType
 from rich.text import Text
 
+from peakline.compare.comparison import Comparison
 from peakline.render.document.diff import Part, facts_text, findings_of, memory_part, time_part
 from peakline.render.document.model import Fact
 from peakline.render.terminal.screen import drawn, drawn_facts, indented, show
 from peakline.render.terminal.time_parts import fitted_table
 from peakline.text import one_line
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from peakline.compare.comparison import Comparison
 
 __all__ = ["print_diff"]
 
