@@ -11,17 +11,21 @@ Importing this package loads neither Plotly nor an analysis.
 
 from __future__ import annotations
 
-from peakline.figures.composition import peak_icicle
-from peakline.figures.device_work import device_time
-from peakline.figures.free_memory import fragmentation
-from peakline.figures.input_stages import input_pipeline
-from peakline.figures.lifetimes import largest_buffers
-from peakline.figures.over_time import memory_over_time
-from peakline.figures.step_parts import step_breakdown
-from peakline.figures.steps_growth import growth_per_step
-from peakline.figures.top_ops import kernels, op_stats
-from peakline.figures.turnover import churn
+from typing import TYPE_CHECKING
+
 from peakline.lazy import door
+
+if TYPE_CHECKING:
+    from peakline.figures.composition import peak_icicle
+    from peakline.figures.device_work import device_time
+    from peakline.figures.free_memory import fragmentation
+    from peakline.figures.input_stages import input_pipeline
+    from peakline.figures.lifetimes import largest_buffers
+    from peakline.figures.over_time import memory_over_time
+    from peakline.figures.step_parts import step_breakdown
+    from peakline.figures.steps_growth import growth_per_step
+    from peakline.figures.top_ops import kernels, op_stats
+    from peakline.figures.turnover import churn
 
 __all__ = [
     "churn",
