@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.figures.look import COLOURS, QUIET, axis, figure
+from peakline.figures.look import COLOURS, QUIET, axis, figure, level_bars, row_axis
 from peakline.figures.text import fit, plain, share_text, time_unit
 
 if TYPE_CHECKING:
@@ -42,18 +42,16 @@ def device_time(profile: Profile) -> Figure | None:
     spans = [one.compute_ps + one.communication_ps + one.copy_ps + one.idle_ps for one in drawn]
     size, unit = time_unit(max(spans))
     traces = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "x": [getattr(one, part) / size for one in drawn],
+        level_bars(
+            name,
+            colour,
+            [getattr(one, part) / size for one in drawn],
             # Two devices may be called the same.
-            "y": list(range(len(drawn))),
-            "text": labels,
-            "textposition": "none",
-            "marker": {"color": colour},
-            "hovertemplate": f"%{{x:,.4~r}} {unit}, %{{text}}<extra>{name}</extra>",
-        }
+            list(range(len(drawn))),
+            text=labels,
+            textposition="none",
+            hovertemplate=f"%{{x:,.4~r}} {unit}, %{{text}}<extra>{name}</extra>",
+        )
         for part, name, colour in _PARTS
     ]
     idle = share_text(sum(one.idle_ps for one in drawn), sum(spans) or 1)
@@ -71,8 +69,6 @@ def device_time(profile: Profile) -> Figure | None:
         barmode="stack",
         bargap=0.25,
         xaxis=axis(f"Time ({unit})", rangemode="tozero"),
-        yaxis=axis(
-            "Device", tickvals=list(range(len(drawn))), ticktext=labels, autorange="reversed"
-        ),
+        yaxis=row_axis("Device", labels),
         showlegend=True,
     )

@@ -10,7 +10,7 @@ from peakline.arrays import Float64Array, Int64Array
 from peakline.figures.asked import Asked, ask
 from peakline.figures.bands import band_shapes, find_bands
 from peakline.figures.course import telling_places
-from peakline.figures.look import ALARM, COLOURS, axis, figure
+from peakline.figures.look import COLOURS, axis, figure, peak_mark, step_line
 from peakline.figures.text import bytes_unit, duration_text, plain, size_text, time_unit
 
 if TYPE_CHECKING:
@@ -70,90 +70,61 @@ def _draw(asked: Asked) -> Figure | None:
     unit, unit_name = time_unit(end - start)
     traces: list[dict[str, Any]] = []
     if time.size:
-        line = _line("reported by the allocator", COLOURS[0], time / unit, share * 100)
-        traces.append(line | {"hovertemplate": "%{y:.1f}%<extra>reported</extra>"})
+        hover = "%{y:.1f}%<extra>reported</extra>"
+        name, y = "reported by the allocator", share * 100
+        traces.append(step_line(name, COLOURS[0], time / unit, y, hovertemplate=hover))
     layout: dict[str, Any] = {}
     if made is not None and has_pieces:
         size, size_name = bytes_unit(int(made.free.max()))
         x = made.time_ps / unit
         pieces = np.where(made.free > 0, 100 * (1 - made.largest / np.maximum(made.free, 1)), 0)
-        line = _line("made from addresses", COLOURS[1], x, pieces)
-        traces.append(line | {"hovertemplate": "%{y:.1f}%<extra>from addresses</extra>"})
+        hover = "%{y:.1f}%<extra>from addresses</extra>"
+        traces.append(step_line("made from addresses", COLOURS[1], x, pieces, hovertemplate=hover))
         for name, colour, value in (
             ("known free", COLOURS[4], made.free),
             ("largest free piece", COLOURS[2], made.largest),
         ):
             traces.append(
-                _line(name, colour, x, value / size)
-                | {
-                    "yaxis": "y2",
-                    "fill": "tozeroy",
-                    "hovertemplate": f"%{{y:,.6~r}} {size_name}<extra>{name}</extra>",
-                }
+                step_line(
+                    name,
+                    colour,
+                    x,
+                    value / size,
+                    yaxis="y2",
+                    fill="tozeroy",
+                    hovertemplate=f"%{{y:,.6~r}} {size_name}<extra>{name}</extra>",
+                )
             )
         layout["yaxis2"] = axis(
             f"Free ({size_name})", domain=[0, 0.42], rangemode="tozero", anchor="x"
         )
     shapes, notes = band_shapes(find_bands(asked), unit, (start, end))
-    shapes.append(
-        {
-            "type": "line",
-            "xref": "x",
-            "yref": "paper",
-            "x0": asked.peak.peak_time_ps / unit,
-            "x1": asked.peak.peak_time_ps / unit,
-            "y0": 0,
-            "y1": 1,
-            "line": {"color": ALARM, "width": 1.5, "dash": "dot"},
-        }
-    )
-    notes.append(
-        {
-            "xref": "x",
-            "yref": "paper",
-            "x": asked.peak.peak_time_ps / unit,
-            "y": 0.47 if "yaxis2" in layout else 0,
-            "yanchor": "middle" if "yaxis2" in layout else "bottom",
-            "xanchor": "left",
-            "text": "peak",
-            "showarrow": False,
-            "font": {"size": 11, "color": ALARM},
-        }
-    )
+    line, word = peak_mark(asked.peak.peak_time_ps / unit, 0.47 if layout else 0)
+    shapes.append(line)
+    notes.append(word)
     room = (end - start) * 0.01
     return figure(
         traces,
         title="Fragmentation of the free memory",
         subtitle=plain(_subtitle(asked, made), 400),
         description=_description(asked, made, time, share),
-        height=500 if "yaxis2" in layout else 360,
+        height=500 if layout else 360,
         hovermode="x",
         xaxis=axis(
             f"Time since the profile's start ({unit_name})",
             range=[(start - room) / unit, (end + room) / unit],
-            anchor="y2" if "yaxis2" in layout else "y",
+            anchor="y2" if layout else "y",
         ),
         yaxis=axis(
             "In pieces (%)",
             range=[-2, 102],
-            domain=[0.52, 1] if "yaxis2" in layout else [0, 1],
+            domain=[0.52, 1] if layout else [0, 1],
         ),
         shapes=shapes,
         annotations=notes,
         showlegend=True,
         **layout,
     )
-
-
-def _line(name: str, colour: str, x: Float64Array, y: Float64Array) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": x,
-        "y": y,
-        "line": {"shape": "hv", "color": colour, "width": 1.5},
-    }
 
 
 def _subtitle(asked: Asked, made: Fragmentation | None) -> str:

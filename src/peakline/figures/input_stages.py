@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.figures.look import COLOURS, axis, figure
+from peakline.figures.look import COLOURS, axis, figure, level_bars, row_axis
 from peakline.figures.text import duration_text, fit, plain, time_unit
 from peakline.timing.input_pipeline import Stage, input_stages
 
@@ -35,16 +35,14 @@ def input_pipeline(profile: Profile) -> Figure | None:
     slow = [stage for stage in stages if stage.is_bottleneck]
     told = [_told(stage) for stage in shown]
     traces = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "x": [value / size for value in values],
-            "y": list(range(len(shown))),
-            "marker": {"color": COLOURS[number]},
-            "customdata": told,
-            "hovertemplate": "%{customdata}<extra></extra>",
-        }
+        level_bars(
+            name,
+            COLOURS[number],
+            [value / size for value in values],
+            list(range(len(shown))),
+            customdata=told,
+            hovertemplate="%{customdata}<extra></extra>",
+        )
         for number, (name, values) in enumerate(
             (("the program waited", blocking), ("in the background", besides))
         )
@@ -60,9 +58,7 @@ def input_pipeline(profile: Profile) -> Figure | None:
         bargap=0.2,
         barmode="stack",
         xaxis=axis(f"Own time ({unit})", rangemode="tozero"),
-        yaxis=axis(
-            "", tickvals=list(range(len(shown))), ticktext=names, autorange="reversed", ticks=""
-        ),
+        yaxis=row_axis("", names, ticks=""),
     )
 
 

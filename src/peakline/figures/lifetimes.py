@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from peakline.figures.asked import Asked, ask
 from peakline.figures.bands import band_shapes, find_bands, step_name
 from peakline.figures.bars import Bar, largest_bars, window_of
-from peakline.figures.look import ALARM, COLOURS, INK, axis, figure
+from peakline.figures.look import COLOURS, INK, axis, figure, level_bars, peak_mark, points
 from peakline.figures.text import duration_text, fit, form_text, plain, size_text, time_unit
 
 if TYPE_CHECKING:
@@ -49,31 +49,9 @@ def largest_buffers(
     unit, unit_name = time_unit(span)
     shapes, notes = band_shapes(find_bands(asked, window), unit, window)
     peak = asked.peak
-    shapes.append(
-        {
-            "type": "line",
-            "xref": "x",
-            "yref": "paper",
-            "x0": peak.peak_time_ps / unit,
-            "x1": peak.peak_time_ps / unit,
-            "y0": 0,
-            "y1": 1,
-            "line": {"color": ALARM, "width": 1.5, "dash": "dot"},
-        }
-    )
-    notes.append(
-        {
-            "xref": "x",
-            "yref": "paper",
-            "x": peak.peak_time_ps / unit,
-            "y": 0,
-            "yanchor": "bottom",
-            "xanchor": "left",
-            "text": "peak",
-            "showarrow": False,
-            "font": {"size": 11, "color": ALARM},
-        }
-    )
+    line, name = peak_mark(peak.peak_time_ps / unit)
+    shapes.append(line)
+    notes.append(name)
     traces: list[dict[str, Any]] = [
         _bars(asked, bars, (start, end), unit, at_peak=at_peak) for at_peak in (True, False)
     ]
@@ -133,18 +111,17 @@ def _bars(
     places = [k for k, bar in enumerate(bars) if bar.at_peak == at_peak]
     spans = [_span(bars[k], span) for k in places]
     colour = COLOURS[0] if at_peak else COLOURS[4]
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": "live at the peak" if at_peak else "not live at the peak",
-        "y": places,
-        "base": [start / unit for start, _ in spans],
-        "x": [(end - start) / unit for start, end in spans],
+    return level_bars(
+        "live at the peak" if at_peak else "not live at the peak",
+        colour,
+        [(end - start) / unit for start, end in spans],
+        places,
+        base=[start / unit for start, _ in spans],
         # The line keeps a short life visible.
-        "marker": {"color": colour, "line": {"color": colour, "width": 1}},
-        "customdata": [_text(bars[k], asked.step_names) for k in places],
-        "hovertemplate": "%{customdata}<extra></extra>",
-    }
+        marker={"color": colour, "line": {"color": colour, "width": 1}},
+        customdata=[_text(bars[k], asked.step_names) for k in places],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
 
 
 def _span(bar: Bar, whole: tuple[int, int]) -> tuple[int, int]:
@@ -155,15 +132,8 @@ def _span(bar: Bar, whole: tuple[int, int]) -> tuple[int, int]:
 
 def _ends(bars: tuple[Bar, ...], name: str, symbol: str, x: float, bound: Any) -> dict[str, Any]:
     places = [k for k, bar in enumerate(bars) if bound(bar) is None]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "x": [x] * len(places),
-        "y": places,
-        "marker": {"symbol": symbol, "size": 9, "color": INK},
-        "hoverinfo": "skip",
-    }
+    marker = {"symbol": symbol, "size": 9, "color": INK}
+    return points(name, [x] * len(places), places, marker, hoverinfo="skip")
 
 
 def _text(bar: Bar, names: dict[int, str]) -> str:

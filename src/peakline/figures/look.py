@@ -10,7 +10,25 @@ from peakline.figures.text import one_line
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["ALARM", "COLOURS", "GRID", "INK", "MUTED", "QUIET", "TINTS", "axis", "figure"]
+__all__ = [
+    "ALARM",
+    "COLOURS",
+    "GRID",
+    "INK",
+    "MUTED",
+    "QUIET",
+    "TINTS",
+    "axis",
+    "figure",
+    "level_bars",
+    "level_mark",
+    "note",
+    "peak_mark",
+    "points",
+    "row_axis",
+    "ruler",
+    "step_line",
+]
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#7F5200", "#6A51A3", "#4D4D4D")
 """Told apart by colour-blind people and in print: those of Okabe and Ito, but for the yellow, which
@@ -40,6 +58,61 @@ def axis(title: str, **more: Any) -> dict[str, Any]:
         "automargin": True,
         **more,
     }
+
+
+def ruler(
+    colour: str, *, dash: str = "dot", x: float | None = None, y: float | None = None
+) -> dict[str, Any]:
+    """A line across the whole figure: upright at ``x``, or level at ``y``, in the axis's unit."""
+    at = {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y}
+    if x is not None:
+        at = {"xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1}
+    return {"type": "line", **at, "line": {"color": colour, "width": 1.5, "dash": dash}}
+
+
+def note(text: str, colour: str, **place: Any) -> dict[str, Any]:
+    """A word on the figure; ``place`` says where, as Plotly's annotations do."""
+    font = {"size": 11, "color": colour}
+    return {**place, "text": text, "showarrow": False, "font": font}
+
+
+def peak_mark(x: float, y: float = 0) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The line of the peak's time ``x`` over a figure of time, and its name at the height ``y``."""
+    anchor = "middle" if y else "bottom"
+    place = {"xref": "x", "yref": "paper", "x": x, "y": y, "yanchor": anchor, "xanchor": "left"}
+    return ruler(ALARM, x=x), note("peak", ALARM, **place)
+
+
+def level_mark(
+    text: str, colour: str, y: float, dash: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A line at the height ``y``, and what it is, above it at the right."""
+    place = {"xref": "paper", "x": 1, "xanchor": "right", "y": y, "yanchor": "bottom"}
+    return ruler(colour, dash=dash, y=y), note(text, colour, **place)
+
+
+def step_line(name: str, colour: str, x: Any, y: Any, **more: Any) -> dict[str, Any]:
+    """A value that holds until the next one, over time."""
+    line = {"shape": "hv", "color": colour, "width": 1.5}
+    return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "line": line, **more}
+
+
+def points(name: str, x: Any, y: Any, marker: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """Single points."""
+    shape = {"type": "scatter", "mode": "markers", "name": name}
+    return {**shape, "x": x, "y": y, "marker": marker, **more}
+
+
+def level_bars(name: str, colour: str, x: Any, y: Any, **more: Any) -> dict[str, Any]:
+    """Bars from the left, one per row."""
+    shape = {"type": "bar", "orientation": "h", "name": name}
+    return {**shape, "x": x, "y": y, "marker": {"color": colour}, **more}
+
+
+def row_axis(title: str, names: Sequence[str], **more: Any) -> dict[str, Any]:
+    """The axis of `level_bars`, the first row on top."""
+    ticks = {"tickvals": list(range(len(names))), "ticktext": names}
+    return axis(title, **ticks, autorange="reversed", **more)
 
 
 def figure(

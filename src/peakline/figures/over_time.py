@@ -11,7 +11,17 @@ from peakline.arrays import Int64Array
 from peakline.figures.asked import Asked, ask
 from peakline.figures.bands import band_shapes, find_bands, step_name
 from peakline.figures.course import course_rows, telling_places
-from peakline.figures.look import ALARM, COLOURS, INK, MUTED, axis, figure
+from peakline.figures.look import (
+    ALARM,
+    COLOURS,
+    INK,
+    MUTED,
+    axis,
+    figure,
+    level_mark,
+    points,
+    step_line,
+)
 from peakline.figures.text import bytes_unit, duration_text, plain, share_text, size_text, time_unit
 from peakline.memory.moments import find_high_moments
 
@@ -98,30 +108,11 @@ def memory_over_time(
         )
     told = _told_capacities([asked for asked, _ in lines], top)
     for asked, capacity in told:
-        shapes.append(
-            {
-                "type": "line",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
-                "y0": capacity / size,
-                "y1": capacity / size,
-                "line": {"color": INK, "width": 1.5, "dash": "dash"},
-            }
-        )
-        notes.append(
-            {
-                "xref": "paper",
-                "x": 1,
-                "xanchor": "right",
-                "y": capacity / size,
-                "yanchor": "bottom",
-                "text": f"capacity {size_text(capacity)}"
-                + (f", {plain(asked.name, 40)}" if len(told) > 1 else ""),
-                "showarrow": False,
-                "font": {"size": 11, "color": INK},
-            }
-        )
+        whose = f", {plain(asked.name, 40)}" if len(told) > 1 else ""
+        text = f"capacity {size_text(capacity)}{whose}"
+        line, word = level_mark(text, INK, capacity / size, "dash")
+        shapes.append(line)
+        notes.append(word)
     summary = _summary(first, names)
     more = f"; {len(found) - len(shown)} more allocators" if len(found) > len(shown) else ""
     return figure(
@@ -169,31 +160,27 @@ def _traces(
     size, unit = scale
     names = asked.step_names
     name = plain(asked.name)
-    line = {
-        "type": "scatter",
-        "mode": "lines",
-        "name": f"{plain(asked.name, 60)}, peak {size_text(asked.peak.peak_bytes)}",
-        "legendgroup": name,
-        "x": course.time_ps / time_size,
-        "y": course.used / size,
-        "line": {"shape": "hv", "color": colour, "width": 1.5},
-        "hovertemplate": f"%{{y:,.6~r}} {unit} at %{{x:,.9~r}}<extra>{name}</extra>",
-    }
+    line = step_line(
+        f"{plain(asked.name, 60)}, peak {size_text(asked.peak.peak_bytes)}",
+        colour,
+        course.time_ps / time_size,
+        course.used / size,
+        legendgroup=name,
+        hovertemplate=f"%{{y:,.6~r}} {unit} at %{{x:,.9~r}}<extra>{name}</extra>",
+    )
     peak = asked.peak
     step = step_name(peak.peak_step, names)
-    marker = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "peak",
-        "legendgroup": name,
-        "showlegend": is_first,
-        "x": [peak.peak_time_ps / time_size],
-        "y": [peak.peak_bytes / size],
-        "marker": {"symbol": "triangle-down", "size": 12, "color": ALARM},
-        "hovertemplate": f"peak {size_text(peak.peak_bytes)} ({peak.peak_bytes:,} bytes)<br>"
+    marker = points(
+        "peak",
+        [peak.peak_time_ps / time_size],
+        [peak.peak_bytes / size],
+        {"symbol": "triangle-down", "size": 12, "color": ALARM},
+        legendgroup=name,
+        showlegend=is_first,
+        hovertemplate=f"peak {size_text(peak.peak_bytes)} ({peak.peak_bytes:,} bytes)<br>"
         + plain(f"at {duration_text(peak.peak_time_ps)}" + (f", step {step}" if step else ""))
         + f"<extra>{name}</extra>",
-    }
+    )
     return [line, marker, *_moments(asked, colour, size, time_size, most)]
 
 
@@ -228,23 +215,17 @@ def _moments(
             texts.append(plain(f"{told}; {like}"))
     if not x:
         return []
+    edge = {"width": 1.5, "color": MUTED}
     return [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "near the peak",
-            "legendgroup": plain(asked.name),
-            "x": x,
-            "y": y,
-            "text": texts,
-            "marker": {
-                "symbol": "diamond-open",
-                "size": 9,
-                "color": colour,
-                "line": {"width": 1.5, "color": MUTED},
-            },
-            "hovertemplate": "%{text}<extra></extra>",
-        }
+        points(
+            "near the peak",
+            x,
+            y,
+            {"symbol": "diamond-open", "size": 9, "color": colour, "line": edge},
+            legendgroup=plain(asked.name),
+            text=texts,
+            hovertemplate="%{text}<extra></extra>",
+        )
     ]
 
 

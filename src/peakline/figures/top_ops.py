@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peakline.figures.look import COLOURS, axis, figure
+from peakline.figures.look import COLOURS, axis, figure, level_bars, row_axis
 from peakline.figures.text import duration_text, fit, plain, share_text, time_unit
 from peakline.timing.kernels import kernel_reports
 from peakline.timing.op_stats import op_times
@@ -86,16 +86,14 @@ def _draw(
     for number, side in enumerate(dict.fromkeys(bar.side for bar in bars)):
         own = [place for place, bar in enumerate(bars) if bar.side == side]
         traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": side,
-                "x": [bars[place].total_ps / size for place in own],
-                "y": own,
-                "marker": {"color": COLOURS[number]},
-                "customdata": [_told(bars[place], total_ps) for place in own],
-                "hovertemplate": f"%{{customdata}}<extra>{side}</extra>",
-            }
+            level_bars(
+                side,
+                COLOURS[number],
+                [bars[place].total_ps / size for place in own],
+                own,
+                customdata=[_told(bars[place], total_ps) for place in own],
+                hovertemplate=f"%{{customdata}}<extra>{side}</extra>",
+            )
         )
     first = bars[0]
     return figure(
@@ -111,9 +109,7 @@ def _draw(
         height=180 + 22 * len(bars),
         bargap=0.2,
         xaxis=axis(f"{label} ({unit})", rangemode="tozero"),
-        yaxis=axis(
-            "", tickvals=list(range(len(bars))), ticktext=names, autorange="reversed", ticks=""
-        ),
+        yaxis=row_axis("", names, ticks=""),
         showlegend=len(traces) > 1,
     )
 

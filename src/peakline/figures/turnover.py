@@ -8,7 +8,7 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.figures.asked import Asked, ask
-from peakline.figures.look import ALARM, COLOURS, axis, figure
+from peakline.figures.look import ALARM, COLOURS, axis, figure, level_mark
 from peakline.figures.text import bytes_unit, fit, plain, size_text
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def _draw(
             ("kept beyond the step", COLOURS[0], rest),
         )
     ]
+    line, word = level_mark(f"peak in use {size_text(peak)}", ALARM, peak / size, "dot")
     return figure(
         traces,
         title="Handed out in every step",
@@ -112,28 +113,7 @@ def _draw(
         bargap=0.15,
         xaxis=axis(f"Step (a bar is {of})", tickvals=x[::every], ticktext=labels[::every]),
         yaxis=axis(f"Handed out ({unit})", rangemode="tozero"),
-        shapes=[
-            {
-                "type": "line",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
-                "y0": peak / size,
-                "y1": peak / size,
-                "line": {"color": ALARM, "width": 1.5, "dash": "dot"},
-            }
-        ],
-        annotations=[
-            {
-                "xref": "paper",
-                "x": 1,
-                "xanchor": "right",
-                "y": peak / size,
-                "yanchor": "bottom",
-                "text": f"peak in use {size_text(peak)}",
-                "showarrow": False,
-                "font": {"size": 11, "color": ALARM},
-            }
-        ],
+        shapes=[line],
+        annotations=[word],
         showlegend=True,
     )
