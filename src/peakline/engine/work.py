@@ -51,12 +51,9 @@ def ask_host(task: HostTask, profile: Profile) -> Answer:
     tool = find_tool(task.tool).answering(task.question)
     with profile.question() as warnings:
         if task.format != CONTRIBUTION:
-            content = tool.run(tool.seen(profile, task.question), task.question, task.format)
+            content = tool.answer(profile, task.question, task.format)
         else:
-            if tool.partial is None:
-                raise TypeError(f"{tool.name} has no contributions")
-            found = tool.partial(tool.seen(profile, task.question), task.question)
-            content = pickle.dumps(found, protocol=5)
+            content = pickle.dumps(tool.contribution(profile, task.question), protocol=5)
         return Answer(content, task.format, tuple(warnings()))
 
 

@@ -26,7 +26,7 @@ from typing import (
     get_type_hints,
 )
 
-__all__ = ["Declaration", "Parameters", "listed", "parameter", "type_hints"]
+__all__ = ["Declaration", "Parameters", "XprofParameters", "listed", "parameter", "type_hints"]
 
 _T = TypeVar("_T")
 _TRUTH = {"True": True, "true": True, "1": True, "False": False, "false": False, "0": False}
@@ -95,6 +95,15 @@ class Parameters:
     def but(self, *names: str) -> dict[str, Any]:
         """The values by name, without those of ``names``."""
         return {name: value for name, value in vars(self).items() if name not in names}
+
+
+class XprofParameters(Parameters):
+    """Those of tools with numbers of one host or of several, or XProf's of these."""
+
+    host: str | None = parameter(None, description="the host, where a session has several")
+    compatible: Literal["", "xprof"] = parameter(
+        "", description="xprof: the numbers of XProf 2.24.2, also where they are wrong"
+    )
 
 
 def type_hints(kind: type[Parameters]) -> Mapping[str, tuple[Any, ...]]:

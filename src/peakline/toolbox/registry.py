@@ -58,9 +58,10 @@ class Tool:
     tool is about: it reads next to nothing. ``run`` takes the profile, an instance of
     ``parameters`` and a format. A tool that makes one answer of several hosts has ``partial`` and
     ``combine``: what one host contributes, a value that can be pickled, whatever the format; and
-    the answer made of ``[(host, contribution)]``, the parameters and the format.
+    the answer made of ``[(host, contribution)]``, the parameters and the format. Without ``run``
+    the answer about one host is made by these.
     With ``runtime_steps`` the parameter ``compatible=xprof`` means also the steps into which the
-    runtime's profiler groups events: ``run`` and ``partial`` take what `seen` returns.
+    runtime's profiler groups events.
     """
 
     name: str
@@ -68,7 +69,7 @@ class Tool:
     parameters: type[Parameters]
     formats: tuple[str, ...]
     shows: tuple[tuple[str, ...], ...]
-    run: Callable[[Profile, Any, str], bytes]
+    run: Callable[[Profile, Any, str], bytes] | None = None
     looks: Callable[[Profile], bool] | None = None
     partial: Callable[[Profile, Any], Any] | None = None
     combine: Callable[[Sequence[tuple[str, Any]], Any, str], bytes] | None = None
@@ -81,7 +82,23 @@ class Tool:
         rooms = _modules().get(self.name, ())
         return _tool_in(rooms[-1]) if len(rooms) > 1 and _is_compatible(question) else self
 
-    def seen(self, profile: Profile, question: Any) -> Profile:
+    def answer(self, profile: Profile, question: Any, format: str) -> bytes:  # noqa: A002
+        """The answer about one host; raises NotFoundError where the question names another."""
+        profile.check_host(getattr(question, "host", None))
+        if self.run is not None:
+            return self.run(self._seen(profile, question), question, format)
+        if self.combine is None:
+            raise TypeError(f"{self.name} makes no answer")
+        found = self.contribution(profile, question)
+        return self.combine([(profile.host, found)], question, format)
+
+    def contribution(self, profile: Profile, question: Any) -> Any:
+        """What one host gives to ``combine``; raises TypeError where there is none."""
+        if self.partial is None:
+            raise TypeError(f"{self.name} has no contributions")
+        return self.partial(self._seen(profile, question), question)
+
+    def _seen(self, profile: Profile, question: Any) -> Profile:
         """The profile as ``run`` and ``partial`` take it for a question."""
         if not self.runtime_steps or not _is_compatible(question):
             return profile
@@ -193,8 +210,7 @@ def run_tool(
     tool = find_tool(name)
     chosen = tool.checked_format(format)
     question = tool.validated(parameters or {})
-    tool = tool.answering(question)
-    return ToolResult(tool.run(tool.seen(profile, question), question, chosen), chosen)
+    return ToolResult(tool.answering(question).answer(profile, question, chosen), chosen)
 
 
 def _complaint(tool: Tool, error: ValidationError) -> UsageError:

@@ -6,9 +6,9 @@ The table of XProf's tool of the same name (openxla/xprof), those that took long
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.parameters import XprofParameters
 from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
@@ -38,13 +38,8 @@ _COLUMNS = (
 )
 
 
-class KernelStatsParameters(Parameters):
+class KernelStatsParameters(XprofParameters):
     """The parameters; text is accepted for every value."""
-
-    host: str | None = parameter(None, description="the host, where a session has several")
-    compatible: Literal["", "xprof"] = parameter(
-        "", description="xprof: the numbers of XProf 2.24.2, also where they are wrong"
-    )
 
 
 def _partial(profile: Profile, _parameters: KernelStatsParameters) -> list[KernelReport]:
@@ -87,11 +82,6 @@ def row_of(report: KernelReport) -> list[Value]:
     ]  # fmt: skip
 
 
-def _run(profile: Profile, parameters: KernelStatsParameters, output_format: str) -> bytes:
-    profile.check_host(parameters.host)
-    return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
-
-
 def _has_gpu(profile: Profile) -> bool:
     """XProf's rule for an XSpace, which needs no event; of other formats a device with kernels."""
     planes = profile.columns("planes")
@@ -107,7 +97,6 @@ TOOL = Tool(
     formats=("json", "csv"),
     shows=(("planes", "events"),),
     looks=_has_gpu,
-    run=_run,
     partial=_partial,
     combine=_combine,
 )

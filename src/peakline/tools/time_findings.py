@@ -52,17 +52,12 @@ def _combine(
     return (json.dumps(shown, indent=1) + "\n").encode()
 
 
-def _run(profile: Profile, parameters: TimeFindingsParameters, output_format: str) -> bytes:
-    return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
-
-
 TOOL = Tool(
     name="time_findings",
     doc="Where the steps' time went and what stands out, per host (as `peakline steps`).",
     parameters=TimeFindingsParameters,
     formats=("json",),
     shows=(("events",), ("op_runs",)),
-    run=_run,
     partial=_partial,
     combine=_combine,
 )

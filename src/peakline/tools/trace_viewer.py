@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.viewer.view import View
 
-__all__ = ["TOOL", "TraceViewerParameters", "compact"]
+__all__ = ["TOOL", "TraceViewerParameters", "compact", "run"]
 
 _NO_EVENTS = "no_events"
 _EMPTY_TRACE = b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[{}]}\n'
@@ -46,7 +46,8 @@ class TraceViewerParameters(Parameters):
     )
 
 
-def _run(profile: Profile, parameters: TraceViewerParameters, form: str) -> bytes:
+def run(profile: Profile, parameters: TraceViewerParameters, form: str) -> bytes:
+    """The trace as JSON or, for ``pb``, compact; raises NotFoundError for an unknown step."""
     if form == "pb":
         from peakline.viewer.view import whole_view
 
@@ -119,6 +120,6 @@ TOOL = Tool(
     parameters=TraceViewerParameters,
     formats=("json", "pb"),
     shows=(("op_runs",), ("events",)),
-    run=_run,
+    run=run,
     runtime_steps=True,
 )

@@ -176,17 +176,12 @@ def together(
     return answer_json(hosts, details, shown_ms)
 
 
-def _run(profile: Profile, parameters: StreamingTraceParameters, form: str) -> bytes:
-    return together([(profile.host, part(profile, parameters))], parameters, form)
-
-
 TOOL = Tool(
     name="trace_viewer@",
     doc="The part of a trace that a viewer shows: by viewport, resolution and search.",
     parameters=StreamingTraceParameters,
     formats=("json", "pb"),
     shows=(("events",), ("op_runs",)),
-    run=_run,
     partial=part,
     combine=together,
     runtime_steps=True,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.parameters import XprofParameters
 from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
@@ -28,13 +28,8 @@ _RECORDS = (
 _GUIDE = "https://www.tensorflow.org/programmers_guide/datasets"
 
 
-class InputPipelineParameters(Parameters):
+class InputPipelineParameters(XprofParameters):
     """The parameters; text is accepted for every value."""
-
-    host: str | None = parameter(None, description="the host, where a session has several")
-    compatible: Literal["", "xprof"] = parameter(
-        "", description="xprof: the numbers of XProf 2.24.2, also where they are wrong"
-    )
 
 
 @dataclass(frozen=True)
@@ -178,18 +173,12 @@ def _recommendations() -> DataTable:
     return DataTable((Column("link", "string", "link"),), [[text] for text in advice])
 
 
-def _run(profile: Profile, parameters: InputPipelineParameters, output_format: str) -> bytes:
-    profile.check_host(parameters.host)
-    return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
-
-
 TOOL = Tool(
     name="input_pipeline_analyzer",
     doc="Steps, what they wait for, and the host's ops that bring data (tables).",
     parameters=InputPipelineParameters,
     formats=("json", "csv"),
     shows=(("events",), ("op_runs",)),
-    run=_run,
     partial=_partial,
     combine=_combine,
     runtime_steps=True,

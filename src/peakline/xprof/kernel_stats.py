@@ -48,9 +48,4 @@ def _row(report: KernelReport) -> list[Value]:
     return row
 
 
-def _run(profile: Profile, parameters: ours.KernelStatsParameters, output_format: str) -> bytes:
-    profile.check_host(parameters.host)
-    return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
-
-
-TOOL = replace(ours.TOOL, run=_run, partial=_partial, combine=_combine)
+TOOL = replace(ours.TOOL, partial=_partial, combine=_combine)

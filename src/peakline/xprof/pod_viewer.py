@@ -211,17 +211,12 @@ def _micros(ps: int) -> float | int:
     return int(value) if value.is_integer() else value
 
 
-def _run(profile: Profile, parameters: PodViewerParameters, output_format: str) -> bytes:
-    return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
-
-
 TOOL = Tool(
     name="pod_viewer",
     doc="What the time of every step went to, on every core of every host.",
     parameters=PodViewerParameters,
     formats=("json",),
     shows=(("events",), ("op_runs",)),
-    run=_run,
     partial=_partial,
     combine=_combine,
     runtime_steps=True,

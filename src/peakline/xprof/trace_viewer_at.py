@@ -61,8 +61,4 @@ def _combine(
     return ours.together(parts, parameters, form, lambda ms: f"{ms:.6g}")
 
 
-def _run(profile: Profile, parameters: ours.StreamingTraceParameters, form: str) -> bytes:
-    return _combine([(profile.host, _partial(profile, parameters))], parameters, form)
-
-
-TOOL = replace(ours.TOOL, run=_run, partial=_partial, combine=_combine)
+TOOL = replace(ours.TOOL, partial=_partial, combine=_combine)

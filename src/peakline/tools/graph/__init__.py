@@ -35,7 +35,6 @@ class GraphParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: GraphParameters, output_format: str) -> bytes:
-    profile.check_host(parameters.host)
     from peakline.graph.critical_path import critical_path, step_runs
     from peakline.graph.view import Selection, view_graph
     from peakline.tools.graph.output import FORMATS, Report

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.parameters import XprofParameters
 from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
@@ -24,13 +24,8 @@ __all__ = ["TOOL", "FrameworkOpStatsParameters", "HostOpStats"]
 _CUT = "ops_cut"
 
 
-class FrameworkOpStatsParameters(Parameters):
+class FrameworkOpStatsParameters(XprofParameters):
     """The parameters; text is accepted for every value."""
-
-    host: str | None = parameter(None, description="the host, where a session has several")
-    compatible: Literal["", "xprof"] = parameter(
-        "", description="xprof: the numbers of XProf 2.24.2, also where they are wrong"
-    )
 
 
 @dataclass(frozen=True)
@@ -80,18 +75,12 @@ def _combine(
     return tables_csv(tables[0]) if output_format == "csv" else tables_json(*tables)
 
 
-def _run(profile: Profile, parameters: FrameworkOpStatsParameters, output_format: str) -> bytes:
-    profile.check_host(parameters.host)
-    return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
-
-
 TOOL = Tool(
     name="framework_op_stats",
     doc="How often each op of the framework ran and how long, on devices and on the host.",
     parameters=FrameworkOpStatsParameters,
     formats=("json", "csv"),
     shows=(("events",), ("op_runs",)),
-    run=_run,
     partial=_partial,
     combine=_combine,
     runtime_steps=True,

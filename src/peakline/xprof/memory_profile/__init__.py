@@ -43,7 +43,6 @@ class MemoryProfileParameters(Parameters):
 
 def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | None:
     """What to write about one host; None for an XSpace without host threads."""
-    profile.check_host(parameters.host)
     if _TABLE not in profile.tables and profile.has_runtime_planes:
         _check_memory_id(parameters.memory_id, [])
         profile.warn(_EMPTY, "the profile has no host threads, so no memory events")

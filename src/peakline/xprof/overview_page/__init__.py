@@ -46,17 +46,12 @@ def _combine(
     return tables_csv(tables[0]) if output_format == "csv" else tables_json(*tables)
 
 
-def _run(profile: Profile, parameters: OverviewParameters, output_format: str) -> bytes:
-    return _combine([(profile.host, _partial(profile, parameters))], parameters, output_format)
-
-
 TOOL = Tool(
     name="overview_page",
     doc="How a job spends its steps: top ops, steps, environment, advice (tables).",
     parameters=OverviewParameters,
     formats=("json", "csv"),
     shows=(("events",), ("op_runs",)),
-    run=_run,
     partial=_partial,
     combine=_combine,
     runtime_steps=True,

@@ -15,7 +15,7 @@ __all__ = ["TOOL"]
 
 def _run(profile: Profile, parameters: ours.TraceViewerParameters, form: str) -> bytes:
     if "event_types" not in profile.tables:
-        return ours.TOOL.run(profile, parameters, form)
+        return ours.run(profile, parameters, form)
     if form == "pb":
         from peakline.xprof.trace_viewer.view import xprof_view
 
