@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from peakline.arrays import AnyArray
+from peakline.tables import Profile
 from peakline.timing.eager_ops import called
+from peakline.timing.step_facts import StepFacts
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.activity_names import is_marker
 from peakline.trace.events import HOST, nesting_of, trace_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.timing.step_facts import StepFacts
 
 __all__ = ["programs_compiled"]
 

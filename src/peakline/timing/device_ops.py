@@ -11,11 +11,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import Int32Array, Int64Array
+from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.device_programs import DeviceOp, Programs, gpu_ops
 from peakline.timing.host_ops import (
@@ -33,9 +33,6 @@ from peakline.trace.activity import NO_WORK
 from peakline.trace.events import DEVICE, Trace, TraceLine, nesting_of, trace_of
 from peakline.trace.links import links_of
 from peakline.trace.nesting import nest_lines
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = [
     "DeviceExecutions",

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array
 from peakline.hlo.cost import NOTHING, Cost, costs_of
 from peakline.hlo.modules import Instruction, Module, modules_of
+from peakline.tables import Names, Profile
 from peakline.timing.op_names import parse_op_name
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.trace.distribution import distinct
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Names
 
 __all__ = ["DeviceOp", "GpuOps", "Key", "Programs", "gpu_ops"]
 

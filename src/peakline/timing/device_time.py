@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray
-from peakline.tables.columns import Columns, Names
+from peakline.tables import Columns, Names, Profile
 from peakline.trace.activity import Activity
 from peakline.trace.activity_sets import (
     NEVER,
@@ -17,9 +16,6 @@ from peakline.trace.activity_sets import (
     either,
 )
 from peakline.trace.intervals import Intervals, total
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["DeviceTime", "columns_of", "device_times"]
 

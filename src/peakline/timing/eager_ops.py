@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray
+from peakline.tables import Profile
+from peakline.timing.step_facts import StepFacts
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.events import HOST, Trace, nesting_of, trace_of
 from peakline.trace.intervals import covered, union
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from peakline.tables import Profile
-    from peakline.timing.step_facts import StepFacts
 
 __all__ = ["EagerOps", "called", "eager_ops_of"]
 

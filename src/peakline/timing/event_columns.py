@@ -8,18 +8,14 @@ overlap only in part enclose nothing of each other. What an event does is one of
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray
 from peakline.kernels.trace_nesting import depths
-from peakline.tables.columns import Column, Columns, Names
+from peakline.tables import Column, Columns, Names, Profile
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.events import Trace, nesting_of, trace_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["ACTIVITIES", "columns_of"]
 

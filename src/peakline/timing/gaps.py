@@ -5,11 +5,11 @@ fed, and those between two steps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
+from peakline.tables import Profile
 from peakline.timing.step_facts import StepFacts
 from peakline.trace.activity import Activity
 from peakline.trace.activity_sets import (
@@ -20,9 +20,6 @@ from peakline.trace.activity_sets import (
     host_sets_of,
 )
 from peakline.trace.intervals import covered, without
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = [
     "LONGEST_PS",

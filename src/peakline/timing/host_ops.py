@@ -11,12 +11,13 @@ by the category of an event whether it is one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
+from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.device_programs import Programs, gpu_ops
 from peakline.timing.op_names import (
@@ -30,9 +31,6 @@ from peakline.timing.op_stats_columns import MEMORY_EVENTS, OpStatColumns, op_st
 from peakline.trace.distribution import distinct
 from peakline.trace.events import DEVICE, Trace, TraceLine, trace_of
 from peakline.trace.nesting import own_times
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["HOST_THREADS", "Executions", "OpKey", "host_executions", "host_lines", "is_derived"]
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.launches import launch_summary
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.activity_sets import device_sets_of, either
 from peakline.trace.events import HOST, trace_of
 from peakline.trace.intervals import Intervals, covered, union
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["IdleDevice", "idle_devices_of"]
 

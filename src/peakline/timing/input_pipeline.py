@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import Int32Array, Int64Array
-from peakline.tables.columns import Columns, Names
+from peakline.tables import Columns, Names, Profile
 from peakline.tables.once import once
 from peakline.timing.input_ops import input_category, is_enqueue
 from peakline.timing.op_names import parse_op_name
@@ -30,9 +29,6 @@ from peakline.trace.intervals import (
     union,
     without,
 )
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["SLOW_CALL_PS", "SLOW_SHARE", "Stage", "columns_of", "input_stages"]
 

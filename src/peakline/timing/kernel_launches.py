@@ -6,12 +6,12 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
-from peakline.tables.joins import positions
+from peakline.tables import Profile
 from peakline.timing.device_ops import device_executions, framework_executions
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.timing.plane_stats import vendors_of
@@ -20,9 +20,6 @@ from peakline.trace.activity import Activity, activity_of
 from peakline.trace.device_lines import Role, devices_of
 from peakline.trace.distribution import distinct
 from peakline.trace.events import Trace, trace_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["WORDS", "Launch", "Launches", "collect", "has_devices", "launches_of", "parse_details"]
 

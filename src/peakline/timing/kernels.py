@@ -8,20 +8,15 @@ those of Kineto's category ``kernel``. Kernels are one when name, launch paramet
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from peakline.tables.columns import Columns, Names
+from peakline.tables import Columns, Names, Profile
 from peakline.tables.once import once
 from peakline.timing.kernel_launches import Launch, Launches, launches_of
 from peakline.trace.distribution import distribution
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from peakline.tables import Profile
 
 __all__ = ["KernelReport", "columns_of", "kernel_reports", "merge_reports", "reports_of"]
 

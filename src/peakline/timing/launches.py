@@ -6,17 +6,15 @@ Built on `peakline.trace.links`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from peakline.arrays import AnyArray
+from peakline.tables import Profile
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import union
 from peakline.trace.links import Links, links_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["DeviceLaunches", "LaunchSummary", "Spread", "launch_summary", "spread_of"]
 

@@ -8,11 +8,10 @@ execution of an instruction or a kernel is one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from peakline.tables.columns import Columns, Names
+from peakline.tables import Columns, Names, Profile
 from peakline.tables.once import once
 from peakline.timing.device_ops import (
     device_executions,
@@ -22,9 +21,6 @@ from peakline.timing.device_ops import (
 from peakline.timing.host_ops import Executions, host_executions, summed
 from peakline.timing.op_names import IDLE
 from peakline.trace.distribution import distinct, distribution
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["OpTime", "OpTimes", "columns_of", "op_times"]
 

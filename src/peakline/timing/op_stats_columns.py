@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
-from peakline.tables.joins import positions
+from peakline.tables import Columns, Profile
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, trace_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Columns
 
 __all__ = ["MEMORY_EVENTS", "OpStatColumns", "Stat", "op_stats_of"]
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from peakline.tables import Profile
+from peakline.tables import Profile
 
 __all__ = ["plane_stats_of", "vendors_of"]
 

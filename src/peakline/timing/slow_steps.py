@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray
+from peakline.tables import Profile
 from peakline.timing.step_facts import FEWEST_STEPS, PARTS, SLOW, WARM_UP, StepFacts
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.activity_names import is_marker
 from peakline.trace.events import Nesting, nesting_of, trace_of
 from peakline.trace.nesting import own_times
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["Longer", "SlowSteps", "longest_of", "own_in", "slow_steps_of"]
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
-from peakline.tables.columns import Columns, Names
+from peakline.tables import Columns, Names, Profile
 from peakline.tables.once import once
 from peakline.timing.step_facts import PARTS as PART_COLUMNS
 from peakline.trace.activity import Activity
@@ -24,9 +23,6 @@ from peakline.trace.events import read_with_steps
 from peakline.trace.intervals import Intervals, covered
 from peakline.trace.steps import steps_of
 from peakline.trace.windows import Windows, windows_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["PARTS", "StepTimes", "columns_of", "step_times"]
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Float64Array, Int64Array
+from peakline.tables import Columns, Profile
 from peakline.tables.once import once
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Columns
 
 __all__ = [
     "FEWEST_STEPS",

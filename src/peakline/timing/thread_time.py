@@ -7,18 +7,13 @@ event is its duration without what the events inside it cover.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from peakline.arrays import AnyArray
-from peakline.tables.columns import Columns, Names
+from peakline.tables import Columns, Names, Profile
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.events import HOST, Trace, TraceLine, nesting_of, trace_of
 from peakline.trace.intervals import total, union
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["columns_of"]
 

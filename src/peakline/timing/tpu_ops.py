@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import Int32Array, Int64Array
+from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.device_programs import DeviceOp
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["is_op_line", "symbol_of", "tpu_ops", "type_stats_of", "types_of"]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.kernels.derived_lines import expand, pair_transfers
+from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.viewer.derived_sources import (
     DeviceEvents,
@@ -26,9 +26,6 @@ from peakline.viewer.derived_sources import (
     gpu_paths,
     tpu_paths,
 )
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["Derived", "DerivedEvents", "DerivedLine", "Told", "derived_lines"]
 

@@ -10,17 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
-from peakline.tables.columns import Names
+from peakline.tables import Names, Profile
 from peakline.tables.once import once
 from peakline.timing.op_names import JAX, TENSORFLOW, TF_DATA, UNKNOWN, parse_op_name
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = [
     "DeviceEvents",

@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from json.encoder import encode_basestring_ascii as quoted
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.deadline import check_deadline, checked
+from peakline.tables import Columns, Names, Profile
 from peakline.viewer.lines import Gap, Lines
-
-if TYPE_CHECKING:
-    from peakline.tables import Columns, Profile
-    from peakline.tables.columns import Names
 
 __all__ = [
     "HEAD", "TAIL", "TraceRows", "events_text", "memory_text", "name_texts", "named", "parts_of",

@@ -9,19 +9,14 @@ are numbered as they come, from 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, Int32Array, Int64Array, UInt8Array
-from peakline.tables.joins import mix
+from peakline.tables import Columns, Profile
 from peakline.tables.once import once
 from peakline.timing.op_stats_columns import OpStatColumns, Stat
 from peakline.trace.events import DEVICE
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Columns
 
 __all__ = ["CATEGORIES", "IN", "OUT", "Flows", "flows_of"]
 

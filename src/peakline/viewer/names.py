@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from peakline.arrays import BoolArray, Int32Array, Int64Array
+from peakline.tables import Columns, Profile
 from peakline.trace.steps import steps_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Columns
 
 __all__ = ["HIDDEN_EVENTS", "ShownNames", "is_interned", "name_order", "step_names"]
 

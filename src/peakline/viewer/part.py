@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
-from peakline.tables.columns import Names
+from peakline.tables import Columns, Names
 from peakline.timing.tpu_ops import types_of
+from peakline.viewer.choose import Chosen
 from peakline.viewer.view import COMPLETE, COUNTER, Process, Track, View
-
-if TYPE_CHECKING:
-    from peakline.tables.columns import Columns
-    from peakline.viewer.choose import Chosen
 
 __all__ = ["UNSEEN_STATS", "Argument", "HostPart", "arguments_of", "cut_name", "part_of", "without"]
 

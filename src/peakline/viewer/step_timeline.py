@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.run_metadata.texts import kernel_parts, label_parts
 from peakline.kernels.step_timeline import assign_lanes, follow_inputs
+from peakline.tables import Columns, Names
 from peakline.viewer.step_timeline_text import (
     ArrowEvents,
     ExecutionEvents,
@@ -26,10 +26,6 @@ from peakline.viewer.step_timeline_text import (
     timeline_text,
 )
 from peakline.wire import Interner, Spans
-
-if TYPE_CHECKING:
-    from peakline.tables import Columns
-    from peakline.tables.columns import Names
 
 __all__ = ["Executions", "step_timeline"]
 

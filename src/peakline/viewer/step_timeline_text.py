@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from json.encoder import encode_basestring_ascii as quoted
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline import schema
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
+from peakline.tables import Columns
 from peakline.viewer.lines import Gap, Lines, put_together
-
-if TYPE_CHECKING:
-    from peakline.tables import Columns
 
 __all__ = [
     "ArrowEvents",

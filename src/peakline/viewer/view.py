@@ -10,20 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
-from peakline.tables.columns import Names
+from peakline.tables import Names, Profile
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, HOST, TracePlane, trace_of
 from peakline.viewer.derived import DerivedEvents, derived_lines
 from peakline.viewer.flows import Flows, flows_of
 from peakline.viewer.names import HIDDEN_EVENTS, step_names
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = [
     "ASYNC", "COMPLETE", "COUNTER", "COUNTER_LINE", "HOST_PID", "HOST_PLANE",

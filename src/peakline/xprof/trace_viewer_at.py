@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from peakline.tables import Profile
 from peakline.tools import trace_viewer_at as ours
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.viewer.part import HostPart
-    from peakline.viewer.view import View
+from peakline.viewer.part import HostPart
+from peakline.viewer.view import View
 
 __all__ = ["TOOL"]
 

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from peakline.hlo.modules import Instruction, Module, modules_of
+from peakline.tables import Profile
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.device_lines import Device, Role
 from peakline.trace.events import Trace, nesting_of, trace_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from peakline.tables import Profile
 
 __all__ = ["DeviceWork"]
 

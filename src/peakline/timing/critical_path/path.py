@@ -18,20 +18,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.errors import NotFoundError
+from peakline.graph.critical_path import CriticalPath
+from peakline.tables import Profile
 from peakline.timing.critical_path.walk import Walk
 from peakline.trace.device_lines import Device, devices_of
 from peakline.trace.events import HOST, Trace, read_with_steps, trace_of
 from peakline.trace.steps import steps_of
 from peakline.trace.windows import markers_of, windows_of
-
-if TYPE_CHECKING:
-    from peakline.graph.critical_path import CriticalPath
-    from peakline.tables import Profile
 
 __all__ = ["NearPiece", "Piece", "StepPath", "critical_path_of", "median_step"]
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from peakline.tables import Profile
 from peakline.timing.critical_path.device import DeviceWork
 from peakline.trace.activity import Activity, activity_of
+from peakline.trace.device_lines import Device
 from peakline.trace.events import HOST, nesting_of, trace_of
 from peakline.trace.links import links_within
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.trace.device_lines import Device
 
 __all__ = ["Raw", "Walk"]
 

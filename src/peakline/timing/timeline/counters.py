@@ -7,7 +7,6 @@ because every level of detail keeps those of the level below.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,12 +14,9 @@ from peakline.arrays import AnyArray, Float64Array, Int64Array, IntpArray
 from peakline.deadline import check_deadline
 from peakline.errors import UsageError
 from peakline.kernels.timeline import extremes
+from peakline.tables import Columns, Profile
 from peakline.tables.once import once
 from peakline.trace.events import FARTHEST
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Columns
 
 __all__ = ["Counter", "CounterPixels", "counters_of", "make_counter"]
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.errors import NotFoundError
+from peakline.tables import Profile
 from peakline.timing.timeline.index import Timeline
 from peakline.trace.steps import step_places_of, steps_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["Children", "EventDetails", "details_of", "place_of"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,11 +10,9 @@ from peakline.arrays import AnyArray, BoolArray, Int8Array, Int32Array, Int64Arr
 from peakline.deadline import check_deadline
 from peakline.kernels.timeline import build_levels, join_levels, order_tracks
 from peakline.kernels.trace_layout import SPARED
+from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.trace.events import Nesting, Trace, nesting_of, trace_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["Timeline", "build_timeline", "timeline_of"]
 

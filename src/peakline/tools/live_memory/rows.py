@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array, IntpArray
 from peakline.errors import UsageError
+from peakline.memory.live import MemoryMoment, MemoryRecords
 from peakline.memory.peak import BEFORE_PROFILE
 from peakline.memory.signatures import normal_shape, scope_of
-from peakline.tables.columns import Columns, Names
-
-if TYPE_CHECKING:
-    from peakline.memory.live import MemoryMoment, MemoryRecords
-    from peakline.tools.live_memory import LiveMemoryParameters
+from peakline.tables import Columns, Names
+from peakline.tools.live_memory import LiveMemoryParameters
 
 __all__ = ["LiveRows", "columns_of"]
 

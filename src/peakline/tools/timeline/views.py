@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.errors import UsageError
+from peakline.tables import Profile
 from peakline.timing.timeline import Timeline, draw_tile, timeline_of, tracks_of
+from peakline.timing.timeline.counters import Counter
+from peakline.tools.timeline import TimelineParameters
 from peakline.tools.timeline.format import Value, stored
 from peakline.trace.events import trace_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.timing.timeline.counters import Counter
-    from peakline.tools.timeline import TimelineParameters
 
 __all__ = ["MOST_ITEMS", "VIEWS"]
 

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import BoolArray
+from peakline.tables import Profile
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import Intervals, total, union
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["DutyCycle", "chip_of_planes", "combine_duty_cycles", "duty_cycle_of"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from peakline.tables import Profile
 from peakline.timing.kernels import kernel_reports
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.xprof.overview_page.duty_cycle import DutyCycle, combine_duty_cycles, duty_cycle_of
@@ -24,9 +24,6 @@ from peakline.xprof.rules.kernels import xprof_kernel_reports
 from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
 from peakline.xprof.rules.step_model import HostSteps, StepDatabase
 from peakline.xprof.rules.steps import combine_steps, host_steps
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["HostOverview", "Overview", "combine_overviews", "host_overview", "top_ops"]
 

@@ -9,11 +9,11 @@ begin of a GPU's lines does not count, but only the offsets on each.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, Int32Array, Int64Array
+from peakline.tables import Profile
 from peakline.timing.device_ops import device_executions, op_lines
 from peakline.timing.device_programs import DeviceOp, GpuOps, Key, gpu_ops
 from peakline.timing.host_ops import is_derived
@@ -23,9 +23,6 @@ from peakline.trace.events import Trace, TraceLine, line_bounds, trace_of
 from peakline.trace.intervals import total, union
 from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables, fill_table
 from peakline.xprof.rules.programs import XprofPrograms
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["device_prefix", "device_table", "xprof_device_table"]
 

@@ -11,15 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from peakline.hlo.modules import modules_of
+from peakline.tables import Profile
 from peakline.timing.op_names import is_tf_op
 from peakline.timing.plane_stats import plane_stats_of
 from peakline.trace.events import trace_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = [
     "Peaks",

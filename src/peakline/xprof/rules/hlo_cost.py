@@ -8,8 +8,6 @@ program with an instruction that it cannot read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from peakline.hlo.backend_config import contracted
 from peakline.hlo.cost import NOTHING, Cost, Costing, ProgramCost, moved
 from peakline.hlo.cost_rules import (
@@ -32,10 +30,8 @@ from peakline.hlo.program import (
     single,
     size_of,
 )
+from peakline.schema import HloModuleProto, ShapeProto
 from peakline.xprof.rules.hlo_cycles import CYCLES, CYCLES_OF_OTHERS
-
-if TYPE_CHECKING:
-    from peakline.schema import HloModuleProto, ShapeProto
 
 __all__ = ["PRODUCTS", "GpuCosting"]
 

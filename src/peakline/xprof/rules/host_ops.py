@@ -9,12 +9,12 @@ its line's begin; and in that no op of TensorFlow is eager.
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.kernels.op_matching import match_activities
+from peakline.tables import Columns, Profile
 from peakline.timing.device_programs import Key
 from peakline.timing.host_ops import (
     HOST_THREADS,
@@ -28,10 +28,6 @@ from peakline.timing.op_names import INPUT_PIPELINE, TENSORFLOW, OpName, parse_o
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.trace.events import line_bounds, trace_of
 from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, fill_table
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Columns
 
 __all__ = ["host_table", "xprof_host_table"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from peakline.tables import Profile
 from peakline.timing.host_ops import host_lines
 from peakline.timing.input_ops import (
     ADVANCED,
@@ -26,9 +26,6 @@ from peakline.timing.op_names import parse_op_name
 from peakline.trace.events import trace_of
 from peakline.xprof.rules.host_ops import host_table, xprof_host_table
 from peakline.xprof.rules.op_metrics import OpTable, combine_tables
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = [
     "HostInput",

@@ -7,10 +7,9 @@ names of kernels and no ops of PyTorch; and in that a kernel without an op has n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.host_ops import is_derived
 from peakline.timing.kernel_launches import (
@@ -31,9 +30,6 @@ from peakline.trace.distribution import distinct
 from peakline.trace.events import trace_of
 from peakline.xprof.rules.device_ops import device_prefix
 from peakline.xprof.rules.programs import XprofPrograms
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = [
     "MOST_KERNELS",

@@ -7,13 +7,13 @@ Sources of the rules: ``convert/xplane_to_step_events.cc``, ``utils/derived_time
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array
 from peakline.kernels.step_spans import host_spans
 from peakline.kernels.trace_layout import MARKER, NOTHING, SKIP
+from peakline.tables import Columns, Profile
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, HOST, Trace, TraceLine, trace_of
 from peakline.xprof.rules.step_kinds import (
@@ -25,10 +25,6 @@ from peakline.xprof.rules.step_kinds import (
     named_kinds,
     special_kinds,
 )
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Columns
 
 __all__ = [
     "GPU_PREFIX",

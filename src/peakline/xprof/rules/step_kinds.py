@@ -7,20 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array, UInt8Array
 from peakline.kernels.trace_layout import MARKER, NOTHING, SKIP
+from peakline.tables import Columns, Profile
 from peakline.timing.input_ops import is_enqueue
 from peakline.timing.op_names import COPY, TENSORFLOW, parse_op_name
 from peakline.trace.activity import Activity, activity_of, named_activities
 from peakline.trace.events import Trace, TraceLine, nesting_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Columns
 
 __all__ = [
     "KINDS",

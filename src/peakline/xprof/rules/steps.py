@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray
 from peakline.kernels.step_spans import sweep
+from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.trace.events import read_with_steps, trace_of
 from peakline.xprof.rules.hardware import run_environment_of
@@ -43,9 +43,6 @@ from peakline.xprof.rules.step_model import (
     Step,
     StepDatabase,
 )
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["combine_steps", "host_steps"]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, Int32Array, Int64Array
+from peakline.tables import Columns, Profile
 from peakline.trace.events import TraceLine, trace_of
 from peakline.trace.intervals import Intervals, total, union, within
 from peakline.trace.nesting import nest_lines
@@ -29,10 +29,6 @@ from peakline.xprof.rules.step_model import (
     Step,
 )
 from peakline.xprof.rules.tpu_step import OFF_DUTY, tpu_step
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Columns
 
 __all__ = ["tpu_steps"]
 

@@ -7,9 +7,9 @@ numbers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,12 +25,8 @@ from peakline.viewer.choose import (
     in_order,
     serials,
 )
+from peakline.viewer.flows import Flows
 from peakline.viewer.view import COMPLETE, View
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from peakline.viewer.flows import Flows
 
 __all__ = ["choose_as_xprof", "find_prefix_as_xprof"]
 

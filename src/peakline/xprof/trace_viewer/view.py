@@ -7,12 +7,11 @@ Sources: as in `peakline.viewer.view`, and ``group_events.cc`` (openxla/xla,
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
-from peakline.tables.columns import Names
+from peakline.tables import Columns, Names, Profile
 from peakline.tables.once import once
 from peakline.trace.events import FARTHEST, nesting_of, trace_of
 from peakline.viewer.derived import Derived, DerivedEvents, Told, derived_lines
@@ -32,10 +31,6 @@ from peakline.viewer.view import (
     View,
     zero_of,
 )
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Columns
 
 __all__ = ["xprof_view", "xprof_whole_view"]
 

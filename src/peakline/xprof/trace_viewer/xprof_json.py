@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from io import BytesIO
 from json.encoder import encode_basestring_ascii as quoted
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, Int32Array, Int64Array
-from peakline.tables.columns import Columns, Names
+from peakline.tables import Columns, Names, Profile
 from peakline.viewer.events import HEAD, TAIL, events_text
 from peakline.viewer.part import UNSEEN_STATS
+from peakline.viewer.view import View
 from peakline.xprof.trace_viewer.view import xprof_whole_view
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.viewer.view import View
 
 __all__ = ["MOST_EVENTS", "xprof_trace"]
 
