@@ -12,6 +12,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables import Profile
+from peakline.tables.joins import positions
 from peakline.timing.device_ops import device_executions, framework_executions
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.timing.plane_stats import vendors_of

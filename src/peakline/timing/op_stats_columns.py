@@ -8,6 +8,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables import Columns, Profile
+from peakline.tables.joins import positions
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, trace_of
 

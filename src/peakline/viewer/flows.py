@@ -14,6 +14,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int32Array, Int64Array, UInt8Array
 from peakline.tables import Columns, Profile
+from peakline.tables.joins import mix
 from peakline.tables.once import once
 from peakline.timing.op_stats_columns import OpStatColumns, Stat
 from peakline.trace.events import DEVICE
