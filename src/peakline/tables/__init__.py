@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from peakline.lazy import door
 
 if TYPE_CHECKING:
-    from peakline.tables.columns import Columns, Names
+    from peakline.tables.columns import Column, Columns, Names
     from peakline.tables.made_columns import ColumnDerivation
     from peakline.tables.profile import Derivation, Profile, ProfileWarning
     from peakline.tables.reader import Reader, Warnings
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TABLES",
+    "Column",
     "ColumnDerivation",
     "Columns",
     "Derivation",
@@ -28,6 +29,7 @@ __getattr__ = door(
     {
         "TABLES": ".tables",
         "ColumnDerivation": ".made_columns",
+        "Column": ".columns",
         "Columns": ".columns",
         "Derivation": ".profile",
         "Names": ".columns",

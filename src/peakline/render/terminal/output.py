@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from peakline.errors import UsageError
-from peakline.tables import ProfileWarning
 from peakline.text import one_line
+
+if TYPE_CHECKING:
+    from peakline.tables import ProfileWarning
 
 __all__ = ["deliver", "print_json", "print_warnings"]
 
