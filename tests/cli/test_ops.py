@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from os import terminal_size
 
 import pytest
 from tests.cli.made import MS, made
@@ -108,10 +107,7 @@ def test_hostile_names_are_shown_as_text(monkeypatch, peakline, tmp_path):
 
 
 def test_a_narrow_terminal_has_fewer_numbers_and_whole_lines(monkeypatch, peakline, tmp_path):
-    monkeypatch.setattr(
-        "peakline.render.terminal.ops.shutil.get_terminal_size", lambda: terminal_size((80, 24))
-    )
-    monkeypatch.setattr("peakline.render.terminal.ops._is_terminal", lambda: True)
+    monkeypatch.setattr("peakline.render.terminal.ops.screen_width", lambda: 80)
     path = made(monkeypatch, tmp_path, op_stats=[op("begin" + "x" * 90 + "end", "host", 1)])
     lines = peakline("ops", path).out.splitlines()
     assert lines[-2].split() == ["OWN", "TIME", "SHARE", "RUNS", "MEDIAN", "OP"]

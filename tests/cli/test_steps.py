@@ -61,7 +61,7 @@ def test_the_screen(peakline, path):
 warning: 36% of the step time goes to copies, most of it to copies to the device
   Copy the next batch while the device computes on this one (prefetch_to_device, pinned memory, """
         """non_blocking=True), or send it in a smaller type and convert it on the device.
-  STEP     DEVICE               WALL  COPIES TO THE DEVICE
+  STEP     DEVICE               TIME  COPIES TO THE DEVICE
   train 0  /device:GPU:0  100.000 ms             40.000 ms
   train 1  /device:GPU:0  120.000 ms             40.000 ms
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from peakline.compare.comparison import Comparison
@@ -86,7 +86,11 @@ def memory_part(diff: AllocatorDiff) -> Part:
         peak = Change("peak", *peaks)
         title += " (only after)" if one is None else " (only before)"
         return Part(title, [peak], diff.notes, _some(_alone(diff)), is_empty=False)
-    tables = _some(_groups(diff), _growth(diff), _churn(diff, one, other))
+    tables = _some(
+        _changed("what changed at the peak", diff.groups[:_ROWS], _rest(diff.groups)),
+        _per_step("what every step leaves", diff.growth, _ROWS),
+        _churn(diff, one, other),
+    )
     changes = list(_changes(one, other))
     return Part(title, changes, diff.notes, tables, diff.is_empty)
 
@@ -126,8 +130,8 @@ def _known(value: float | None, text: Callable[[float], str] = size_text) -> str
 
 
 def _changes(one: AllocatorState, other: AllocatorState) -> Iterator[Change]:
-    peaks = (None if state.peak_unknown else state.peak_bytes for state in (one, other))
-    yield _change("peak", *peaks)
+    before, after = (None if side.peak_unknown else side.peak_bytes for side in (one, other))
+    yield _change("peak", before, after)
     if one.steps != other.steps:
         yield _counts("steps", one.steps, other.steps)
     growth = one.growth_per_step, other.growth_per_step
@@ -149,8 +153,8 @@ def _changes(one: AllocatorState, other: AllocatorState) -> Iterator[Change]:
             if state.fragmentation_rebuilt
         ]
         how = ", both made from addresses" if len(made) == 2 else "".join(made)
-        shares = [_known(state.fragmentation, "{:.1%}".format) for state in (one, other)]
-        yield Change("fragmentation", *shares, note=f" at the peak{how}")
+        old, new = (_known(state.fragmentation, "{:.1%}".format) for state in (one, other))
+        yield Change("fragmentation", old, new, note=f" at the peak{how}")
 
 
 def _counts(label: str, before: int | None, after: int | None) -> Change:
@@ -182,7 +186,6 @@ def _what(kind: Kind) -> tuple[str, ...]:
     return (kind.op or "(no op)", kind.region_type, kind.data_type, kind.shape)
 
 
-_SIDES = {"change": "signed", "before": "bytes", "after": "bytes"}
 _WHAT = {"op": "name", "region": "form", "type": "form", "shape": "form"}
 _HAPPENED = {"what happened": "remark"}
 
@@ -202,8 +205,12 @@ def _rest(groups: Sequence[GroupDiff]) -> Row:
     return (len(hidden), signed_size(sum(row.delta_bytes for row in hidden))) if hidden else ()
 
 
-def _groups(diff: AllocatorDiff) -> Table:
-    rows = [
+def _changed(
+    title: str, rows: Iterable[GroupDiff | RateDiff], rest: Row, delta: str = "change"
+) -> Table:
+    """What changed of each kind of buffers; ``delta`` is the heading of by how much."""
+    columns = columns_of(**{delta: "signed"}, before="bytes", after="bytes", **_WHAT, **_HAPPENED)
+    cells: list[Row] = [
         (
             signed_size(row.delta_bytes),
             row.before_bytes,
@@ -211,14 +218,9 @@ def _groups(diff: AllocatorDiff) -> Table:
             *_what(row.kind),
             row.text,
         )
-        for row in diff.groups[:_ROWS]
+        for row in rows
     ]
-    columns = columns_of(**_SIDES, **_WHAT, **_HAPPENED)
-    return Table("what changed at the peak", columns, rows, _rest(diff.groups))
-
-
-def _growth(diff: AllocatorDiff) -> Table:
-    return _per_step("what every step leaves", diff.growth, _ROWS)
+    return Table(title, columns, cells, rest)
 
 
 def _churn(diff: AllocatorDiff, one: AllocatorState, other: AllocatorState) -> Table:
@@ -231,19 +233,8 @@ def _churn(diff: AllocatorDiff, one: AllocatorState, other: AllocatorState) -> T
 
 
 def _per_step(title: str, rates: Sequence[RateDiff], most: int) -> Table:
-    rows = [
-        (
-            signed_size(row.delta_bytes),
-            row.before_bytes,
-            row.after_bytes,
-            *_what(row.kind),
-            row.text,
-        )
-        for row in rates[:most]
-    ]
-    sides = {"per step": "signed", "before": "bytes", "after": "bytes"}
     rest = (len(rates) - most,) if len(rates) > most else ()
-    return Table(title, columns_of(**sides, **_WHAT, **_HAPPENED), rows, rest)
+    return _changed(title, rates[:most], rest, "per step")
 
 
 def _parts(diff: TimeDiff) -> Table:

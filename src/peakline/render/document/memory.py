@@ -15,7 +15,7 @@ from peakline.memory.peak import AllocatorPeak, PeakBuffer
 from peakline.memory.reserved import Reserved
 from peakline.memory.savings import Saving
 from peakline.memory.signatures import History, normal_shape
-from peakline.render.document.model import Fact, Row, Table, columns_of
+from peakline.render.document.model import Fact, Row, Table, columns_of, value_of
 from peakline.render.document.profile import step_text, step_words
 from peakline.tables import Profile
 from peakline.text import counted, shares_text, size_text, time_text
@@ -321,11 +321,12 @@ def savings_table(worth: Sequence[Saving]) -> Table:
 
 def behind_table(worth: Iterable[Saving], title: str) -> Table:
     """The buffers behind savings."""
-    columns = columns_of(
-        op="name", size="bytes", count="count", type="form", shape="form", saving="name"
-    )
-    rows = [
-        [row[name] or "(no op)" if name == "op" else row[name] for name in _BEHIND] + [saving.title]
+    columns = columns_of("op", "size", "count", "type", "shape", saving="name")
+    rows: list[Row] = [
+        [
+            *(value_of(row[name]) or ("(no op)" if name == "op" else "") for name in _BEHIND),
+            saving.title,
+        ]
         for saving in worth
         for row in saving.rows
     ]

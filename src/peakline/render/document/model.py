@@ -12,7 +12,17 @@ from dataclasses import dataclass, replace
 
 from peakline.text import size_text, time_text
 
-__all__ = ["Column", "Fact", "Row", "Table", "Value", "capital", "columns_of", "text_of"]
+__all__ = [
+    "Column",
+    "Fact",
+    "Row",
+    "Table",
+    "Value",
+    "capital",
+    "columns_of",
+    "text_of",
+    "value_of",
+]
 
 Value = str | int | float | None
 """A cell; None is not known."""
@@ -106,6 +116,11 @@ def text_of(value: Value, unit: str) -> str:
     if isinstance(value, str):
         return value
     return _TEXTS.get(unit, _count)(value)
+
+
+def value_of(value: object) -> Value:
+    """A value of a row of evidence as a cell; what is no number is text."""
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def capital(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from peakline.memory.peak import AllocatorPeak
 from peakline.render.document.memory import LiveRow, live_rows, live_table
-from peakline.render.document.model import Table, columns_of
+from peakline.render.document.model import Table, Value, columns_of
 from peakline.render.html.context import Part
 from peakline.render.html.html import Child, Markup, code, join, tag
 from peakline.text import counted
@@ -119,7 +119,7 @@ def _meanings(rows: list[LiveRow]) -> Markup | None:
 def _ops(part: Part, rows: list[LiveRow]) -> Markup:
     title = "by op" if part.context.is_moment else "by op; the bytes add up to the peak"
     table = live_table(rows, title)
-    whole = {"op": "All of it", "size": part.peak.peak_bytes, "share": "100.0%"}
+    whole: dict[str, Value] = {"op": "All of it", "size": part.peak.peak_bytes, "share": "100.0%"}
     whole["count"] = sum(row.count for row in rows)
     foot = [whole.get(column.label, "") for column in table.columns]
     return part.context.tables.write(table, foot=foot)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +10,8 @@ from rich.text import Text
 
 from peakline.render.terminal.memory import heading
 from peakline.render.terminal.screen import indented, plain_table, show
-from peakline.text import counted, one_line, shares_text, time_text
+from peakline.render.terminal.time_parts import cut_middle, screen_width
+from peakline.text import counted, shares_text, time_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -63,7 +62,7 @@ def _side(side: str, table: Columns, most: int) -> list[RenderableType]:
             "SHARE": share,
             "TOTAL": _time(row["total_ps"]),
             **_spread(row),
-            "TYPE": _cut(row["op_type"] or "", _NAME),
+            "TYPE": cut_middle(row["op_type"] or "", _NAME),
             "OP": row["op"],
         }
         for row, share in zip(_first(table, most), shares, strict=True)
@@ -128,21 +127,17 @@ def _table(
     leave: frozenset[str],
 ) -> RenderableType:
     """The last column, names, has the room that is left; on a narrow terminal without ``leave``."""
-    width = shutil.get_terminal_size().columns if _is_terminal() else 0
+    width = screen_width() or 0
     if 0 < width < _NARROW:
         columns = [column for column in columns if column not in leave]
     *numbers, name = columns
     for row in rows:
         for column in numbers:
-            row[column] = _cut(row[column], _NAME)
+            row[column] = cut_middle(row[column], _NAME)
     used = sum(max(len(c), *(len(row[c]) for row in rows)) + _GAP for c in numbers) + _INDENT
     room = max(_SHORTEST, min(_NAME, width - used)) if width else _NAME
-    cells = [(*(row[column] for column in numbers), _cut(row[name], room)) for row in rows]
+    cells = [(*(row[column] for column in numbers), cut_middle(row[name], room)) for row in rows]
     return indented(plain_table(columns, cells, right=right))
-
-
-def _is_terminal() -> bool:
-    return sys.stdout.isatty()
 
 
 def _time(picoseconds: int) -> str:
@@ -163,12 +158,3 @@ def _first(table: Columns, most: int) -> list[dict[str, Any]]:
 def _rest(table: Columns, most: int, what: str) -> list[RenderableType]:
     hidden = table.rows - most
     return [indented(Text(f"and {counted(hidden, f'more {what}')}"))] if hidden > 0 else []
-
-
-def _cut(text: object, most: int) -> str:
-    """In one line; the middle is left out of what is too long, for begin and end tell most."""
-    shown = one_line(str(text))
-    if len(shown) <= most:
-        return shown
-    end = (most - 1) // 2
-    return f"{shown[: most - 1 - end]}…{shown[len(shown) - end :]}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.text import Text
 
-from peakline.render.terminal.screen import indented, plain_table, show
+from peakline.findings.catalogue import kinds
+from peakline.findings.kind import Column, heading_of
+from peakline.render.document.model import Fact
+from peakline.render.terminal.screen import drawn_facts, indented, plain_table, show
 from peakline.render.terminal.time_parts import cut_middle, fits, fitted, profile_line
 from peakline.text import counted, one_line, shares_text, time_text
 from peakline.timing.step_facts import PARTS
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
     from peakline.api import Profile
     from peakline.findings.finding import Finding
-    from peakline.findings.time_answer import TimeAnswer
+    from peakline.findings.time_answer import StepTimes, TimeAnswer
     from peakline.timing.step_facts import StepFacts
 
 __all__ = ["devices_part", "finding_part", "print_steps", "step_facts_part"]
@@ -75,24 +78,23 @@ def step_facts_part(answer: TimeAnswer) -> list[RenderableType]:
     if facts.cut_off.rows:
         parts.append(indented(Text(one_line(_cut_off(facts)))))
     if answer.by_name:
-        parts += ["", fitted(*_by_name(answer), right=_BY_NAME[1:])]
-        return parts
+        several = answer.by_name[:_POPULATIONS]
+        found = [(name, facts.only(name).count, times) for name, times in several]
+        return [*parts, "", _lengths(("STEPS", "COUNT"), found)]
     if times.min_ps == times.max_ps:
-        told = [("step time", time_text(times.median_ps))]
+        told = [Fact("step time", times.median_ps, "ps")]
     else:
         told = [
-            ("step time", f"{time_text(times.median_ps)} (median)"),
-            ("from ... to", f"{time_text(times.min_ps)} ... {time_text(times.max_ps)}"),
-            ("mean", f"{time_text(times.mean_ps)} ± {time_text(times.deviation_ps)}"),
+            Fact("step time", times.median_ps, "ps", " (median)"),
+            Fact("from ... to", times.min_ps, "ps", f" ... {time_text(times.max_ps)}"),
+            Fact("mean", times.mean_ps, "ps", f" ± {time_text(times.deviation_ps)}"),
         ]
         gaps = facts.part("gap_before_ps")[facts.number > 0]
         if gaps.any():
             mean, median = int(gaps.sum()) // gaps.size, round(float(np.median(gaps)))
-            between = f"{time_text(median)} (median), {time_text(mean)} (mean)"
-            told.append(("between steps", between))
-    table = plain_table(("", ""), told)
-    table.show_header = False
-    return [*parts, indented(table)]
+            note = f" (median), {time_text(mean)} (mean)"
+            told.append(Fact("between steps", median, "ps", note))
+    return [*parts, drawn_facts(told)]
 
 
 HOW_FOUND = {
@@ -101,16 +103,21 @@ HOW_FOUND = {
     "device": "by the device's own line of steps",
 }
 """What is said of steps that no mark with a number says."""
-_BY_NAME = ("STEPS", "COUNT", "MEDIAN", "MEAN", "SHORTEST", "LONGEST")
+_LENGTHS = ("MEDIAN", "MEAN", "SHORTEST", "LONGEST")
 
 
-def _by_name(answer: TimeAnswer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The times of the steps of each name."""
-    rows = []
-    for name, times in answer.by_name[:_POPULATIONS]:
-        lengths = (times.median_ps, times.mean_ps, times.min_ps, times.max_ps)
-        rows.append((name, f"{answer.steps.only(name).count:,}", *map(time_text, lengths)))
-    return _BY_NAME, rows
+def _lengths(heads: tuple[str, str], rows: Iterable[tuple[str, int, StepTimes]]) -> RenderableType:
+    """The times of the steps of each name, or of each device: ``heads`` say of which."""
+    told = [
+        (
+            name,
+            f"{count:,}",
+            *map(time_text, (times.median_ps, times.mean_ps, times.min_ps, times.max_ps)),
+        )
+        for name, count, times in rows
+    ]
+    columns = (*heads, *_LENGTHS)
+    return fitted(columns, told, right=columns[1:])
 
 
 def _cut_off(facts: StepFacts) -> str:
@@ -137,23 +144,15 @@ def _by_device(answer: TimeAnswer) -> list[RenderableType]:
     """The times of each device, where they count steps of their own."""
     if not answer.steps.is_apart:
         return []
-    told = [
-        (
-            device,
-            f"{times.count:,}",
-            *(
-                time_text(length)
-                for length in (times.median_ps, times.mean_ps, times.min_ps, times.max_ps)
-            ),
-        )
-        for device, times in answer.by_device[:_DEVICES]
-    ]
-    columns = ("DEVICE", "STEPS", "MEDIAN", "MEAN", "SHORTEST", "LONGEST")
-    return ["", fitted(columns, told, right=columns[1:])]
+    rows = [(device, times.count, times) for device, times in answer.by_device[:_DEVICES]]
+    return ["", _lengths(("DEVICE", "STEPS"), rows)]
 
 
 def _bar(share: float) -> str:
     return "█" * round(share * 30)
+
+
+_DEVICE_HEADS = {"copy_ps": "copies"}
 
 
 def devices_part(answer: TimeAnswer) -> list[RenderableType]:
@@ -171,7 +170,11 @@ def devices_part(answer: TimeAnswer) -> list[RenderableType]:
         span = max(row["end_ps"] - row["start_ps"], 1)
         lengths = (time_text(row[name]) for name in names)
         rows.append((row["device"], f"{row['busy_ps'] / span:.1%}", *lengths))
-    columns = ("DEVICE", "BUSY", *(_DEVICE_HEADS[name] for name in names))
+    columns = (
+        "DEVICE",
+        "BUSY",
+        *(_DEVICE_HEADS.get(name, heading_of(name.removesuffix("_ps"))).upper() for name in names),
+    )
     parts: list[RenderableType] = ["", fitted(columns, rows, right=columns[1:])]
     if len(table) > _DEVICES:
         parts.append(indented(Text(f"and {len(table) - _DEVICES} more devices (all with --json)")))
@@ -227,11 +230,17 @@ def finding_part(finding: Finding) -> list[RenderableType]:
     parts: list[RenderableType] = [title, indented(Text(one_line(finding.suggestion)))]
     rows = finding.rows[:_EVIDENCE]
     if rows:
-        parts.append(_evidence(rows))
+        parts.append(_evidence(rows, kinds()[finding.kind].columns))
     return parts
 
 
-def _evidence(rows: Sequence[Mapping[str, object]]) -> RenderableType:
+def _evidence(
+    rows: Sequence[Mapping[str, object]], declared: Mapping[str, Column]
+) -> RenderableType:
+    def head_of(name: str) -> str:
+        # Parts of a step are called as everywhere on this screen.
+        return PARTS.get(name, heading_of(name, declared)).upper()
+
     named = [name for name in rows[0] if any(row[name] for row in rows)]
     numbers = [
         name
@@ -246,7 +255,7 @@ def _evidence(rows: Sequence[Mapping[str, object]]) -> RenderableType:
     spare = [*numbers[2:], *last[1:]]
     while True:
         names = [*front, *numbers, *last]
-        heads = [_head(name) for name in names]
+        heads = [head_of(name) for name in names]
         told = [[_cell(name, row[name]) for name in names] for row in rows]
         short = [
             [
@@ -256,23 +265,13 @@ def _evidence(rows: Sequence[Mapping[str, object]]) -> RenderableType:
             for line in told
         ]
         if fits(heads, short) or not spare:
-            return fitted(heads, told, right=[_head(name) for name in numbers])
+            return fitted(heads, told, right=[head_of(name) for name in numbers])
         gone = spare.pop()
         numbers, last = ([name for name in some if name != gone] for some in (numbers, last))
 
 
 _NARROW = 32
 _SHORT = ("step", "device", "occurrences")
-_DEVICE_HEADS = {
-    "compute_ps": "COMPUTE",
-    "communication_ps": "COMMUNICATION",
-    "copy_ps": "COPIES",
-    "longest_idle_ps": "LONGEST IDLE",
-}
-
-
-def _head(name: str) -> str:
-    return PARTS.get(name, name.removesuffix("_ps").replace("_", " ")).upper()
 
 
 def _cell(name: str, value: object) -> str:
