@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from peakline.tables import Profile
+if TYPE_CHECKING:
+    from peakline.tables import Profile
 
 __all__ = ["recorded_name", "shown_names"]
 

@@ -6,14 +6,15 @@ numbers as doubles, an absent value as an empty text, every value of a property 
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from json.encoder import encode_basestring as _quoted
 from typing import Literal
+
+from peakline.toolbox.written import quoted_csv
 
 __all__ = ["Column", "DataTable", "tables_csv", "tables_json"]
 
@@ -108,11 +109,8 @@ def _dumped(content: object) -> str:
 
 def tables_csv(table: DataTable) -> bytes:
     """The labels of one table and its rows, every field quoted, as XProf's CSV."""
-    out = io.StringIO()
-    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
-    writer.writerow([column.label or column.id for column in table.columns])
     kinds = [column.kind for column in table.columns]
-    for row in table.rows:
-        cells = (_cell(kind, value) for kind, value in zip(kinds, row, strict=True))
-        writer.writerow(["" if value is None else str(value) for value in cells])
-    return out.getvalue().encode("utf-8", "replace")
+    return quoted_csv(
+        (column.label or column.id for column in table.columns),
+        (starmap(_cell, zip(kinds, row, strict=True)) for row in table.rows),
+    )

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import compact_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,8 +48,7 @@ def _run(profile: Profile, parameters: CriticalPathParameters, _output_format: s
     if step is None:
         step = median_step(profile, parameters.device)
     path = critical_path_of(profile, step, parameters.device)
-    document = _document(trace_of(profile), path)
-    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    return compact_json(_document(trace_of(profile), path))
 
 
 def _document(trace: Trace, path: StepPath | None) -> dict[str, Any]:

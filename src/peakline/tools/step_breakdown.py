@@ -7,15 +7,13 @@ how much the steps differ and of who keeps the others waiting.
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import compact_json, quoted_csv
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -80,9 +78,9 @@ def _combine(
         if part.times.rows:
             members.append(host_steps(part.times, host, placed.matched_offset_ps))
     if output_format == "csv":
-        return _csv(columns)
+        return quoted_csv(columns, zip(*columns.values(), strict=True))
     slowest = straggler_among(members)
-    return _json(
+    return compact_json(
         {
             "steps": _objects(columns),
             "variation": variation,
@@ -97,8 +95,8 @@ def _run(profile: Profile, _parameters: StepBreakdownParameters, output_format: 
     times = _times(profile)
     columns = _columns(times, 0)
     if output_format == "csv":
-        return _csv(columns)
-    return _json(
+        return quoted_csv(columns, zip(*columns.values(), strict=True))
+    return compact_json(
         {
             "steps": _objects(columns),
             "variation": _variation(profile),
@@ -131,19 +129,6 @@ def _device_straggler(times: StepTimes) -> dict[str, Any] | None:
 def _objects(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
     rows = zip(*columns.values(), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
-
-
-def _json(document: object) -> bytes:
-    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
-
-
-def _csv(columns: dict[str, list[Any]]) -> bytes:
-    out = io.StringIO()
-    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
-    writer.writerow(columns)
-    rows = zip(*columns.values(), strict=True)
-    writer.writerows(["" if value is None else value for value in row] for row in rows)
-    return out.getvalue().encode("utf-8", "replace")
 
 
 TOOL = Tool(

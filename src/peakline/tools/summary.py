@@ -5,13 +5,13 @@ What ``peakline summary --json`` says, small enough to be asked about every sess
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from peakline.toolbox.parameters import Parameters
 from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import compact_json
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -41,7 +41,7 @@ def _document(profile: Profile) -> dict[str, object]:
 
 
 def _run(profile: Profile, _parameters: SummaryParameters, _format: str) -> bytes:
-    return _json(_document(profile))
+    return compact_json(_document(profile))
 
 
 def _partial(profile: Profile, _parameters: SummaryParameters) -> _Part:
@@ -57,16 +57,12 @@ def _combine(
 
     members = [(host, part.steps) for host, part in parts if part.steps is not None]
     straggler = host_straggler(members)
-    return _json(
+    return compact_json(
         {
             "hosts": [{"host": host, **part.document} for host, part in parts],
             "straggler": None if straggler is None else asdict(straggler),
         }
     )
-
-
-def _json(document: dict[str, object]) -> bytes:
-    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
 
 
 TOOL = Tool(

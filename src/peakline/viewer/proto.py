@@ -16,7 +16,7 @@ from peakline.viewer.json import HOST_PIDS
 from peakline.viewer.names import is_interned
 from peakline.viewer.part import HostPart
 from peakline.viewer.view import ASYNC, COMPLETE, COUNTER, Track
-from peakline.wire.encode import Field, Number, encode, varint
+from peakline.wire.encode import Field, Number, encode, message, varint
 
 __all__ = ["answer_pb"]
 
@@ -122,14 +122,14 @@ def _series(part: HostPart, base: int, flows: int, strings: _Strings) -> list[by
             name = 0
         told = part.counters.get(track.first, []) if track.kind == COUNTER else []
         label = strings.place(told[0][0]) if told else None
-        fields = [_message(1, _identity(track, base, name, label))]
+        fields = [message(1, _identity(track, base, name, label))]
         kept = {COUNTER: (_DELTAS,), ASYNC: (_DELTAS, _DURATIONS)}.get(track.kind, tuple(columns))
-        fields += [_message(field, columns[field].of(track)) for field in kept]
+        fields += [message(field, columns[field].of(track)) for field in kept]
         if track.kind == COUNTER:
             fields += [_value(part, place) for place in range(track.first, track.last)]
         else:
             fields.append(metadata.of(track))
-        found.append(_message(_SERIES[track.kind], b"".join(fields)))
+        found.append(message(_SERIES[track.kind], b"".join(fields)))
     return found
 
 
@@ -167,18 +167,16 @@ def _value(part: HostPart, place: int) -> bytes:
     """What a counter has: a message even for none, so that there is one for each event."""
     from peakline.schema import TraceEventMetadata
 
-    message = TraceEventMetadata()
+    value = TraceEventMetadata()
     told = part.counters.get(place, [])
     if told and isinstance(told[0][1], float):
-        message.counter_value_double = told[0][1]
+        value.counter_value_double = told[0][1]
     elif told and isinstance(told[0][1], int):
-        message.counter_value_uint64 = told[0][1] % 2**64
-    return _message(_METADATA, message.SerializeToString())
+        value.counter_value_uint64 = told[0][1] % 2**64
+    return message(_METADATA, value.SerializeToString())
 
 
 def _number(field: int, value: int) -> bytes:
     return varint(field << 3) + varint(value)
 
 
-def _message(field: int, content: bytes) -> bytes:
-    return varint(field << 3 | 2) + varint(len(content)) + content

@@ -31,6 +31,11 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
+def message(number: int, content: bytes) -> bytes:
+    """Field ``number`` of a message with ``content``: a message, a text or bytes."""
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
 class Field(Protocol):
     """A field of every row: adds its sizes, then writes itself and moves the places on."""
 

@@ -7,13 +7,13 @@ openxla/xprof) in proto JSON, zero fields printed. Source of the rules:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import compact_json
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -86,8 +86,7 @@ def _combine(
         ],
         "deviceType": _device_type([part.steps.device_type for _, part in parts]),
     }
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.encode("utf-8", "replace")
+    return compact_json(document, ascii_only=False)
 
 
 def _on_one_axis(parts: Sequence[tuple[str, _Part]]) -> list[tuple[str, HostSteps]]:

@@ -5,14 +5,12 @@ The first question matches the records, which the opened profile keeps.
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from peakline.errors import NotFoundError
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import compact_json, quoted_csv
 
 if TYPE_CHECKING:
     from peakline.memory.live import MemoryMoment, MemoryRecords
@@ -78,8 +76,8 @@ class LiveMemoryParameters(Parameters):
 def _run(profile: Profile, parameters: LiveMemoryParameters, output_format: str) -> bytes:
     document = _document(profile, parameters)
     if output_format == "csv":
-        return _csv(document["rows"], document["columns"])
-    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+        return quoted_csv(document["columns"], map(dict.values, document["rows"]))
+    return compact_json(document)
 
 
 def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, Any]:
@@ -235,14 +233,6 @@ def _scopes(label: str, ops: dict[str, tuple[int, int]]) -> dict[str, list[Any]]
             found[name].append(value)
         waiting += [(part, own) for part in reversed(scope.parts)]
     return found
-
-
-def _csv(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, columns, quoting=csv.QUOTE_ALL, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue().encode("utf-8", "replace")
 
 
 TOOL = Tool(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from peakline.findings.catalogue import kind_names
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import compact_json
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -66,11 +67,7 @@ def _run(profile: Profile, parameters: MemoryFindingsParameters, output_format: 
         from peakline.tools.memory_findings.output import markdown
 
         return markdown(document["findings"]).encode()
-    return _encoded(document)
-
-
-def _encoded(document: object) -> bytes:
-    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    return compact_json(document)
 
 
 def _combine(
@@ -100,7 +97,7 @@ def _combine(
         for name in _DETAILS:
             document[name] += [{"host": host} | entry for entry in told[name]]
     document["findings"] += found.values()
-    return _encoded(document)
+    return compact_json(document)
 
 
 _SAME = ("allocator", "cause", "op", "region_type", "data_type", "shape", "buffer_bytes")

@@ -14,34 +14,17 @@ import numpy as np
 
 from peakline.deadline import checked
 from peakline.tfprof import MEASURES, OpNodes, Shown
+from peakline.wire.encode import message, varint
 
 __all__ = ["advice_json", "advice_proto", "view_json", "view_proto"]
 
-_SHORT = [bytes([value]) for value in range(0x80)]
-
 
 def _key(number: int) -> bytes:
-    return _varint(number << 3 | 2)
-
-
-def _message(number: int, content: bytes) -> bytes:
-    return _key(number) + _varint(len(content)) + content
+    return varint(number << 3 | 2)
 
 
 def _text(number: int, text: str) -> bytes:
-    return _message(number, text.encode("utf-8", "replace"))
-
-
-def _varint(value: int) -> bytes:
-    if 0 <= value < 0x80:
-        return _SHORT[value]
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return message(number, text.encode("utf-8", "replace"))
 
 
 class _Field(NamedTuple):
@@ -62,7 +45,7 @@ def _fields(numbers: dict[str, tuple[int, int]]) -> list[_Field]:
             head, *words = name.split("_")
             camel = head + "".join(map(str.capitalize, words))
             if number:
-                key = _varint(number << 3)
+                key = varint(number << 3)
                 found.append((number, _Field(key, camel, MEASURES.index(measure), bool(is_total))))
     return [field for _, field in sorted(found)]
 
@@ -133,10 +116,10 @@ def view_proto(shown: Shown | None) -> bytes:
         parent[row] = above[-1] if above else -1
         above.append(row)
     for row in checked(range(len(own) - 1, 0, -1)):
-        size[parent[row]] += len(tag) + len(_varint(size[row])) + size[row]
+        size[parent[row]] += len(tag) + len(varint(size[row])) + size[row]
     out = [own[0]]
     for row in checked(range(1, len(own))):
-        out += (tag, _varint(size[row]), own[row])
+        out += (tag, varint(size[row]), own[row])
     return b"".join(out)
 
 
@@ -154,7 +137,7 @@ def advice_proto(reports: dict[str, list[str]]) -> bytes:
     """``AdviceProto`` serialized."""
     # AdviceProto: checkers 1, a map; Checker: reports 2.
     return b"".join(
-        _message(1, _text(1, name) + _message(2, b"".join(_text(2, report) for report in found)))
+        message(1, _text(1, name) + message(2, b"".join(_text(2, report) for report in found)))
         for name, found in reports.items()
     )
 
@@ -223,7 +206,7 @@ def _proto_rows(shown: Shown) -> Iterator[bytes]:
             yield _text(_NAME, name) + numbers + details
             continue
         members = b"".join(
-            _message(_GRAPH_NODES, _proto_node(shown.nodes, node)) for node in shown.members[row]
+            message(_GRAPH_NODES, _proto_node(shown.nodes, node)) for node in shown.members[row]
         )
         yield _text(_NAME, name) + _proto_numbers(_MULTI_NODE, own, totals) + members
 
@@ -237,7 +220,7 @@ def _proto_node(nodes: OpNodes, node: int) -> bytes:
 def _proto_numbers(fields: Sequence[_Field], own: np.ndarray, totals: np.ndarray) -> bytes:
     values = (own.tolist(), totals.tolist())
     return b"".join(
-        field.key + _varint(value)
+        field.key + varint(value)
         for field in fields
         if (value := values[field.is_total][field.column])
     )
@@ -250,9 +233,7 @@ def _proto_details(nodes: OpNodes, node: int) -> bytes:
     out = _text(_DEVICES, device) if device else b""
     for place, shape in nodes.input_shapes(node):
         # TensorShapeProto: dim 2 with size 1, unknown_rank 3.
-        dims = b"".join(
-            _message(2, b"\x08" + _varint(size) if size else b"") for size in shape or ()
-        )
-        entry = b"\x08" + _varint(place) + _message(2, dims if shape else b"\x18\x01")
-        out += _message(_INPUT_SHAPES, entry)
+        dims = b"".join(message(2, b"\x08" + varint(size) if size else b"") for size in shape or ())
+        entry = b"\x08" + varint(place) + message(2, dims if shape else b"\x18\x01")
+        out += message(_INPUT_SHAPES, entry)
     return out

@@ -11,7 +11,6 @@ library of 49 kB (flechette 2.7; apache-arrow 21.2: 193 kB), where a reader of 1
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from peakline.arrays import AnyArray
+from peakline.toolbox.written import compact_json
 
 __all__ = ["Stored", "Value", "as_binary", "as_json", "stored"]
 
@@ -59,7 +59,7 @@ def as_json(view: str, columns: Mapping[str, Value]) -> bytes:
     document: dict[str, object] = {"view": view}
     for name, value in columns.items():
         document[name] = _plain(value) if isinstance(value, Stored) else value
-    return _encoded(document)
+    return compact_json(document, ascii_only=False)
 
 
 def _plain(column: Stored) -> list[Any]:
@@ -94,10 +94,5 @@ def _content(value: Value) -> tuple[int, int, bytes]:
     if isinstance(value, Stored):
         numbers = value.values.astype(np.dtype(value.type).newbyteorder("<"))
         return _TYPES[value.type], numbers.size, numbers.tobytes()
-    text = _encoded(value)
+    text = compact_json(value, ascii_only=False)
     return _JSON, len(text), text
-
-
-def _encoded(document: object) -> bytes:
-    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "replace")

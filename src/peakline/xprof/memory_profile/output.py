@@ -23,6 +23,7 @@ from peakline.arrays import Int64Array
 from peakline.deadline import check_deadline
 from peakline.tables import Names
 from peakline.text import valid_text
+from peakline.wire.encode import message, varint
 from peakline.xprof.memory_profile.report import AllocatorReport, Report, Reports, Shown
 from peakline.xprof.memory_profile.rules import SpecialAllocation
 
@@ -122,8 +123,8 @@ def _allocators(reports: Reports) -> list[tuple[str, Report, AllocatorReport]]:
 def _map_entry(memory_id: str, size: int) -> bytes:
     """What stands in a serialized ``MemoryProfile`` before an allocator's ``size`` bytes."""
     key = valid_text(memory_id).encode()
-    head = b"\x0a" + _varint(len(key)) + key + b"\x12" + _varint(size)
-    return b"\x0a" + _varint(len(head) + size) + head
+    head = message(1, key) + b"\x12" + varint(size)
+    return b"\x0a" + varint(len(head) + size) + head
 
 
 # Plain columns before and after the one that is not: order of a snapshot's values everywhere.
@@ -339,13 +340,3 @@ def _escape(match: re.Match[str]) -> str:
         return _SHORT[character]
     units = character.encode("utf-16-be").hex()
     return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
-
-
-def _varint(value: int) -> bytes:
-    """A non-negative integer in protobuf's variable-length encoding."""
-    encoded = bytearray()
-    while value > 127:
-        encoded.append(value & 127 | 128)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
