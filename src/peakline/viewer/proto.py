@@ -178,5 +178,3 @@ def _value(part: HostPart, place: int) -> bytes:
 
 def _number(field: int, value: int) -> bytes:
     return varint(field << 3) + varint(value)
-
-
