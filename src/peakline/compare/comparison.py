@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from peakline.compare.memory import MemoryDiff
-from peakline.compare.state import MemoryState
-from peakline.compare.time import TimeDiff, TimeState
-from peakline.tables import Profile, ProfileWarning
 from peakline.tables.profile_facts import ProfileFacts, facts_of, warnings_document
+
+if TYPE_CHECKING:
+    from peakline.compare.memory import MemoryDiff
+    from peakline.compare.state import MemoryState
+    from peakline.compare.time import TimeDiff, TimeState
+    from peakline.tables import Profile, ProfileWarning
 
 __all__ = ["Comparison", "ProfileState", "compare_profiles", "profile_state"]
 

@@ -122,13 +122,13 @@ def _allocator(
     *,
     moment: bool,
 ) -> list[RenderableType]:
-    from peakline.memory.moments import find_high_moments
-
     facts = said.allocator_facts(profile, peak, answer, labels, moment=moment)
     tables: list[Table] = []
     if details is not None:
         tables.append(said.savings_table(said.worth_saving(details.savings, peak)))
     if details is not None and answer.history is not None and not moment and answer.step is None:
+        from peakline.memory.moments import find_high_moments
+
         # With a step, all but the savings would be of another time.
         facts += said.detail_facts(peak, details, answer.history)
         number = answer.history.lifetimes.allocators.index(peak.allocator)

@@ -11,7 +11,6 @@ from peakline.memory.allocator_names import recorded_name
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.tables.profile_facts import is_moment, profile_document, warnings_document
 from peakline.text import one_line, time_text
-from peakline.tools.memory_findings.output import at_json, details_json, moments_json
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -43,6 +42,8 @@ def show_memory(
     if as_json:
         document = memory_document(profile, answer)
         if at_ps is not None:
+            from peakline.tools.memory_findings.output import at_json
+
             document["at"] = at_json(at_ps, live)
         print_json(document)
     elif answer.nothing:
@@ -89,6 +90,7 @@ def _allocators(profile: Profile, answer: MemoryAnswer) -> list[dict[str, object
         return [peak.as_json() for peak in answer.allocators]
     from peakline.memory.moments import find_high_moments
     from peakline.memory.reserved import reserved_of
+    from peakline.tools.memory_findings.output import details_json, moments_json
 
     told = []
     for peak, details in zip(answer.allocators, answer.details, strict=True):
