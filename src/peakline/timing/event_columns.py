@@ -13,7 +13,8 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray
 from peakline.kernels.trace_nesting import depths
-from peakline.tables import Column, Columns, Names, Profile
+from peakline.tables import Columns, Names, Profile
+from peakline.tables.columns import Column
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.events import Trace, nesting_of, trace_of
 
