@@ -9,7 +9,7 @@ from tests.engine.ending import DATA
 
 import peakline
 from peakline.tools import find_tool
-from peakline.xprof.pod_viewer import _combine, _Part
+from peakline.xprof.pod_viewer import _combine
 from peakline.xprof.rules.step_kinds import SpanKind
 from peakline.xprof.rules.step_model import CoreDetails, CoreStep, HostSteps, Step
 from reference.xspace_builder import SpaceBuilder
@@ -29,7 +29,7 @@ def host(name, windows, *, start_ns=None, device="CPU", hardware="CPU_ONLY", **c
         Step(number, {1: CoreStep(begin, end - begin, **core)})
         for number, (begin, end) in enumerate(windows)
     )
-    return name, _Part(HostSteps(hardware, device, steps, details), start_ns)
+    return name, (HostSteps(hardware, device, steps, details), start_ns)
 
 
 def test_the_shape_is_xprofs():

@@ -216,13 +216,12 @@ def _pipeline(
     slowest = int((trace.end[root.events] - trace.start[root.events]).max())
     made: list[Stage] = []
     waiting: list[tuple[_Calls, _Calls | None, Intervals]] = [(root, None, root.time)]
-    nested = _Nested(profile, trace)
     while waiting:
         call, parent, blocked = waiting.pop()
         asked = below.get(call.name, [])
         length = trace.end[call.events] - trace.start[call.events]
-        own = length.sum() - nested.time_in(call, asked).sum()
-        wait = length.sum() if parent is None else nested.time_in(parent, [call]).sum()
+        own = length.sum() - _time_in(profile, call, asked).sum()
+        wait = length.sum() if parent is None else _time_in(profile, parent, [call]).sum()
         inner: list[tuple[_Calls, _Calls | None, Intervals]] = [
             (one, call, intersection(blocked, one.time)) for one in asked
         ]
@@ -249,46 +248,37 @@ def _accused(stage: Stage, waited_ps: int) -> Stage:
     return replace(stage, is_bottleneck=True, why=why)
 
 
-class _Nested:
-    """How much of a stage's calls the stages below take."""
-
-    def __init__(self, profile: Profile, trace: Trace) -> None:
-        self.profile, self.trace = profile, trace
-
-    def time_in(self, call: _Calls, asked: list[_Calls]) -> Int64Array:
-        """Per call the time in which stages of ``asked`` worked: those within it on its thread; in
-        a call without any, those of other threads, which it waits for.
-        """
-        trace = self.trace
-        begin, end = trace.start[call.events], trace.end[call.events]
-        found = np.zeros(call.events.size, np.int64)
-        if not asked:
-            return found
-        parent = nesting_of(self.profile).parent
-        inside = np.zeros(call.events.size, np.bool_)
-        times: list[Intervals] = []
-        for one in asked:
-            within = self._enclosing(parent, one.events, call.events)
-            mine = within >= 0
-            at = np.searchsorted(call.events, within[mine])
-            inner = one.events[mine]
-            np.add.at(found, at, trace.end[inner] - trace.start[inner])
-            inside[at] = True
-            times.append(one.time)
-        elsewhere = union(*(np.concatenate(part) for part in zip(*times, strict=True)))
-        alone = ~inside
-        found[alone] = covered(elsewhere, begin[alone], end[alone])
+def _time_in(profile: Profile, call: _Calls, asked: list[_Calls]) -> Int64Array:
+    """Per call the time in which stages of ``asked`` worked: those within it on its thread; in
+    a call without any, those of other threads, which it waits for.
+    """
+    trace, parent = trace_of(profile), nesting_of(profile).parent
+    begin, end = trace.start[call.events], trace.end[call.events]
+    found = np.zeros(call.events.size, np.int64)
+    if not asked:
         return found
+    alone = np.ones(call.events.size, np.bool_)
+    for one in asked:
+        within = _enclosing(parent, one.events, call.events)
+        mine = within >= 0
+        at = np.searchsorted(call.events, within[mine])
+        inner = one.events[mine]
+        np.add.at(found, at, trace.end[inner] - trace.start[inner])
+        alone[at] = False
+    times = zip(*(one.time for one in asked), strict=True)
+    elsewhere = union(*(np.concatenate(part) for part in times))
+    found[alone] = covered(elsewhere, begin[alone], end[alone])
+    return found
 
-    @staticmethod
-    def _enclosing(parent: Int32Array, events: Int64Array, wanted: Int64Array) -> Int64Array:
-        """The innermost of ``wanted`` (ascending) around each event of its thread, -1 for none."""
-        above = parent[events].astype(np.int64)
-        searching = np.arange(above.size)
-        while True:
-            here = above[searching]
-            at = np.minimum(np.searchsorted(wanted, here), wanted.size - 1)
-            searching = searching[(here >= 0) & (wanted[at] != here)]
-            if not searching.size:
-                return above
-            above[searching] = parent[above[searching]]
+
+def _enclosing(parent: Int32Array, events: Int64Array, wanted: Int64Array) -> Int64Array:
+    """The innermost of ``wanted`` (ascending) around each event of its thread, -1 for none."""
+    above = parent[events].astype(np.int64)
+    searching = np.arange(above.size)
+    while True:
+        here = above[searching]
+        at = np.minimum(np.searchsorted(wanted, here), wanted.size - 1)
+        searching = searching[(here >= 0) & (wanted[at] != here)]
+        if not searching.size:
+            return above
+        above[searching] = parent[above[searching]]

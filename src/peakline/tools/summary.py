@@ -6,7 +6,7 @@ What ``peakline summary --json`` says, small enough to be asked about every sess
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from peakline.toolbox.parameters import Parameters
@@ -17,19 +17,13 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.timing.stragglers import HostSteps
 
+    _Part = tuple[dict[str, object], HostSteps | None]
+
 __all__ = ["TOOL", "SummaryParameters"]
 
 
 class SummaryParameters(Parameters):
     """There are none."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """What one host gives."""
-
-    document: dict[str, object]
-    steps: HostSteps | None
 
 
 def _document(profile: Profile) -> dict[str, object]:
@@ -45,9 +39,10 @@ def _run(profile: Profile, _parameters: SummaryParameters, _format: str) -> byte
 
 
 def _partial(profile: Profile, _parameters: SummaryParameters) -> _Part:
+    """What one host gives: its document, and its steps where something tells them."""
     from peakline.timing.stragglers import host_steps_of
 
-    return _Part(_document(profile), host_steps_of(profile))
+    return _document(profile), host_steps_of(profile)
 
 
 def _combine(
@@ -55,11 +50,11 @@ def _combine(
 ) -> bytes:
     from peakline.timing.stragglers import host_straggler
 
-    members = [(host, part.steps) for host, part in parts if part.steps is not None]
+    members = [(host, steps) for host, (_, steps) in parts if steps is not None]
     straggler = host_straggler(members)
     return compact_json(
         {
-            "hosts": [{"host": host, **part.document} for host, part in parts],
+            "hosts": [{"host": host, **document} for host, (document, _) in parts],
             "straggler": None if straggler is None else asdict(straggler),
         }
     )

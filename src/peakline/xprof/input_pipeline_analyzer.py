@@ -7,7 +7,6 @@ per step (TPUs only), steps, the host's input ops, recommendations, diagnostics.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peakline.toolbox.parameters import XprofParameters
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from peakline.toolbox.data_table import DataTable
     from peakline.xprof.rules.input_ops import HostInput, InputOps
     from peakline.xprof.rules.step_model import HostSteps, StepDatabase
+
+    _Part = tuple[HostSteps, HostInput]
 
 __all__ = ["TOOL", "InputPipelineParameters"]
 
@@ -32,33 +33,24 @@ class InputPipelineParameters(XprofParameters):
     """The parameters; text is accepted for every value."""
 
 
-@dataclass(frozen=True)
-class HostPart:
-    """What one host contributes."""
-
-    steps: HostSteps
-    ops: HostInput
-
-
-def _partial(profile: Profile, parameters: InputPipelineParameters) -> HostPart:
+def _partial(profile: Profile, parameters: InputPipelineParameters) -> _Part:
+    """What one host contributes: its steps and its ops."""
     from peakline.xprof.rules.input_ops import host_input
     from peakline.xprof.rules.steps import host_steps
 
     compatible = parameters.compatible == "xprof"
-    return HostPart(
-        host_steps(profile, compatible=compatible), host_input(profile, compatible=compatible)
-    )
+    return host_steps(profile, compatible=compatible), host_input(profile, compatible=compatible)
 
 
 def _combine(
-    parts: Sequence[tuple[str, HostPart]], parameters: InputPipelineParameters, output_format: str
+    parts: Sequence[tuple[str, _Part]], parameters: InputPipelineParameters, output_format: str
 ) -> bytes:
     from peakline.toolbox.data_table import tables_csv, tables_json
     from peakline.xprof.rules.input_ops import combine_inputs
     from peakline.xprof.rules.steps import combine_steps
 
-    database = combine_steps([(host, part.steps) for host, part in parts])
-    ops = combine_inputs(part.ops for _, part in parts)
+    database = combine_steps([(host, steps) for host, (steps, _) in parts])
+    ops = combine_inputs(ops for _, (_, ops) in parts)
     compatible = parameters.compatible == "xprof"
     tables = _tables(database, ops, compatible=compatible)
     if output_format == "csv":

@@ -8,7 +8,7 @@ openxla/xprof) in proto JSON, zero fields printed. Source of the rules:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from peakline.toolbox.parameters import Parameters, parameter
@@ -18,6 +18,8 @@ from peakline.toolbox.written import compact_json
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.xprof.rules.step_model import CoreDetails, CoreStep, HostSteps, Step, StepDatabase
+
+    _Part = tuple[HostSteps, int | None]
 
 __all__ = ["TOOL", "PodViewerParameters"]
 
@@ -50,20 +52,13 @@ class PodViewerParameters(Parameters):
     )
 
 
-@dataclass(frozen=True)
-class _Part:
-    """What one host gives: its steps, and when its clock was zero (ns since 1970)."""
-
-    steps: HostSteps
-    start_ns: int | None
-
-
 def _partial(profile: Profile, parameters: PodViewerParameters) -> _Part:
+    """What one host gives: its steps, and when its clock was zero (ns since 1970)."""
     from peakline.xprof.rules.steps import host_steps
 
     # Unlike its other tools, XProf's pod viewer shows the first and the last step too.
     steps = host_steps(profile, compatible=bool(parameters.compatible), whole_only=False)
-    return _Part(steps, profile.start_ns)
+    return steps, profile.start_ns
 
 
 def _combine(
@@ -73,7 +68,7 @@ def _combine(
     from peakline.xprof.rules.steps import combine_steps
 
     compatible = bool(parameters.compatible)
-    hosts = [(host, part.steps) for host, part in parts]
+    hosts = [(host, steps) for host, (steps, _) in parts]
     if not compatible:
         hosts = _on_one_axis(parts)
     database = combine_steps(hosts)
@@ -84,7 +79,7 @@ def _combine(
         "stepBreakdownEvents": [
             {"id": number, "name": name} for number, name in enumerate(_EVENTS, 1)
         ],
-        "deviceType": _device_type([part.steps.device_type for _, part in parts]),
+        "deviceType": _device_type([steps.device_type for _, (steps, _) in parts]),
     }
     return compact_json(document, ascii_only=False)
 
@@ -94,13 +89,13 @@ def _on_one_axis(parts: Sequence[tuple[str, _Part]]) -> list[tuple[str, HostStep
 
     XProf compares them as if all profiles had begun at the same moment.
     """
-    starts = [part.start_ns for _, part in parts]
+    starts = [start for _, (_, start) in parts]
     known = [start for start in starts if start is not None]
     if len(known) < len(starts) or len(starts) == 1:
-        return [(host, part.steps) for host, part in parts]
+        return [(host, steps) for host, (steps, _) in parts]
     return [
-        (host, _moved(part.steps, (start - min(known)) * 1000))
-        for (host, part), start in zip(parts, known, strict=True)
+        (host, _moved(steps, (start - min(known)) * 1000))
+        for (host, (steps, _)), start in zip(parts, known, strict=True)
     ]
 
 

@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from io import BytesIO
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -83,16 +83,16 @@ def to_proto(reports: Reports, hosts: int) -> bytes:
         profile = BytesIO()
         # Serialized messages that follow each other merge: repeated fields append. So each
         # message below holds only a part of the allocator's profile.
-        for fields in _snapshot_fields(report, allocator.kept):
-            part = PerAllocatorMemoryProfile()
-            for values in fields:
-                _fill_snapshot(part.memory_profile_snapshots.add(), values)
-            profile.write(part.SerializeToString())
-        for fields in _snapshot_fields(report, allocator.sampled):
-            part = PerAllocatorMemoryProfile()
-            for values in fields:
-                _fill_snapshot(part.sampled_timeline_snapshots.add(), values)
-            profile.write(part.SerializeToString())
+        for field, shown in (
+            ("memory_profile_snapshots", allocator.kept),
+            ("sampled_timeline_snapshots", allocator.sampled),
+        ):
+            for fields in _snapshot_fields(report, shown):
+                part = PerAllocatorMemoryProfile()
+                add = getattr(part, field).add
+                for values in fields:
+                    _fill_snapshot(add(), values)
+                profile.write(part.SerializeToString())
         profile.write(_rest(allocator, PerAllocatorMemoryProfile()).SerializeToString())
         value = profile.getbuffer()
         out.write(_map_entry(name, len(value)))
@@ -202,43 +202,50 @@ def _write_snapshots(out: BytesIO, report: Report, shown: Shown) -> None:
         separator = b","
 
 
+_PEAK_STATS = attrgetter("stack_bytes", "heap_bytes", "free_bytes", "fragmentation", "in_use_bytes")
+_TEXTS = attrgetter("tf_op_name", "region_type", "data_type", "tensor_shape")
+
+
 def _summary(allocator: AllocatorReport) -> str:
     peak = allocator.peak
-    return _SUMMARY % (
-        allocator.lifetime_peak_bytes,
-        peak.stack_bytes,
-        peak.heap_bytes,
-        peak.free_bytes,
-        json_number(peak.fragmentation),
-        peak.in_use_bytes,
-        peak.time_ps,
-        allocator.capacity_bytes,
-    )
+    stack, heap, free, fragmentation, in_use = _PEAK_STATS(peak)
+    stats = (stack, heap, free, json_number(fragmentation), in_use)
+    capacity = allocator.capacity_bytes
+    return _SUMMARY % (allocator.lifetime_peak_bytes, *stats, peak.time_ps, capacity)
 
 
 def _special(special: SpecialAllocation) -> str:
+    return "{" + _METADATA % _special_values(special, '"ALLOCATION"', json_string) + "}"
+
+
+def _special_values(
+    special: SpecialAllocation, activity: object, text: Callable[[str], str]
+) -> tuple[Any, ...]:
+    """In the order of the fields of a snapshot's metadata."""
     size = special.size_bytes
-    op, region, data_type, shape = map(
-        json_string,
-        (special.tf_op_name, special.region_type, special.data_type, special.tensor_shape),
-    )
-    values = ('"ALLOCATION"', size, size, 0, op, special.step_id, region, data_type, shape)
-    return "{" + _METADATA % values + "}"
+    op, *others = map(text, _TEXTS(special))
+    return (activity, size, size, 0, op, special.step_id, *others)
 
 
 def _fill_snapshot(snapshot: Any, values: tuple[Any, ...]) -> None:
     """Fill a ``MemoryProfileSnapshot`` with one tuple of `_snapshot_fields`."""
     snapshot.time_offset_ps = values[0]
-    stats = snapshot.aggregation_stats
+    _fill_stats(snapshot.aggregation_stats, values[1:6])
+    _fill_metadata(snapshot.activity_metadata, values[6:])
+
+
+def _fill_stats(stats: Any, values: tuple[Any, ...]) -> None:
     (
         stats.stack_reserved_bytes,
         stats.heap_allocated_bytes,
         stats.free_memory_bytes,
         stats.fragmentation,
         stats.peak_bytes_in_use,
-    ) = values[1:6]
+    ) = values
     stats.SetInParent()
-    metadata = snapshot.activity_metadata
+
+
+def _fill_metadata(metadata: Any, values: tuple[Any, ...]) -> None:
     (
         metadata.memory_activity,
         metadata.requested_bytes,
@@ -249,7 +256,7 @@ def _fill_snapshot(snapshot: Any, values: tuple[Any, ...]) -> None:
         metadata.region_type,
         metadata.data_type,
         metadata.tensor_shape,
-    ) = values[6:]
+    ) = values
     metadata.SetInParent()
 
 
@@ -260,28 +267,13 @@ def _rest(allocator: AllocatorReport, part: Any) -> Any:
     summary.peak_bytes_usage_lifetime = allocator.lifetime_peak_bytes
     summary.peak_stats_time_ps = peak.time_ps
     summary.memory_capacity = allocator.capacity_bytes
-    stats = summary.peak_stats
-    stats.stack_reserved_bytes = peak.stack_bytes
-    stats.heap_allocated_bytes = peak.heap_bytes
-    stats.free_memory_bytes = peak.free_bytes
-    stats.fragmentation = peak.fragmentation
-    stats.peak_bytes_in_use = peak.in_use_bytes
-    stats.SetInParent()
+    _fill_stats(summary.peak_stats, _PEAK_STATS(peak))
     for index, special_index, occurrences in allocator.active:
         part.active_allocations.add(
             snapshot_index=index, special_index=special_index, num_occurrences=occurrences
         )
     for special in allocator.specials:
-        part.special_allocations.add(
-            memory_activity=1,
-            requested_bytes=special.size_bytes,
-            allocation_bytes=special.size_bytes,
-            tf_op_name=special.tf_op_name,
-            step_id=special.step_id,
-            region_type=special.region_type,
-            data_type=special.data_type,
-            tensor_shape=special.tensor_shape,
-        )
+        _fill_metadata(part.special_allocations.add(), _special_values(special, 1, str))
     return part
 
 

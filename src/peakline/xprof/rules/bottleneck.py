@@ -182,7 +182,10 @@ def generic_bottleneck(steps: Sequence[GenericStep], *, uses_tf_data: bool) -> B
     collectives = percent(lambda s: s.collectives_ms)
     launch, other = percent(lambda s: s.launch_ms), percent(lambda s: s.other_ms)
     input_class, input_statement, other_told = _input(input_, other)
-    output_class, output_statement = _output(output)
+    output_class, output_statement = _bound(output, _OUTPUT, "output", "spent on output") or (
+        "device",
+        "",
+    )
     launch_class, launch_statement = _spent(launch, _LAUNCH, "'Kernel Launch'.")
     if launch_statement and uses_tf_data:
         launch_statement += (
@@ -212,7 +215,10 @@ def tpu_bottleneck(steps: Sequence[TpuStep], *, compatible: bool) -> Bottleneck:
     idle = 100.0 * _total(step.idle_ms for step in steps) / whole
     sparse = 100.0 * _total(step.sparse_compute_ms for step in steps) / whole
     input_class, input_statement, _ = _input(input_, 0.0)
-    output_class, output_statement = _output(output)
+    output_class, output_statement = _bound(output, _OUTPUT, "output", "spent on output") or (
+        "device",
+        "",
+    )
     idle_statement = sparse_class = sparse_statement = ""
     if idle >= _TPU_IDLE:
         idle_statement = (
@@ -267,18 +273,9 @@ def _total(values: object) -> float:
 
 def _input(percent: float, other: float) -> tuple[str, str, bool]:
     """Class and statement, and whether all other time has been told of with it."""
-    if percent >= _INPUT[1]:
-        return "host", (
-            f"Your program is HIGHLY input-bound because {percent:.1f}% of the total step time "
-            "sampled is waiting for input. Therefore, you should first focus on reducing the input "
-            "time."
-        ), False  # fmt: skip
-    if percent >= _INPUT[0]:
-        return "both", (
-            f"Your program is MODERATELY input-bound because {percent:.1f}% of the total step time "
-            "sampled is waiting for input. Therefore, you would need to reduce both the input time "
-            "and other time."
-        ), False  # fmt: skip
+    bound = _bound(percent, _INPUT, "input", "waiting for input")
+    if bound is not None:
+        return *bound, False
     if other >= _OTHER[0]:
         return "both", (
             f"Your program is POTENTIALLY input-bound because {other:.1f}% of the total step time "
@@ -291,20 +288,22 @@ def _input(percent: float, other: float) -> tuple[str, str, bool]:
     ), False  # fmt: skip
 
 
-def _output(percent: float) -> tuple[str, str]:
-    if percent >= _OUTPUT[1]:
-        return "host", (
-            f"Your program is HIGHLY output-bound because {percent:.1f}% of the total step time "
-            "sampled is spent on output. Therefore, you should first focus on reducing the output "
-            "time."
-        )  # fmt: skip
-    if percent >= _OUTPUT[0]:
-        return "both", (
-            f"Your program is MODERATELY output-bound because {percent:.1f}% of the total step "
-            "time sampled is spent on output. Therefore, you would need to reduce both the output "
-            "time and other time."
-        )  # fmt: skip
-    return "device", ""
+def _bound(
+    percent: float, bounds: tuple[float, float], by: str, spent: str
+) -> tuple[str, str] | None:
+    """Class and statement where steps are highly or moderately bound, else None."""
+    if percent < bounds[0]:
+        return None
+    is_high = percent >= bounds[1]
+    advice = (
+        f"should first focus on reducing the {by} time"
+        if is_high
+        else f"would need to reduce both the {by} time and other time"
+    )
+    return "host" if is_high else "both", (
+        f"Your program is {'HIGHLY' if is_high else 'MODERATELY'} {by}-bound because "
+        f"{percent:.1f}% of the total step time sampled is {spent}. Therefore, you {advice}."
+    )
 
 
 def _spent(percent: float, bounds: tuple[float, float], on: str) -> tuple[str, str]:

@@ -6,15 +6,14 @@ Source: ``xplane_to_trace_events.cc`` in openxla/xla (``xla/tsl/profiler/convert
 from __future__ import annotations
 
 from io import BytesIO
-from json.encoder import encode_basestring_ascii as quoted
 
 import numpy as np
 
 from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.tables import Columns, Names, Profile
-from peakline.viewer.events import HEAD, TAIL, events_text
+from peakline.viewer.events import HEAD, TAIL, events_text, named
 from peakline.viewer.part import UNSEEN_STATS
-from peakline.viewer.view import View
+from peakline.viewer.view import Process, View
 from peakline.xprof.trace_viewer.view import xprof_whole_view
 
 __all__ = ["MOST_EVENTS", "xprof_trace"]
@@ -42,7 +41,7 @@ def xprof_trace(profile: Profile) -> bytes:
     content = BytesIO()
     content.write(HEAD)
     for process in view.processes:
-        content.write(_metadata(process.pid, process.name, process.threads).encode("ascii"))
+        content.write(_metadata(process).encode("ascii"))
     owners = [f'"pid":{track.pid},"tid":{track.tid}' for track in view.tracks]
     shown = Columns(
         {
@@ -59,21 +58,13 @@ def xprof_trace(profile: Profile) -> bytes:
     return content.getvalue()
 
 
-def _metadata(pid: int, name: str, threads: dict[int, str]) -> str:
-    def named(what: str, own: str, text: str, place: int) -> str:
-        shown = (
-            ""
-            if not text
-            else f'{{"args":{{"name":{quoted(text)}}},"name":"{what}_name",{own}}},\n'
-        )
-        return f'{shown}{{"args":{{"sort_index":{place}}},"name":"{what}_sort_index",{own}}},\n'
-
-    own = f'"ph":"M","pid":{pid}'
-    told = [named("process", own, name, pid)]
-    told += [
-        named("thread", f'{own},"tid":{tid}', text, tid) for tid, text in sorted(threads.items())
-    ]
-    return "".join(told)
+def _metadata(process: Process) -> str:
+    """What names and orders a process and its threads; no name for what has none."""
+    own = f'"pid":{process.pid}'
+    told = [(process.name, named("process", own, process.name, process.pid))]
+    for tid, text in sorted(process.threads.items()):
+        told.append((text, named("thread", f'{own},"tid":{tid}', text, tid)))
+    return "".join(f"{row},\n" for text, rows in told for row in rows[not text :])
 
 
 class _Told:
