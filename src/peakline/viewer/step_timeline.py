@@ -17,13 +17,14 @@ from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.run_metadata.texts import kernel_parts, label_parts
 from peakline.kernels.step_timeline import assign_lanes, follow_inputs
 from peakline.tables import Columns, Names
+from peakline.viewer.lines import Lines
 from peakline.viewer.step_timeline_text import (
-    ArrowEvents,
-    ExecutionEvents,
-    FreeEvents,
-    TensorEvents,
-    UseEvents,
+    arrow_lines,
+    execution_lines,
+    free_lines,
+    tensor_lines,
     timeline_text,
+    use_lines,
 )
 from peakline.wire import Interner, Spans
 
@@ -85,13 +86,14 @@ def step_timeline(
 ) -> bytes:
     """The trace as JSON text, four spaces of indentation."""
     timeline = _Timeline(executions, op_time)
-    ran, arrows = timeline.op_events(show_dataflow=show_dataflow)
+    ran, led, row = timeline.op_events(show_dataflow=show_dataflow)
     return timeline_text(
         executions.devices,
         timeline.tensor_events() if show_memory else None,
         ran,
-        arrows,
-        timeline.memory_events() if show_memory else None,
+        led,
+        row,
+        timeline.memory_events() if show_memory else (),
     )
 
 
@@ -165,10 +167,10 @@ class _Timeline:
         self._last[self._tensor] = np.arange(self._tensor.size)
         self._last_use = self._end[self._maker[self._last]]
 
-    def tensor_events(self) -> TensorEvents:
+    def tensor_events(self) -> Lines:
         """What every execution put out."""
         at = self._maker
-        return TensorEvents(
+        return tensor_lines(
             list(self._tensors),
             self._tensor,
             self._pid[at] + 1,
@@ -179,8 +181,10 @@ class _Timeline:
             self._x.outputs,
         )
 
-    def op_events(self, *, show_dataflow: bool) -> tuple[ExecutionEvents, ArrowEvents]:
-        """All executions, and arrows from where their inputs came; notes when those were used."""
+    def op_events(self, *, show_dataflow: bool) -> tuple[Lines, Lines, Int64Array]:
+        """All executions, arrows from where their inputs came, and the execution that each points
+        to; notes when those inputs were used.
+        """
         x = self._x
         is_gpu_trace = x.rows_of(self._devices_with("/stream:", "/memcpy"))
         told, pairs = _distinct(x.name.codes, 2 * x.label.codes.astype(np.int64) + is_gpu_trace)
@@ -206,13 +210,15 @@ class _Timeline:
         arrows = arrows if show_dataflow else 0
         row, tensor = row[:arrows], tensor[:arrows]
         maker = maker[tensor]
-        return ExecutionEvents(
+        ran = execution_lines(
             names, ops, inputs, told, self._pid, self._lane, self._start, self._end - self._start
-        ), ArrowEvents(
+        )
+        led = arrow_lines(
             list(self._tensors), row, tensor,
             self._pid[maker], self._lane[maker], self._end[maker],
             self._pid[row], self._lane[row], self._start[row],
         )  # fmt: skip
+        return ran, led, row
 
     def _source(self, name: str) -> int:
         """The tensor that an input is, or -1."""
@@ -221,13 +227,13 @@ class _Timeline:
             name = name[:at]
         return self._tensors.get(name, -1)
 
-    def memory_events(self) -> tuple[FreeEvents, UseEvents]:
+    def memory_events(self) -> tuple[Lines, Lines]:
         """The end of every tensor, then the sum of each allocator's tensors over time; only once
         `op_events` told of the last uses.
         """
         outputs, last = self._x.outputs, self._last
         maker = self._maker[last]
-        frees = FreeEvents(
+        frees = free_lines(
             list(self._tensors), self._pid[maker] + 1, self._last_use, self._ident[last]
         )
         allocators = outputs.names("allocator")
@@ -246,7 +252,7 @@ class _Timeline:
             size = size.astype(object)
         total = np.cumsum(size[order])
         before = np.append(0, total)[begins]
-        return frees, UseEvents(list(numbers), allocator, when[order], total - before[allocator])
+        return frees, use_lines(list(numbers), allocator, when[order], total - before[allocator])
 
 
 def _distinct(first: Int32Array, second: AnyArray) -> tuple[Int32Array, Int64Array]:

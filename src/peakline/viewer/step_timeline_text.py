@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from json.encoder import encode_basestring_ascii as quoted
 
@@ -15,12 +14,12 @@ from peakline.tables import Columns
 from peakline.viewer.lines import Gap, Lines, put_together
 
 __all__ = [
-    "ArrowEvents",
-    "ExecutionEvents",
-    "FreeEvents",
-    "TensorEvents",
-    "UseEvents",
+    "arrow_lines",
+    "execution_lines",
+    "free_lines",
+    "tensor_lines",
     "timeline_text",
+    "use_lines",
 ]
 
 _ALLOCATORS_PID = 0
@@ -31,164 +30,142 @@ _END = "\n        }"
 _BREAK = "\\n"
 
 
-@dataclass(frozen=True, eq=False)
-class TensorEvents:
+def tensor_lines(
+    names: list[str],
+    tensor: Int64Array,
+    pid: Int64Array,
+    lane: Int64Array,
+    start: Int64Array,
+    end: Int64Array,
+    ident: Int64Array,
+    outputs: Columns,
+) -> Lines:
     """One row per output: the tensor (of all ``names``), where and when it was made, its number,
     and the table of outputs that describes it. Times are microseconds here and below.
     """
-
-    names: list[str]
-    tensor: Int64Array
-    pid: Int64Array
-    lane: Int64Array
-    start: Int64Array
-    end: Int64Array
-    ident: Int64Array
-    outputs: Columns
-
-    def lines(self) -> Lines:
-        """Per row its beginning and its description."""
-        tensor = [quoted(name) for name in self.names], self.tensor
-        place = self.pid, self.lane
-        return Lines(
-            self.tensor.size,
-            [
-                *_event("N", "Tensor", tensor, *place, self.start),
-                Gap(_ID, self.ident, _END),
-                *_event("O", "Tensor", tensor, *place, self.end - 1),
-                Gap(_ID, self.ident, _ARGS),
-                *_description(self.outputs),
-            ],
-        )
+    named, place = ([quoted(name) for name in names], tensor), (pid, lane)
+    return Lines(
+        tensor.size,
+        [
+            *_event("N", "Tensor", named, *place, start),
+            Gap(_ID, ident, _END),
+            *_event("O", "Tensor", named, *place, end - 1),
+            Gap(_ID, ident, _ARGS),
+            *_description(outputs),
+        ],
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class ExecutionEvents:
+def execution_lines(
+    names: list[str],
+    ops: list[str],
+    inputs: list[list[str]],
+    told: Int32Array,
+    pid: Int64Array,
+    lane: Int64Array,
+    start: Int64Array,
+    duration: Int64Array,
+) -> Lines:
     """One row per execution; name, type and inputs are those of ``told``."""
-
-    names: list[str]
-    ops: list[str]
-    inputs: list[list[str]]
-    told: Int32Array
-    pid: Int64Array
-    lane: Int64Array
-    start: Int64Array
-    duration: Int64Array
-
-    def lines(self) -> Lines:
-        """Per row its event."""
-        ops, args = [], []
-        for name, op, inputs in zip(self.names, self.ops, self.inputs, strict=True):
-            ops.append(quoted(op))
-            more = "".join(
-                f',\n                "input{k}": {quoted(text)}' for k, text in enumerate(inputs)
-            )
-            args.append(
-                f'                "name": {quoted(name)},\n'
-                f'                "op": {ops[-1]}{more}\n            }}'
-            )
-        return Lines(
-            self.told.size,
-            [
-                *_event("X", "Op", (ops, self.told), self.pid, self.lane, self.start),
-                Gap(',\n            "dur": ', self.duration, _ARGS),
-                Gap("", self.told, _END, args),
-            ],
+    types, args = [quoted(op) for op in ops], []
+    for name, op, texts in zip(names, types, inputs, strict=True):
+        more = "".join(
+            f',\n                "input{k}": {quoted(text)}' for k, text in enumerate(texts)
         )
+        args.append(
+            f'                "name": {quoted(name)},\n'
+            f'                "op": {op}{more}\n            }}'
+        )
+    return Lines(
+        told.size,
+        [
+            *_event("X", "Op", (types, told), pid, lane, start),
+            Gap(',\n            "dur": ', duration, _ARGS),
+            Gap("", told, _END, args),
+        ],
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class ArrowEvents:
+def arrow_lines(
+    names: list[str],
+    row: Int64Array,
+    tensor: Int64Array,
+    from_pid: Int64Array,
+    from_lane: Int64Array,
+    made: Int64Array,
+    pid: Int64Array,
+    lane: Int64Array,
+    used: Int64Array,
+) -> Lines:
     """One row per arrow, in the order of the executions (``row``) that they point to: the tensor
     (of all ``names``), and where and when it was made and used.
     """
-
-    names: list[str]
-    row: Int64Array
-    tensor: Int64Array
-    from_pid: Int64Array
-    from_lane: Int64Array
-    made: Int64Array
-    pid: Int64Array
-    lane: Int64Array
-    used: Int64Array
-
-    def lines(self) -> Lines:
-        """Per row both ends."""
-        tensor = [quoted(name) for name in self.names], self.tensor
-        ident = Gap(_ID, np.arange(self.row.size), _END)
-        return Lines(
-            self.row.size,
-            [
-                *_event("s", "DataFlow", tensor, self.from_pid, self.from_lane, self.made),
-                ident,
-                *_event("t", "DataFlow", tensor, self.pid, self.lane, self.used),
-                ident,
-            ],
-        )
+    named = [quoted(name) for name in names], tensor
+    ident = Gap(_ID, np.arange(row.size), _END)
+    return Lines(
+        row.size,
+        [
+            *_event("s", "DataFlow", named, from_pid, from_lane, made),
+            ident,
+            *_event("t", "DataFlow", named, pid, lane, used),
+            ident,
+        ],
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class FreeEvents:
+def free_lines(
+    names: list[str],
+    pid: Int64Array,
+    last_use: Int64Array,
+    ident: Int64Array,
+) -> Lines:
     """One row per tensor: when it was used last."""
-
-    names: list[str]
-    pid: Int64Array
-    last_use: Int64Array
-    ident: Int64Array
-
-    def lines(self) -> Lines:
-        """Per row its end."""
-        tensor = [quoted(name) for name in self.names], np.arange(self.pid.size)
-        lane = np.zeros_like(self.pid)
-        return Lines(
-            self.pid.size,
-            [
-                *_event("D", "Tensor", tensor, self.pid, lane, self.last_use),
-                Gap(_ID, self.ident, _END),
-            ],
-        )
+    named, lane = ([quoted(name) for name in names], np.arange(pid.size)), np.zeros_like(pid)
+    return Lines(
+        pid.size,
+        [
+            *_event("D", "Tensor", named, pid, lane, last_use),
+            Gap(_ID, ident, _END),
+        ],
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class UseEvents:
+def use_lines(
+    allocators: list[str],
+    allocator: Int64Array,
+    when: Int64Array,
+    total: AnyArray,
+) -> Lines:
     """The sum of an allocator's tensors after each change, as numbers of Python where they do
     not fit others.
     """
-
-    allocators: list[str]
-    allocator: Int64Array
-    when: Int64Array
-    total: AnyArray
-
-    def lines(self) -> Lines:
-        """Per change the sum after it."""
-        names, rows = [quoted(name) for name in self.allocators], self.allocator.size
-        zero, total = np.zeros(rows, np.int64), Gap(": ", self.total, "\n            }" + _END)
-        if self.total.dtype == object:
-            texts = [str(number) for number in self.total.tolist()]
-            total = Gap(total.before, np.arange(rows), total.after, texts)
-        return Lines(
-            rows,
-            [
-                *_event(
-                    "C", "Memory", (names, self.allocator), zero + _ALLOCATORS_PID, zero, self.when
-                ),
-                Gap(_ARGS + "                ", self.allocator, texts=names),
-                total,
-            ],
-        )
+    names, rows = [quoted(name) for name in allocators], allocator.size
+    zero, after = np.zeros(rows, np.int64), "\n            }" + _END
+    if total.dtype == object:
+        texts = [str(number) for number in total.tolist()]
+        value = Gap(": ", np.arange(rows), after, texts)
+    else:
+        value = Gap(": ", total, after)
+    return Lines(
+        rows,
+        [
+            *_event("C", "Memory", (names, allocator), zero + _ALLOCATORS_PID, zero, when),
+            Gap(_ARGS + "                ", allocator, texts=names),
+            value,
+        ],
+    )
 
 
 def timeline_text(
     devices: Sequence[str],
-    tensors: TensorEvents | None,
-    executions: ExecutionEvents,
-    arrows: ArrowEvents,
-    memory: tuple[FreeEvents, UseEvents] | None,
+    tensors: Lines | None,
+    ran: Lines,
+    led: Lines,
+    row: Int64Array,
+    memory: Sequence[Lines],
 ) -> bytes:
     """The names of the processes, the tensors, all executions with the arrows to them, and the
-    memory, four spaces of indentation.
+    memory, four spaces of indentation; ``row`` is the execution that each arrow points to.
     """
     head = (_HEAD + ",\n".join(_processes(devices))).encode("ascii")
     size, lines = len(head), []
@@ -199,15 +176,14 @@ def timeline_text(
         size += int(several.lengths.sum())
 
     if tensors is not None:
-        behind(tensors.lines())
-    ran, led = executions.lines(), arrows.lines()
+        behind(tensors)
     before, before_arrow = _before(ran.lengths), _before(led.lengths)
-    first = np.searchsorted(arrows.row, np.arange(ran.lengths.size))
+    first = np.searchsorted(row, np.arange(ran.lengths.size))
     lines.append((ran, size + before[:-1] + before_arrow[first]))
-    lines.append((led, size + before[arrows.row + 1] + before_arrow[:-1]))
+    lines.append((led, size + before[row + 1] + before_arrow[:-1]))
     size += int(before[-1] + before_arrow[-1])
-    for events in memory or ():
-        behind(events.lines())
+    for events in memory:
+        behind(events)
     return put_together(size + len(_TAIL), head, lines, _TAIL)
 
 
