@@ -13,7 +13,7 @@ from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json, quoted_csv
 
 if TYPE_CHECKING:
-    from peakline.memory.live import MemoryMoment, MemoryRecords
+    from peakline.memory.live import MemoryRecords
     from peakline.tables import Profile
 
 __all__ = ["MOST_ROWS", "TOOL", "LiveMemoryParameters"]
@@ -82,62 +82,35 @@ def _run(profile: Profile, parameters: LiveMemoryParameters, output_format: str)
 
 def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, Any]:
     from peakline.memory.live import memory_records
+    from peakline.memory.oom import limits_of
+    from peakline.tools.live_memory.rows import LiveRows, columns_of
 
-    records = memory_records(profile)
+    records, number, moment = memory_records(profile), None, None
     if records is None:
         from peakline.findings.memory_answer import NOTHING
 
         profile.warn(NOTHING, "no memory events in this profile", once=True)
         if parameters.allocator is not None:
             raise NotFoundError("no memory events in this profile, and so no allocator")
-        return _answer(profile, parameters, None, None, None)
-    if records.implausible:
-        profile.warn(
-            "implausible_size",
-            "records with a size below 0 or above 2^48 bytes, which is taken as unknown",
-            records.implausible,
-            once=True,
-        )
-    number = _chosen(records, parameters.allocator)
-    moment = None
-    if number is not None and parameters.at_ps is None:
-        moment = records.at_peak(number)
-    elif number is not None and parameters.at_ps is not None:
-        moment = records.at(number, parameters.at_ps)
-    return _answer(profile, parameters, records, number, moment)
-
-
-def _chosen(records: MemoryRecords, allocator: str | None) -> int | None:
-    """The number of the allocator asked for, else of the one with the largest peak."""
-    if allocator is not None:
-        if allocator not in records.allocators:
-            known = ", ".join(name or '""' for name in records.allocators)
-            raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")
-        return records.allocators.index(allocator)
-    known_peaks = [n for n, usage in enumerate(records.usages) if usage.peak_row >= 0]
-    return max(known_peaks, key=lambda n: (records.usages[n].peak, -n), default=None)
-
-
-def _answer(
-    profile: Profile,
-    parameters: LiveMemoryParameters,
-    records: MemoryRecords | None,
-    number: int | None,
-    moment: MemoryMoment | None,
-) -> dict[str, Any]:
-    from peakline.tools.live_memory.rows import LiveRows, columns_of
-
-    at_ps = parameters.at_ps
-    if at_ps is None and moment is not None:
-        at_ps = moment.time_ps
-    steps = profile.columns_or_empty("steps")
+    else:
+        if records.implausible:
+            profile.warn(
+                "implausible_size",
+                "records with a size below 0 or above 2^48 bytes, which is taken as unknown",
+                records.implausible,
+                once=True,
+            )
+        number = _chosen(records, parameters.allocator)
+        if number is not None:
+            at_ps = parameters.at_ps
+            moment = records.at_peak(number) if at_ps is None else records.at(number, at_ps)
     document: dict[str, Any] = {
         "host": profile.host,
         "start_ps": None,
         "end_ps": None,
         "allocators": [],
         "allocator": None,
-        "at_ps": at_ps,
+        "at_ps": parameters.at_ps,
         "record_ps": None,
         "bytes_in_use": None,
         "fragmentation": None,
@@ -154,8 +127,6 @@ def _answer(
         document["scopes"] = _scopes("", {})
     if records is None:
         return document
-    from peakline.memory.oom import limits_of
-
     time = records.events.array("time_ps")
     document |= {"start_ps": int(time.min()), "end_ps": int(time.max())}
     document["allocators"] = _allocators(records, limits_of(profile))
@@ -164,8 +135,9 @@ def _answer(
     document["allocator"] = records.allocators[number]
     if moment is None:
         return document
-    live = LiveRows(records, moment, steps)
+    live = LiveRows(records, moment, profile.columns_or_empty("steps"))
     document |= {
+        "at_ps": moment.time_ps if parameters.at_ps is None else parameters.at_ps,
         "record_ps": moment.time_ps,
         "bytes_in_use": moment.bytes_in_use,
         "fragmentation": moment.fragmentation,
@@ -177,6 +149,17 @@ def _answer(
     if parameters.scopes:
         document["scopes"] = _scopes(records.allocators[number], live.ops())
     return document
+
+
+def _chosen(records: MemoryRecords, allocator: str | None) -> int | None:
+    """The number of the allocator asked for, else of the one with the largest peak."""
+    if allocator is not None:
+        if allocator not in records.allocators:
+            known = ", ".join(name or '""' for name in records.allocators)
+            raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")
+        return records.allocators.index(allocator)
+    known_peaks = [n for n, usage in enumerate(records.usages) if usage.peak_row >= 0]
+    return max(known_peaks, key=lambda n: (records.usages[n].peak, -n), default=None)
 
 
 def _allocators(records: MemoryRecords, limits: dict[str, int]) -> list[dict[str, object]]:
