@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.each_row import each_row
 
 from peakline import schema
-from peakline.wire.encode import Fixed, Number, Numbers, Pool, encode, varint
+from peakline.wire.encode import Number, Pool, encode, fixed, packed, varint
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 
@@ -45,7 +45,7 @@ def test_messages_in_messages_are_read_as_they_were(rows):
 def test_packed_numbers(rows):
     flat = np.array([number for several in rows for number in several], np.int64)
     first = np.cumsum([0, *map(len, rows)])
-    stats = encode(len(rows), [Numbers(5, flat, first)])
+    stats = encode(len(rows), [packed(5, flat, first)])
     for row, several in enumerate(rows):
         part = stats.data[stats.bounds[row] : stats.bounds[row + 1]].tobytes()
         assert part == schema.MemoryStats(persistent_tensor_alloc_ids=several).SerializeToString()
@@ -60,7 +60,7 @@ def test_a_message_of_a_negative_number_is_none():
 
 
 def test_values_of_eight_bytes():
-    event = encode(2, [Fixed(44, np.array([1.5, -2.0]))])
+    event = encode(2, [fixed(44, np.array([1.5, -2.0])).at(np.arange(2))])
     read = [
         schema.TrackEvent.FromString(event.data[a:b].tobytes()).double_counter_value
         for a, b in zip(event.bounds[:-1], event.bounds[1:], strict=True)

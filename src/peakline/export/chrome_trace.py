@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
 
-from peakline.export.registry import Options, Sink
+from peakline.export.registry import Exporter, Options, Sink
 from peakline.export.timeline import TIMELINE_TABLES, Timeline, read_timeline
 from peakline.formats.chrome_trace.own import EXPORTER as OWN_NAME
 from peakline.formats.chrome_trace.own import EXPORTER_KEY
+from peakline.tables import Profile
 from peakline.tables.columns import Names
 from peakline.viewer.events import TraceRows, memory_text, name_texts
 
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-
-__all__ = ["EXPORTER", "ChromeTrace"]
+__all__ = ["EXPORTER"]
 
 _HEAD = (
     '{"displayTimeUnit":"ns","metadata":{"highres-ticks":true,'
@@ -26,27 +22,13 @@ _TAIL = b"\n]}\n"
 _BETWEEN = b",\n"
 
 
-@dataclass(frozen=True)
-class ChromeTrace:
-    """For chrome://tracing, Perfetto's page and TensorBoard.
+def _export(profile: Profile, sink: Sink, options: Options) -> None:
+    """For chrome://tracing, Perfetto's page and TensorBoard: all rows, some at a time.
 
     Processes and threads are numbered and named as XProf does; times are exact to the picosecond.
     """
-
-    name: str = "chrome-trace"
-    doc: str = "Chrome trace (JSON): events, steps, arrows, memory in use over time"
-    suffix: str = ".trace.json"
-    needs: tuple[tuple[str, ...], ...] = TIMELINE_TABLES
-    over_time: bool = True
-
-    def write(self, profile: Profile, sink: Sink, options: Options) -> None:
-        """All rows, some at a time."""
-        timeline = read_timeline(profile, args=options.args, allocator=options.allocator)
-
-        def write(stream: BinaryIO) -> None:
-            stream.writelines(_parts(timeline))
-
-        sink(write)
+    timeline = read_timeline(profile, args=options.args, allocator=options.allocator)
+    sink(lambda stream: stream.writelines(_parts(timeline)))
 
 
 def _parts(timeline: Timeline) -> Iterator[bytes | memoryview]:
@@ -74,4 +56,11 @@ def _rows(timeline: Timeline) -> Iterator[bytes | memoryview]:
         yield from memory_text(counter.time_ps, name_texts(',"name":', name), counter.bytes)
 
 
-EXPORTER = ChromeTrace()
+EXPORTER = Exporter(
+    name="chrome-trace",
+    doc="Chrome trace (JSON): events, steps, arrows, memory in use over time",
+    suffix=".trace.json",
+    needs=TIMELINE_TABLES,
+    over_time=True,
+    write=_export,
+)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from peakline import schema
-
-if TYPE_CHECKING:
-    from peakline.tables import Columns, Profile
+from peakline.tables import Columns, Profile
 
 __all__ = ["partition_graphs"]
 
@@ -20,9 +18,7 @@ def partition_graphs(profile: Profile) -> Iterator[Any]:
 
     The tables hold attributes as text only, so nodes have none, and functions are left out.
     """
-    if not profile.has_rows("graphs"):
-        return
-    graphs, nodes, edges = (profile.columns(name) for name in ("graphs", "nodes", "edges"))
+    graphs, nodes, edges = (profile.columns_or_empty(name) for name in ("graphs", "nodes", "edges"))
     names, kinds = graphs.names("graph").to_list(), graphs.names("kind").to_list()
     for row, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         if kind == "partition":

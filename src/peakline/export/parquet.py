@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from peakline.deadline import check_deadline
-from peakline.export.registry import Options, Sink
+from peakline.errors import UsageError
+from peakline.export.registry import Exporter, Options, Sink
+from peakline.findings.memory_answer import answer_memory
+from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 from peakline.tables.tables import TABLES, empty_columns, whole_table
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from peakline.tables import Profile
-
-__all__ = ["EXPORTER", "Parquet"]
+__all__ = ["EXPORTER"]
 
 _ROWS = 1 << 20
 """Rows of a row group: what a reader holds at a time."""
@@ -30,65 +28,42 @@ _TELLING = ("allocator_events", "oom_reports")
 """Without a row of these there is no such answer."""
 
 
-@dataclass(frozen=True)
-class Parquet:
-    """For DuckDB, pandas, Polars and Spark.
+def _export(profile: Profile, sink: Sink, options: Options) -> None:
+    """For DuckDB, pandas, Polars and Spark: one table after the other, each given up once written.
 
     Every column says in its metadata (``doc``) what it holds, unit included; every file what a
     row is. Texts stay dictionaries. Tables of which the profile has no row are files without rows.
+    Last is ``warnings``, to which reading the others adds, and the answer about memory too.
     """
-
-    name: str = "parquet"
-    doc: str = "a folder of Parquet files, one per table"
-    suffix: str = ""
-    needs: tuple[tuple[str, ...], ...] = ((),)
-    over_time: bool = False
-
-    def write(self, profile: Profile, sink: Sink, options: Options) -> None:
-        """One table after the other, each given up once it is written.
-
-        Last ``warnings``, to which reading the others adds, and the answer about memory too.
-        """
-        from peakline.errors import UsageError
-        from peakline.findings.memory_answer import answer_memory
-
-        if options.allocator is not None:
-            raise UsageError("parquet holds all tables; --allocator is not for it")
-        names = [name for name in profile.tables if name != _WARNINGS]
-        if not options.args:
-            names = [name for name in names if name != "event_stats"]
-        # The largest table first: it takes the most memory while it is read.
-        names.sort(key=lambda name: (name != "event_stats", name in _OF_MEMORY))
-        for name in names:
-            columns = profile.columns(name, whole_table(name))
-            sink(partial(_write, name=name, columns=columns), f"{name}.parquet")
-            if name not in _OF_MEMORY:
-                profile.release(name)
-        if any(name in names and profile.has_rows(name) for name in _TELLING):
-            answer_memory(profile)
-        columns = profile.columns(_WARNINGS)
-        sink(partial(_write, name=_WARNINGS, columns=columns), f"{_WARNINGS}.parquet")
+    if options.allocator is not None:
+        raise UsageError("parquet holds all tables; --allocator is not for it")
+    names = [name for name in profile.tables if name != _WARNINGS]
+    if not options.args:
+        names = [name for name in names if name != "event_stats"]
+    # The largest table first: it takes the most memory while it is read.
+    names.sort(key=lambda name: (name != "event_stats", name in _OF_MEMORY))
+    for name in names:
+        columns = profile.columns(name, whole_table(name))
+        sink(partial(_write, name=name, columns=columns), f"{name}.parquet")
+        if name not in _OF_MEMORY:
+            profile.release(name)
+    if any(name in names and profile.has_rows(name) for name in _TELLING):
+        answer_memory(profile)
+    columns = profile.columns(_WARNINGS)
+    sink(partial(_write, name=_WARNINGS, columns=columns), f"{_WARNINGS}.parquet")
 
 
 def _write(stream: BinaryIO, name: str, columns: Columns) -> None:
-    import pyarrow.parquet as pq
-
     texts = _texts(columns)
     schema = _schema(name, columns)
     with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-        for rows in _parts(columns.rows):
+        for first in range(0, columns.rows, _ROWS):
             check_deadline()
-            writer.write_table(_part(schema, columns, texts, rows))
-
-
-def _parts(rows: int) -> Iterator[slice]:
-    for first in range(0, rows, _ROWS):
-        yield slice(first, min(first + _ROWS, rows))
+            part = slice(first, min(first + _ROWS, columns.rows))
+            writer.write_table(_part(schema, columns, texts, part))
 
 
 def _texts(columns: Columns) -> dict[str, pa.Array]:
-    import pyarrow as pa
-
     return {
         name: pa.array(list(column.values), pa.string())
         for name, column in columns.items()
@@ -97,21 +72,18 @@ def _texts(columns: Columns) -> dict[str, pa.Array]:
 
 
 def _schema(name: str, columns: Columns) -> pa.Schema:
-    import pyarrow as pa
-
     definition = TABLES[name]
     declared = empty_columns(name).arrow().schema
-    fields = []
-    for key in columns:
-        about = definition[key]
-        kind = declared.field(key).type
-        fields.append(pa.field(key, kind, about.nullable, {"doc": about.doc}))
+    fields = [
+        pa.field(
+            key, declared.field(key).type, definition[key].nullable, {"doc": definition[key].doc}
+        )
+        for key in columns
+    ]
     return pa.schema(fields, {"doc": definition.doc})
 
 
 def _part(schema: pa.Schema, columns: Columns, texts: dict[str, pa.Array], rows: slice) -> pa.Table:
-    import pyarrow as pa
-
     arrays = []
     for name, column in columns.items():
         if isinstance(column, Names):
@@ -128,4 +100,11 @@ def _part(schema: pa.Schema, columns: Columns, texts: dict[str, pa.Array], rows:
     return pa.table(arrays, schema=schema)
 
 
-EXPORTER = Parquet()
+EXPORTER = Exporter(
+    name="parquet",
+    doc="a folder of Parquet files, one per table",
+    suffix="",
+    needs=((),),
+    over_time=False,
+    write=_export,
+)

@@ -5,16 +5,16 @@ where the profile tells one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from peakline.findings.memory_answer import answer_memory
 from peakline.memory.call_stacks import frames_of
+from peakline.memory.lifetimes import Lifetimes
+from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
+from peakline.memory.usage import buffer_bytes, measure
+from peakline.tables import Profile
 from peakline.tables.columns import Columns
-
-if TYPE_CHECKING:
-    from peakline.memory.lifetimes import Lifetimes
-    from peakline.tables import Profile
 
 __all__ = ["AllocatorStacks", "Frame", "StackRow", "peak_stacks"]
 
@@ -57,13 +57,10 @@ def peak_stacks(profile: Profile, allocator: str | None) -> tuple[AllocatorStack
     record tells besides it. What had to be guessed is counted in ``profile.warnings``, as by
     ``peakline memory``. Raises NotFoundError for an unknown allocator.
     """
-    from peakline.findings.memory_answer import answer_memory
-    from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
-
     answer = answer_memory(profile, allocator=allocator)
     if answer.history is None:
         return ()
-    live = _live_rows(profile, answer.history.events, answer.history.lifetimes, BEFORE_PROFILE)
+    live = _live_rows(profile, answer.history.events, answer.history.lifetimes)
     found = []
     for peak in answer.allocators:
         rows = list(live.get(peak.allocator, ()))
@@ -80,15 +77,13 @@ def peak_stacks(profile: Profile, allocator: str | None) -> tuple[AllocatorStack
 
 
 def _live_rows(
-    profile: Profile, events: Columns, lifetimes: Lifetimes, before: str
+    profile: Profile, events: Columns, lifetimes: Lifetimes
 ) -> dict[str, list[StackRow]]:
     """By allocator, the buffers live at its peak but for those from before the profile."""
-    from peakline.memory.usage import buffer_bytes, measure
-
     usages = measure(events, lifetimes)
     rows = lifetimes.live_after(np.array([usage.peak_row for usage in usages], np.int64))
     labels = [events.names(name) for name in ("op", "region_type", "data_type", "shape")]
-    rows = rows[labels[0].codes[rows] != labels[0].code_of(before)]
+    rows = rows[labels[0].codes[rows] != labels[0].code_of(BEFORE_PROFILE)]
     stack = np.where(events.is_valid("stack_id")[rows], events.array("stack_id")[rows], -1)
     keys = np.stack([lifetimes.allocator[rows], stack, *(label.codes[rows] for label in labels)])
     distinct, place = np.unique(keys, axis=1, return_inverse=True)

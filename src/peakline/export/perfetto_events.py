@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.kernels.trace_layout import END
 from peakline.schema import descriptor
+from peakline.tables import Columns
 from peakline.tables.joins import ranges
 from peakline.trace.nesting import Lanes
-from peakline.wire.encode import Field, Fixed, Messages, Number, Spans, encode
-
-if TYPE_CHECKING:
-    from peakline.tables import Columns
+from peakline.wire.encode import Field, Messages, Number, Spans, encode, fixed
 
 __all__ = [
     "COUNTER",
@@ -151,4 +147,4 @@ class Arrows:
 
 def flow_ids(flow: AnyArray) -> Messages:
     """Numbers of arrows; 0 is never one."""
-    return Fixed(EVENT["flow_ids"], flow.astype(np.int64) + 1).messages
+    return fixed(EVENT["flow_ids"], flow.astype(np.int64) + 1)

@@ -4,46 +4,28 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any
 
+from peakline import schema
 from peakline.export.peak_stacks import AllocatorStacks, Frame, peak_stacks
-from peakline.export.registry import Options, Sink
+from peakline.export.registry import Exporter, Options, Sink
+from peakline.tables import Profile
 
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-
-__all__ = ["EXPORTER", "Pprof"]
+__all__ = ["EXPORTER"]
 
 
-@dataclass(frozen=True)
-class Pprof:
-    """For ``pprof`` and ``go tool pprof``, compressed as both expect it.
+def _export(profile: Profile, sink: Sink, options: Options) -> None:
+    """For ``pprof`` and ``go tool pprof``: one sample per stack and allocator.
 
     The allocator is the label ``device``, the type of region the label ``kind``, as in JAX's
     profiles of device memory.
     """
-
-    name: str = "pprof"
-    doc: str = "pprof (protobuf, gzip): memory at the peak by scope or call stack"
-    suffix: str = ".pb.gz"
-    needs: tuple[tuple[str, ...], ...] = (("allocator_events",),)
-    over_time: bool = False
-
-    def write(self, profile: Profile, sink: Sink, options: Options) -> None:
-        """One sample per stack and allocator."""
-        content = _profile(peak_stacks(profile, options.allocator), profile.path)
-
-        def write(stream: BinaryIO) -> None:
-            # Without a time the same profile gives the same bytes.
-            stream.write(gzip.compress(content, mtime=0))
-
-        sink(write)
+    content = _profile(peak_stacks(profile, options.allocator), profile.path)
+    # Without a time the same profile gives the same bytes.
+    sink(lambda stream: stream.write(gzip.compress(content, mtime=0)))
 
 
 def _profile(allocators: Iterable[AllocatorStacks], path: str) -> bytes:
-    from peakline import schema
-
     made: Any = schema.message("perftools.profiles.Profile")()
     strings: dict[str, int] = {"": 0}
     places: dict[Frame, int] = {}
@@ -79,4 +61,11 @@ def _profile(allocators: Iterable[AllocatorStacks], path: str) -> bytes:
     return content
 
 
-EXPORTER = Pprof()
+EXPORTER = Exporter(
+    name="pprof",
+    doc="pprof (protobuf, gzip): memory at the peak by scope or call stack",
+    suffix=".pb.gz",
+    needs=(("allocator_events",),),
+    over_time=False,
+    write=_export,
+)

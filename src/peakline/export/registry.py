@@ -1,6 +1,6 @@
 """Targets by name: what ``peakline export`` writes for other tools.
 
-A target is one module of this package that holds an `Exporter` named ``EXPORTER``. Modules are
+A target is one module of this package with an `Exporter` named ``EXPORTER``. Modules are
 imported when their target is asked for.
 """
 
@@ -51,31 +51,22 @@ class Sink(Protocol):
         """Let ``write`` fill the file ``name``; a target of one file gives it no name."""
 
 
-class Exporter(Protocol):
+@dataclass(frozen=True)
+class Exporter:
     """A format that other tools read."""
 
-    @property
-    def name(self) -> str:
-        """What ``--to`` calls it."""
-
-    @property
-    def doc(self) -> str:
-        """One line for a person."""
-
-    @property
-    def suffix(self) -> str:
-        """How the name of its file usually ends; empty for a folder of several files."""
-
-    @property
-    def needs(self) -> tuple[tuple[str, ...], ...]:
-        """The tables it is made from: all tables of one of the entries must have rows."""
-
-    @property
-    def over_time(self) -> bool:
-        """Whether it needs times: records that were made of one moment's buffers do not count."""
-
-    def write(self, profile: Profile, sink: Sink, options: Options) -> None:
-        """Write ``profile``; raises NotFoundError where it has nothing that the format holds."""
+    name: str
+    """What ``--to`` calls it."""
+    doc: str
+    """One line for a person."""
+    suffix: str
+    """How the name of its file usually ends; empty for a folder of several files."""
+    needs: tuple[tuple[str, ...], ...]
+    """The tables it is made from: all tables of one of the entries must have rows."""
+    over_time: bool
+    """Whether it needs times: records that were made of one moment's buffers do not count."""
+    write: Callable[[Profile, Sink, Options], None]
+    """Writes a profile; raises NotFoundError where it has nothing that the format holds."""
 
 
 def target_names() -> list[str]:

@@ -6,46 +6,27 @@ executions of ops are taken, and what its allocators tell of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any
 
 from peakline import schema
 from peakline.errors import UsageError
 from peakline.export.graph_nodes import partition_graphs
-from peakline.export.registry import Options, Sink
+from peakline.export.registry import Exporter, Options, Sink
 from peakline.export.step_stats import encode_steps, executions
 from peakline.export.step_stats_events import executions_of_events
+from peakline.tables import Profile
 
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-
-__all__ = ["EXPORTER", "RunMetadata"]
+__all__ = ["EXPORTER"]
 
 
-@dataclass(frozen=True)
-class RunMetadata:
-    """For TensorFlow's ``timeline`` and ``tfprof``: ``tensorflow.RunMetadata``."""
-
-    name: str = "run-metadata"
-    doc: str = "tensorflow.RunMetadata (protobuf): executions, their memory and outputs"
-    suffix: str = ".pb"
-    needs: tuple[tuple[str, ...], ...] = (("op_runs",), ("events",))
-    over_time: bool = True
-
-    def write(self, profile: Profile, sink: Sink, options: Options) -> None:
-        """StepStats, graphs, and the session's name."""
-        if options.allocator is not None:
-            raise UsageError("run-metadata tells of all allocators; --allocator is not for it")
-        is_traced = profile.has_rows("op_runs")
-        told = executions(profile) if is_traced else executions_of_events(profile)
-        steps = encode_steps(*told)
-        rest = _rest(profile)
-
-        def write(stream: BinaryIO) -> None:
-            stream.write(steps.view)
-            stream.write(rest)
-
-        sink(write)
+def _export(profile: Profile, sink: Sink, options: Options) -> None:
+    """For TensorFlow's ``timeline`` and ``tfprof``: StepStats, graphs, and the session's name."""
+    if options.allocator is not None:
+        raise UsageError("run-metadata tells of all allocators; --allocator is not for it")
+    is_traced = profile.has_rows("op_runs")
+    steps = encode_steps(*(executions if is_traced else executions_of_events)(profile))
+    rest = _rest(profile)
+    sink(lambda stream: stream.writelines((steps.view, rest)))
 
 
 def _rest(profile: Profile) -> bytes:
@@ -62,4 +43,11 @@ def _rest(profile: Profile) -> bytes:
     return content
 
 
-EXPORTER = RunMetadata()
+EXPORTER = Exporter(
+    name="run-metadata",
+    doc="tensorflow.RunMetadata (protobuf): executions, their memory and outputs",
+    suffix=".pb",
+    needs=(("op_runs",), ("events",)),
+    over_time=True,
+    write=_export,
+)

@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, BinaryIO
 
 from peakline.export.peak_stacks import AllocatorStacks, Frame, peak_stacks
-from peakline.export.registry import Options, Sink
+from peakline.export.registry import Exporter, Options, Sink
+from peakline.tables import Profile
 
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-
-__all__ = ["EXPORTER", "Speedscope"]
+__all__ = ["EXPORTER"]
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
-@dataclass(frozen=True)
-class Speedscope:
-    """For speedscope: one profile per allocator, the width of a frame is bytes."""
+def _export(profile: Profile, sink: Sink, options: Options) -> None:
+    """For speedscope: a profile per allocator, a sample per stack; the width of a frame is bytes.
 
-    name: str = "speedscope"
-    doc: str = "speedscope (JSON): memory at the peak by scope or call stack"
-    suffix: str = ".speedscope.json"
-    needs: tuple[tuple[str, ...], ...] = (("allocator_events",),)
-    over_time: bool = False
-
-    def write(self, profile: Profile, sink: Sink, options: Options) -> None:
-        """One sample per stack; what is negative cannot be drawn and is counted as a warning."""
-        allocators = peak_stacks(profile, options.allocator)
-        negative = sum(row.bytes < 0 for one in allocators for row in one.rows)
-        if negative:
-            profile.warn(
-                "negative_rows", "(unattributed) is less than nothing and left out", negative
-            )
-        document = _document(allocators, PurePath(profile.path).name)
-        sink(lambda stream: _write(stream, document))
-
-
-def _write(stream: BinaryIO, document: dict[str, object]) -> None:
-    stream.write(json.dumps(document, separators=(",", ":")).encode())
+    What is negative cannot be drawn and is counted as a warning.
+    """
+    allocators = peak_stacks(profile, options.allocator)
+    negative = sum(row.bytes < 0 for one in allocators for row in one.rows)
+    if negative:
+        profile.warn("negative_rows", "(unattributed) is less than nothing and left out", negative)
+    document = _document(allocators, PurePath(profile.path).name)
+    content = json.dumps(document, separators=(",", ":")).encode()
+    sink(lambda stream: stream.write(content))
 
 
 def _document(allocators: tuple[AllocatorStacks, ...], name: str) -> dict[str, object]:
@@ -81,4 +65,11 @@ def _document(allocators: tuple[AllocatorStacks, ...], name: str) -> dict[str, o
     }
 
 
-EXPORTER = Speedscope()
+EXPORTER = Exporter(
+    name="speedscope",
+    doc="speedscope (JSON): memory at the peak by scope or call stack",
+    suffix=".speedscope.json",
+    needs=(("allocator_events",),),
+    over_time=False,
+    write=_export,
+)

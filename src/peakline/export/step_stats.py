@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.export.tensors import allocation_descriptions, tensor_descriptions
+from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
-from peakline.wire.encode import Field, Messages, Number, Numbers, Pool, Spans, encode
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
+from peakline.wire.encode import Field, Messages, Number, Pool, Spans, encode, packed
 
 __all__ = ["encode_steps", "executions"]
 
@@ -193,5 +189,5 @@ def _memory_stats(profile: Profile) -> _PerRun:
     for number, mine in ((5, ~on_device), (6, on_device)):
         some = kept.take(mine)
         first = np.append(np.searchsorted(some.array("op_run_id"), owner), some.rows)
-        fields.append(Numbers(number, some.array("allocation_id"), first))
+        fields.append(packed(number, some.array("allocation_id"), first))
     return _PerRun(owner, encode(table.rows, fields, frame=12))

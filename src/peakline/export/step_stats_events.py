@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.errors import NotFoundError
 from peakline.export.node_memory import node_memory
+from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 from peakline.tables.tables import empty_columns
 from peakline.wire.encode import Field, Messages, Number, Pool, encode
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["START_NS", "executions_of_events"]
 

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.errors import NotFoundError
 from peakline.formats.chrome_trace.own import step_category
+from peakline.memory.lifetimes import match_lifetimes
+from peakline.memory.signatures import read_history
+from peakline.tables import Profile
 from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.tables import empty_columns
 from peakline.trace.steps import Steps, steps_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = [
     "EMPTY",
@@ -121,9 +120,6 @@ def memory_counters(profile: Profile, allocator: str | None) -> tuple[MemoryCoun
         if allocator is not None:
             raise NotFoundError(f"{profile.path}: no allocator {allocator!r} over time")
         return ()
-    from peakline.memory.lifetimes import match_lifetimes
-    from peakline.memory.signatures import read_history
-
     records = profile.columns("allocator_events")
     lifetimes = match_lifetimes(records)
     history = read_history(records, lifetimes)
@@ -142,10 +138,14 @@ def memory_counters(profile: Profile, allocator: str | None) -> tuple[MemoryCoun
 
 def _with_steps(planes: Columns, lines: Columns, steps: Steps) -> tuple[Columns, Columns, Columns]:
     """The tables with a process for the steps, and the steps as events."""
+    categories = [
+        step_category(found_by, is_cut_off=is_cut_off)
+        for found_by, is_cut_off in zip(steps.found_by.to_list(), steps.is_cut_off, strict=True)
+    ]
     data: dict[str, Column] = {
         "event_id": np.arange(steps.size, dtype=np.int64),
         "step_id": steps.step_id,
-        "category": Names.encode(_categories(steps)),
+        "category": Names.encode(categories),
         "line_id": np.full(steps.size, lines.rows, np.int64),
         "name": steps.name,
         "start_ps": steps.begin,
@@ -165,16 +165,6 @@ def _with_steps(planes: Columns, lines: Columns, steps: Steps) -> tuple[Columns,
         }
     )
     return _joined(planes, more_planes), _joined(lines, more_lines), Columns(data)
-
-
-def _categories(steps: Steps) -> list[str]:
-    """The category of each step as an event."""
-    return [
-        step_category(found_by, is_cut_off=is_cut_off)
-        for found_by, is_cut_off in zip(
-            steps.found_by.to_list(), steps.is_cut_off.tolist(), strict=True
-        )
-    ]
 
 
 def _without_step(events: Columns) -> Columns:

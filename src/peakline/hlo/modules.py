@@ -9,19 +9,18 @@ file: what cannot be read is counted as a warning, and never more than that.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 
+from peakline.tables import Profile
 from peakline.tables.once import once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from peakline.schema import HloInstructionProto, HloProto, ShapeProto
-    from peakline.tables import Profile
 
 __all__ = [
     "ELEMENTWISE",

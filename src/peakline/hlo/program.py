@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,6 @@ import numpy as np
 from peakline.hlo.modules import is_elementwise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from peakline.schema import HloInstructionProto, HloModuleProto, ShapeProto
 
 __all__ = [

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import UInt8Array
+from peakline.tables import Profile
+from peakline.tables.columns import Names
 from peakline.tables.joins import positions
 from peakline.tables.once import once
 from peakline.trace.activity_names import (
@@ -21,10 +22,6 @@ from peakline.trace.activity_names import (
 from peakline.trace.collectives import recorded_collectives
 from peakline.trace.device_lines import devices_of
 from peakline.trace.events import HOST, Trace, TraceLine, trace_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Names
 
 __all__ = ["NO_WORK", "Activity", "activity_of", "is_xla_line", "named_activities"]
 

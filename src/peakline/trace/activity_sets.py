@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
+from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.trace.activity import Activity, activity_of, is_xla_line
 from peakline.trace.device_lines import Device, Role, devices_of
@@ -20,9 +20,6 @@ from peakline.trace.events import HOST, Trace, TraceLine, trace_of
 from peakline.trace.intervals import Intervals, union, without
 from peakline.trace.steps import step_places_of
 from peakline.trace.windows import markers_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["NEVER", "DeviceSets", "device_sets_of", "either", "host_sets_of"]
 

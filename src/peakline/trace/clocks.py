@@ -12,16 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import Int64Array
+from peakline.tables import Profile
 from peakline.trace.events import trace_of
 from peakline.trace.steps import step_places_of, steps_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["Alignment", "HostClock", "HostOffset", "align", "clock_of"]
 

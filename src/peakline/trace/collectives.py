@@ -7,17 +7,13 @@ write the same arguments to the kernel that Kineto finds launched inside of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from peakline.arrays import Int64Array
+from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, nesting_of, trace_of
 from peakline.trace.links import links_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["recorded_collectives"]
 

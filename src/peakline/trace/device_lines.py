@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING
 
+from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, Trace, TraceLine, trace_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["Device", "Role", "devices_of"]
 

@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.kernels.trace_nesting import ends
+from peakline.tables import Profile
+from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
 from peakline.trace.nesting import nest_lines
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Columns, Names
 
 __all__ = [
     "FARTHEST",

@@ -17,19 +17,16 @@ Sources: ``tsl/profiler/lib/context_types.h`` (contexts) and the Trace Event For
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
+from peakline.tables import Profile
+from peakline.tables.columns import Columns
 from peakline.tables.joins import REPEATED, by_process, causes
 from peakline.tables.once import once
 from peakline.tables.typed import typed_stats
 from peakline.trace.events import DEVICE, HOST, Trace, nesting_of, trace_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Columns
 
 __all__ = ["Links", "causes", "contexts_of", "links_of", "links_within"]
 

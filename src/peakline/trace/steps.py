@@ -6,18 +6,15 @@ From when to when a step lasts on each device is in `peakline.trace.windows`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.errors import NotFoundError
+from peakline.tables import Profile
+from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
 from peakline.trace.events import read_with_steps, trace_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
-    from peakline.tables.columns import Columns, Names
 
 __all__ = ["Steps", "step_places_of", "steps_of"]
 

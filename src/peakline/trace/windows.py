@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
+from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.trace.activity import Activity, activity_of
 from peakline.trace.device_lines import Device, devices_of
 from peakline.trace.events import DEVICE, HOST, Trace, trace_of
 from peakline.trace.steps import step_places_of, steps_of
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 __all__ = ["Markers", "Windows", "markers_of", "windows_of"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int64Array, UInt8Array
 from peakline.kernels.wire_writing import number_sizes, put_numbers, put_spans
 
-__all__ = ["Field", "Fixed", "Messages", "Number", "Numbers", "Pool", "Spans", "encode", "varint"]
+__all__ = ["Field", "Messages", "Number", "Pool", "Spans", "encode", "fixed", "packed", "varint"]
 
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
@@ -149,27 +149,15 @@ def encode(rows: int, fields: Sequence[Field], *, frame: int | None = None) -> M
     return Messages(data, bounds)
 
 
-class Fixed:
+def fixed(number: int, values: AnyArray) -> Messages:
     """A field of eight bytes per row, in every row."""
-
-    def __init__(self, number: int, values: AnyArray) -> None:
-        tag = np.frombuffer(varint(number << 3 | _FIXED64), np.uint8)
-        data = np.empty((values.size, tag.size + 8), np.uint8)
-        data[:, : tag.size] = tag
-        raw = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).view(np.uint8)
-        data[:, tag.size :] = raw.reshape(values.size, 8)
-        bounds = np.arange(values.size + 1, dtype=np.int64) * (tag.size + 8)
-        self.messages = Messages(data.reshape(-1), bounds)
-        """The fields of the rows, to be given to others."""
-        self._field = self.messages.at(np.arange(values.size))
-
-    def measure(self, sizes: Int64Array) -> None:
-        """Tag and value."""
-        self._field.measure(sizes)
-
-    def put(self, out: UInt8Array, at: Int64Array) -> None:
-        """Tag and value."""
-        self._field.put(out, at)
+    tag = np.frombuffer(varint(number << 3 | _FIXED64), np.uint8)
+    data = np.empty((values.size, tag.size + 8), np.uint8)
+    data[:, : tag.size] = tag
+    raw = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).view(np.uint8)
+    data[:, tag.size :] = raw.reshape(values.size, 8)
+    bounds = np.arange(values.size + 1, dtype=np.int64) * (tag.size + 8)
+    return Messages(data.reshape(-1), bounds)
 
 
 class Pool:
@@ -190,23 +178,12 @@ class Pool:
         return self._messages.at(codes)
 
 
-class Numbers:
+def packed(number: int, values: Int64Array, first: Int64Array) -> Spans:
     """A packed repeated varint field: row ``r`` holds ``values[first[r]:first[r + 1]]``."""
-
-    def __init__(self, number: int, values: Int64Array, first: Int64Array) -> None:
-        each = encode(values.size, [Number(None, values, np.ones(values.size, np.bool_))])
-        rows = first.size - 1
-        some = np.flatnonzero(np.diff(first) > 0)
-        packed = encode(some.size, [each.of(np.append(first[some], values.size))], frame=number)
-        # Consecutive rows that hold some share no values.
-        place = np.full(rows, -1, np.int64)
-        place[some] = np.arange(some.size)
-        self._field = packed.at(place)
-
-    def measure(self, sizes: Int64Array) -> None:
-        """Tag, length and numbers."""
-        self._field.measure(sizes)
-
-    def put(self, out: UInt8Array, at: Int64Array) -> None:
-        """Tag, length and numbers."""
-        self._field.put(out, at)
+    each = encode(values.size, [Number(None, values, np.ones(values.size, np.bool_))])
+    some = np.flatnonzero(np.diff(first) > 0)
+    fields = encode(some.size, [each.of(np.append(first[some], values.size))], frame=number)
+    # Consecutive rows that hold some share no values.
+    place = np.full(first.size - 1, -1, np.int64)
+    place[some] = np.arange(some.size)
+    return fields.at(place)

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from peakline.formats.common.files import SourceFile
-    from peakline.tables.reader import Reader
+from peakline.formats.common.files import SourceFile
+from peakline.tables.reader import Reader
 
 __all__ = ["Format", "formats", "message_names"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING
 
 from peakline.deadline import checked
 from peakline.errors import UnknownFormatError
@@ -15,10 +14,7 @@ from peakline.formats.oom_report.scanner import OomScanner
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
 from peakline.wire import Buffer, decode
-from peakline.wire.log_lines import MemoryLogScanner
-
-if TYPE_CHECKING:
-    from peakline.wire.log_lines import LogCounts
+from peakline.wire.log_lines import LogCounts, MemoryLogScanner
 
 __all__ = ["LogProbe", "LogReader"]
 
