@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from peakline.memory.live import MemoryMoment, MemoryRecords
 from peakline.memory.peak import BEFORE_PROFILE
 from peakline.memory.signatures import normal_shape, scope_of
 from peakline.tables import Columns, Names
-from peakline.tools.live_memory import LiveMemoryParameters
+
+if TYPE_CHECKING:
+    from peakline.tools.live_memory import LiveMemoryParameters
 
 __all__ = ["LiveRows", "columns_of"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,9 +13,11 @@ from peakline.errors import UsageError
 from peakline.tables import Profile
 from peakline.timing.timeline import Timeline, draw_tile, timeline_of, tracks_of
 from peakline.timing.timeline.counters import Counter
-from peakline.tools.timeline import TimelineParameters
 from peakline.tools.timeline.format import Value, stored
 from peakline.trace.events import trace_of
+
+if TYPE_CHECKING:
+    from peakline.tools.timeline import TimelineParameters
 
 __all__ = ["MOST_ITEMS", "VIEWS"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from peakline.timing.kernels import KernelReport
 from peakline.timing.op_names import is_jax_op, is_tf_op
 from peakline.toolbox.data_table import Column, DataTable, Value
-from peakline.xprof.framework_op_stats import HostOpStats
 from peakline.xprof.rules.hardware import Peaks, combine_peaks, is_gradient
 from peakline.xprof.rules.kernels import MOST_KERNELS, longest
 from peakline.xprof.rules.op_metrics import (
@@ -16,6 +16,9 @@ from peakline.xprof.rules.op_metrics import (
     combine_tables,
     framework_ops,
 )
+
+if TYPE_CHECKING:
+    from peakline.xprof.framework_op_stats import HostOpStats
 
 __all__ = ["MOST_OPS", "is_cut", "op_tables"]
 
