@@ -82,7 +82,7 @@ def columns_of(profile: Profile) -> Columns:
             total(sets.get(Activity.COMPUTE, NEVER)),
             total(found.communication),
             total(either(*(sets.get(kind, NEVER) for kind in _COPIES))),
-            _longest_gap(busy),
+            int((busy[0][1:] - busy[1][:-1]).max(initial=0)),
         ])  # fmt: skip
         names.append(found.device.name)
     table = np.array(rows, np.int64).reshape(len(rows), 9)
@@ -100,7 +100,3 @@ def _busy(found: DeviceSets) -> Intervals:
     """When the device worked: also on a transfer beside its ops."""
     own = [own for kind, own in found.sets.items() if kind != Activity.INPUT_WAIT]
     return either(found.communication, *own)
-
-
-def _longest_gap(busy: Intervals) -> int:
-    return int((busy[0][1:] - busy[1][:-1]).max(initial=0))

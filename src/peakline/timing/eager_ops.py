@@ -62,9 +62,9 @@ def eager_ops_of(profile: Profile, facts: StepFacts) -> EagerOps | None:
     each = calls.size / facts.count
     if each < ONE_BY_ONE:
         return None
-    works = np.concatenate(
-        [_host_events(trace, named=_WORK), _doing(profile, trace, Activity.HOST_OP)]
-    )
+    done = activity_of(profile)
+    runs_ops = _on_host(trace, lambda events: done[events] == Activity.HOST_OP)
+    works = np.concatenate([_host_events(trace, named=_WORK), runs_ops])
     busy = int(covered(union(trace.start[works], trace.end[works]), starts, ends).sum())
     lost = max(facts.wall_ps - busy - facts.total("input_wait_ps", "compile_ps"), 0)
     share = lost / facts.wall_ps
@@ -92,12 +92,6 @@ def _host_events(trace: Trace, *, named: tuple[str, ...]) -> AnyArray:
     if not wanted.any():
         return np.zeros(0, np.int64)
     return _on_host(trace, lambda events: wanted[trace.name.codes[events]])
-
-
-def _doing(profile: Profile, trace: Trace, activity: Activity) -> AnyArray:
-    """Events of the hosts' threads that do this."""
-    done = activity_of(profile)
-    return _on_host(trace, lambda events: done[events] == activity)
 
 
 def _on_host(trace: Trace, test: Callable[[slice], AnyArray]) -> AnyArray:

@@ -154,7 +154,7 @@ def _joined(arrays: list[Int64Array]) -> Int64Array:
 def _device_layers(device: DeviceSets, host: Sets) -> list[tuple[str, Intervals]]:
     """What explains a moment of a step, the first that holds it."""
     own = device.sets
-    layers = [
+    return [
         ("compute", own.get(Activity.COMPUTE, NEVER)),
         ("communication", own.get(Activity.COMMUNICATION, NEVER)),
         *((part, own.get(kind, NEVER)) for kind, part in _COPIES),
@@ -163,8 +163,9 @@ def _device_layers(device: DeviceSets, host: Sets) -> list[tuple[str, Intervals]
         ("input_wait", host.get(Activity.INPUT_WAIT, NEVER)),
         ("compile", host.get(Activity.COMPILE, NEVER)),
         ("launch", host.get(Activity.LAUNCH, NEVER)),
+        ("host_compute", host.get(Activity.HOST_OP, NEVER)),
+        ("host_compute", host.get(Activity.HOST, NEVER)),
     ]
-    return [*layers, *_host_compute(host)]
 
 
 def _host_layers(host: Sets) -> list[tuple[str, Intervals]]:
@@ -177,10 +178,6 @@ def _host_layers(host: Sets) -> list[tuple[str, Intervals]]:
         ("launch", host.get(Activity.LAUNCH, NEVER)),
         ("host_compute", host.get(Activity.HOST, NEVER)),
     ]
-
-
-def _host_compute(host: Sets) -> list[tuple[str, Intervals]]:
-    return [("host_compute", host.get(kind, NEVER)) for kind in (Activity.HOST_OP, Activity.HOST)]
 
 
 def _parts(layers: list[tuple[str, Intervals]], windows: Windows, rest: str) -> Int64Array:

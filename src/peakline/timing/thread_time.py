@@ -12,7 +12,7 @@ import numpy as np
 from peakline.arrays import AnyArray
 from peakline.tables import Columns, Names, Profile
 from peakline.trace.activity import Activity, activity_of
-from peakline.trace.events import HOST, Trace, TraceLine, nesting_of, trace_of
+from peakline.trace.events import HOST, Trace, nesting_of, trace_of
 from peakline.trace.intervals import total, union
 
 __all__ = ["columns_of"]
@@ -49,16 +49,12 @@ def columns_of(profile: Profile) -> Columns:
     return Columns(
         {
             "line_id": np.array([line.line_id for line in lines], np.int64),
-            "plane_id": np.array([_plane(trace, line) for line in lines], np.int64),
+            "plane_id": np.array([trace.planes[line.plane].plane_id for line in lines], np.int64),
             "thread": Names.encode([line.name for line in lines]),
             **numbers,
             "longest_op": Names(longest, trace.name.values),
         }
     )
-
-
-def _plane(trace: Trace, line: TraceLine) -> int:
-    return trace.planes[line.plane].plane_id
 
 
 def _longest(code: AnyArray, own: AnyArray, trace: Trace) -> tuple[int, int]:

@@ -108,7 +108,7 @@ class DeviceWork:
         if found is None:
             return -1
         for source in self._sources(event):
-            if _is_start(self.title(source)) and int(trace.end[source]) <= int(trace.start[event]):
+            if "-start" in self.title(source) and int(trace.end[source]) <= int(trace.start[event]):
                 self.used_hlo = True
                 return source
         return self._named_start(event, f"{found[1]}-start{found[2]}")
@@ -200,7 +200,8 @@ class DeviceWork:
             program, name = told.get(event, (None, None))
             if program is None:
                 program = _running(modules, int(self._trace.start[event]))
-            module = self._modules.get(_unsigned(program))
+            # Its name spells a program's id so; stats may hold it as a signed number.
+            module = self._modules.get(None if program is None else program % 2**64)
             if module is None:
                 continue
             name = name or self.title(event)
@@ -208,17 +209,8 @@ class DeviceWork:
                 yield event, (module.program_id, name)
 
 
-def _unsigned(number: int | None) -> int | None:
-    """A program's id as its name spells it; stats may hold it as a signed number."""
-    return None if number is None else number % 2**64
-
-
 def _name(trace: Trace, event: int) -> str:
     return trace.name.values[trace.name.codes[event]] or ""
-
-
-def _is_start(name: str) -> bool:
-    return "-start" in name
 
 
 def _stats(

@@ -46,13 +46,9 @@ def _run(profile: Profile, parameters: GraphParameters, output_format: str) -> b
         view=view_graph(profile, selection, step),
         path=critical_path(profile, step) if step is not None else None,
     )
-    if not _has_rows(profile, "nodes") and step is None:
+    if not profile.columns_or_empty("nodes").rows and step is None:
         profile.warn("no_graph", "no graph and no executions in this profile")
     return FORMATS[output_format](report).encode()
-
-
-def _has_rows(profile: Profile, table: str) -> bool:
-    return table in profile.tables and profile.columns(table).rows > 0
 
 
 TOOL = Tool(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from peakline.graph.critical_path import CriticalPath, PathPiece
+from peakline.graph.critical_path import CriticalPath
 from peakline.graph.view import GraphView, Selection, ViewNode
 
 __all__ = ["FORMATS", "Report"]
@@ -61,7 +61,8 @@ def to_dot(report: Report) -> str:
         if several:
             label.append(node.graph)
         if node.cost is not None and node.cost.runs:
-            label.append(f"{_short_time(node.cost.compute_ps)} in {_times(node.cost.runs)}")
+            times = "one run" if node.cost.runs == 1 else f"{node.cost.runs} runs"
+            label.append(f"{_short_time(node.cost.compute_ps)} in {times}")
         colour = ", color=red, penwidth=2" if _is_on(node, on_path, devices) else ""
         lines.append(f"  n{number} [label={_dot_text(label)}{colour}];")
     for edge in view.edges:
@@ -129,7 +130,7 @@ def _path_text(path: CriticalPath) -> Iterator[str]:
             _milliseconds(piece.busy_ps),
             piece.why,
             _plain(piece.op_type),
-            _plain(_piece_name(piece)),
+            _plain(f"{piece.name} (of {piece.tensor})" if piece.tensor else piece.name),
             _plain(piece.device),
         )
         for piece in path.pieces
@@ -139,10 +140,6 @@ def _path_text(path: CriticalPath) -> Iterator[str]:
         yield ""
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     yield from _table([columns, *rows], right=4)
-
-
-def _piece_name(piece: PathPiece) -> str:
-    return f"{piece.name} (of {piece.tensor})" if piece.tensor else piece.name
 
 
 def _on_path(path: CriticalPath | None) -> set[tuple[str, str]]:
@@ -168,10 +165,6 @@ def _short_time(picoseconds: int) -> str:
     if picoseconds >= 10**9:
         return f"{_milliseconds(picoseconds)} ms"
     return f"{picoseconds / 10**6:.2f} us"
-
-
-def _times(count: int) -> str:
-    return "one run" if count == 1 else f"{count} runs"
 
 
 def _plain(text: str) -> str:

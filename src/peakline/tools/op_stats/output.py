@@ -19,10 +19,6 @@ from peakline.wire.encode import message, varint
 __all__ = ["advice_json", "advice_proto", "view_json", "view_proto"]
 
 
-def _key(number: int) -> bytes:
-    return varint(number << 3 | 2)
-
-
 def _text(number: int, text: str) -> bytes:
     return message(number, text.encode("utf-8", "replace"))
 
@@ -105,7 +101,7 @@ def view_proto(shown: Shown | None) -> bytes:
     """The serialized message; empty for None."""
     if shown is None:
         return b""
-    tag = _key(_GRAPH_CHILDREN if shown.members is None else _MULTI_CHILDREN)
+    tag = varint((_GRAPH_CHILDREN if shown.members is None else _MULTI_CHILDREN) << 3 | 2)
     own = list(checked(_proto_rows(shown)))
     size = [len(content) for content in own]
     depth = shown.depth.tolist()

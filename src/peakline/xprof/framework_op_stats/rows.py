@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from peakline.timing.kernels import KernelReport
 from peakline.timing.op_names import is_jax_op, is_tf_op
@@ -107,7 +106,10 @@ def _table(
     for side, table in (("Device", device_ops), ("Host", host_ops)):
         total_us = (table.total_ps if with_idle else table.op_ps) / 1e6
         cumulated = 0.0
-        for op in _sorted(table, strict=strict):
+        found = sorted(
+            table.ops.values(), key=lambda op: (-op.self_ps, op.name.encode("utf-8", "replace"))
+        )
+        for op in found[:MOST_OPS] if strict else found:
             if op.is_idle and not with_idle:
                 continue
             share = _ratio(op.self_ps / 1e6, total_us)
@@ -126,13 +128,6 @@ def _table(
         "task_type": "Training" if is_training else "Inference",
     }
     return DataTable(columns, rows, properties)
-
-
-def _sorted(table: OpTable, *, strict: bool) -> Iterator[OpMetrics]:
-    found = sorted(
-        table.ops.values(), key=lambda op: (-op.self_ps, op.name.encode("utf-8", "replace"))
-    )
-    yield from found[:MOST_OPS] if strict else found
 
 
 def _times(op: OpMetrics) -> list[Value]:

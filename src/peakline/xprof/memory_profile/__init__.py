@@ -55,21 +55,18 @@ def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | 
     _check_memory_id(parameters.memory_id, memory_ids(snapshots))
     if snapshots.rows == 0:
         profile.warn(_EMPTY, "the file has no memory events")
+    # Without free bytes the sum at the peak is only the peak.
+    knows_capacity = profile.has_runtime_planes or "allocator_events" not in profile.tables
+    if not knows_capacity:
+        knows_capacity = bool(profile.columns("allocator_events").is_valid("free_bytes").any())
     return make_report(
         snapshots,
         allocator_profiles(snapshots, parameters.memory_id),
         profile.columns("module_runs") if "module_runs" in profile.tables else None,
         parameters.version,
         parameters.max_snapshots,
-        knows_capacity=_knows_capacity(profile),
+        knows_capacity=knows_capacity,
     )
-
-
-def _knows_capacity(profile: Profile) -> bool:
-    """Whether free bytes were reported: without them the sum at the peak is only the peak."""
-    if profile.has_runtime_planes or "allocator_events" not in profile.tables:
-        return True
-    return bool(profile.columns("allocator_events").is_valid("free_bytes").any())
 
 
 def _check_memory_id(wanted: str | None, known: list[str]) -> None:

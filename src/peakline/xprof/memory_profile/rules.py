@@ -130,7 +130,8 @@ def _allocator_profile(
     peak = _peak(snapshots, _peak_row(rows, in_use))
 
     times = time[rows]
-    order = rows if _is_sorted(times) else rows[np.argsort(times, kind="stable")]
+    is_sorted = bool((times[1:] >= times[:-1]).all())
+    order = rows if is_sorted else rows[np.argsort(times, kind="stable")]
     steps = _steps(_int64(snapshots, "step_id")[order])
     ids, count = _address_ids(order, address)
     sources, room = order.copy(), np.full(count, -1, np.int64)
@@ -280,10 +281,6 @@ def _ranks(names: Names, more: list[str]) -> Int64Array:
 
 def _int64(snapshots: Columns, name: str) -> Int64Array:
     return np.ascontiguousarray(snapshots.array(name), np.int64)
-
-
-def _is_sorted(times: Int64Array) -> bool:
-    return bool((times[1:] >= times[:-1]).all())
 
 
 def _wrapped(value: int) -> int:

@@ -14,7 +14,6 @@ from peakline.xprof.rules.step_kinds import SpanKind
 from peakline.xprof.rules.step_model import (
     FIRST_SPARSE_CORE,
     GENERIC_CORE,
-    CoreStep,
     StepDatabase,
 )
 from peakline.xprof.rules.tpu_step import TpuStep, tpu_step
@@ -114,14 +113,11 @@ def generic_steps(database: StepDatabase, *, compatible: bool) -> list[GenericSt
             cores = [step.cores[GENERIC_CORE]] if GENERIC_CORE in step.cores else []
         else:
             cores = sorted(step.cores.values(), key=lambda core: -core.duration_ps)[:1]
-        found += [_generic(core, step.number) for core in cores]
+        for core in cores:
+            half, single, *others = [core.kinds.get(kind, 0) / _PS_PER_MS for kind in _KINDS]
+            name, step_ms = core.name or str(step.number), core.duration_ps / _PS_PER_MS
+            found.append(GenericStep(name, step_ms, half + single, *others))
     return found
-
-
-def _generic(core: CoreStep, number: int) -> GenericStep:
-    half, single, *others = [core.kinds.get(kind, 0) / _PS_PER_MS for kind in _KINDS]
-    name = core.name or str(number)
-    return GenericStep(name, core.duration_ps / _PS_PER_MS, half + single, *others)
 
 
 def tpu_steps_of(database: StepDatabase) -> list[TpuStep]:

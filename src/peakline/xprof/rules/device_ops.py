@@ -154,17 +154,11 @@ def _first_of_symbol(
         if len(own_kinds) > 1:
             here = np.flatnonzero(of_symbol)
             # An op is over when one follows that does not lie in it; those in it are before.
-            over = np.array(
-                [_over(end, place) for place in here[: 1 + _inside(end, here)].tolist()]
-            )
+            inside = int(np.searchsorted(here, _over(end, int(here[0]))))
+            over = np.array([_over(end, place) for place in here[:inside].tolist()])
             first = here[np.lexsort((-here[: over.size], over))[0]]
             op = np.where(of_symbol, op[first], op)
     return np.where(known, op, -1).astype(np.int32)
-
-
-def _inside(end: AnyArray, here: AnyArray) -> int:
-    """How many of the others lie in the first."""
-    return int(np.searchsorted(here, _over(end, int(here[0])))) - 1
 
 
 def _over(end: AnyArray, place: int) -> int:
@@ -196,7 +190,8 @@ def _gpu(profile: Profile, trace: Trace, plane: int) -> OpTable:
     if not rows.size:
         table.close(0)
         return table
-    base = _bases(profile, lines)
+    # Where the offsets of each line count from.
+    base = profile.columns("lines").array("start_ps")[[line.line_id for line in lines]]
     line_of = np.repeat(np.arange(len(lines)), [last - first for first, last in bounds])
     length = events.array("duration_ps")[rows]
     with np.errstate(over="ignore"):
@@ -258,10 +253,3 @@ def _groups(profile: Profile, rows: AnyArray) -> tuple[AnyArray, AnyArray]:
     known[order] = before >= 0
     group[order] = np.where(before >= 0, events.array("step_id")[rows][order][before], 0)
     return group, known
-
-
-def _bases(profile: Profile, lines: list[TraceLine]) -> Int64Array:
-    """Where the offsets of each line count from."""
-    starts = profile.columns("lines").array("start_ps")
-    found: Int64Array = starts[[line.line_id for line in lines]]
-    return found

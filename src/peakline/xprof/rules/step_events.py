@@ -302,7 +302,9 @@ class _Maker:
         mark = np.array(sorted(marks), np.int64)
         self.marks[HOST].append((groups.place[mark], trace.start[mark], trace.end[mark]))
         kinds = np.array([kind_of[event] for event in others], np.uint8)
-        self._add_spans(np.array(others, np.int64)[kinds < NOTHING], kinds[kinds < NOTHING])
+        spans = np.array(others, np.int64)[kinds < NOTHING]
+        place = groups.place[spans]
+        self.spans.append((kinds[kinds < NOTHING], place, trace.start[spans], trace.end[spans]))
 
     def _opening(self, step: str, events: list[int]) -> int:
         """Which of the events that lie where a step begins and ends is the one that opened it."""
@@ -312,11 +314,6 @@ class _Maker:
                 if fits(name):
                     return event
         return events[0]
-
-    def _add_spans(self, events: Int64Array, kinds: UInt8Array) -> None:
-        trace = self.trace
-        step = self.groups.place[events]
-        self.spans.append((kinds, step, trace.start[events], trace.end[events]))
 
     def add_gpu(self, plane: int) -> None:
         """The work of one GPU; its streams' work without a step belongs to the one before."""

@@ -140,10 +140,10 @@ def _generic_table(
         _TOOLTIP,
         Column("stepTimeMs", "number", "Step time"),
     ]
-    rows: list[list[Value]] = [
-        [step.name, *part, _tooltip(step, part), step.step_ms]
-        for step, part in zip(steps, parts, strict=True)
-    ]
+    rows: list[list[Value]] = []
+    for step, part in zip(steps, parts, strict=True):
+        told = f"Step {step.name}, duration: {step.step_ms:.2f} ms{_TOLD % (*reversed(part),)}"
+        rows.append([step.name, *part, told, step.step_ms])
     return DataTable(columns, rows, properties)
 
 
@@ -153,10 +153,6 @@ def _parts(step: GenericStep) -> list[float]:
         step.host_compute_ms, step.launch_ms, step.input_ms, step.output_ms, step.compile_ms,
         step.other_ms,
     ]  # fmt: skip
-
-
-def _tooltip(step: GenericStep, parts: Sequence[float]) -> str:
-    return f"Step {step.name}, duration: {step.step_ms:.2f} ms{_TOLD % (*reversed(parts),)}"
 
 
 def _deviation(summary: Summary, digits: int, compatible: bool) -> str:
