@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from peakline.timing.kernels import KernelReport
 from peakline.timing.op_names import is_jax_op, is_tf_op
