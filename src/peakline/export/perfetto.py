@@ -113,10 +113,8 @@ class _Writer:
     def _processes(self) -> tuple[dict[int, int], bytes]:
         """The track of every plane, and the packets that describe them."""
         planes, found, content = self._timeline.planes, {}, []
-        names = planes.names("name").to_list()
-        for plane, pid, name in zip(
-            planes.array("plane_id").tolist(), self._rows.pids, names, strict=True
-        ):
+        described = planes.each("plane_id", "name")
+        for (plane, name), pid in zip(described, self._rows.pids, strict=True):
             uuid, packet = self._track("")
             packet.track_descriptor.process.pid = pid & 0x7FFFFFFF
             packet.track_descriptor.process.process_name = name or ""

@@ -46,9 +46,7 @@ def executions_of_events(
     device_of_line, thread_of_line = _devices(planes, lines)
     named = [_OP.fullmatch(name) for name in events.names("name").values]
     is_op = np.array([found is not None for found in named] + [False], np.bool_)
-    kinds = dict(
-        zip(planes.array("plane_id").tolist(), planes.names("kind").to_list(), strict=True)
-    )
+    kinds = dict(planes.each("plane_id", "kind"))
     on_host = np.array([kinds[plane] == "host" for plane in lines.array("plane_id").tolist()])
     told = np.array([name is not None for name in device_of_line], np.bool_)
     line, codes = events.array("line_id"), events.names("name").codes
@@ -96,24 +94,16 @@ def executions_of_events(
 
 def _records(profile: Profile) -> Columns:
     """What allocators did over time; nothing where the profile is one moment."""
-    if profile.is_derived("allocator_events") or "allocator_events" not in profile.tables:
+    if profile.is_derived("allocator_events"):
         return empty_columns("allocator_events")
-    return profile.columns("allocator_events")
+    return profile.columns_or_empty("allocator_events")
 
 
 def _devices(planes: Columns, lines: Columns) -> tuple[list[str | None], Int64Array]:
     """The device and thread number of every line; None for a line that is no device's own."""
-    kinds = dict(
-        zip(
-            planes.array("plane_id").tolist(),
-            zip(planes.names("kind").to_list(), planes.names("name").to_list(), strict=True),
-            strict=True,
-        )
-    )
+    kinds = {plane: (kind, name) for plane, kind, name in planes.each("plane_id", "kind", "name")}
     found: list[str | None] = []
-    for plane, name in zip(
-        lines.array("plane_id").tolist(), lines.names("name").to_list(), strict=True
-    ):
+    for plane, name in lines.each("plane_id", "name"):
         kind, device = kinds[plane]
         if kind == "host":
             found.append(f"{_TASK}/device:CPU:0")

@@ -18,13 +18,14 @@ __all__ = ["allocation_descriptions", "data_types", "shapes", "tensor_descriptio
 def data_types(names: Names) -> Int64Array:
     """Numbers of ``tensorflow.DataType``; 0 for null and for what is no type."""
     known = schema.POOL.FindEnumTypeByName("tensorflow.DataType").values_by_name
-    numbers = []
-    for name in names.values:
+
+    def number(name: str) -> int:
         entry = known.get(f"DT_{name.upper()}")
-        plain = int(name) if entry is None and name.isdecimal() else 0
-        numbers.append(entry.number if entry is not None else plain)
-    found: Int64Array = np.array([*numbers, 0], np.int64)[names.codes]
-    return found
+        if entry is not None:
+            return int(entry.number)
+        return int(name) if name.isdecimal() else 0
+
+    return names.per_row(number, np.int64)
 
 
 def shapes(names: Names, number: int) -> Spans:

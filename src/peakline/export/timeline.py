@@ -208,12 +208,8 @@ def _executions(profile: Profile) -> tuple[Columns, Columns, Columns, Columns]:
     # Two entries of one device are two steps of it.
     pairs = np.stack([plane_of_entry[entry], thread])
     distinct, line = np.unique(pairs, axis=1, return_inverse=True)
-    threads = profile.columns("thread_names")
-    of_entry, numbers = (threads.array(c).tolist() for c in ("device_entry", "thread_id"))
-    texts = {
-        (int(plane_of_entry[at]), number): name
-        for at, number, name in zip(of_entry, numbers, threads.names("name").to_list(), strict=True)
-    }
+    threads = profile.columns("thread_names").each("device_entry", "thread_id", "name")
+    texts = {(int(plane_of_entry[at]), number): name for at, number, name in threads}
     kinds = ["host" if "cpu" in (name or "").lower() else "device" for name in plane_of_name]
     count = len(plane_of_name)
     planes = Columns(

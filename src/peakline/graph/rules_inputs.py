@@ -73,8 +73,7 @@ class _Inputs:
         if not edges.rows:
             return
         starts_control = self._control.copy()
-        caret = np.array([value.startswith("^") for value in self._raw.values] + [False], np.bool_)
-        starts_control |= caret[self._raw.codes]
+        starts_control |= self._raw.per_row(lambda value: value.startswith("^"), np.bool_)
         place = edges.array("target_input")
         # Inputs of a node are neighbours in their order.
         follows = np.zeros(edges.rows, np.bool_)

@@ -113,12 +113,7 @@ def check_gradients(functions: Columns, signatures: Signatures) -> Iterator[Brok
     Source: ``from_library`` (tensorflow/python/framework/function.py).
     """
     gradient: dict[tuple[str, str], str] = {}
-    for graph, name, of in zip(
-        functions.names("graph").to_list(),
-        functions.names("name").to_list(),
-        functions.names("gradient").to_list(),
-        strict=True,
-    ):
+    for graph, name, of in functions.each("graph", "name", "gradient"):
         if not of:
             continue
         gradient[graph or "", name or ""] = of

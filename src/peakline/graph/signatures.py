@@ -26,9 +26,8 @@ class Signatures:
     """What the functions of every library take and give."""
 
     def __init__(self, index: GraphIndex, functions: Columns) -> None:
-        graphs, names = functions.names("graph").to_list(), functions.names("name").to_list()
         self.functions: set[tuple[str, str]] = {
-            (graph or "", name or "") for graph, name in zip(graphs, names, strict=True)
+            (graph or "", name or "") for graph, name in functions.each("graph", "name")
         }
         inputs = index.inputs
         self.is_list: BoolArray = inputs.is_valid("number_attr") | inputs.is_valid("type_list_attr")
@@ -36,17 +35,11 @@ class Signatures:
         self._outputs: dict[tuple[str, str], dict[str, bool]] = {
             function: {} for function in self.functions
         }
-        arguments = index.arguments
-        role = arguments.names("role")
-        results = arguments.take(role.codes == role.code_of("output"))
+        role = index.arguments.names("role")
+        results = index.arguments.take(role.codes == role.code_of("output"))
         is_list = results.is_valid("number_attr") | results.is_valid("type_list_attr")
-        for graph, function, name, several in zip(
-            results.names("graph").to_list(),
-            results.names("function").to_list(),
-            results.names("name").to_list(),
-            is_list.tolist(),
-            strict=True,
-        ):
+        arguments = results.each("graph", "function", "name")
+        for (graph, function, name), several in zip(arguments, is_list.tolist(), strict=True):
             outputs = self._outputs.setdefault((graph or "", function or ""), {})
             outputs[name or ""] = several
 

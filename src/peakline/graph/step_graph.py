@@ -58,10 +58,7 @@ class StepGraph:
         }
         devices: dict[tuple[str, str], Node] = {}
         ops: dict[Node, str] = {}
-        for graph, device, name, op in zip(
-            *(nodes.names(column).to_list() for column in ("graph", "device", "name", "op")),
-            strict=True,
-        ):
+        for graph, device, name, op in nodes.each("graph", "device", "name", "op"):
             # A graph as a program wrote it names no devices, or only wishes.
             node = ((device or "") if ran else "", name or "")
             devices[graph or "", name or ""] = node
@@ -79,11 +76,7 @@ class StepGraph:
         names = edges.names("graph")
         in_step = np.isin(names.codes, [names.code_of(graph) for graph in chosen])
         edges = edges.take(in_step & (edges.names("function").codes < 0))
-        for graph, source, target, control in zip(
-            *(edges.names(column).to_list() for column in ("graph", "source", "target")),
-            edges.array("is_control").tolist(),
-            strict=True,
-        ):
+        for graph, source, target, control in edges.each("graph", "source", "target", "is_control"):
             before, after = nodes.get((graph, source)), nodes.get((graph, target))
             if before is not None and after is not None:
                 self._before[after].append(Wait(before, "control" if control else "data"))
@@ -97,10 +90,7 @@ class StepGraph:
         wanted = ("tensor_name", "send_device", "recv_device")
         attrs = attrs.take(np.isin(keys.codes, [keys.code_of(key) for key in wanted]))
         found: dict[Node, dict[str, str]] = {}
-        for graph, name, key, value in zip(
-            *(attrs.names(column).to_list() for column in ("graph", "name", "attr", "value")),
-            strict=True,
-        ):
+        for graph, name, key, value in attrs.each("graph", "name", "attr", "value"):
             node = nodes.get((graph or "", name or ""))
             if node is not None:
                 found.setdefault(node, {})[key or ""] = value or ""

@@ -190,18 +190,15 @@ def _costs(profile: Profile, step: StepRuns | None, *, inside: bool) -> _Costs:
         "allocated_bytes": _per_run(profile, "op_memory", "total_bytes", runs),
         "output_bytes": _per_run(profile, "op_outputs", "allocated_bytes", runs),
     }
-    devices = [device or "" for device in runs.names("device").to_list()]
-    names = [name or "" for name in runs.names("name").to_list()]
-    found.devices.update(devices)
-    found.by_node = _sums(list(zip(devices, names, strict=True)), measures)
-    found.by_name = _sums(names, measures)
+    nodes = [(device or "", name or "") for device, name in runs.each("device", "name")]
+    found.devices.update(device for device, _ in nodes)
+    found.by_node = _sums(nodes, measures)
+    found.by_name = _sums([name for _, name in nodes], measures)
     kernels = step.runs.take(
         np.isin(kind.codes, [kind.code_of(one) for one in ("stream", "stream_all", "memcpy")])
     )
     # A kernel's row is named node:op.
-    for name, duration in zip(
-        kernels.names("name").to_list(), kernels.array("duration_ps").tolist(), strict=True
-    ):
+    for name, duration in kernels.each("name", "duration_ps"):
         node = (name or "").partition(":")[0]
         found.kernels[node] = found.kernels.get(node, 0) + duration
     return found
@@ -244,14 +241,8 @@ def _most_costly(index: GraphIndex, rows: Int64Array, costs: _Costs, most: int) 
 def _nodes(index: GraphIndex, rows: Int64Array, costs: _Costs) -> tuple[ViewNode, ...]:
     found = index.nodes.take(rows)
     return tuple(
-        ViewNode(
-            graph=row["graph"],
-            name=row["name"],
-            op=row["op"],
-            device=row["device"],
-            cost=costs.of(row["device"], row["name"]),
-        )
-        for row in found.to_pylist()
+        ViewNode(graph, name, op, device, costs.of(device, name))
+        for graph, name, op, device in found.each("graph", "name", "op", "device")
     )
 
 
@@ -262,14 +253,6 @@ def _edges(index: GraphIndex, rows: Int64Array) -> tuple[ViewEdge, ...]:
     sources, targets = place[index.source_row[kept]], place[index.target_row[kept]]
     both = (sources >= 0) & (targets >= 0)
     edges = index.edges.take(kept[both])
-    return tuple(
-        ViewEdge(*values)
-        for values in zip(
-            sources[both].tolist(),
-            targets[both].tolist(),
-            edges.array("source_output").tolist(),
-            edges.array("target_input").tolist(),
-            edges.array("is_control").tolist(),
-            strict=True,
-        )
-    )
+    ends = zip(sources[both].tolist(), targets[both].tolist(), strict=True)
+    more = edges.each("source_output", "target_input", "is_control")
+    return tuple(ViewEdge(*pair, *values) for pair, values in zip(ends, more, strict=True))

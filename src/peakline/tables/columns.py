@@ -42,6 +42,11 @@ class Names:
         """One Python string (or None) per row."""
         return [None if code < 0 else self.values[code] for code in self.codes.tolist()]
 
+    def per_row(self, find: Callable[[str], object], dtype: Any, null: int = 0) -> AnyArray:
+        """What ``find`` says of the text of each row, ``null`` where there is none."""
+        found: AnyArray = np.array([*map(find, self.values), null], dtype)[self.codes]
+        return found
+
     def code_of(self, value: str) -> int:
         """The code of ``value``, or -2 when no row can hold it."""
         for code, candidate in enumerate(self.values):
@@ -146,6 +151,12 @@ class Columns(Mapping[str, Column]):
             },
             {name: mask[rows] for name, mask in self.valid.items()},
         )
+
+    def each(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """The values of these columns row by row: text or None, numbers as they are stored."""
+        columns = (self.data[name] for name in names)
+        lists = [c.to_list() if isinstance(c, Names) else c.tolist() for c in columns]
+        return zip(*lists, strict=True)
 
     def lists(self) -> dict[str, list[Any]]:
         """One list per column, None for null."""

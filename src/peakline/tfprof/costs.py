@@ -155,12 +155,11 @@ def _devices(column: Names) -> tuple[Names, BoolArray, BoolArray]:
     lowered = [text.encode().lower().decode() for text in column.values]
     distinct = {text: number for number, text in enumerate(dict.fromkeys(lowered))}
     codes = np.array([*(distinct[text] for text in lowered), -1], np.int32)[column.codes]
-    canonical = [_CANONICAL.fullmatch(text) is not None for text in distinct]
-    accelerator = [_ACCELERATOR in text for text in distinct]
+    devices = Names(codes, list(distinct))
     return (
-        Names(codes, list(distinct)),
-        np.array([*canonical, False], np.bool_)[codes],
-        np.array([*accelerator, False], np.bool_)[codes],
+        devices,
+        devices.per_row(_CANONICAL.fullmatch, np.bool_),
+        devices.per_row(lambda text: _ACCELERATOR in text, np.bool_),
     )
 
 
@@ -173,37 +172,31 @@ def _steps(profile: Profile, runs: Columns) -> tuple[tuple[int, ...], Int64Array
 
 
 def _lacks_streams(device: Names, step: Int64Array, steps: int) -> bool:
-    on_gpu = np.array([*("gpu" in text for text in device.values), False], np.bool_)[device.codes]
-    stream = np.array(
-        [*(_ACCELERATOR in text and "gpu" in text for text in device.values), False], np.bool_
-    )[device.codes]
+    on_gpu = device.per_row(lambda text: "gpu" in text, np.bool_)
+    is_stream = device.per_row(lambda text: _ACCELERATOR in text, np.bool_)
     with_gpu = np.bincount(step[on_gpu], minlength=steps) > 0
-    with_stream = np.bincount(step[stream], minlength=steps) > 0
+    with_stream = np.bincount(step[on_gpu & is_stream], minlength=steps) > 0
     return bool((with_gpu & ~with_stream).any())
 
 
 def _memory(profile: Profile, rows: int) -> dict[str, Int64Array]:
     """Bytes per execution: memory of its allocators, and temporary and persistent memory on top."""
     sums = {name: np.zeros(rows, np.int64) for name in _SUMS[3:]}
-    there = set(profile.tables)
-    if "op_memory" in there:
-        memory = profile.columns("op_memory")
-        run = memory.array("op_run_id")
-        for name, field in (
-            ("requested_bytes", "total_bytes"),
-            ("peak_bytes", "peak_bytes"),
-            ("residual_bytes", "live_bytes"),
-        ):
-            np.add.at(sums[name], run, memory.array(field))
-    if "op_memory_stats" in there:
-        stats = profile.columns("op_memory_stats")
-        run, kept = stats.array("op_run_id"), stats.array("persistent_bytes")
-        np.add.at(sums["residual_bytes"], run, kept)
-        for name in ("requested_bytes", "peak_bytes"):
-            np.add.at(sums[name], run, kept + stats.array("temp_bytes"))
-    if "op_outputs" in there:
-        outputs = profile.columns("op_outputs")
-        size = np.maximum(outputs.array("allocated_bytes"), outputs.array("requested_bytes"))
-        rows_with = outputs.array("has_allocation")
-        np.add.at(sums["output_bytes"], outputs.array("op_run_id")[rows_with], size[rows_with])
+    memory = profile.columns_or_empty("op_memory")
+    run = memory.array("op_run_id")
+    for name, field in (
+        ("requested_bytes", "total_bytes"),
+        ("peak_bytes", "peak_bytes"),
+        ("residual_bytes", "live_bytes"),
+    ):
+        np.add.at(sums[name], run, memory.array(field))
+    stats = profile.columns_or_empty("op_memory_stats")
+    run, kept = stats.array("op_run_id"), stats.array("persistent_bytes")
+    np.add.at(sums["residual_bytes"], run, kept)
+    for name in ("requested_bytes", "peak_bytes"):
+        np.add.at(sums[name], run, kept + stats.array("temp_bytes"))
+    outputs = profile.columns_or_empty("op_outputs")
+    size = np.maximum(outputs.array("allocated_bytes"), outputs.array("requested_bytes"))
+    rows_with = outputs.array("has_allocation")
+    np.add.at(sums["output_bytes"], outputs.array("op_run_id")[rows_with], size[rows_with])
     return sums

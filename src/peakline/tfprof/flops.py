@@ -83,30 +83,23 @@ def _reduction(finalize: int) -> _Formula:
     return lambda node: math.prod(node.input(0)) + math.prod(node.output) * (finalize - 1)
 
 
-def _l2_loss(node: _Node) -> float:
-    return 3 * math.prod(node.input(0)) - 1
-
-
 def _add_n(node: _Node) -> float:
     if not len(node.inputs):
         return 0
     return math.prod(node.input(0)) * (len(node.inputs) - 1)
 
 
-def _matmul(node: _Node) -> float:
-    shape = node.input(0)
-    if len(shape) < 2:
-        raise _Unknown
-    inner = shape[0] if node.flag("transpose_a") else shape[1]
-    return 2 * inner * math.prod(node.output)
+def _matmul(rows: int, columns: int) -> _Formula:
+    """``rows`` and ``columns`` are the axes of the matrix in the shape of the first input."""
 
+    def flops(node: _Node) -> float:
+        shape = node.input(0)
+        if len(shape) < 2:
+            raise _Unknown
+        inner = shape[rows if node.flag("transpose_a") else columns]
+        return 2 * inner * math.prod(node.output)
 
-def _batch_matmul(node: _Node) -> float:
-    shape = node.input(0)
-    if len(shape) < 2:
-        raise _Unknown
-    inner = shape[-2] if node.flag("transpose_a") else shape[-1]
-    return 2 * inner * math.prod(node.output)
+    return flops
 
 
 def _convolution(filter_sizes: int) -> _Formula:
@@ -126,21 +119,12 @@ def _convolution(filter_sizes: int) -> _Formula:
 
 
 def _convolution_gradient(image: tuple[int, ...], kernel: tuple[int, ...], node: _Node) -> float:
+    node.require_nhwc()
     strides = node.sizes("strides")
     if len(strides) < 3 or not image or not image[-1] * strides[1] * strides[2]:
         raise _Unknown
     # A floating point division, whose result is cut, as in the original.
     return 2 * math.prod(image) * math.prod(kernel) / (image[-1] * (strides[1] * strides[2]))
-
-
-def _input_gradient(node: _Node) -> float:
-    node.require_nhwc()
-    return _convolution_gradient(node.output, node.input(1), node)
-
-
-def _filter_gradient(node: _Node) -> float:
-    node.require_nhwc()
-    return _convolution_gradient(node.input(0), node.output, node)
 
 
 def _pool(node: _Node) -> float:
@@ -165,7 +149,7 @@ _FORMULAS: Mapping[str, _Formula] = {
     ),
     "Rsqrt": _per_input_element(2),
     "Softmax": _per_input_element(5),
-    "L2Loss": _l2_loss,
+    "L2Loss": lambda node: 3 * math.prod(node.input(0)) - 1,
     **dict.fromkeys(
         "Add AddV2 Sub Mul RealDiv Maximum Minimum Pow GreaterEqual Greater LessEqual Less Equal"
         " NotEqual".split(),
@@ -178,14 +162,14 @@ _FORMULAS: Mapping[str, _Formula] = {
     **dict.fromkeys(("AvgPool", "MaxPool"), _pool),
     "AvgPoolGrad": _average_pool_gradient,
     "MaxPoolGrad": _max_pool_gradient,
-    "Conv2DBackpropInput": _input_gradient,
-    "Conv2DBackpropFilter": _filter_gradient,
+    "Conv2DBackpropInput": lambda node: _convolution_gradient(node.output, node.input(1), node),
+    "Conv2DBackpropFilter": lambda node: _convolution_gradient(node.input(0), node.output, node),
     "Conv2D": _convolution(3),
     "Conv3D": _convolution(4),
     **dict.fromkeys(("DepthwiseConv2dNative", "Dilation2D"), _convolution(2)),
     "AddN": _add_n,
-    "MatMul": _matmul,
-    **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _batch_matmul),
+    "MatMul": _matmul(0, 1),
+    **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _matmul(-2, -1)),
 }
 
 

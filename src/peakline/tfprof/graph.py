@@ -92,8 +92,7 @@ class _Rows:
     def nodes(self, table: Columns, name: str) -> Int64Array:
         """The node that each row of ``table`` is about, -1 for none of them."""
         column, graph = table.names(name), table.names("graph")
-        numbers = np.array([*(self.number.get(text, -1) for text in column.values), -1], np.int64)
-        found = numbers[column.codes]
+        found = column.per_row(lambda text: self.number.get(text, -1), np.int64, -1)
         if len(self.chosen) > 1:
             # A name may stand in several partitions: only its first node counts.
             codes = {text: code for code, text in enumerate(graph.values)}
@@ -108,9 +107,8 @@ def _chosen_graphs(profile: Profile, nodes: Columns, full_only: bool) -> frozens
     if "graphs" not in profile.tables:
         return frozenset() if full_only else frozenset(nodes.names("graph").values[:1])
     graphs = profile.columns("graphs")
-    names, kinds = graphs.names("graph").to_list(), graphs.names("kind").to_list()
     by_kind: dict[str | None, list[str]] = {}
-    for name, kind in zip(names, kinds, strict=True):
+    for name, kind in graphs.each("graph", "kind"):
         by_kind.setdefault(kind, []).append(name or "")
     for kind in FULL_GRAPHS:
         if kind in by_kind:
@@ -119,9 +117,7 @@ def _chosen_graphs(profile: Profile, nodes: Columns, full_only: bool) -> frozens
 
 
 def _is_in(column: Names, wanted: frozenset[str]) -> BoolArray:
-    return np.asarray(
-        np.array([*(text in wanted for text in column.values), False], np.bool_)[column.codes]
-    )
+    return column.per_row(wanted.__contains__, np.bool_)
 
 
 def _outside_functions(table: Columns) -> BoolArray:
@@ -136,12 +132,11 @@ def _inputs(profile: Profile, found: _Rows) -> dict[str, Int64Array]:
     rows = np.flatnonzero(target >= 0)
     place = edges.array("target_input").astype(np.int64)
     rows = rows[np.lexsort((place[rows], target[rows]))]
-    source = edges.names("source")
-    numbers = np.array([*(found.number.get(text, -1) for text in source.values), -1], np.int64)
+    source = edges.names("source").per_row(lambda text: found.number.get(text, -1), np.int64, -1)
     return {
         "targets": target[rows],
         "places": place[rows],
-        "sources": numbers[source.codes[rows]],
+        "sources": source[rows],
         "ports": np.maximum(edges.array("source_output")[rows].astype(np.int64), 0),
     }
 
@@ -150,9 +145,8 @@ def _attributes(profile: Profile, found: _Rows) -> dict[str, dict[int, str]]:
     if "node_attrs" not in profile.tables:
         return {}
     attrs = profile.columns("node_attrs")
-    name, value = attrs.names("attr"), attrs.names("value")
-    rows = np.flatnonzero(_is_in(name, frozenset(_ATTRIBUTES)))
-    attrs = attrs.take(rows)
+    name = attrs.names("attr")
+    attrs = attrs.take(_is_in(name, frozenset(_ATTRIBUTES)))
     node = found.nodes(attrs, "name")
     kept = node >= 0
     if "shape" in name.values:
@@ -160,13 +154,9 @@ def _attributes(profile: Profile, found: _Rows) -> dict[str, dict[int, str]]:
         is_shape = _is_in(attrs.names("kind"), frozenset({"shape"}))
         kept &= is_shape | (attrs.names("attr").codes != name.code_of("shape"))
     texts: dict[str, dict[int, str]] = {}
-    for number, attribute, text in zip(
-        node[kept].tolist(),
-        attrs.names("attr").codes[kept].tolist(),
-        attrs.names("value").codes[kept].tolist(),
-        strict=True,
-    ):
-        texts.setdefault(name.values[attribute], {})[number] = value.values[text]
+    columns = attrs.take(kept).each("attr", "value")
+    for number, (attribute, text) in zip(node[kept].tolist(), columns, strict=True):
+        texts.setdefault(attribute, {})[number] = text
     return texts
 
 
@@ -175,24 +165,17 @@ def _frames(profile: Profile, found: _Rows) -> dict[int, list[str]]:
     if "node_frames" not in profile.tables:
         return {}
     frames = profile.columns("node_frames")
-    key, graph = frames.names("node"), frames.names("graph")
     # The key holds the function after the node; outside functions that is empty.
-    numbers = np.array(
-        [*(found.number.get(text.removesuffix("@"), -1) for text in key.values), -1], np.int64
+    numbers = frames.names("node").per_row(
+        lambda text: found.number.get(text.removesuffix("@"), -1), np.int64, -1
     )
-    node = np.where(_is_in(graph, found.chosen), numbers[key.codes], -1)
+    node = np.where(_is_in(frames.names("graph"), found.chosen), numbers, -1)
     rows = np.flatnonzero(node >= 0)
     rows = rows[np.lexsort((-frames.array("depth")[rows], node[rows]))]
-    file, function = frames.names("file"), frames.names("function")
     labels: dict[int, list[str]] = {}
-    for number, path, line, name in zip(
-        node[rows].tolist(),
-        file.codes[rows].tolist(),
-        frames.array("line")[rows].tolist(),
-        function.codes[rows].tolist(),
-        strict=True,
-    ):
-        labels.setdefault(number, []).append(_label(file.values[path], line, function.values[name]))
+    places = frames.take(rows).each("file", "line", "function")
+    for number, place in zip(node[rows].tolist(), places, strict=True):
+        labels.setdefault(number, []).append(_label(*place))
     return labels
 
 

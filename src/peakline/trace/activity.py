@@ -157,24 +157,16 @@ def _refine_categories(
 
 def _refine_tpu(profile: Profile, trace: Trace, found: UInt8Array, places: list[int]) -> None:
     """The compiler tells the category of every op of a TPU; a name only its opcode."""
-    if "event_type_stats" not in profile.tables:
-        return
-    stats = profile.columns("event_type_stats")
+    stats = profile.columns_or_empty("event_type_stats")
     rows = np.flatnonzero(stats.names("name").codes == stats.names("name").code_of("hlo_category"))
     if not rows.size:
         return
     kinds = profile.columns("event_types", frozenset(("type_id", "name")))
-    category = dict(zip(
-        stats.array("type_id")[rows].tolist(),
-        stats.names("value").take(rows).to_list(),
-        strict=True,
-    ))  # fmt: skip
-    names = kinds.names("name")
+    category = dict(stats.take(rows).each("type_id", "value"))
     table = np.zeros(kinds.rows + 1, np.uint8)
-    for row, type_id in enumerate(kinds.array("type_id").tolist()):
-        told = category.get(type_id)
-        if told:
-            table[row] = category_activity(told, names[row] or "")
+    for row, (type_id, name) in enumerate(kinds.each("type_id", "name")):
+        if told := category.get(type_id):
+            table[row] = category_activity(told, name or "")
     events = profile.columns("events", frozenset(("type_id",)))
     type_id, is_known = events.array("type_id"), events.is_valid("type_id")
     for place in places:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from operator import methodcaller
 
 from peakline.arrays import AnyArray
 from peakline.errors import DamagedError
@@ -139,9 +139,10 @@ class XPlaneReader(FileReader):
             "allocator_events": self._allocator_events,
             _SNAPSHOTS: self._memory_snapshots,
             "module_runs": self._module_runs,
-            "event_types": lambda: self._of_types("event_types"),
-            "event_type_stats": lambda: self._of_types("event_type_stats"),
-            "plane_stats": lambda: self._of_types("plane_stats"),
+            **dict.fromkeys(
+                ("event_types", "event_type_stats", "plane_stats"),
+                lambda: methodcaller(table)(self._types),
+            ),
         }
         found = read[table]()
         self._passes.warn(warnings)
@@ -182,10 +183,6 @@ class XPlaneReader(FileReader):
     def messages(self) -> tuple[list[str], list[str]]:
         """What the profiler itself reported: errors, and warnings."""
         return self._outline.errors, self._outline.notes
-
-    def _of_types(self, table: str) -> Columns:
-        read: Callable[[], Columns] = getattr(self._types, table)
-        return read()
 
     @cached_property
     def _types(self) -> TypeTables:

@@ -84,7 +84,7 @@ def recorded_steps(events: Columns, lines: Columns, planes: Columns) -> Columns:
 
 def named_runs(steps: Columns, events: Columns) -> Columns:
     """The table ``steps`` of runs of functions, by what TensorFlow says which function it was."""
-    rows = np.flatnonzero(_named(events, lambda name: _EAGER.fullmatch(name) is not None))
+    rows = np.flatnonzero(_named(events, _EAGER.fullmatch))
     start = events.array("start_ps")[rows]
     rows = rows[np.argsort(start, kind="stable")]
     start = events.array("start_ps")[rows]
@@ -118,7 +118,7 @@ def annotated_steps(events: Columns, lines: Columns, planes: Columns) -> Columns
     line, start = events.array("line_id"), events.array("start_ps")
     end = start + events.array("duration_ps")
     on_host = _on(planes, lines, "host")
-    calls = np.flatnonzero(_named(events, lambda name: _CALL.match(name) is not None))
+    calls = np.flatnonzero(_named(events, _CALL.match))
     best: AnyArray = calls[:0]
     most = 0
     for number in np.unique(line[calls]).tolist():
@@ -193,7 +193,4 @@ def _on(planes: Columns, lines: Columns, kind: str) -> BoolArray:
 
 def _named(events: Columns, fits: Any) -> BoolArray:
     """Which events have a name that fits."""
-    names = events.names("name")
-    of_name = np.array([*map(fits, names.values), False], np.bool_)
-    found: BoolArray = of_name[names.codes]
-    return found
+    return events.names("name").per_row(fits, np.bool_)
