@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from operator import methodcaller
+from typing import TYPE_CHECKING, cast
 
 from peakline.arrays import AnyArray
 from peakline.errors import DamagedError
