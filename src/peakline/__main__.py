@@ -1,4 +1,8 @@
-"""The entry point: words in, one exit code out."""
+"""The entry point: words in, one exit code out.
+
+It imports next to nothing itself, so that an interrupt while the command line is being imported
+ends as quietly as one later: with the exit code 130 and no traceback.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,6 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-
-from peakline.errors import PeaklineError
-from peakline.text import one_line
 
 __all__ = ["main"]
 
@@ -55,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             import traceback
 
             traceback.print_exc()
+        from peakline.text import one_line
+
         message, code = _verdict(error)
         print(f"peakline: {one_line(message)}", file=sys.stderr)
         if isinstance(error, OSError):
@@ -94,6 +97,8 @@ def _run(words: list[str], *, debug: bool) -> int:
 
 def _verdict(error: Exception) -> tuple[str, int]:
     """The message and the exit code for ``error``."""
+    from peakline.errors import PeaklineError
+
     if isinstance(error, PeaklineError):
         return str(error), error.exit_code
     complaint = getattr(error, "format_message", None)

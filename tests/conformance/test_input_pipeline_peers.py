@@ -50,7 +50,7 @@ def own_tables(paths, **parameters):
     parts = []
     for path in paths:
         with peakline.open(path) as profile:
-            parts.append((profile.host, tool.partial(tool.seen(profile, asked), asked)))
+            parts.append((profile.host, tool.contribution(profile, asked)))
     return json.loads(tool.combine(parts, asked, "json"))
 
 

@@ -111,7 +111,7 @@ def test_several_hosts(live_xprof, tmp_path):
         parts = []
         for path in group:
             with peakline.open(path) as profile:
-                parts.append((profile.host, tool.partial(tool.seen(profile, asked), asked)))
+                parts.append((profile.host, tool.contribution(profile, asked)))
         own = json.loads(tool.combine(parts, asked, "json"))
         other = theirs(live_xprof, TOOL, *group)
         assert difference(without_host_count(own), without_host_count(other)) is None, group

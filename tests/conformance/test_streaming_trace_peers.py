@@ -249,7 +249,7 @@ def test_two_hosts_are_numbered_one_after_the_other(xprof):
     parts = []
     for path in HOSTS:
         with peakline.open(str(path)) as profile:
-            parts.append((profile.host, tool.partial(tool.seen(profile, parameters), parameters)))
+            parts.append((profile.host, tool.contribution(profile, parameters)))
     theirs = xprof.ask(TOOL, *HOSTS)
     same(of_json(theirs), of_json(tool.combine(parts, parameters, "json")))
 
