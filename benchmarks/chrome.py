@@ -19,8 +19,6 @@ from pathlib import Path
 
 from measure import run_once
 
-__all__ = ["SOURCE", "measure", "write_scaled"]
-
 SOURCE = Path(__file__).parent.parent / "tests/data/chrome_trace/noleak.pt.trace.json.gz"
 
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}

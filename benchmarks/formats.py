@@ -18,8 +18,6 @@ from inputs import LARGE, LARGEST, ROOT, SMALL, profile
 
 DATA = ROOT / "tests" / "data"
 
-__all__ = ["CASES", "Case", "make_file"]
-
 
 def _equal(ours: Path, theirs: Path) -> bool:
     return ours.read_bytes() == theirs.read_bytes()

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["LARGE", "LARGEST", "ROOT", "SMALL", "SOURCE", "profile"]
-
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "tests/data/sessions/tf2_cnn/plugins/profile/2026_11_20_16_57_05/vm.xplane.pb.gz"
 

@@ -25,8 +25,6 @@ from typing import Any
 from inputs import ROOT, SMALL, profile
 from measure import Run, run_once, summarise, turns
 
-__all__ = ["missing"]
-
 _USAGE = 2
 _ANSWER = """
 import sys

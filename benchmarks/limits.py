@@ -10,8 +10,6 @@ from typing import Any
 from inputs import LARGE, LARGEST, SMALL
 from tables import NOTHING
 
-__all__ = ["LIMITS", "Limit", "pick"]
-
 _Value = Callable[[Any], float | None]
 
 

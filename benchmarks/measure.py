@@ -12,18 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = [
-    "Run",
-    "Summary",
-    "commit",
-    "load",
-    "machine",
-    "run_once",
-    "summarise",
-    "turns",
-    "version",
-]
-
 SLOW_S = 30.0
 ENOUGH = 3
 """Of a question that takes a program longer than `SLOW_S`, so many runs are enough."""

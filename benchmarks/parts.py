@@ -17,8 +17,6 @@ from inputs import LARGE, ROOT, profile
 from measure import commit, load, machine, version
 from results import Record
 
-__all__ = ["PARTS", "Failed", "Part", "Wanted", "measure"]
-
 _OURS = ("peakline", "numpy")
 _XPROF = ("xprof", "tensorflow-cpu", "protobuf")
 

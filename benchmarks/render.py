@@ -10,8 +10,6 @@ from results import Record
 from sections import SECTIONS, Section
 from tables import NOTHING, number, table
 
-__all__ = ["render"]
-
 _HEAD = (
     "Written by `benchmarks/run.py` from what every part last measured (`benchmarks/results/`); do"
     " not edit, a test compares. `make bench` measures all parts anew,"

@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Record", "load", "load_all", "save"]
-
 
 @dataclass(frozen=True)
 class Record:

@@ -48,8 +48,6 @@ from xspace_template import (
     read_template,
 )
 
-__all__ = ["SOURCE", "repetitions_for", "write_scaled"]
-
 SOURCE = (
     Path(__file__).parent.parent
     / "tests/data/sessions/tf2_cnn/plugins/profile/2026_11_20_16_57_05/vm.xplane.pb.gz"

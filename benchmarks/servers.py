@@ -12,8 +12,6 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["first_answer", "free_port", "get", "server"]
-
 _READY_S = 120.0
 
 

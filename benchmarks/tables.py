@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["NOTHING", "figures", "mb", "number", "table"]
-
 NOTHING = ""
 """In a cell whose number was not measured."""
 

@@ -19,8 +19,6 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["Speed", "measure_log", "measure_text"]
-
 _DATA = Path(__file__).parent.parent / "tests/data"
 _BLOCK = 4 << 20
 _REFERENCE_BYTES = 1_000_000

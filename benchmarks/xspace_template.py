@@ -22,26 +22,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-__all__ = [
-    "COPY",
-    "COUNTED",
-    "HASHED",
-    "NANOSECONDS",
-    "NUMBER",
-    "PICOSECONDS",
-    "STAT",
-    "STEPS",
-    "Line",
-    "MemoryEvent",
-    "Operation",
-    "Plane",
-    "Template",
-    "encode_bytes",
-    "encode_varint",
-    "read_fields",
-    "read_template",
-]
-
 COPY, NUMBER, STAT = 0, 1, 2
 PICOSECONDS, NANOSECONDS, STEPS, COUNTED, HASHED = 0, 1, 2, 3, 4
 

@@ -16,8 +16,6 @@ from pathlib import Path
 
 from peakline.__main__ import main
 
-__all__ = ["sql_page", "worked_queries"]
-
 _DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
 _BLOCK = re.compile(
     r"```sql\n-- (?P<sample>\S+)\n(?P<query>.*?)```\n\n```text\n(?P<answer>.*?)```\n", re.DOTALL

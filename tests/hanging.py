@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 from tests.waiting import HANG_S
 
-__all__ = ["no_hang"]
-
 
 @contextmanager
 def no_hang(seconds: float = HANG_S) -> Iterator[None]:

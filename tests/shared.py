@@ -12,8 +12,6 @@ from pathlib import Path
 
 import peakline
 
-__all__ = ["DATA", "shared"]
-
 DATA = Path(__file__).parent / "data"
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reference.cases import CASES, PROFILES, random_xspace
+from reference.cases import CASES
 from reference.grouping import group_events
 from reference.memory_profile import memory_profile
+from reference.random_xspace import PROFILES, random_xspace
 from reference.xspace_builder import SpaceBuilder
 from tests.each_row import each_row
 

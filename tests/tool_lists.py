@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from peakline.tools import find_tool, tool_names
 
-__all__ = ["ALLOCATOR_TOOLS", "EVENT_TOOLS", "MEMORY_TOOLS", "XSPACE_TOOLS", "tools_for"]
-
 
 def tools_for(*tables: str) -> list[str]:
     """The tools that have something to show where these tables do; a look at GPUs finds none."""

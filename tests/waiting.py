@@ -9,8 +9,6 @@ import pytest
 
 from peakline.deadline import Deadline
 
-__all__ = ["HANG_S", "EndedDeadline", "growing", "until"]
-
 HANG_S = 180.0
 """Far beyond anything a test waits for, also on a slow machine that does much else: who waits this
 long has found a hang.

@@ -13,8 +13,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-__all__ = ["main"]
-
 _DEBUG = "--debug"
 _VERSION = "--version"
 _BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended

@@ -100,7 +100,8 @@ class Profile(_profile.Profile):
 
         ``max_fragmentation`` is a share, 0 to 1. Raises NotFoundError for an unknown allocator.
         """
-        from peakline.check.limits import Limits, check_limits
+        from peakline.check.limits import check_limits
+        from peakline.check.verdict import Limits
 
         limits = Limits(max_peak_bytes, max_growth_per_step_bytes, max_fragmentation)
         return check_limits(self.memory(), limits, allocator=allocator)

@@ -7,18 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "AnyArray",
-    "BoolArray",
-    "Float64Array",
-    "Int8Array",
-    "Int32Array",
-    "Int64Array",
-    "IntpArray",
-    "UInt8Array",
-    "UInt64Array",
-]
-
 AnyArray = npt.NDArray[Any]
 """For where elements of several types are taken, or the type is the file's."""
 

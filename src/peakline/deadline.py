@@ -16,17 +16,6 @@ from typing import TypeVar
 
 from peakline.errors import CancelledError, DeadlineError
 
-__all__ = [
-    "Deadline",
-    "check_deadline",
-    "checked",
-    "current_deadline",
-    "holding",
-    "interrupting",
-    "wait_for",
-    "within",
-]
-
 T = TypeVar("T")
 
 _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)

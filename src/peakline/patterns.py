@@ -14,8 +14,6 @@ from peakline.arrays import BoolArray
 from peakline.deadline import check_deadline
 from peakline.errors import UsageError
 
-__all__ = ["Pattern"]
-
 _LONGEST = 1000
 _MOST_MEMORY = 2 << 20
 """Bytes that a compiled pattern may take: repetitions of repetitions need more, and would need

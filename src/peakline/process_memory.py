@@ -7,8 +7,6 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["give_back_memory", "resident_bytes"]
-
 
 def resident_bytes() -> int | None:
     """Bytes of memory the process has now; None where the system does not tell."""

@@ -7,19 +7,6 @@ from collections.abc import Sequence
 
 from peakline.errors import UsageError
 
-__all__ = [
-    "allocator_text",
-    "counted",
-    "one_line",
-    "parse_duration",
-    "parse_size",
-    "parse_time",
-    "shares_text",
-    "size_text",
-    "time_text",
-    "valid_text",
-]
-
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTPE]?)(i?)B?", re.IGNORECASE | re.ASCII)
 _DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(ms|s|min|m|h)", re.IGNORECASE | re.ASCII)
 _TIME = re.compile(r"(\d{1,15}(?:\.\d{1,12})?)\s*(ps|ns|us|ms|s)", re.ASCII | re.IGNORECASE)

@@ -8,8 +8,6 @@ import peakline
 from peakline import schema
 from peakline.graph.check import check_graphs
 
-__all__ = ["broken", "graph_bytes", "node", "opened"]
-
 FLOAT = 'attr{key:"T" value{type:DT_FLOAT}}'
 
 

@@ -11,8 +11,6 @@ from tests.profile.fake import columns_of
 from peakline.memory.signatures import read_history
 from peakline.tables.tables import check_columns
 
-__all__ = ["history", "records", "steps_at"]
-
 _size = st.integers(1, 9)
 
 record = st.fixed_dictionaries(

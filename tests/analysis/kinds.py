@@ -12,8 +12,6 @@ from peakline.memory.grown import find_grown
 from peakline.memory.growth import AllocatorGrowth
 from peakline.memory.signatures import History
 
-__all__ = ["found_by", "growth_findings"]
-
 
 def found_by(*kinds: ModuleType, **parts: Any) -> list[Finding]:
     """The findings of ``kinds``; ``parts`` are fields of `MemoryDetails`."""

@@ -2,14 +2,14 @@ import numpy as np
 from tests.analysis.records import alloc, events, free
 from tests.each_row import each_row
 
-from peakline.memory.lifetimes import (
+from peakline.kernels.memory_layout import (
     ALLOCATION,
     DEALLOCATION,
     OTHER,
     UNTRACKED_ALLOCATION,
     UNTRACKED_DEALLOCATION,
-    match_lifetimes,
 )
+from peakline.memory.lifetimes import match_lifetimes
 
 
 def matched(rows):

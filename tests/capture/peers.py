@@ -13,8 +13,6 @@ import grpc
 
 from peakline.schema import ProfileRequest, ProfileResponse, XSpace
 
-__all__ = ["BUSY", "Peer", "answer_of", "peer", "profile_of", "sample_profile", "space"]
-
 BUSY = "Another profiling session active."
 LIMITS = [("grpc.max_send_message_length", 2**31 - 1), ("grpc.so_reuseport", 0)]
 SAMPLE = "tf2_multihost/plugins/profile/2026_11_20_17_33_46/localhost_47507.xplane.pb"

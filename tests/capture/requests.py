@@ -12,17 +12,6 @@ from tests.waiting import HANG_S
 from peakline.capture import CaptureRequest, Target, default_options
 from peakline.repository import Repository
 
-__all__ = [
-    "ID",
-    "LONG_MS",
-    "NOWHERE",
-    "files_of",
-    "good",
-    "no_pauses",
-    "request_for",
-    "session_directory",
-]
-
 ID = "s1"
 NOWHERE = "127.0.0.1:1"
 LONG_MS = round(1000 * HANG_S)

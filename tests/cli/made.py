@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.profile.fake import FakeReader, columns_of
 
-__all__ = ["MS", "made", "step"]
-
 MS = 10**9
 
 

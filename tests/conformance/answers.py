@@ -12,8 +12,6 @@ from pathlib import Path
 
 from tests.conformance.peer import Refused
 
-__all__ = ["Answers"]
-
 FOLDER = Path(__file__).parent.parent / "data" / "answers"
 _ERROR = " (error)"
 _ALWAYS = (1980, 1, 1, 0, 0, 0)

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Difference", "compare_memory_profiles", "describe"]
-
 MISSING = "(missing)"
 ROW_FIELDS = (
     "allocationBytes",

@@ -8,8 +8,6 @@ from google.protobuf import text_format
 
 from peakline import schema
 
-__all__ = ["CASES", "GraphDef", "mutated", "parse"]
-
 GraphDef = schema.message("tensorflow.GraphDef")
 
 NAMES = [

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-__all__ = ["TEXTS"]
-
 F = "f32[128,64]{1,0}"
 S = "f32[16,16]{1,0}"
 ADD = """add {

@@ -15,18 +15,6 @@ from peakline.schema import XSpace, XStat
 from tests.conformance.answers import Answers
 from tests.conformance.peer import Peer
 
-__all__ = [
-    "DATA",
-    "OWN_SAMPLES",
-    "Grouping",
-    "LiveXProf",
-    "Options",
-    "RecordedXProf",
-    "XProf",
-    "more_samples",
-    "space_of",
-]
-
 DATA = Path(__file__).parent.parent / "data"
 OWN_SAMPLES = (DATA / "sessions", DATA / "programs")
 VERSION = "xprof-2.24.2"

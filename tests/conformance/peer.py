@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["PROGRAMS", "Crashed", "Peer", "Refused", "peers_python"]
-
 PROGRAMS = Path(__file__).parent / "peers"
 
 

@@ -4,6 +4,4 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["SEEDS"]
-
 SEEDS = int(os.environ.get("PEAKLINE_CONFORMANCE_SEEDS", "20"))

@@ -12,8 +12,6 @@ import peakline
 from peakline.tools import run_tool
 from tests.conformance.oracle import XProf
 
-__all__ = ["difference", "different", "ours", "rows", "theirs", "written"]
-
 
 def theirs(xprof: XProf, tool: str, *paths: Path) -> Any:
     """XProf's answer about the hosts of a session, as JSON values."""

@@ -11,8 +11,6 @@ import random
 from peakline.schema import XSpace
 from reference.xspace_builder import PlaneBuilder, Ref, SpaceBuilder, Stats, Uint
 
-__all__ = ["gpu_space", "tpu_space"]
-
 HOST_NAMES = (
     "MatMul:MatMul", "work", "IteratorGetNext:IteratorGetNext", "IteratorGetNextOp::DoCompute",
     "x:InfeedEnqueueTuple", "MEMCPYHtoD", "MemcpyHToH", "EagerExecute", "FunctionRun", "train/x",

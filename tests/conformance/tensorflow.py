@@ -13,8 +13,6 @@ from tests.conformance.answers import Answers
 from tests.conformance.oracle import DATA, more_samples
 from tests.conformance.peer import Crashed, Peer
 
-__all__ = ["CRASHED", "LiveTensorFlow", "Profiled", "RecordedTensorFlow", "TensorFlow"]
-
 VERSION = "tensorflow-cpu-2.21.0"
 CRASHED = "crashed"
 

@@ -10,9 +10,10 @@ import pytest
 import peakline
 from peakline.errors import InputError
 from peakline.schema import XSpace
-from reference.cases import CASES, random_xspace
+from reference.cases import CASES
 from reference.grouping import group_events
 from reference.memory_profile import memory_profile
+from reference.random_xspace import random_xspace
 from tests.conformance.compare import compare_memory_profiles, describe
 from tests.conformance.oracle import space_of
 from tests.conformance.peer import Refused

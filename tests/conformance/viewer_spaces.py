@@ -11,8 +11,6 @@ import random
 from peakline.schema import XSpace
 from reference.xspace_builder import LineBuilder, Ref, SpaceBuilder, Uint
 
-__all__ = ["crowded_space", "gpu_viewer_space", "grouped_space", "viewer_space"]
-
 NAMES = (
     "work", "train", "MemoryAllocation", "ParallelMapProduce", "FunctionRun",
     "EnqueueRequestLocked", "ExecutorState::Process", "TransferH2DRequest",

@@ -9,8 +9,6 @@ from tests.web.samples import gpu_profile, kernel_profile
 
 from reference.odd_traces import odd_trace
 
-__all__ = ["MADE"]
-
 
 def slow_step_on_gpus() -> bytes:
     """Two GPUs, and one step that takes three times as long as the others."""

@@ -22,8 +22,6 @@ from peakline.timing.step_facts import population_of
 if TYPE_CHECKING:
     from tests.consistency.said import Said
 
-__all__ = ["RULES"]
-
 Rule = Callable[["Said"], None]
 RULES: list[Rule] = []
 

@@ -21,8 +21,6 @@ from peakline.tools import available_tools
 if TYPE_CHECKING:
     import peakline
 
-__all__ = ["Said"]
-
 Document = dict[str, Any]
 
 

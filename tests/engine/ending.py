@@ -9,8 +9,6 @@ from peakline.deadline import Deadline
 from peakline.errors import DeadlineError
 from peakline.repository import Repository, Session
 
-__all__ = ["DATA", "EndingAt", "session_of"]
-
 DATA = Path(__file__).parent.parent / "data"
 
 

@@ -9,8 +9,6 @@ import pytest
 from peakline.deadline import check_deadline
 from peakline.engine import engine
 
-__all__ = ["HeldTool"]
-
 _LOOK_S = 0.005
 
 

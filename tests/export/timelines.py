@@ -10,8 +10,6 @@ from fractions import Fraction
 
 from peakline import schema
 
-__all__ = ["ChromeEvents", "PerfettoEvents"]
-
 
 class _Pairs(dict):
     """An object of JSON that keeps keys that occur twice."""

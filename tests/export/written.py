@@ -8,8 +8,6 @@ from pathlib import Path
 import peakline
 from peakline.export import Options, export
 
-__all__ = ["DATA", "KINETO", "SESSION", "written", "written_file"]
-
 DATA = Path(__file__).parent.parent / "data"
 SESSION = DATA / "sessions" / "tf2_cnn"
 KINETO = DATA / "chrome_trace" / "noleak.pt.trace.json.gz"

@@ -6,10 +6,8 @@ from tests.analysis.records import events
 from tests.profile.fake import FakeReader, columns_of
 
 from peakline.api import Profile
-from peakline.figures.asked import ask
+from peakline.figures.drawn import drawn_allocators
 from peakline.tables.tables import check_columns
-
-__all__ = ["asked_of", "profile_of", "texts"]
 
 
 def profile_of(rows, steps=(), *, strict=False, **more):
@@ -22,7 +20,7 @@ def profile_of(rows, steps=(), *, strict=False, **more):
 
 def asked_of(rows, allocator=None, steps=()):
     """What a figure of these records is about."""
-    return ask(profile_of(rows, steps), allocator, None)
+    return drawn_allocators(profile_of(rows, steps), allocator, None)
 
 
 def texts(value):

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import peakline
 
-__all__ = ["Scratch"]
-
 
 class Scratch:
     """The installed package once more under ``folder``: folders of its own, files that are links.

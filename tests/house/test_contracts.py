@@ -134,10 +134,6 @@ def test_long_files_are_those_that_the_architecture_names_with_a_reason(root):
     assert named == long
 
 
-NOT_YET_RENAMED = 71
-"""Names of files, functions and classes in the dialect. May only shrink."""
-
-
 def test_files_functions_and_classes_are_named_in_the_terms_of_the_field():
     found = []
     for path in _sources():
@@ -150,4 +146,4 @@ def test_files_functions_and_classes_are_named_in_the_terms_of_the_field():
         for name in names:
             words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name.replace("_", " "))
             found += [f"{path.name}: {name}"] if {w.lower() for w in words} & DIALECT else []
-    assert len(found) <= NOT_YET_RENAMED, found
+    assert found == []

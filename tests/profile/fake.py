@@ -10,8 +10,6 @@ import numpy as np
 from peakline.tables import TABLES, Columns, Names, Warnings
 from peakline.tables.reader import Reader
 
-__all__ = ["FakeReader", "columns_of"]
-
 
 def columns_of(table: str, rows: Iterable[Mapping[str, object]]) -> Columns:
     """The named table from dicts; a missing or None value is null, or 0 or "" if it cannot be."""

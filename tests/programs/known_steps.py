@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-__all__ = ["KINETO", "MARKED", "STEPS", "TRUTH", "XSPACE", "path", "whole_steps"]
-
 HERE = Path(__file__).resolve().parent
 STEPS = HERE.parent / "data" / "programs" / "steps"
 TRUTH: dict[str, dict[str, Any]] = json.loads((HERE / "steps_truth.json").read_text())

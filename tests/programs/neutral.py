@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-__all__ = ["with_neutral_folders", "with_neutral_host"]
-
 
 def with_neutral_folders(space: bytes, written_to: str) -> bytes:
     """An XSpace with other folders of the same length: the environment's, that of the programs,

@@ -9,8 +9,6 @@ from typing import Any
 from peakline.schema import XSpace
 from reference.xspace_builder import LineBuilder, SpaceBuilder, StatValue
 
-__all__ = ["Case", "Registry", "allocate", "free", "memory_stats"]
-
 
 @dataclass(frozen=True)
 class Case:

@@ -9,9 +9,6 @@ from reference.cases_forest import FOREST_CASES
 from reference.cases_memory import MEMORY_CASES
 from reference.cases_peak import PEAK_CASES
 from reference.cases_roots import ROOT_CASES
-from reference.random_xspace import PROFILES, random_xspace
-
-__all__ = ["CASES", "PROFILES", "Case", "random_xspace"]
 
 CASES: dict[str, Case] = {
     **MEMORY_CASES,

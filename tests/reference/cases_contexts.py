@@ -6,8 +6,6 @@ from reference.case import Registry, allocate
 from reference.cases_forest import ROOT, consume, produce, work
 from reference.xspace_builder import SpaceBuilder, Uint
 
-__all__ = ["CONTEXT_CASES"]
-
 CONTEXT_CASES = Registry()
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from reference.case import Registry, allocate
 from reference.xspace_builder import LineBuilder, PlaneBuilder, SpaceBuilder
 
-__all__ = ["DEVICE_CASES"]
-
 DEVICE_CASES = Registry()
 
 

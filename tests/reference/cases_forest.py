@@ -6,8 +6,6 @@ from reference.case import Registry, allocate
 from reference.event_types import LOOP_OPS
 from reference.xspace_builder import LineBuilder, SpaceBuilder, Stats, Uint
 
-__all__ = ["FOREST_CASES", "ROOT", "consume", "produce", "work"]
-
 FOREST_CASES = Registry()
 ROOT: dict[str, object] = {"_r": 1, "step_num": 7}
 

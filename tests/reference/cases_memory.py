@@ -7,8 +7,6 @@ from typing import Any
 from reference.case import Registry, allocate, free, memory_stats
 from reference.xspace_builder import Ref, SpaceBuilder, Uint
 
-__all__ = ["MEMORY_CASES"]
-
 MEMORY_CASES = Registry()
 INT64_MAX, INT64_MIN = 2**63 - 1, -(2**63)
 

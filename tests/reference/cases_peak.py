@@ -5,8 +5,6 @@ from __future__ import annotations
 from reference.case import Registry, allocate, free
 from reference.xspace_builder import LineBuilder, SpaceBuilder
 
-__all__ = ["PEAK_CASES"]
-
 PEAK_CASES = Registry()
 
 

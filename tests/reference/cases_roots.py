@@ -5,8 +5,6 @@ from __future__ import annotations
 from reference.case import Registry, allocate
 from reference.xspace_builder import Ref, SpaceBuilder, Uint
 
-__all__ = ["ROOT_CASES"]
-
 ROOT_CASES = Registry()
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from reference.model import int32
 
-__all__ = ["data_type_name"]
-
 NAMES = dict(
     enumerate(
         """

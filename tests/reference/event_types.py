@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["LOOP_OPS", "TF_DATA_RUNS", "has_known_type"]
-
 LOOP_OPS = {"WhileOp-EvalCond", "WhileOp-StartBody", "ForOp", "ParallelForOp", "ForeverOp"}
 TF_DATA_RUNS = {
     "InstantiatedCapturedFunction::Run",

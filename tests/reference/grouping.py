@@ -17,8 +17,6 @@ from reference.model import Event, EventKey, Plane, Stat, int32, int64, read_spa
 from reference.rewrites import TPU_LAUNCH, rewrite_plane, tensor_core
 from reference.tpu import assign_by_overlap, grouping_line, is_sparse_core
 
-__all__ = ["Grouping", "group_events"]
-
 EXECUTOR = "ExecutorState::Process"
 IMPLICIT_ROOTS = {"FunctionRun", "SessionRun", "RunGraph", EXECUTOR}
 TPU_PARENT_LINES = {"Steps", "Sparse Core Steps", "XLA Modules", "Sparse Core Modules"}

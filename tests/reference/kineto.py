@@ -17,8 +17,6 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-__all__ = ["DeviceWork", "Event", "Step", "Trace", "union"]
-
 _WORK = {
     "kernel", "concurrent_kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events", "hpu_op",
     # Before PyTorch 1.9:

@@ -17,8 +17,6 @@ from reference.data_types import data_type_name
 from reference.grouping import group_events
 from reference.model import Event, Plane, int64
 
-__all__ = ["memory_profile"]
-
 ACTIVITIES = {"MemoryAllocation": "ALLOCATION", "MemoryDeallocation": "DEALLOCATION"}
 NO_STEP = -1
 INTEGER_STATS = {

@@ -12,8 +12,6 @@ from typing import Any
 
 from peakline.schema import XSpace
 
-__all__ = ["Event", "EventKey", "Line", "Plane", "Stat", "Timespan", "int32", "int64", "read_space"]
-
 EventKey = tuple[int, int, int]
 """Plane, line and event number in the file, each from 0."""
 

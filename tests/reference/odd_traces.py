@@ -16,8 +16,6 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ODDITIES", "OddTrace", "odd_trace"]
-
 _PS_PER_NS = 1000
 _DIRECTIONS = {
     "HtoD": "Memcpy HtoD (Pinned -> Device)",

@@ -11,8 +11,6 @@ from typing import Any
 from peakline.schema import HloProto, XSpace
 from reference.xspace_builder import LineBuilder, PlaneBuilder, Ref, SpaceBuilder, StatValue
 
-__all__ = ["PROGRAM", "add_program", "program", "random_op_space"]
-
 PROGRAM = 7
 NAMES = [
     "MatMul:MatMul", "a/MatMul:MatMul", "a/MatMul:_FusedMatMul", "b/add:", "b/mul_1:", "b/c_x:",

@@ -14,8 +14,6 @@ from functools import partial
 from peakline.schema import XSpace
 from reference.xspace_builder import LineBuilder, PlaneBuilder, Ref, SpaceBuilder, StatValue, Uint
 
-__all__ = ["PROFILES", "random_xspace"]
-
 TICK = 1000
 """Grid of ordinary times, in ps; what must be unique gets a remainder of its own."""
 

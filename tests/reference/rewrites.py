@@ -6,8 +6,6 @@ import re
 
 from reference.model import Event, Line, Plane
 
-__all__ = ["rewrite_plane", "tensor_core"]
-
 ROOT_LEVELS = {"ProcessBatch": 2, "OrbaxServing::ProcessBatch": 2, "BatchingSessionRun": 1}
 RUN_ID_MASKED = {"DoEnqueueProgram", "CompleteCallbacks", "DoEnqueueContinuationProgram"}
 QUEUE_CONSUMERS = {

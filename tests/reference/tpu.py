@@ -6,8 +6,6 @@ import re
 
 from reference.model import Event, Line, Plane, Stat, Timespan, int64
 
-__all__ = ["assign_by_overlap", "grouping_line", "is_sparse_core"]
-
 STEP_LINES = {"Steps", "Sparse Core Steps"}
 MODULE_LINES = {"XLA Modules", "Sparse Core Modules"}
 

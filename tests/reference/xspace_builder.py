@@ -12,8 +12,6 @@ from typing import Any
 
 from peakline.schema import XSpace
 
-__all__ = ["LineBuilder", "PlaneBuilder", "Ref", "SpaceBuilder", "StatValue", "Stats", "Uint"]
-
 
 @dataclass(frozen=True)
 class Uint:

@@ -16,8 +16,6 @@ from typing import Any
 
 from peakline.schema import XSpace
 
-__all__ = ["Event", "Mark", "cut_off_from", "host_events", "marks_of", "read", "runs_of"]
-
 # What the runtimes trace around every call of a compiled function; JAX does so twice, one in the
 # other.
 _RUN = re.compile(r"PjitFunction\(.*\)|EagerLocalExecute: __inference_.*")

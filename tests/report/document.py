@@ -11,8 +11,6 @@ from html.parser import HTMLParser
 
 from peakline.report import write_report
 
-__all__ = ["Document", "report_of"]
-
 _VOID = {"br", "wbr", "meta", "col", "hr", "link"}
 
 

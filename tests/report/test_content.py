@@ -277,7 +277,7 @@ def test_an_allocation_that_failed_is_explained(read):
     assert page.texts("p", **{"class": "verdict error"}) == ["Memory ran out."]
     facts = dict(page.table("The numbers behind it")[1:])
     assert facts["Cause"] == "not enough was free"
-    assert facts["Asked for"] == "2.0 MiB"
+    assert facts["Requested"] == "2.0 MiB"
     assert page.table("Pieces in use, by size")[1] == ["2.0 MiB", "31", "62.0 MiB"]
 
 

@@ -28,17 +28,6 @@ from tests.capture.dying_peer import (
 )
 from tests.waiting import HANG_S
 
-__all__ = [
-    "HalfAnswer",
-    "big",
-    "dying",
-    "dying_process",
-    "exact_answer",
-    "half_answer",
-    "half_call",
-    "noise",
-]
-
 _XSPACE = 8
 _PROMISED = 1 << 24
 _SENT = 12_000

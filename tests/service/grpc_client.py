@@ -9,8 +9,6 @@ from tests.waiting import HANG_S
 
 from peakline import schema
 
-__all__ = ["Client"]
-
 _OPTIONS = (("grpc.max_receive_message_length", 2**31 - 1), ("grpc.use_local_subchannel_pool", 1))
 
 

@@ -23,8 +23,6 @@ from peakline.service.http_server import HttpServer, bind
 from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
 
-__all__ = ["BINARY", "Face", "problem", "serving", "whole_lines"]
-
 BINARY = {"Content-Type": "application/octet-stream"}
 
 

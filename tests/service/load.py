@@ -21,8 +21,6 @@ import grpc
 from tests.service.grpc_client import Client
 from tests.waiting import HANG_S
 
-__all__ = ["GrpcQuestion", "HttpQuestion", "Refused", "Tally", "run_load"]
-
 BUSY = {"RESOURCE_EXHAUSTED", "429"}
 _SHOWN = 5
 

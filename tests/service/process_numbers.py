@@ -13,8 +13,6 @@ from tests.waiting import HANG_S
 
 from peakline.service.run import Server
 
-__all__ = ["Costs", "costs_of", "files_under", "metric", "metrics_of", "tell"]
-
 
 @dataclass(frozen=True)
 class Costs:

@@ -15,8 +15,6 @@ import peakline
 from peakline.repository import Repository, extent_of
 from peakline.tools import find_tool
 
-__all__ = ["HALF", "add_half_session", "files_of", "questions_of"]
-
 HALF = "half"
 """A session of two hosts of which one cannot be read."""
 _TOOL = "/api/sessions/{session_id}/tools/{tool}"

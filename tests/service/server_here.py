@@ -13,8 +13,6 @@ from tests.waiting import HANG_S
 from peakline.service.run import Server
 from peakline.service.settings import Settings
 
-__all__ = ["listens", "server_here"]
-
 
 @contextmanager
 def server_here(*roots: Path | str, **settings: Any) -> Iterator[Server]:

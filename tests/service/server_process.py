@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 
 from tests.waiting import HANG_S
 
-__all__ = ["ServerProcess", "running_server", "serve_command"]
-
 _PEAKLINE = "import sys; from peakline.__main__ import main; sys.exit(main())"
 _COLD = f"from peakline.service.warm_up import WarmUp; WarmUp._answer = lambda _: None; {_PEAKLINE}"
 

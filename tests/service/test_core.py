@@ -372,7 +372,7 @@ def test_a_root_that_is_refused_is_told_as_it_was_named(parts, logdir, root):
     name = root.format(tmp=TMP, root=logdir)
     with pytest.raises(UsageError) as refused:
         analysis.listing(name)
-    assert analysis.told(refused.value).startswith(repr(name))
+    assert analysis.public_text(refused.value).startswith(repr(name))
 
 
 @each_row("host", [f"unix:{TMP}/x", f"[{TMP}/a", f"a:{TMP}/b", TMP])
@@ -380,7 +380,7 @@ def test_a_host_that_is_none_is_told_as_it_was_named(parts, logdir, host):
     analysis = parts(logdir).analysis
     with pytest.raises(UsageError) as refused:
         analysis.captures.monitor([host], 10, 1, timestamp=False)
-    told = analysis.told(refused.value)
+    told = analysis.public_text(refused.value)
     assert told.startswith(f"{host!r} is no host")
     assert told == str(refused.value)
 
@@ -390,11 +390,11 @@ def test_a_name_that_is_none_is_told_as_it_was_named(parts, logdir):
     for session_id, tool in (("..", "graph"), (SESSIONS["tf2_cnn"], f"{TMP}/x")):
         with pytest.raises(PeaklineError) as refused:
             analysis.tool_data("", session_id, "", tool, {})
-        assert analysis.told(refused.value) == str(refused.value)
+        assert analysis.public_text(refused.value) == str(refused.value)
     with pytest.raises(UsageError) as refused:
         analysis.tool_data("", SESSIONS["tf2_cnn"], f"{TMP}/x", "graph", {})
-    assert analysis.told(refused.value).startswith(f"'{TMP}/x' is no host: ")
+    assert analysis.public_text(refused.value).startswith(f"'{TMP}/x' is no host: ")
     for parameters in ({"format": TMP}, {"max_snapshots": TMP}):
         with pytest.raises(UsageError) as refused:
             analysis.tool_data("", SESSIONS["tf2_cnn"], "", "memory_profile", parameters)
-        assert repr(TMP) in analysis.told(refused.value)
+        assert repr(TMP) in analysis.public_text(refused.value)

@@ -25,8 +25,6 @@ from peakline.schema import (
     XSpace,
 )
 
-__all__ = ["Worker", "worker"]
-
 
 @dataclass
 class Worker:

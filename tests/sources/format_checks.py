@@ -22,8 +22,6 @@ from peakline.tables.tables import check_columns
 from peakline.toolbox.registry import find_tool
 from peakline.tools import available_tools
 
-__all__ = ["ask_everything", "content", "content_or_error", "error_of", "run_verb", "verbs"]
-
 _OUR_FAULT = 70
 
 

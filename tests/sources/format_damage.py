@@ -13,8 +13,6 @@ from tests.wire.mutations import mutate, sized_fields
 
 from peakline import schema
 
-__all__ = ["damaged", "dice"]
-
 
 def dice(seed: int, n: int) -> Random:
     """What decides about mutant ``n``: the same for the same two numbers."""

@@ -19,8 +19,6 @@ from tests.wire.slices import read_sample, slice_of
 from peakline import schema
 from peakline.formats.common.format import message_names
 
-__all__ = ["Sample", "events_record", "samples"]
-
 _ZERO = 1_700_000_000_000_000
 
 

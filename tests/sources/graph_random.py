@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from peakline.schema import GraphDef
 
-__all__ = ["random_graph"]
-
 _NAMES = ("", "a", "b", "c/d", "f", "a:0", "b:1", "b:007", "^a", "^", "^a:1", ":", "a:", "a:b",
           "a:b:0", "a:b:1", "a:b:x", "a:b:00", "a:1:2:3", ":b:0", "a:99999999999", "a:-1", "é",
           'say "no"\\\n', "\x00\x7f")  # fmt: skip

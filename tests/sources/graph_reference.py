@@ -10,8 +10,6 @@ from google.protobuf import text_format
 
 from peakline import schema
 
-__all__ = ["tables_of", "value_of"]
-
 _BYTES = {
     1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 8: 8, 9: 8, 10: 1, 11: 1, 12: 1, 13: 4, 14: 2, 15: 2,
     16: 2, 17: 2, 18: 16, 19: 2, 22: 4, 23: 8, **dict.fromkeys(range(24, 34), 1),

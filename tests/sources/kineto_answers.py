@@ -7,8 +7,6 @@ from typing import Any
 import peakline
 from reference.kineto import Trace
 
-__all__ = ["QUESTIONS", "by_peakline", "plainly"]
-
 QUESTIONS = ("devices", "communication", "copies", "kernels", "ops", "steps")
 _OPS = (
     "select op, occurrences, total_ps, self_ps from op_stats where side = 'host' and op <> 'IDLE'"

@@ -13,8 +13,6 @@ import peakline
 from peakline import schema
 from peakline.record import MemoryLog, Tensor
 
-__all__ = ["Reference", "opened", "printed_records", "tensor", "without_times"]
-
 _LINE = re.compile(rb"__LOG_MEMORY__ (MemoryLog\w+) \{(.*)\}\s*$")
 _TIMES = ("time_ps", "time_ns", "thread")
 

@@ -10,17 +10,6 @@ from peakline.formats.common.files import SourceFile
 from peakline.formats.run_metadata.reader import RunMetadataReader
 from peakline.tables import Profile
 
-__all__ = [
-    "CPU",
-    "ZERO",
-    "add_device",
-    "add_memory",
-    "add_node",
-    "add_output",
-    "open_run",
-    "run_metadata",
-]
-
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 ZERO = 1_700_000_000_000_000
 """The first start of an execution, in microseconds since the epoch."""

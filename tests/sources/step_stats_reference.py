@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from reference.data_types import data_type_name
 
-__all__ = ["Event", "allocator_events"]
-
 
 @dataclass(frozen=True, order=True)
 class Event:

@@ -35,7 +35,7 @@ def rows(reports: OomReports, table: str, *columns: str) -> list[tuple]:
 
 def warned(reports: OomReports) -> list[tuple[str, int, str]]:
     warnings = Warnings()
-    reports.tell(warnings)
+    reports.report(warnings)
     return warnings.entries()
 
 

@@ -11,9 +11,10 @@ from tests.each_row import each_row
 
 import peakline
 from peakline.formats.xplane import line_reader
-from reference.cases import CASES, random_xspace
+from reference.cases import CASES
 from reference.grouping import group_events
 from reference.memory_profile import memory_profile
+from reference.random_xspace import random_xspace
 from reference.xspace_builder import SpaceBuilder
 
 SEEDS = (*range(12), 194)

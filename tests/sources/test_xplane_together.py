@@ -8,7 +8,8 @@ from tests.each_row import each_row
 import peakline
 from peakline.errors import DeadlineError
 from peakline.formats.xplane import memory
-from reference.cases import CASES, random_xspace
+from reference.cases import CASES
+from reference.random_xspace import random_xspace
 
 _TABLES = ("events", "allocator_events", "memory_snapshots", "steps")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-__all__ = ["assert_adds_up"]
-
 
 def assert_adds_up(scopes, total):
     """No id twice, no bytes lost, not too many."""

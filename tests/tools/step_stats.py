@@ -6,8 +6,6 @@ import random
 
 from peakline.schema import RunMetadata
 
-__all__ = ["random_run_metadata"]
-
 _DEVICES = (
     "/job:localhost/replica:0/task:0/device:CPU:0",
     "/job:localhost/replica:0/task:0/device:GPU:0",

@@ -12,17 +12,6 @@ from peakline.formats.run_metadata.tables import RunTables
 from peakline.schema import RunMetadata, message
 from peakline.tables import Profile
 
-__all__ = [
-    "NODE_NAMES",
-    "open_runs",
-    "random_graph",
-    "random_options",
-    "random_run",
-    "random_traces",
-    "rows_of",
-    "with_traces",
-]
-
 NODE_NAMES = (
     "a", "a/b", "a/b/c", "a-b", "a//d", "b", "b/BatchNorm", "b/BatchNorm/mul", "c/d/e", "c/d/f",
     "gradients/a/b_grad/x", "gradients/a/b_grad/y", "gradients/c/d/e_grad/z", "gradients/_grad/q",

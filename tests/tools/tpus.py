@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.reference.xspace_builder import SpaceBuilder, Uint
 
-__all__ = ["MS", "tpu_space"]
-
 MS = 10**9
 
 

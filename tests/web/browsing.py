@@ -28,8 +28,6 @@ if TYPE_CHECKING:
         Response,
     )
 
-__all__ = ["SIZE", "SLOWDOWN", "Browsing", "Tab", "Watch"]
-
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",

@@ -19,24 +19,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
     from tests.web.servers import PageServer
 
-__all__ = [
-    "address",
-    "api",
-    "eventually",
-    "expect_accessible",
-    "expect_accessible_in_both_schemes",
-    "load_again",
-    "load_view",
-    "open_view",
-    "outwait_timers",
-    "params",
-    "quote_part",
-    "screenshot",
-    "settle",
-    "tells",
-    "wait_for_params",
-]
-
 PICTURES = Path(__file__).parent.parent.parent / "build" / "screenshots"
 
 _LOOK_S = 0.02

@@ -6,21 +6,6 @@ import re
 
 from tests.web.looking import api, params, quote_part
 
-__all__ = [
-    "LEFT",
-    "RIGHT",
-    "bounds",
-    "chart",
-    "drawn",
-    "fact",
-    "live",
-    "place_of",
-    "rows",
-    "steps_of",
-    "view",
-    "wait_for_param",
-]
-
 LEFT, RIGHT = 84, 14
 """Pixels of the chart left and right of where time is."""
 

@@ -13,8 +13,6 @@ from tests.reference.xspace_builder import SpaceBuilder
 
 from reference.op_spaces import random_op_space
 
-__all__ = ["HOSTILE", "MADE", "SAMPLES", "THREADS", "make_logdir"]
-
 DATA = Path(__file__).parent.parent / "data"
 PROGRAMS = (
     "busy_pipeline",

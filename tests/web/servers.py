@@ -15,8 +15,6 @@ from tests.waiting import HANG_S, until
 from peakline.service.run import Server
 from peakline.service.settings import Settings
 
-__all__ = ["PageServer", "process_server", "thread_server"]
-
 
 @dataclass(frozen=True)
 class PageServer:

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["almost", "fact", "facts", "number_of", "rows_of"]
-
 _UNITS = {
     "s": 1e12,
     "ms": 1e9,

@@ -11,26 +11,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
     from tests.web.servers import PageServer
 
-__all__ = [
-    "COLORS",
-    "PIXELS",
-    "ROW_PX",
-    "canvas",
-    "canvas_width",
-    "choose",
-    "click_event",
-    "event_of",
-    "facts",
-    "found",
-    "line_tops",
-    "loaded",
-    "open_timeline",
-    "place_of",
-    "shown",
-    "shows",
-    "tool",
-]
-
 ROW_PX = 17
 PIXELS = """([points]) => {
   const canvas = document.querySelector("canvas.tl-lanes"), ratio = devicePixelRatio;

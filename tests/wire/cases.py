@@ -15,8 +15,6 @@ from tests.wire.zoo import ZOO
 from peakline import schema
 from peakline.wire import Buffer, Damage, Plan, Spans, WireTable, decode
 
-__all__ = ["MESSAGES", "Case"]
-
 MESSAGES = [ZOO] + [
     schema.descriptor(f"tensorflow.{name}")
     for name in """

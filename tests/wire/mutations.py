@@ -7,8 +7,6 @@ from random import Random
 from google.protobuf.descriptor import Descriptor
 from tests.wire.wirebytes import len_field, read_varint, tag, varint
 
-__all__ = ["mutate", "sized_fields"]
-
 
 def sized_fields(data: bytes, message: Descriptor) -> list[tuple[int, int, int]]:
     """Where the lengths of all delimited fields stand, messages below included.

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 
-__all__ = ["Node", "is_repeated", "is_span", "parse_paths"]
-
 _SPAN_TYPES = {
     FieldDescriptor.TYPE_STRING,
     FieldDescriptor.TYPE_BYTES,

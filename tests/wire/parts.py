@@ -15,8 +15,6 @@ from tests.wire.reference import Projection
 
 from peakline.wire import Buffer, Damage, Plan, Spans, Union, WireTable, as_buffer, stream
 
-__all__ = ["Fence", "decode_module", "joined", "uninitialised_memory_shows"]
-
 decode_module = importlib.import_module("peakline.wire.decode")
 """The module, which the package's function of the same name hides."""
 _ALLOCATING = [

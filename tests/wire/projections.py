@@ -9,8 +9,6 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from tests.wire.nodes import is_repeated, is_span
 from tests.wire.reference import Projection
 
-__all__ = ["containers", "filters", "paths"]
-
 _FEW = 14
 """Everything below a message of more types than this may be a thousand tables."""
 

@@ -31,8 +31,6 @@ from tests.wire.wirebytes import read_fields
 
 from peakline.wire import Spans, Union, WireTable
 
-__all__ = ["Projection", "Row"]
-
 _RETYPED = {
     FieldDescriptor.TYPE_DOUBLE: FieldDescriptor.TYPE_FIXED64,
     FieldDescriptor.TYPE_FLOAT: FieldDescriptor.TYPE_FIXED32,

@@ -8,8 +8,6 @@ from typing import Any
 
 from peakline.schema import XSpace
 
-__all__ = ["read_sample", "slice_of"]
-
 
 def read_sample(path: Path) -> bytes:
     """The bytes of a sample profile, unpacked."""

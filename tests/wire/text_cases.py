@@ -16,8 +16,6 @@ from tests.wire.zoo import ZOO
 
 from peakline.wire.text import TextResult, text_to_wire
 
-__all__ = ["BAD", "BETTER", "GOOD", "STRICTER", "Zoo", "reference", "scanned", "wire"]
-
 Zoo = GetMessageClass(ZOO)
 
 GOOD = [

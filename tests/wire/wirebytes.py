@@ -12,18 +12,6 @@ from typing import Any, Protocol
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-__all__ = [
-    "ArbitraryWriter",
-    "fixed32",
-    "fixed64",
-    "len_field",
-    "read_fields",
-    "read_varint",
-    "tag",
-    "varint",
-    "varint_field",
-]
-
 _FD = FieldDescriptor
 _FIXED64_TYPES = frozenset((_FD.TYPE_DOUBLE, _FD.TYPE_FIXED64, _FD.TYPE_SFIXED64))
 _FIXED32_TYPES = frozenset((_FD.TYPE_FLOAT, _FD.TYPE_FIXED32, _FD.TYPE_SFIXED32))

@@ -10,8 +10,6 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.descriptor_pool import DescriptorPool
 
-__all__ = ["SCALARS", "ZOO"]
-
 _FD = FieldDescriptorProto
 
 SCALARS = {

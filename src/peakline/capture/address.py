@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from peakline.errors import UsageError
 
-__all__ = ["Target", "channel_target", "parse_address"]
-
 _SCHEME = "grpc://"
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_.])?")
 _MOST_NAME = 253

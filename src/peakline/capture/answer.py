@@ -13,10 +13,8 @@ import numpy as np
 
 from peakline import schema
 from peakline.errors import InputError
-from peakline.formats.xplane.detect import looks_like_xspace
+from peakline.formats.xplane.detect import why_not_xspace
 from peakline.wire import Buffer, Plan, Spans, as_buffer, decode, stream
-
-__all__ = ["Answer", "ToolFile", "check_xspace", "has_events", "read_answer"]
 
 _RESPONSE = "tensorflow.ProfileResponse"
 _BYTES = 12
@@ -82,7 +80,7 @@ def check_xspace(answer: Answer) -> None:
     """Raise InputError when what stands for the profile is no XSpace."""
     for row in range(len(answer.xspace)):
         start, length = int(answer.xspace.start[row]), int(answer.xspace.length[row])
-        reason = looks_like_xspace(answer.buffer[start : start + length])
+        reason = why_not_xspace(answer.buffer[start : start + length])
         if reason is not None:
             raise InputError(f"what it sent as the profile is {reason}")
     damage = decode(answer.buffer, _outline_plan(), answer.xspace).damage

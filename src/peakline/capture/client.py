@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import grpc
     from google.protobuf.message import Message
 
-__all__ = ["WorkerError", "monitor", "profile", "terminate"]
-
 _SERVICE = "tensorflow.ProfilerService"
 _MOST_BYTES = 2**31 - 1
 # A server of default settings drops clients that ping more often than every five minutes.

@@ -14,13 +14,11 @@ from peakline.capture.answer import Answer, check_xspace, has_events, read_answe
 from peakline.capture.locks import WorkerLocks
 from peakline.capture.request import CaptureRequest
 from peakline.capture.result import HostOutcome, State
-from peakline.capture.saved import drop_saved_empty, keep_tool_files, saved_size, told_names
+from peakline.capture.saved import drop_saved_empty, keep_tool_files, listed_names, saved_size
 from peakline.capture.stop import Stop
 from peakline.deadline import check_deadline
 from peakline.errors import CancelledError, DeadlineError, PeaklineError
 from peakline.repository import NewSession, Repository
-
-__all__ = ["HostCapture"]
 
 _FIRST_PAUSE_S = 0.25
 _MOST_PAUSE_S = 8.0
@@ -131,7 +129,7 @@ class HostCapture:
                 return self._outcome("saved_by_host", size)
         if size == 0:
             return self._outcome("failed", error="the host stored an empty file")
-        had = f" and sent only {', '.join(told_names(answer))}" if answer.tool_files else ""
+        had = f" and sent only {', '.join(listed_names(answer))}" if answer.tool_files else ""
         return self._outcome("failed", error=f"{_OWN_DISK}{had}")
 
     def _outcome(self, state: State, size: int = 0, error: str = "") -> HostOutcome:

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 
 from peakline.errors import RemoteError
 
-__all__ = ["WorkerLocks"]
-
 _POLL_S = 0.2
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from peakline import schema
 from peakline.errors import UsageError
 
-__all__ = ["default_options", "profile_options"]
-
 _TRUE, _FALSE = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", "no", "off"})
 _ADVANCED = "advanced_configuration"
 _CLOSE = 0.85

@@ -11,15 +11,6 @@ from peakline.capture.address import Target
 from peakline.errors import UsageError
 from peakline.repository import host_file_name
 
-__all__ = [
-    "CaptureRequest",
-    "capture_deadline_s",
-    "check_request",
-    "default_session_id",
-    "profile_request",
-    "start_timestamp_ns",
-]
-
 _TOOLS = (
     "trace_viewer",
     "op_profile",

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["CaptureResult", "HostOutcome", "Progress", "State"]
-
 State = Literal["stored", "saved_by_host", "empty", "failed"]
 
 Progress = Callable[[str, str, str], None]
@@ -34,7 +32,7 @@ class HostOutcome:
     attempts: int
 
     @property
-    def is_kept(self) -> bool:
+    def is_saved(self) -> bool:
         """Whether the session holds this host's profile."""
         return self.state in {"stored", "saved_by_host"}
 

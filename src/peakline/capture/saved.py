@@ -18,8 +18,6 @@ from peakline.formats.common.urls import connect
 from peakline.repository import HostFile, NewSession, Repository, Session, is_url
 from peakline.wire import Buffer, as_buffer
 
-__all__ = ["drop_saved_empty", "keep_tool_files", "saved_size", "told_names"]
-
 _NOT_KEPT = "tf_stats_helper_result"
 _MOST_NAME = 100
 _MOST_EMPTY = 1 << 20
@@ -64,7 +62,7 @@ def _saved(repository: Repository, session: NewSession, host: str) -> HostFile |
         return None
 
 
-def told_names(answer: Answer) -> list[str]:
+def listed_names(answer: Answer) -> list[str]:
     """The names of the first tools' files."""
     names = [_safe_name(file.name) for file in answer.tool_files]
     more = len(names) - _SHOWN

@@ -24,8 +24,6 @@ from peakline.errors import DeadlineError, RemoteError
 from peakline.process_memory import give_back_memory
 from peakline.repository import Repository
 
-__all__ = ["capture"]
-
 _LOOK_S = 0.25
 
 
@@ -72,7 +70,7 @@ def capture(
         try:
             check_deadline()
         except DeadlineError:
-            if not any(outcome.is_kept for outcome in outcomes):
+            if not any(outcome.is_saved for outcome in outcomes):
                 raise
     if all(outcome.state == "failed" for outcome in outcomes):
         reasons = "; ".join(f"{outcome.address}: {outcome.error}" for outcome in outcomes)

@@ -9,8 +9,6 @@ from typing import Protocol
 
 from peakline.errors import CancelledError
 
-__all__ = ["Cancellable", "Stop"]
-
 
 class Cancellable(Protocol):
     """A call in flight."""

@@ -15,8 +15,6 @@ from peakline.compare.state import AllocatorState, MemoryState
 from peakline.memory.grown import LEAK_BYTES, LEAK_SHARE
 from peakline.text import size_text
 
-__all__ = ["baseline_checks"]
-
 _PEAK, _GROWTH = "peak against the baseline", "growth per step against the baseline"
 
 

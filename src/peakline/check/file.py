@@ -15,8 +15,6 @@ from peakline.compare.state import AllocatorState, Kind, MemoryState, groups_of,
 from peakline.errors import InputError
 from peakline.memory.signatures import normal_shape
 
-__all__ = ["is_baseline", "read_baseline", "write_baseline"]
-
 _START = re.compile(rb'\s*\{\s*"(profile|passed|checks|allocators|findings|warnings)"\s*:')
 _LARGEST = 2**62
 _NO_GROWTH = "the file tells no growth; one that peakline check --json wrote does"

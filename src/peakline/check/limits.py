@@ -15,8 +15,6 @@ from peakline.errors import NotFoundError
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.text import size_text
 
-__all__ = ["Check", "Limits", "check_limits"]
-
 
 def check_limits(
     answer: MemoryAnswer | MemoryState,

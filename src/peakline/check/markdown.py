@@ -13,8 +13,6 @@ from peakline.compare.notes import signed_size
 from peakline.compare.state import MemoryState
 from peakline.text import size_text
 
-__all__ = ["code", "html", "markdown_table", "summary_markdown"]
-
 _ROWS = 8
 _UNNAMED = "(unnamed allocator)"
 _SIGNS = {"kept": "✅", "broken": "❌", "not compared": "⚪"}

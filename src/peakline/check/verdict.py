@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from peakline.text import size_text
 
-__all__ = ["ROWS", "Check", "Limits", "held", "unmeasured"]
-
 ROWS = 10
 """So many rows tell what is behind a broken limit."""
 

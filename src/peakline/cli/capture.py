@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from peakline.capture import CaptureRequest, CaptureResult, Progress, Target
     from peakline.repository import Repository
 
-__all__ = ["capture"]
-
 _FAILED = 4
 _BY_FLAG = {
     "duration_ms": "--duration",
@@ -78,7 +76,7 @@ def capture(
     json: bool,
 ) -> None:
     """Profile running jobs, store the session, and explain its memory peak."""
-    # gRPC writes to standard error by itself when a connection ends; outcomes tell it already.
+    # gRPC writes to standard error by itself when a connection ends; outcomes say it already.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from peakline.capture import CaptureRequest, default_session_id, profile_options
     from peakline.capture import capture as run_capture
@@ -95,7 +93,7 @@ def capture(
         timeout_ms=None if timeout is None else parse_duration(timeout),
     )
     repository = Repository(logdir)
-    with _told_when_interrupted(repository, request), _progress(request) as progress:
+    with _saying_what_stays(repository, request), _progress(request) as progress:
         result = run_capture(request, repository, progress=progress)
     (print_capture_json if json else print_capture)(result, repository)
     sys.stdout.flush()
@@ -146,7 +144,7 @@ def _progress(request: CaptureRequest) -> Iterator[Progress | None]:
 
 
 @contextmanager
-def _told_when_interrupted(repository: Repository, request: CaptureRequest) -> Iterator[None]:
+def _saying_what_stays(repository: Repository, request: CaptureRequest) -> Iterator[None]:
     """Say what stays of a capture that Ctrl-C ended."""
     try:
         yield
@@ -165,7 +163,7 @@ def _complain(result: CaptureResult) -> bool:
     """Say on standard error what went wrong; whether the capture counts as failed."""
     for outcome in result.outcomes:
         if outcome.error and not (outcome.state == "empty" and result.empty_trace):
-            told = "" if outcome.is_kept or outcome.state == "empty" else "failed: "
+            told = "" if outcome.is_saved or outcome.state == "empty" else "failed: "
             print(
                 f"peakline: {one_line(f'{outcome.address}: {told}{outcome.error}')}",
                 file=sys.stderr,

@@ -23,10 +23,8 @@ from peakline.text import parse_size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peakline.check.limits import Check
+    from peakline.check.verdict import Check
     from peakline.compare.state import MemoryState
-
-__all__ = ["check", "parse_share"]
 
 _SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})\s*(%?)")
 _STDIN = "-"
@@ -108,7 +106,8 @@ def check(
         raise UsageError("--tolerance needs a --baseline")
     if summary is not None:
         _check_summary(summary, (path, baseline))
-    from peakline.check.limits import Limits, check_limits
+    from peakline.check.limits import check_limits
+    from peakline.check.verdict import Limits
     from peakline.compare.state import state_of
     from peakline.findings.memory_answer import NOTHING
     from peakline.memory.allocator_names import recorded_name

@@ -6,8 +6,6 @@ import click
 
 from peakline.cli.options import json_option
 
-__all__ = ["demo"]
-
 
 @click.command()
 @json_option

@@ -14,8 +14,6 @@ from peakline.cli.options import (
 from peakline.errors import UsageError
 from peakline.render.terminal.output import print_json, print_warnings
 
-__all__ = ["diff"]
-
 _STDIN = "-"
 
 

@@ -27,14 +27,12 @@ from peakline.repository.folder import whole_folder
 if TYPE_CHECKING:
     from peakline.export import Exporter, Sink
 
-__all__ = ["export"]
-
 _GZIP_LEVEL = 3  # a third larger than the best, four times as fast
 
 
 @click.command()
 @click.argument("path", cls=Argument, required=False, help=PATH_HELP)
-@click.option("--to", metavar="TARGET", help="What to write; --list tells what there is.")
+@click.option("--to", metavar="TARGET", help="What to write; --list lists them.")
 @click.option(
     "--output",
     "-o",
@@ -70,10 +68,10 @@ def export(
         _print_targets(targets)
         return
     if path is None:
-        raise UsageError("export takes PATH, --to TARGET and -o OUT; --list tells the targets")
+        raise UsageError("export takes PATH, --to TARGET and -o OUT; --list lists the targets")
     if not list_targets and (to is None or output is None):
         missing = "--to TARGET" if to is None else "-o OUT"
-        raise UsageError(f"export needs {missing}; --list tells the targets")
+        raise UsageError(f"export needs {missing}; --list lists the targets")
     exporter = None if to is None else find_exporter(to)
     with reading.open(path) as profile:
         if exporter is None or output is None or list_targets:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from peakline.graph.rules import BrokenRule
     from peakline.graph.summary import GraphSummary
 
-__all__ = ["graph"]
-
 _NOTHING = "no_graph"
 
 

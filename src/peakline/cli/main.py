@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-__all__ = ["app"]
-
 _VERBS = (
     "summary",
     "memory",

@@ -8,8 +8,6 @@ from peakline.cli.options import Reading, json_option, path_argument, reading_op
 from peakline.errors import UsageError
 from peakline.text import parse_time
 
-__all__ = ["memory"]
-
 
 @click.command()
 @path_argument

@@ -6,11 +6,8 @@ import click
 
 import peakline
 from peakline import tables
-from peakline.cli.options import Reading, json_option, path_argument, reading_options, tell_hosts
+from peakline.cli.options import Reading, answer_hosts, json_option, path_argument, reading_options
 from peakline.tables.profile_facts import profile_document, warnings_document
-
-__all__ = ["ops", "ops_document"]
-
 
 _COLUMN = {
     "self": "self_ps",
@@ -50,7 +47,7 @@ def ops(
 ) -> None:
     """List the ops that take most time, of the devices and of the host."""
 
-    def tell(profile: peakline.Profile) -> dict[str, object] | None:
+    def document_of(profile: peakline.Profile) -> dict[str, object] | None:
         if json:
             return ops_document(profile, kernels=kernels, sort=sort, top=top)
         from peakline.render.terminal.ops import print_kernels, print_ops
@@ -59,7 +56,7 @@ def ops(
         (print_kernels if kernels else print_ops)(profile, table, top)
         return None
 
-    tell_hosts(path, reading, tell, json=json)
+    answer_hosts(path, reading, document_of, json=json)
 
 
 def ops_document(

@@ -22,26 +22,6 @@ if TYPE_CHECKING:
     from peakline.timing.stragglers import HostSteps
     from peakline.timing.variation import Straggler
 
-__all__ = [
-    "PATH_HELP",
-    "Argument",
-    "Reading",
-    "executor_option",
-    "force_option",
-    "host_option",
-    "json_option",
-    "max_unpacked_option",
-    "output_option",
-    "path_argument",
-    "reading_options",
-    "scheduler_option",
-    "session_option",
-    "straggler_text",
-    "strict_option",
-    "tell_hosts",
-    "workers_option",
-]
-
 
 class Argument(click.Argument):
     """An argument with a help text, which Click's own has since 8.5."""
@@ -117,11 +97,11 @@ class Reading:
         """
         from peakline.repository import resolve_hosts
 
-        def tell(newest: Session, count: int) -> None:
+        def note(newest: Session, count: int) -> None:
             text = f"{path}: session {newest.name}, the newest of {count}"
             print(f"peakline: {one_line(text)}", file=sys.stderr)
 
-        return resolve_hosts(path, self.session, self.host, newest=tell)
+        return resolve_hosts(path, self.session, self.host, newest=note)
 
     def file(self, path: str, *, choose: str = "choose one with --host") -> str:
         """The one file that ``path`` means; of several hosts a UsageError names them and says how
@@ -169,26 +149,27 @@ def reading_options(*others: Callable[[_Verb], _Verb]) -> Callable[[_Verb], _Ver
 Document = dict[str, object]
 
 
-def tell_hosts(
+def answer_hosts(
     path: str,
     reading: Reading,
-    tell: Callable[[Profile], Document | None],
+    document_of: Callable[[Profile], Document | None],
     *,
     json: bool,
     besides: frozenset[str] = frozenset(),
     with_straggler: bool = False,
 ) -> None:
-    """Call ``tell`` with the open profile of every host that ``path`` means, and print warnings.
+    """Answer about every host that ``path`` means, and print the warnings.
 
-    ``tell`` prints for a person, or with ``json`` returns the document: printed alone for one host,
-    of several as a list under ``hosts``. Warnings of the kinds ``besides`` are not repeated. A host
-    that cannot be read is one line on standard error, unless ``strict`` or none can: then it is
-    raised. ``with_straggler`` says of several hosts in the end which one the others wait for.
+    ``document_of`` gets the open profile and prints for a person, or with ``json`` returns the
+    document: printed alone for one host, of several as a list under ``hosts``. Warnings of the
+    kinds ``besides`` are not repeated. A host that cannot be read is one line on standard error,
+    unless ``strict`` or none can: then it is raised. ``with_straggler`` says of several hosts in
+    the end which one the others wait for.
     """
     found = reading.find(path)
     if isinstance(found, str):
         with reading.open_file(found) as profile:
-            document = tell(profile)
+            document = document_of(profile)
             print_warnings(w for w in profile.warnings if w.kind not in besides)
         if document is not None:
             print_json(document)
@@ -204,7 +185,7 @@ def tell_hosts(
             with reading.open_file(file.path) as profile:
                 if not json:
                     print(f"{chr(10) if shown else ''}host {one_line(file.host)}")
-                document = tell(profile)
+                document = document_of(profile)
                 if with_straggler and (steps := host_steps_of(profile)) is not None:
                     parts.append((file.host, steps))
                 if document is not None:
@@ -234,7 +215,7 @@ def straggler_text(straggler: Straggler | None, hosts: int) -> str:
         return (
             "no host keeps the others waiting"
             if hosts > 1
-            else "fewer than two hosts tell of steps: who keeps the others waiting is not known"
+            else "fewer than two hosts have steps: which one the others wait for is not known"
         )
     how = (
         "it is in collectives for the shortest time"

@@ -16,8 +16,6 @@ from peakline.cli.options import (
 from peakline.render.terminal.output import deliver, print_warnings
 from peakline.text import one_line
 
-__all__ = ["report"]
-
 
 @click.command()
 @path_argument

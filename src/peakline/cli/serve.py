@@ -11,10 +11,8 @@ import click
 
 from peakline.cli.options import Argument, executor_option, scheduler_option, workers_option
 from peakline.errors import UsageError
-from peakline.service.foreground import leave, serve_until_told
+from peakline.service.foreground import leave, serve_until_stopped
 from peakline.service.settings import Settings
-
-__all__ = ["serve"]
 
 _SHARED = {
     "executor": executor_option,
@@ -67,7 +65,7 @@ def serve(
         raise UsageError("--worker names one host twice")
     # What was not given is what `Settings` has by itself.
     given = {name: value for name, value in given.items() if value is not None}
-    ended = serve_until_told(
+    ended = serve_until_stopped(
         Settings(roots=logdirs, workers=dict(names), hosts_at_once=workers, debug=debug, **given),
         lambda server: (
             f"{server.announcement()}; Ctrl-C ends it",

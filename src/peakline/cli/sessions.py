@@ -17,8 +17,6 @@ from peakline.render.terminal.output import print_json
 from peakline.repository import Repository, extent_of, hosts
 from peakline.text import one_line, size_text
 
-__all__ = ["sessions"]
-
 _MOST_NAMES = 4
 
 

@@ -24,8 +24,6 @@ from peakline.text import parse_size
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["sql"]
-
 _SCREEN_ROWS = 1000
 _FORMATS = ("table", "csv", "json", "parquet")
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import click
 
 import peakline
-from peakline.cli.options import Reading, json_option, path_argument, reading_options, tell_hosts
-
-__all__ = ["steps", "steps_document"]
+from peakline.cli.options import Reading, answer_hosts, json_option, path_argument, reading_options
 
 
 @click.command()
@@ -17,7 +15,7 @@ def steps(path: str, reading: Reading, *, json: bool) -> None:
     """Say how long steps take, what their time goes to, and which of them stand out."""
     from peakline.findings.time_answer import NO_STEPS, answer_time
 
-    def tell(profile: peakline.Profile) -> dict[str, object] | None:
+    def document_of(profile: peakline.Profile) -> dict[str, object] | None:
         if json:
             return steps_document(profile)
         from peakline.render.terminal.steps import print_steps
@@ -25,7 +23,9 @@ def steps(path: str, reading: Reading, *, json: bool) -> None:
         print_steps(profile, answer_time(profile))
         return None
 
-    tell_hosts(path, reading, tell, json=json, besides=frozenset({NO_STEPS}), with_straggler=True)
+    answer_hosts(
+        path, reading, document_of, json=json, besides=frozenset({NO_STEPS}), with_straggler=True
+    )
 
 
 def steps_document(profile: peakline.Profile) -> dict[str, object]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import click
 
 import peakline
-from peakline.cli.options import Reading, json_option, path_argument, reading_options, tell_hosts
-
-__all__ = ["summary"]
+from peakline.cli.options import Reading, answer_hosts, json_option, path_argument, reading_options
 
 
 @click.command()
@@ -18,7 +16,7 @@ def summary(path: str, reading: Reading, *, json: bool) -> None:
     from peakline.findings.memory_answer import NOTHING
     from peakline.findings.time_answer import NO_STEPS
 
-    def tell(profile: peakline.Profile) -> dict[str, object] | None:
+    def document_of(profile: peakline.Profile) -> dict[str, object] | None:
         if json:
             from peakline.findings.summary import summary_document
 
@@ -32,4 +30,4 @@ def summary(path: str, reading: Reading, *, json: bool) -> None:
         return None
 
     said = frozenset({NOTHING, NO_STEPS})
-    tell_hosts(path, reading, tell, json=json, besides=said, with_straggler=True)
+    answer_hosts(path, reading, document_of, json=json, besides=said, with_straggler=True)

@@ -30,8 +30,6 @@ from peakline.render.terminal.output import deliver, print_warnings
 from peakline.repository import Session, only_file
 from peakline.text import one_line
 
-__all__ = ["tool"]
-
 
 @click.command()
 @click.argument("name", cls=Argument, required=False, help="The tool; not with --list.")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from peakline.timing.timeline.excerpt import Excerpt
     from peakline.trace.events import Trace
 
-__all__ = ["trace"]
-
 _NO_EVENTS = "no_events"
 
 

@@ -13,14 +13,12 @@ import click
 from peakline.cli.options import (
     path_argument,
 )
-from peakline.service.foreground import leave, say, serve_until_told
+from peakline.service.foreground import leave, say, serve_until_stopped
 from peakline.text import parse_size
 
 if TYPE_CHECKING:
     from peakline.service.run import Server
     from peakline.service.view_place import Place
-
-__all__ = ["view"]
 
 _GRACE_S = 1.0
 
@@ -95,7 +93,7 @@ def view(
                 if not no_browser:
                     _open_browser(url)
 
-            ended = serve_until_told(settings, announce, lives_on=False, at_once=remove)
+            ended = serve_until_stopped(settings, announce, lives_on=False, at_once=remove)
         finally:
             signals.armed = False
             remove()

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from peakline.compare.time import TimeDiff, TimeState
     from peakline.tables import Profile, ProfileWarning
 
-__all__ = ["Comparison", "ProfileState", "compare_profiles", "profile_state"]
-
 
 @dataclass(frozen=True, eq=False)
 class ProfileState:

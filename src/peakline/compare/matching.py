@@ -16,8 +16,6 @@ from typing import NamedTuple
 from peakline.compare.state import SPECIAL, Kind
 from peakline.memory.signatures import dimensions
 
-__all__ = ["AllocatorPair", "KindPair", "match_allocators", "match_kinds", "stem_of"]
-
 _MOST = 200
 """Of one op (or stem) so many kinds are paired, the first by name; the others stay new and gone."""
 

@@ -31,8 +31,6 @@ from peakline.errors import NotFoundError
 from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import MemoryAnswer
 
-__all__ = ["AllocatorDiff", "GroupDiff", "MemoryDiff", "RateDiff", "compare"]
-
 _TOLD, _SILENT = 0.5, 0.1
 """A column that one profile tells for half of its bytes at the peak or more, and the other for less
 than a tenth, is not compared."""
@@ -203,7 +201,7 @@ def _allocator(
         return AllocatorDiff(before, after, groups, (), (), tuple(notes))
     silent: dict[str, list[str]] = {}
     for column, title in _COLUMNS.items():
-        shares = _told(before, column), _told(after, column)
+        shares = _described_share(before, column), _described_share(after, column)
         if min(shares) < _SILENT and max(shares) >= _TOLD:
             silent.setdefault("earlier" if shares[0] < shares[1] else "later", []).append(title)
             before, after = _blank(before, column), _blank(after, column)
@@ -233,7 +231,7 @@ def _kinds(state: AllocatorState | None) -> set[Kind]:
     )
 
 
-def _told(state: AllocatorState, column: str) -> float:
+def _described_share(state: AllocatorState, column: str) -> float:
     """The share of the bytes at the peak whose rows have the column; those of no op left out."""
     rows = [group for group in state.groups if group.kind.op not in SPECIAL]
     told = sum(group.bytes for group in rows if getattr(group.kind, column))

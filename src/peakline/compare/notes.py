@@ -9,8 +9,6 @@ from peakline.compare.state import AllocatorState
 from peakline.memory.signatures import dimensions
 from peakline.text import size_text, time_text
 
-__all__ = ["notes_on", "signed_size", "signed_time"]
-
 _PIECES = 0.1
 """Pieces of another size are worth a word from this share of what changed on."""
 _LIKE = 2

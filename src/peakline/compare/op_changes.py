@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.timing.host_ops import Executions
 
-__all__ = ["NEW", "SIDES", "OpChange", "OpOwn", "OwnTimes", "op_changes", "own_times"]
-
 SIDES = ("device", "host")
 NEW, GONE, RENAMED, SEVERAL, TIME = "new", "gone", "renamed", "several", "time"
 MATTERS = 0.01

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from peakline.compare.matching import KindPair
 from peakline.compare.state import SPECIAL, AllocatorState, Group, Kind, Rate
 
-__all__ = ["PIECES", "SHAPE", "GroupDiff", "RateDiff", "group_rows", "rate_rows"]
-
 NEW, GONE = "new", "gone"
 ARRIVED, LEFT = "now at the peak", "no longer at the peak"
 RENAMED, SHAPE, DATA_TYPE, REGION = "renamed", "shape", "data type", "region"

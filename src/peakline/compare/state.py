@@ -20,18 +20,6 @@ from peakline.memory.pattern import MIN_RISES
 from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED, AllocatorPeak
 from peakline.memory.signatures import Signature, normal_shape, scope_of
 
-__all__ = [
-    "SPECIAL",
-    "AllocatorState",
-    "Group",
-    "Kind",
-    "MemoryState",
-    "Rate",
-    "groups_of",
-    "rates_of",
-    "state_of",
-]
-
 SPECIAL = frozenset({BEFORE_PROFILE, RESERVED, UNATTRIBUTED})
 """Rows of a peak that stand for no op."""
 

@@ -22,8 +22,6 @@ from peakline.findings.time_answer import StepTimes
 from peakline.tables import Profile
 from peakline.timing.step_facts import FEWEST_STEPS, PARTS
 
-__all__ = ["PartChange", "TimeDiff", "TimeState", "compare_time", "time_state"]
-
 _CHANCE = 0.05
 """From this probability on, chance alone may well have made the steps differ as they do."""
 _NAMES = ("op", "stage", "device", "host")

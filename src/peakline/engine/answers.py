@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from peakline.engine.flights import Flights
 from peakline.tables import ProfileWarning
 
-__all__ = ["Answer", "Answers"]
-
 _OVERHEAD = 1024
 """Bytes that an answer takes beside its content, its key included, about."""
 

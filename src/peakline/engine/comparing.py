@@ -12,8 +12,6 @@ from peakline.errors import UsageError
 from peakline.repository import HostFile, Session
 from peakline.tables import Profile
 
-__all__ = ["COMPARISONS", "checked_comparison", "comparison"]
-
 COMPARISONS = ("json", "markdown")
 """The formats of a comparison, the default first."""
 _SIDES = ("first", "second")

@@ -16,8 +16,6 @@ from peakline.engine.work import HostTask, NoWorkersError, reply, request, under
 from peakline.errors import PeaklineError, RemoteError, UsageError
 from peakline.wire import threads
 
-__all__ = ["DaskCluster"]
-
 _CONNECTING_S = 10
 _LOOK_S = 0.5
 _MOST_AT_ONCE = 128

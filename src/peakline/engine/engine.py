@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from peakline.figures.named import FigureQuestion
 
-__all__ = ["Engine", "only_host"]
-
 
 class Engine:
     """Tools and SQL over sessions. Thread-safe; every call ends at the caller's deadline.

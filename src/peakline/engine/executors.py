@@ -10,8 +10,6 @@ from peakline.engine.work import HostTask
 from peakline.errors import UsageError
 from peakline.wire import threads
 
-__all__ = ["EXECUTORS", "Executor", "Threads", "check_executor", "make_executor"]
-
 EXECUTORS = ("threads", "processes", "dask")
 """The names of the executors; the first is the default."""
 

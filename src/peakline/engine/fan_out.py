@@ -19,8 +19,6 @@ from peakline.errors import (
 )
 from peakline.wire import threads
 
-__all__ = ["fan_out"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

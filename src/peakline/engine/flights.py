@@ -10,8 +10,6 @@ from typing import Generic, TypeVar
 from peakline.deadline import wait_for
 from peakline.errors import BusyError, CancelledError, DeadlineError
 
-__all__ = ["Flights"]
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from peakline.deadline import check_deadline, wait_for
 from peakline.errors import BusyError
 
-__all__ = ["Gate"]
-
 
 class Gate:
     """Lets ``concurrent`` in at a time, in the order in which they came; ``queued`` may wait."""

@@ -24,8 +24,6 @@ from peakline.engine.work import HostTask, NoWorkersError, request, understood
 from peakline.errors import RemoteError
 from peakline.wire import threads
 
-__all__ = ["Processes", "read_frame", "write_frame"]
-
 _HEAD = 8
 _ANY = 1 << 30
 _ENDING_S = 5.0

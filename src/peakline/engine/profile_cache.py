@@ -13,8 +13,6 @@ from peakline.engine.flights import Flights
 from peakline.repository import HostFile
 from peakline.tables import Profile
 
-__all__ = ["CacheStats", "ProfileCache"]
-
 _MOST_SHARE = 0.02
 """So much of the time may go to taking sizes."""
 _NO_TIME_S = 0.002
@@ -40,7 +38,7 @@ class _Entry:
     profile: Profile
     leases: int
     size: int = 0
-    is_kept: bool = True
+    is_saved: bool = True
     """Whether it still is in the cache; else the last who has it on lease closes it."""
     held: int = -1
     """What the profile held when its size was taken."""
@@ -148,7 +146,7 @@ class ProfileCache:
         size = entry.measured()
         with self._lock:
             entry.leases -= 1
-            if entry.is_kept:
+            if entry.is_saved:
                 self._bytes += size - entry.size
                 entry.size = size
                 closing = self._over_limit()
@@ -170,7 +168,7 @@ class ProfileCache:
         """Take entries out; returns those that nobody uses, to be closed without the lock."""
         dropped = [self._entries.pop(stamp) for stamp in stamps]
         for stamp, entry in zip(stamps, dropped, strict=True):
-            entry.is_kept = False
+            entry.is_saved = False
             self._bytes -= entry.size
             self._evictions += 1
             if self._stamps.get(entry.path) == stamp:

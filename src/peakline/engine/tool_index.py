@@ -16,8 +16,6 @@ from peakline.formats.common.glance import may_have_gpus, missing_tables, possib
 from peakline.repository import HostFile, Session
 from peakline.tools import find_tool, tool_names
 
-__all__ = ["ToolIndex"]
-
 _AGAIN_S = 60.0
 _TOOLS_OF_GPUS = frozenset(("kernel_stats",))
 _SETTLED_S = 2.0

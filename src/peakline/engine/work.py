@@ -16,17 +16,6 @@ from peakline.repository import HostFile, is_url
 from peakline.tables import Profile
 from peakline.tools import Parameters, find_tool
 
-__all__ = [
-    "CONTRIBUTION",
-    "HostTask",
-    "NoWorkersError",
-    "ask_host",
-    "contributed",
-    "reply",
-    "request",
-    "understood",
-]
-
 CONTRIBUTION = ""
 """The format of what a host gives to a tool's `combine`: no format of any tool."""
 

@@ -10,8 +10,6 @@ from queue import SimpleQueue
 from peakline.engine.processes import read_frame, write_frame
 from peakline.engine.work import reply
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Answer what comes through standard input, until that ends."""

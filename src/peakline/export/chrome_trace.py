@@ -12,8 +12,6 @@ from peakline.tables import Profile
 from peakline.tables.columns import Names
 from peakline.viewer.events import TraceRows, memory_text, name_texts
 
-__all__ = ["EXPORTER"]
-
 _HEAD = (
     '{"displayTimeUnit":"ns","metadata":{"highres-ticks":true,'
     f'"{EXPORTER_KEY}":"{OWN_NAME}"}},"traceEvents":[\n'

@@ -10,8 +10,6 @@ import numpy as np
 from peakline import schema
 from peakline.tables import Columns, Profile
 
-__all__ = ["partition_graphs"]
-
 
 def partition_graphs(profile: Profile) -> Iterator[Any]:
     """The profile's partition graphs: names, op types, devices, inputs and versions of nodes.

@@ -8,19 +8,17 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.export.tensors import allocation_descriptions, tensor_descriptions
-from peakline.memory.lifetimes import (
+from peakline.kernels.memory_layout import (
     ALLOCATION,
     DEALLOCATION,
     UNTRACKED_ALLOCATION,
     UNTRACKED_DEALLOCATION,
-    match_lifetimes,
 )
+from peakline.memory.lifetimes import match_lifetimes
 from peakline.memory.peak import BEFORE_PROFILE, UNATTRIBUTED
 from peakline.memory.usage import buffer_bytes
 from peakline.tables.columns import Columns, Names
 from peakline.wire.encode import Field, Messages, Number, Pool, Spans, encode
-
-__all__ = ["OfNodes", "node_memory"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,6 @@ from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 from peakline.tables.tables import TABLES, empty_columns, whole_table
 
-__all__ = ["EXPORTER"]
-
 _ROWS = 1 << 20
 """Rows of a row group: what a reader holds at a time."""
 _WARNINGS = "warnings"

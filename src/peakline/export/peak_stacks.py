@@ -16,8 +16,6 @@ from peakline.memory.usage import buffer_bytes, measure
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 
-__all__ = ["AllocatorStacks", "Frame", "StackRow", "peak_stacks"]
-
 
 @dataclass(frozen=True)
 class Frame:

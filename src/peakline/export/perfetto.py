@@ -37,8 +37,6 @@ from peakline.viewer.events import TraceRows
 from peakline.wire import threads
 from peakline.wire.encode import Field, Messages, Number, Pool, Spans, encode, fixed, varint
 
-__all__ = ["EXPORTER"]
-
 _ROWS = 1 << 16
 """Packets made at a time."""
 _SEQUENCE = 1

@@ -12,19 +12,6 @@ from peakline.tables.joins import ranges
 from peakline.trace.nesting import Lanes
 from peakline.wire.encode import Field, Messages, Number, Spans, encode, fixed
 
-__all__ = [
-    "COUNTER",
-    "EVENT",
-    "INSTANT",
-    "PACKET",
-    "Arguments",
-    "Arrows",
-    "EventPackets",
-    "Tracks",
-    "field_numbers",
-    "flow_ids",
-]
-
 INSTANT, COUNTER = 3, 4
 _SLICE_BEGIN, _SLICE_END = 1, 2
 _TYPE_OF = np.array([_SLICE_BEGIN, _SLICE_END, INSTANT], np.uint8)

@@ -11,8 +11,6 @@ from peakline.export.peak_stacks import AllocatorStacks, Frame, peak_stacks
 from peakline.export.registry import Exporter, Options, Sink
 from peakline.tables import Profile
 
-__all__ = ["EXPORTER"]
-
 
 def _export(profile: Profile, sink: Sink, options: Options) -> None:
     """For ``pprof`` and ``go tool pprof``: one sample per stack and allocator.

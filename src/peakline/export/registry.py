@@ -16,16 +16,6 @@ from peakline.errors import NotFoundError, UsageError
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = [
-    "Exporter",
-    "Options",
-    "Sink",
-    "can_export",
-    "export",
-    "find_exporter",
-    "target_names",
-]
-
 _MODULES = {
     "chrome-trace": "peakline.export.chrome_trace",
     "parquet": "peakline.export.parquet",

@@ -16,8 +16,6 @@ from peakline.export.step_stats import encode_steps, executions
 from peakline.export.step_stats_events import executions_of_events
 from peakline.tables import Profile
 
-__all__ = ["EXPORTER"]
-
 
 def _export(profile: Profile, sink: Sink, options: Options) -> None:
     """For TensorFlow's ``timeline`` and ``tfprof``: StepStats, graphs, and the session's name."""

@@ -9,8 +9,6 @@ from peakline.export.peak_stacks import AllocatorStacks, Frame, peak_stacks
 from peakline.export.registry import Exporter, Options, Sink
 from peakline.tables import Profile
 
-__all__ = ["EXPORTER"]
-
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 

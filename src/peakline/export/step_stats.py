@@ -10,8 +10,6 @@ from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 from peakline.wire.encode import Field, Messages, Number, Pool, Spans, encode, packed
 
-__all__ = ["encode_steps", "executions"]
-
 _TIMES = {
     "all_start_micros": 2,
     "op_start_rel_micros": 3,

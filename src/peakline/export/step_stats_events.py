@@ -15,8 +15,6 @@ from peakline.tables.columns import Columns, Names
 from peakline.tables.tables import empty_columns
 from peakline.wire.encode import Field, Messages, Number, Pool, encode
 
-__all__ = ["START_NS", "executions_of_events"]
-
 START_NS = 1_000_000_000
 """Where the profile's clock begins: the tables do not tell when that was, and 0 is no time."""
 _TASK = "/job:localhost/replica:0/task:0"

@@ -12,8 +12,6 @@ from peakline.arrays import AnyArray, Int64Array
 from peakline.tables.columns import Names
 from peakline.wire.encode import Field, Messages, Number, Spans, encode
 
-__all__ = ["allocation_descriptions", "data_types", "shapes", "tensor_descriptions"]
-
 
 def data_types(names: Names) -> Int64Array:
     """Numbers of ``tensorflow.DataType``; 0 for null and for what is no type."""

@@ -22,15 +22,6 @@ from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.tables import empty_columns
 from peakline.trace.steps import Steps, steps_of
 
-__all__ = [
-    "EMPTY",
-    "TIMELINE_TABLES",
-    "MemoryCounter",
-    "Timeline",
-    "memory_counters",
-    "read_timeline",
-]
-
 _EVENTS = frozenset(("event_id", "line_id", "name", "start_ps", "duration_ps", "category"))
 _STEPS = "Steps"
 TIMELINE_TABLES = (("events",), ("op_runs",), ("allocator_events",), ("counters",))
@@ -243,10 +234,10 @@ def _executions(profile: Profile) -> tuple[Columns, Columns, Columns, Columns]:
         },
         {"step_id": runs.is_valid("step_id")},
     )
-    return planes, lines, events, _told(runs)
+    return planes, lines, events, _stats(runs)
 
 
-def _told(runs: Columns) -> Columns:
+def _stats(runs: Columns) -> Columns:
     """Type and label of every execution as stats."""
     parts = [("op", runs.names("op_type")), ("label", runs.names("label"))]
     rows = [np.flatnonzero(names.codes >= 0) for _, names in parts]

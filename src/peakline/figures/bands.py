@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from peakline.figures.asked import Asked
+from peakline.figures.drawn import DrawnAllocator
 from peakline.figures.look import MUTED
 from peakline.figures.text import fit, plain
-
-__all__ = ["Band", "band_shapes", "find_bands", "step_name"]
 
 _MOST = 60
 """More bands than this are put together."""
@@ -42,7 +40,7 @@ def step_name(step: int | None, names: dict[int, str]) -> str:
     return str(step) if 0 <= step < _NAMED else ""
 
 
-def find_bands(asked: Asked, window: tuple[int, int] | None = None) -> tuple[Band, ...]:
+def find_bands(asked: DrawnAllocator, window: tuple[int, int] | None = None) -> tuple[Band, ...]:
     """The profile's steps in order, or the repetitions that stand for them; at most `_MOST`.
 
     Only those that reach into ``window`` (picoseconds), where one is given.

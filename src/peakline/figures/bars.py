@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import IntpArray
-from peakline.figures.asked import Asked
-from peakline.memory.lifetimes import ALLOCATION, DEALLOCATION
+from peakline.figures.drawn import DrawnAllocator
+from peakline.kernels.memory_layout import ALLOCATION, DEALLOCATION
 from peakline.memory.peak import BEFORE_PROFILE
 from peakline.memory.signatures import Signature
-
-__all__ = ["Bar", "largest_bars", "window_of"]
 
 AT_PEAK = 40
 """So many buffers that are live at the peak are drawn, ..."""
@@ -66,7 +64,7 @@ def window_of(bars: tuple[Bar, ...], start_ps: int, end_ps: int) -> tuple[int, i
     return max(first - around, start_ps), min(last + around, end_ps)
 
 
-def largest_bars(asked: Asked, window: tuple[int, int] | None = None) -> tuple[Bar, ...]:
+def largest_bars(asked: DrawnAllocator, window: tuple[int, int] | None = None) -> tuple[Bar, ...]:
     """The `AT_PEAK` largest buffers live at the peak and the `OTHERS` largest others, by start.
 
     Only others that live in ``window`` (picoseconds), where one is given. Of equal size the one

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.figures.asked import ask
+from peakline.figures.drawn import drawn_allocators
 from peakline.figures.look import INK, MUTED, QUIET, TINTS, figure
-from peakline.figures.text import duration_text, fit, form_text, plain, share_text, size_text
+from peakline.figures.text import duration_text, fit, form_text, plain, share_text
 from peakline.memory.peak import UNATTRIBUTED, AllocatorPeak
 from peakline.memory.scopes import NO_OP, SPECIAL, Scope, scopes_of, without_small
 from peakline.tables.profile_facts import is_moment
+from peakline.text import size_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.tables import Profile
-
-__all__ = ["peak_icicle"]
 
 _SCOPES = 200
 _LEVELS = 7
@@ -40,7 +39,7 @@ def peak_icicle(
     None where the profile has no records, or nothing is live. Raises NotFoundError for an unknown
     allocator.
     """
-    found = ask(profile, allocator, answer)
+    found = drawn_allocators(profile, allocator, answer)
     if not found:
         return None
     peak, name = found[0].peak, found[0].name

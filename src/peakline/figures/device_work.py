@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from peakline.tables import Profile
 
-__all__ = ["device_time"]
-
 _DEVICES = 64
 _ROW, _AROUND = 26, 220
 _PARTS = (

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peakline.arrays import Float64Array, Int64Array
-from peakline.figures.asked import Asked, ask
 from peakline.figures.bands import band_shapes, find_bands
-from peakline.figures.course import telling_places
+from peakline.figures.drawn import DrawnAllocator, drawn_allocators
 from peakline.figures.look import COLOURS, axis, figure, peak_mark, step_line
-from peakline.figures.text import bytes_unit, duration_text, plain, size_text, time_unit
+from peakline.figures.text import bytes_unit, duration_text, plain, time_unit
+from peakline.figures.thinning import places_to_draw
+from peakline.text import size_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.memory.fragmentation import Fragmentation
     from peakline.tables import Profile
-
-__all__ = ["fragmentation", "reported_course"]
 
 _BUCKETS = 400
 
@@ -39,15 +38,15 @@ def fragmentation(
     None where nothing is reported and no buffer has an address, or all is of one time. Raises
     NotFoundError for an unknown allocator.
     """
-    for asked in ask(profile, allocator, answer):
+    for asked in drawn_allocators(profile, allocator, answer):
         drawn = _draw(asked)
         if drawn is not None:
             return drawn
     return None
 
 
-def reported_course(
-    asked: Asked,
+def reported_usage(
+    asked: DrawnAllocator,
 ) -> tuple[Int64Array, Float64Array]:
     """Times (picoseconds) and shares (0 to 1) as the allocator reported them, thinned."""
     history = asked.history
@@ -55,12 +54,12 @@ def reported_course(
     share = np.asarray(history.events.array("fragmentation")[rows], np.float64)
     told = history.events.is_valid("fragmentation")[rows] & np.isfinite(share)
     time, share = history.events.array("time_ps")[rows][told], share[told]
-    places = telling_places(time, share, _BUCKETS)
+    places = places_to_draw(time, share, _BUCKETS)
     return time[places], share[places]
 
 
-def _draw(asked: Asked) -> Figure | None:
-    time, share = reported_course(asked)
+def _draw(asked: DrawnAllocator) -> Figure | None:
+    time, share = reported_usage(asked)
     made = asked.details.fragmentation
     all_times = asked.history.events.array("time_ps")[asked.history.rows_of(asked.number)]
     start, end = int(all_times[0]), int(all_times[-1])
@@ -127,7 +126,7 @@ def _draw(asked: Asked) -> Figure | None:
     )
 
 
-def _subtitle(asked: Asked, made: Fragmentation | None) -> str:
+def _subtitle(asked: DrawnAllocator, made: Fragmentation | None) -> str:
     told = [asked.name]
     if asked.peak.fragmentation_at_peak is not None:
         told.append(f"{asked.peak.fragmentation_at_peak:.1%} at the peak as reported")
@@ -139,7 +138,7 @@ def _subtitle(asked: Asked, made: Fragmentation | None) -> str:
 
 
 def _description(
-    asked: Asked,
+    asked: DrawnAllocator,
     made: Fragmentation | None,
     time: Int64Array,
     share: Float64Array,

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from peakline.tables import Profile
 
-__all__ = ["input_pipeline"]
-
 _BARS = 40
 _NAME = 60
 
@@ -33,7 +31,7 @@ def input_pipeline(profile: Profile) -> Figure | None:
     besides = [max(stage.self_ps - stage.blocking_ps, 0) for stage in shown]
     size, unit = time_unit(max(*blocking, *besides, 1))
     slow = [stage for stage in stages if stage.is_bottleneck]
-    told = [_told(stage) for stage in shown]
+    told = [_hover_text(stage) for stage in shown]
     traces = [
         level_bars(
             name,
@@ -62,7 +60,7 @@ def input_pipeline(profile: Profile) -> Figure | None:
     )
 
 
-def _told(stage: Stage) -> str:
+def _hover_text(stage: Stage) -> str:
     calls = stage.lengths
     return "<br>".join(
         (

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peakline.figures.asked import Asked, ask
 from peakline.figures.bands import band_shapes, find_bands, step_name
 from peakline.figures.bars import Bar, largest_bars, window_of
+from peakline.figures.drawn import DrawnAllocator, drawn_allocators
 from peakline.figures.look import COLOURS, INK, axis, figure, level_bars, peak_mark, points
-from peakline.figures.text import duration_text, fit, form_text, plain, size_text, time_unit
+from peakline.figures.text import duration_text, fit, form_text, plain, time_unit
+from peakline.text import size_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.tables import Profile
-
-__all__ = ["largest_buffers"]
 
 
 def largest_buffers(
@@ -33,7 +32,7 @@ def largest_buffers(
     None where the profile has no records, no buffer can be followed, or all is of one time. Raises
     NotFoundError for an unknown allocator.
     """
-    found = ask(profile, allocator, answer)
+    found = drawn_allocators(profile, allocator, answer)
     if not found:
         return None
     asked = found[0]
@@ -106,7 +105,7 @@ def _label(bar: Bar) -> str:
 
 
 def _bars(
-    asked: Asked, bars: tuple[Bar, ...], span: tuple[int, int], unit: int, *, at_peak: bool
+    asked: DrawnAllocator, bars: tuple[Bar, ...], span: tuple[int, int], unit: int, *, at_peak: bool
 ) -> dict[str, Any]:
     places = [k for k, bar in enumerate(bars) if bar.at_peak == at_peak]
     spans = [_span(bars[k], span) for k in places]

@@ -10,26 +10,6 @@ from peakline.figures.text import one_line
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = [
-    "ALARM",
-    "COLOURS",
-    "GRID",
-    "INK",
-    "MUTED",
-    "QUIET",
-    "TINTS",
-    "axis",
-    "figure",
-    "level_bars",
-    "level_mark",
-    "note",
-    "peak_mark",
-    "points",
-    "row_axis",
-    "ruler",
-    "step_line",
-]
-
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#7F5200", "#6A51A3", "#4D4D4D")
 """Told apart by colour-blind people and in print: those of Okabe and Ito, but for the yellow, which
 cannot be seen on white, and the red, which is `ALARM`."""

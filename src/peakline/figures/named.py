@@ -13,8 +13,6 @@ from peakline.errors import NotFoundError, UsageError
 from peakline.figures.theme import THEMES, dark
 from peakline.tables import Profile
 
-__all__ = ["FigureKind", "FigureQuestion", "figure_json", "figure_kind", "figure_names"]
-
 _PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "allocator": {
         "type": "string",
@@ -83,9 +81,9 @@ def figure_json(profile: Profile, asked: FigureQuestion) -> bytes:
     given = {own: value for own in _PARAMETERS if (value := getattr(asked, own)) is not None}
     _check(kind, given, asked.theme)
     if "allocator" in kind.parameters:
-        from peakline.findings.memory_answer import kept_memory
+        from peakline.findings.memory_answer import memory_of
 
-        given["answer"] = kept_memory(profile)
+        given["answer"] = memory_of(profile)
     drawn = getattr(figures, asked.name)(profile, **given)
     if drawn is None:
         return b"null"

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.figures.asked import Asked, ask
 from peakline.figures.bands import band_shapes, find_bands, step_name
-from peakline.figures.course import course_rows, telling_places
+from peakline.figures.drawn import DrawnAllocator, drawn_allocators
 from peakline.figures.look import (
     ALARM,
     COLOURS,
@@ -22,16 +21,16 @@ from peakline.figures.look import (
     points,
     step_line,
 )
-from peakline.figures.text import bytes_unit, duration_text, plain, share_text, size_text, time_unit
+from peakline.figures.text import bytes_unit, duration_text, plain, share_text, time_unit
+from peakline.figures.thinning import places_to_draw, usage_rows
 from peakline.memory.moments import find_high_moments
+from peakline.text import size_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.tables import Profile
-
-__all__ = ["Course", "memory_over_time", "read_course"]
 
 _BUCKETS = 1300
 """Buckets of all lines together: 4 points of 21 bytes each, 120 KB at most."""
@@ -48,23 +47,23 @@ _SEEN = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class Usage:
     """An allocator's memory in use: bytes after the records at ``time_ps`` (picoseconds)."""
 
     time_ps: Int64Array
     used: Int64Array
 
 
-def read_course(asked: Asked, buckets: int) -> Course | None:
+def read_usage(asked: DrawnAllocator, buckets: int) -> Usage | None:
     """The course of one allocator, at most 4 points per bucket; None where all is at one time."""
     history = asked.history
-    rows = course_rows(history, asked.number)
+    rows = usage_rows(history, asked.number)
     time = history.events.array("time_ps")[rows]
     if rows.size < 2 or time[0] == time[-1]:
         return None
     used = history.used[rows]
-    places = telling_places(time, used, buckets)
-    return Course(time[places], used[places])
+    places = places_to_draw(time, used, buckets)
+    return Usage(time[places], used[places])
 
 
 def memory_over_time(
@@ -77,11 +76,11 @@ def memory_over_time(
     are marked too. At most 8 allocators are drawn, those with the highest peaks. None where the
     profile has no records, or all of one time. Raises NotFoundError for an unknown allocator.
     """
-    found = ask(profile, allocator, answer)
+    found = drawn_allocators(profile, allocator, answer)
     shown = found[:_LINES]
     buckets = max(_BUCKETS // max(len(shown), 1), _LEAST_BUCKETS)
     drawn = [
-        (asked, course) for asked in shown if (course := read_course(asked, buckets)) is not None
+        (asked, course) for asked in shown if (course := read_usage(asked, buckets)) is not None
     ]
     if not drawn:
         return None
@@ -106,7 +105,7 @@ def memory_over_time(
             most=_MOMENTS // len(lines) if asked.peak.peak_bytes >= _SEEN * top else 0,
             is_first=k == 0,
         )
-    told = _told_capacities([asked for asked, _ in lines], top)
+    told = _drawn_capacities([asked for asked, _ in lines], top)
     for asked, capacity in told:
         whose = f", {plain(asked.name, 40)}" if len(told) > 1 else ""
         text = f"capacity {size_text(capacity)}{whose}"
@@ -140,16 +139,16 @@ def _range(start: int, end: int, unit: int) -> list[float]:
     return [(start - room) / unit, (end + room) / unit]
 
 
-def _until(course: Course, end: int) -> Course:
+def _until(course: Usage, end: int) -> Usage:
     """The course, with its last value up to the end of the longest one."""
     if int(course.time_ps[-1]) == end:
         return course
-    return Course(np.append(course.time_ps, end), np.append(course.used, course.used[-1]))
+    return Usage(np.append(course.time_ps, end), np.append(course.used, course.used[-1]))
 
 
 def _traces(
-    asked: Asked,
-    course: Course,
+    asked: DrawnAllocator,
+    course: Usage,
     colour: str,
     scale: tuple[int, str],
     time_size: int,
@@ -185,7 +184,7 @@ def _traces(
 
 
 def _moments(
-    asked: Asked, colour: str, size: int, time_size: int, most: int
+    asked: DrawnAllocator, colour: str, size: int, time_size: int, most: int
 ) -> list[dict[str, Any]]:
     """The moments near the peak, each with what it has most of."""
     history = asked.history
@@ -229,9 +228,9 @@ def _moments(
     ]
 
 
-def _told_capacities(asked: list[Asked], top: int) -> list[tuple[Asked, int]]:
+def _drawn_capacities(asked: list[DrawnAllocator], top: int) -> list[tuple[DrawnAllocator, int]]:
     """The capacities that are drawn, one per value."""
-    told: dict[int, Asked] = {}
+    told: dict[int, DrawnAllocator] = {}
     for one in asked:
         capacity = one.peak.capacity_bytes
         if capacity and top >= _CAPACITY * capacity:
@@ -239,7 +238,7 @@ def _told_capacities(asked: list[Asked], top: int) -> list[tuple[Asked, int]]:
     return [(one, capacity) for capacity, one in told.items()][:4]
 
 
-def _summary(asked: Asked, names: dict[int, str]) -> str:
+def _summary(asked: DrawnAllocator, names: dict[int, str]) -> str:
     peak = asked.peak
     step = step_name(peak.peak_step, names)
     told = f"{asked.name}: peak {size_text(peak.peak_bytes)} at {duration_text(peak.peak_time_ps)}"

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from peakline.timing.step_breakdown import StepTimes
     from peakline.timing.variation import StepVariation
 
-__all__ = ["PART_LOOKS", "step_breakdown"]
-
 _BARS = 128
 _TICKS = 12
 _NAMES = 3

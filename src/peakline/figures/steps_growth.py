@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peakline.arrays import Float64Array, Int64Array
-from peakline.figures.asked import Asked, ask
+from peakline.figures.drawn import DrawnAllocator, drawn_allocators
 from peakline.figures.look import ALARM, COLOURS, INK, QUIET, axis, figure
-from peakline.figures.text import bytes_unit, fit, plain, size_text
+from peakline.figures.text import bytes_unit, fit, plain
 from peakline.findings.finding import Finding
 from peakline.memory.growth import AllocatorGrowth, GroupGrowth
 from peakline.memory.pattern import CACHE, LEAK, SAWTOOTH, STEP_UP
+from peakline.text import size_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.tables import Profile
-
-__all__ = ["growth_per_step"]
 
 _GROUPS = 7
 _STEPS = 256
@@ -49,7 +48,7 @@ def growth_per_step(
     """
     found = [
         (asked, asked.details.growth, _leak(asked))
-        for asked in ask(profile, allocator, answer)
+        for asked in drawn_allocators(profile, allocator, answer)
         if asked.details.growth is not None
     ]
     if not found:
@@ -151,7 +150,7 @@ def _most(groups: list[GroupGrowth]) -> int:
     return int(np.sum([group.series for group in groups], axis=0).max())
 
 
-def _leak(asked: Asked) -> Finding | None:
+def _leak(asked: DrawnAllocator) -> Finding | None:
     return next((finding for finding in asked.findings if finding.kind == LEAK), None)
 
 
@@ -160,7 +159,7 @@ def _rate(leak: Finding | None) -> float:
     return rate if isinstance(rate, int) else 0
 
 
-def _kinds(asked: Asked) -> dict[tuple[object, ...], str]:
+def _kinds(asked: DrawnAllocator) -> dict[tuple[object, ...], str]:
     """What the findings say about a signature: what they do not tell is not marked either."""
     return {
         _key(row, row["buffer_bytes"]): finding.kind

@@ -5,19 +5,6 @@ from __future__ import annotations
 import html
 
 from peakline.memory.signatures import normal_shape
-from peakline.text import size_text
-
-__all__ = [
-    "bytes_unit",
-    "duration_text",
-    "fit",
-    "form_text",
-    "one_line",
-    "plain",
-    "share_text",
-    "size_text",
-    "time_unit",
-]
 
 _LONGEST = 160
 _TIMES = ((10**12, "s"), (10**9, "ms"), (10**6, "µs"), (10**3, "ns"), (1, "ps"))

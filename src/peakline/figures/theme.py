@@ -6,8 +6,6 @@ from typing import Any
 
 from peakline.figures.look import ALARM, COLOURS, GRID, INK, MUTED, QUIET, TINTS
 
-__all__ = ["THEMES", "dark"]
-
 THEMES = ("light", "dark")
 
 _DARK: dict[str, str] = {

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from peakline.tables import Profile
 
-__all__ = ["kernels", "op_stats"]
-
 _BARS = 20
 _NAME = 48
 
@@ -91,7 +89,7 @@ def _draw(
                 COLOURS[number],
                 [bars[place].total_ps / size for place in own],
                 own,
-                customdata=[_told(bars[place], total_ps) for place in own],
+                customdata=[_hover_text(bars[place], total_ps) for place in own],
                 hovertemplate=f"%{{customdata}}<extra>{side}</extra>",
             )
         )
@@ -114,7 +112,7 @@ def _draw(
     )
 
 
-def _told(bar: _Bar, total_ps: int) -> str:
+def _hover_text(bar: _Bar, total_ps: int) -> str:
     median, p95, longest = (duration_text(ps) for ps in bar.spread_ps)
     name = plain(f"{bar.name} ({bar.more})" if bar.more else bar.name, 400)
     return (

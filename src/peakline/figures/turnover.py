@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.figures.asked import Asked, ask
+from peakline.figures.drawn import DrawnAllocator, drawn_allocators
 from peakline.figures.look import ALARM, COLOURS, axis, figure, level_mark
-from peakline.figures.text import bytes_unit, fit, plain, size_text
+from peakline.figures.text import bytes_unit, fit, plain
+from peakline.text import size_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.memory.growth import AllocatorGrowth
     from peakline.tables import Profile
-
-__all__ = ["churn", "handed_out"]
 
 _BARS = 128
 _TICKS = 12
@@ -36,7 +35,7 @@ def churn(
     None where the profile has fewer than two steps, or nothing is allocated in them. Raises
     NotFoundError for an unknown allocator.
     """
-    for asked in ask(profile, allocator, answer):
+    for asked in drawn_allocators(profile, allocator, answer):
         growth = asked.details.growth
         if growth is None:
             continue
@@ -47,7 +46,7 @@ def churn(
     return None
 
 
-def handed_out(asked: Asked, growth: AllocatorGrowth) -> tuple[Int64Array, Int64Array]:
+def handed_out(asked: DrawnAllocator, growth: AllocatorGrowth) -> tuple[Int64Array, Int64Array]:
     """Bytes allocated between one mark and the next: those freed before the next, and the rest."""
     history = asked.history
     rows = history.rows_of(asked.number)
@@ -66,7 +65,7 @@ def handed_out(asked: Asked, growth: AllocatorGrowth) -> tuple[Int64Array, Int64
 
 
 def _draw(
-    asked: Asked,
+    asked: DrawnAllocator,
     growth: AllocatorGrowth,
     given_back: Int64Array,
     kept: Int64Array,

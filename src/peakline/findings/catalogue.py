@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from peakline.findings.finding import Finding
     from peakline.findings.kind import Kind
 
-__all__ = ["kind_names", "kinds", "memory_findings", "time_findings"]
-
 _ORDER = (
     ("out_of_memory",),
     ("accounting", "near_capacity", "fragmentation_at_peak"),

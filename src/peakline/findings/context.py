@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from peakline.timing.step_facts import StepFacts
     from peakline.timing.stragglers import Behind
 
-__all__ = ["Findings", "MemoryContext", "TimeContext"]
-
 Findings: TypeAlias = Iterator[Finding]
 """What a kind finds, one at a time."""
 

@@ -11,8 +11,6 @@ from peakline.text import allocator_text
 if TYPE_CHECKING:
     from peakline.memory.growth import AllocatorGrowth, GroupGrowth
 
-__all__ = ["COLUMNS", "evidence_of", "named", "room_text", "rows_of", "step_of", "titles", "total"]
-
 FORECAST_STEPS = 100_000
 """A capacity that is further away than this is not spoken of."""
 

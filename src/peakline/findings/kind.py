@@ -12,18 +12,6 @@ from peakline.findings.finding import Finding
 if TYPE_CHECKING:
     from peakline.memory.signatures import Signature
 
-__all__ = [
-    "COMMON",
-    "SIGNATURE",
-    "About",
-    "Column",
-    "Kind",
-    "about_signature",
-    "columns",
-    "heading_of",
-    "unit_of",
-]
-
 About = Literal["memory", "time"]
 
 

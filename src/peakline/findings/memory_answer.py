@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.tables.columns import Columns
 
-__all__ = ["NOTHING", "MemoryAnswer", "Notice", "answer_memory", "explain_memory", "kept_memory"]
-
 NOTHING = "no_memory_events"
 """The kind of the warning of a profile that holds nothing about memory."""
 
@@ -74,7 +72,7 @@ def answer_memory(
     return _warned(profile, _answer(profile, recorded_name(profile, allocator), step), step)
 
 
-def kept_memory(profile: Profile) -> MemoryAnswer:
+def memory_of(profile: Profile) -> MemoryAnswer:
     """The answer of all allocators and steps, as `answer_memory`, made once and kept with the
     profile: for who asks an open one several times.
     """

@@ -19,8 +19,6 @@ from peakline.findings.finding import SEVERITIES
 if TYPE_CHECKING:
     from peakline.findings.finding import Finding
 
-__all__ = ["Priority", "priorities"]
-
 
 @dataclass(frozen=True)
 class Priority:

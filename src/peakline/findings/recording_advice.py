@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = ["to_explain_time", "to_mark_steps", "to_record_memory"]
-
 _TORCH, _JAX, _TENSORFLOW = "PyTorch", "JAX", "TensorFlow"
 _BY_PREFIX = {
     "aten::": _TORCH,

@@ -10,8 +10,6 @@ from peakline.findings.kind import columns
 if TYPE_CHECKING:
     from peakline.timing.step_facts import StepFacts
 
-__all__ = ["COLUMNS", "ROWS", "evidence_of", "gain_of", "rows_by_step"]
-
 ROWS = 20
 """So many steps stand behind a finding."""
 

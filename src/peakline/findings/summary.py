@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from peakline.findings.time_answer import TimeAnswer
     from peakline.tables import Profile
 
-__all__ = ["FIRST", "answers_of", "summary_document", "top_ops"]
-
 _RECORDS = "allocator_events"
 
 FIRST = 3
@@ -102,7 +100,8 @@ def _is_input(profile: Profile, op: Mapping[str, object]) -> bool:
     import numpy as np
 
     from peakline.timing.host_ops import host_executions
-    from peakline.trace.activity import Activity, activity_of
+    from peakline.trace.activity import activity_of
+    from peakline.trace.activity_names import Activity
 
     if op["side"] != "host":
         return False

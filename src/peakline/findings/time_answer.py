@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.tables.columns import Columns
 
-__all__ = ["NOTHING", "NO_STEPS", "NO_TIME", "StepTimes", "TimeAnswer", "answer_time"]
-
 NO_STEPS = "no_steps"
 """The kind of the warning of a profile in which nothing tells what a step is."""
 

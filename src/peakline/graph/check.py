@@ -26,8 +26,6 @@ from peakline.graph.rules_names import (
 from peakline.graph.signatures import Signatures, check_returns
 from peakline.tables import Profile
 
-__all__ = ["CONSUMER", "check_graphs"]
-
 CONSUMER = 2474
 """TF_GRAPH_DEF_VERSION of TensorFlow 2.21."""
 

@@ -26,8 +26,6 @@ from peakline.tables import Profile
 from peakline.tables.columns import Columns
 from peakline.trace.steps import steps_of
 
-__all__ = ["CriticalPath", "PathPiece", "StepRuns", "critical_path", "step_runs"]
-
 _TRANSFER = re.compile(r"(?:\[[^\]]*\] )*(.*) from \S+ to \S+", re.DOTALL)
 """The label of a remote call: sizes and rates in brackets, then which tensor goes where."""
 

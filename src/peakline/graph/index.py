@@ -13,8 +13,6 @@ from peakline.arrays import AnyArray, Int64Array
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import positions
 
-__all__ = ["Array", "GraphIndex", "Scope", "Strings"]
-
 Array = AnyArray
 
 

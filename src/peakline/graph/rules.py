@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["RULES", "BrokenRule", "quoted"]
-
 RULES = {
     "producer": "the graph's producer is older than any reader supports",
     "min_consumer": "the graph needs a newer reader than the consumer",

@@ -16,8 +16,6 @@ from peakline.graph.index import GraphIndex
 from peakline.graph.rules import BrokenRule, quoted
 from peakline.kernels.graph_order import components, unreached
 
-__all__ = ["check_cycles"]
-
 _NEXT_ITERATION = ("NextIteration", "RefNextIteration")
 _MERGE = ("Merge", "RefMerge", "_XlaMerge")
 _MOST_NAMED = 10

@@ -19,8 +19,6 @@ from peakline.graph.index import GraphIndex
 from peakline.graph.rules import BrokenRule, quoted
 from peakline.tables.columns import Columns
 
-__all__ = ["DeviceProblem", "check_colocation", "check_devices", "device_problem"]
-
 _TYPES = {"CPU", "GPU", "TPU", "EPU", "CUSTOM"}
 """Device types that DeviceSpec knows by themselves (TensorFlow 2.21); others need /device:."""
 

@@ -20,8 +20,6 @@ from peakline.graph.rules import BrokenRule, quoted
 from peakline.graph.rules_names import NODE_NAME
 from peakline.graph.signatures import Signatures
 
-__all__ = ["check_inputs"]
-
 _OUTSIDE = re.compile(rf"\^{NODE_NAME}|{NODE_NAME}(?::\d+)?")
 _INDEX = r"(?:0|[1-9]\d*)"
 _BODY = re.compile(rf"\^{NODE_NAME}|{NODE_NAME}(?::{_INDEX}|:[A-Za-z]\w*(?::{_INDEX})?)?", re.ASCII)

@@ -12,8 +12,6 @@ from peakline.graph.rules import BrokenRule, quoted
 from peakline.graph.signatures import Signatures
 from peakline.tables.columns import Columns
 
-__all__ = ["check_attributes", "check_calls", "check_gradients", "check_versions"]
-
 _MIN_PRODUCER = 0
 """TF_GRAPH_DEF_VERSION_MIN_PRODUCER (tensorflow/core/public/release_version.h)."""
 

@@ -18,8 +18,6 @@ from peakline.graph.index import GraphIndex
 from peakline.graph.rules import BrokenRule, quoted
 from peakline.tables.columns import Columns
 
-__all__ = ["NODE_NAME", "check_functions", "check_names", "repeated_functions"]
-
 _PART = r"[A-Za-z0-9.][A-Za-z0-9_./\-]*"
 NODE_NAME = rf"[A-Za-z0-9_.][A-Za-z0-9_./\-]*(?:>{_PART})*"
 """A node's name, internal ones included."""

@@ -17,8 +17,6 @@ from peakline.graph.index import GraphIndex, Scope
 from peakline.graph.rules import BrokenRule, quoted
 from peakline.tables.columns import Columns
 
-__all__ = ["Signatures", "check_returns"]
-
 _RESULT = re.compile(r"([^:^]+)(?::([A-Za-z]\w*))?(?::(0|[1-9]\d*))?", re.ASCII)
 
 

@@ -16,8 +16,6 @@ import numpy as np
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 
-__all__ = ["StepGraph", "Wait", "graphs_of_step"]
-
 _LABEL = re.compile(r".* = [^(]*\((.*)\)", re.DOTALL)
 _SEND = frozenset(("_Send", "_HostSend"))
 _RECV = frozenset(("_Recv", "_HostRecv"))

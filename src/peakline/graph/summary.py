@@ -10,8 +10,6 @@ from peakline.arrays import BoolArray
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 
-__all__ = ["GraphRow", "GraphSummary", "LargestGraph", "summarize_graphs"]
-
 Mask = BoolArray
 
 

@@ -17,8 +17,6 @@ from peakline.patterns import Pattern
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 
-__all__ = ["Cost", "GraphView", "Selection", "ViewEdge", "ViewNode", "view_graph"]
-
 Key = TypeVar("Key", bound=Hashable)
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["contracted"]
-
 _DOT = dict.fromkeys(
     ("lhs_contracting_dimensions", "rhs_contracting_dimensions", "lhs_batch_dimensions",
      "rhs_batch_dimensions")

@@ -28,8 +28,6 @@ from peakline.hlo.program import Made, Program, Sum
 if TYPE_CHECKING:
     from peakline.schema import HloModuleProto
 
-__all__ = ["NOTHING", "Cost", "Costing", "ProgramCost", "cost_program", "costs_of", "moved"]
-
 
 class Cost(NamedTuple):
     """What one execution of an instruction costs.

@@ -28,18 +28,6 @@ from peakline.hlo.program import (
 if TYPE_CHECKING:
     from peakline.schema import ShapeProto
 
-__all__ = [
-    "RULES",
-    "Rule",
-    "SumOf",
-    "convolved",
-    "nothing_special",
-    "prepare",
-    "product",
-    "reduction",
-    "untouched",
-]
-
 SumOf = Callable[[int], Sum]
 Rule = Callable[[Made, SumOf, Program], None]
 TRANSCENDENTAL = frozenset(

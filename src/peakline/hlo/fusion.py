@@ -16,8 +16,6 @@ from peakline.hlo.program import (
     size_of,
 )
 
-__all__ = ["fusion"]
-
 SumOf = Callable[[int], Sum]
 _IMMEDIATE = {False: 1, True: 8}
 """Elements of a constant up to which it is part of the code; more on a GPU."""

@@ -22,18 +22,6 @@ from peakline.tables.once import once
 if TYPE_CHECKING:
     from peakline.schema import HloInstructionProto, HloProto, ShapeProto
 
-__all__ = [
-    "ELEMENTWISE",
-    "Instruction",
-    "Module",
-    "category_of",
-    "is_elementwise",
-    "modules_of",
-    "parse_program",
-    "read_module",
-    "shape_text",
-]
-
 _UNARY = (
     "abs acos acosh asin asinh atanh bitcast-convert cbrt ceil convert copy cosh cosine "
     "count-leading-zeros erf exponential exponential-minus-one floor imag is-finite log "

@@ -15,20 +15,6 @@ from peakline.hlo.modules import is_elementwise
 if TYPE_CHECKING:
     from peakline.schema import HloInstructionProto, HloModuleProto, ShapeProto
 
-__all__ = [
-    "CONVOLUTIONS",
-    "MATRIX_PRODUCTS",
-    "Made",
-    "Program",
-    "Sum",
-    "elements",
-    "kind_of",
-    "leaves",
-    "part_of",
-    "single",
-    "size_of",
-]
-
 MATRIX_PRODUCTS = frozenset(
     f"__cublas${name}" for name in ("gemm", "lt$matmul", "lt$matmul$f8", "lt$matmul$mx")
 )

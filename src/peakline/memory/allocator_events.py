@@ -8,8 +8,6 @@ import numpy.typing as npt
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 
-__all__ = ["columns_of", "events_of"]
-
 _LABELS = ("op", "region_type", "data_type", "shape")
 
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = ["recorded_name", "shown_names"]
-
 _DEVICE = re.compile(r"/device:\w+:(\d+)")
 
 

@@ -6,16 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.arrays import BoolArray
-from peakline.memory.lifetimes import (
-    ALLOCATION,
-    DEALLOCATION,
-    UNTRACKED_ALLOCATION,
-    match_lifetimes,
-)
+from peakline.kernels.memory_layout import ALLOCATION, DEALLOCATION, UNTRACKED_ALLOCATION
+from peakline.memory.lifetimes import match_lifetimes
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
-
-__all__ = ["buffers_of", "columns_of"]
 
 _LABELS = ("op", "region_type", "data_type", "shape")
 _CARRIED = ("address", "allocation_id", "requested_bytes", "allocated_bytes", "stream", "stack_id")

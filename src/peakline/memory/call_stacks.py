@@ -7,8 +7,6 @@ import numpy as np
 from peakline.arrays import AnyArray
 from peakline.tables.columns import Columns
 
-__all__ = ["Frame", "frames_of"]
-
 Frame = tuple[str, str, int]
 """Function, file and line; empty and 0 where they are not known."""
 

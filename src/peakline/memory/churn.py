@@ -15,8 +15,6 @@ from peakline.kernels.memory_layout import CHURN_FIELDS
 from peakline.memory.marks import Marks
 from peakline.memory.signatures import History, Signature, Signatures, split_by
 
-__all__ = ["SHORT", "AllocatorChurn", "ChurnRows", "SignatureChurn", "find_churn"]
-
 SHORT = 64
 """A buffer that is freed within this many records after its own is short-lived."""
 

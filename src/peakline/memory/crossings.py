@@ -11,10 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import AnyArray, Int32Array, Int64Array, IntpArray
-from peakline.memory.lifetimes import ALLOCATION
+from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.signatures import History
-
-__all__ = ["Crossing", "find_crossing", "marks_passed"]
 
 
 def marks_passed(marks: Int64Array, rows: int) -> Int32Array:

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import BoolArray, IntpArray
-from peakline.memory.lifetimes import ALLOCATION, Lifetimes
+from peakline.kernels.memory_layout import ALLOCATION
+from peakline.memory.lifetimes import Lifetimes
 from peakline.memory.peak import AllocatorPeak
 from peakline.memory.usage import buffer_bytes
 from peakline.tables.columns import Columns
-
-__all__ = ["Deferred", "find_deferred"]
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,6 @@ from peakline.memory.signatures import History, read_history
 from peakline.memory.single_pass import PassFacts
 from peakline.tables.columns import Columns
 
-__all__ = ["MemoryDetails", "read_details", "records_of_step"]
-
 
 @dataclass(frozen=True, eq=False)
 class MemoryDetails:

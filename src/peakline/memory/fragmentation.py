@@ -20,12 +20,9 @@ import numpy as np
 from peakline.arrays import AnyArray, Float64Array, Int32Array, Int64Array, IntpArray, UInt64Array
 from peakline.deadline import check_deadline, checked
 from peakline.kernels.fragmentation import sweep
-from peakline.kernels.memory_layout import EXTENSION_FIELDS, SAMPLE_FIELDS
+from peakline.kernels.memory_layout import ALLOCATION, EXTENSION_FIELDS, SAMPLE_FIELDS
 from peakline.memory.key_numbers import number_keys
-from peakline.memory.lifetimes import ALLOCATION
 from peakline.memory.signatures import History, Signature, split_by
-
-__all__ = ["Fragmentation", "Hole", "Pin", "Pins", "find_fragmentation"]
 
 _SAMPLES = 512
 """Points of the course over time."""

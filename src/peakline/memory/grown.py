@@ -12,23 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array
+from peakline.kernels.memory_layout import DEALLOCATION, UNTRACKED_DEALLOCATION
 from peakline.memory.growth import AllocatorGrowth, GroupGrowth
-from peakline.memory.lifetimes import DEALLOCATION, UNTRACKED_DEALLOCATION
 from peakline.memory.pattern import CACHE, LEAK, SAWTOOTH, SINGLE, STEADY, STEP_UP, WARM_UP
 from peakline.memory.replaced import without_replaced
 from peakline.memory.signatures import History
 from peakline.memory.trend import median_slope
-
-__all__ = [
-    "LEAK_BYTES",
-    "LEAK_SHARE",
-    "ROWS",
-    "SURE",
-    "Grown",
-    "find_grown",
-    "signatures_held",
-    "worth",
-]
 
 LEAK_BYTES = 1024
 """A leak of fewer bytes per step is none: a number that is stored per step (a loss) takes 256 or
@@ -91,7 +80,7 @@ def worth(found: Sequence[GroupGrowth]) -> _Groups:
 def find_grown(history: History, growth: AllocatorGrowth) -> Grown:
     """What grows in one allocator; nothing in a steady run."""
     number = history.lifetimes.allocators.index(growth.allocator)
-    if not _can_tell(history, number):
+    if not _names_what_ends(history, number):
         return Grown()
     followed = _followed_regions(history, number)
     groups = [
@@ -130,7 +119,7 @@ def signatures_held(history: History, number: int, grown: Grown) -> BoolArray:
     return held
 
 
-def _can_tell(history: History, number: int) -> bool:
+def _names_what_ends(history: History, number: int) -> bool:
     """Whether (nearly) all deallocations name what they end."""
     kinds = history.lifetimes.kind[history.rows_of(number)]
     lost = int((kinds == UNTRACKED_DEALLOCATION).sum())

@@ -22,8 +22,6 @@ from peakline.memory.peak import UNATTRIBUTED
 from peakline.memory.signatures import History, Signature
 from peakline.memory.single_pass import PassFacts, SinglePass, find_single_pass
 
-__all__ = ["AllocatorGrowth", "GroupGrowth", "find_growth"]
-
 _MARKS = 1024
 """More steps than this are thinned evenly; the slopes stay those per step."""
 _REST_RISES, _REST_SURE = 8, 0.9

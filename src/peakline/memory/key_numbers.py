@@ -9,8 +9,6 @@ import numpy as np
 from peakline.arrays import Int32Array, Int64Array
 from peakline.kernels.key_numbers import number
 
-__all__ = ["number_keys"]
-
 _ROOM = 512
 """So many distinct keys have room at first."""
 

@@ -27,20 +27,8 @@ from peakline.kernels.memory_layout import (
     ALLOCATION,
     DEALLOCATION,
     OTHER,
-    UNTRACKED_ALLOCATION,
-    UNTRACKED_DEALLOCATION,
 )
 from peakline.tables.columns import Columns
-
-__all__ = [
-    "ALLOCATION",
-    "DEALLOCATION",
-    "OTHER",
-    "UNTRACKED_ALLOCATION",
-    "UNTRACKED_DEALLOCATION",
-    "Lifetimes",
-    "match_lifetimes",
-]
 
 _KIND_OF_ACTIVITY = {"allocation": ALLOCATION, "deallocation": DEALLOCATION}
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from peakline.arrays import Int64Array, IntpArray
 from peakline.deadline import check_deadline
-from peakline.memory.lifetimes import ALLOCATION, DEALLOCATION, OTHER, Lifetimes, match_lifetimes
+from peakline.kernels.memory_layout import ALLOCATION, DEALLOCATION, OTHER
+from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
 from peakline.memory.plausible import without_implausible
 from peakline.memory.signatures import split_by
@@ -23,8 +24,6 @@ from peakline.memory.usage import Usage, buffer_bytes, measure
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 from peakline.tables.once import once
-
-__all__ = ["MemoryMoment", "MemoryRecords", "Series", "memory_records"]
 
 
 @dataclass(frozen=True, eq=False)

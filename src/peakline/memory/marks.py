@@ -14,12 +14,10 @@ import numpy as np
 
 from peakline.arrays import Int64Array, IntpArray
 from peakline.deadline import checked
-from peakline.memory.lifetimes import ALLOCATION, UNTRACKED_ALLOCATION
+from peakline.kernels.memory_layout import ALLOCATION, UNTRACKED_ALLOCATION
 from peakline.memory.signatures import History
 from peakline.tables.columns import Columns
 from peakline.trace.steps import Steps
-
-__all__ = ["Marks", "find_marks"]
 
 MIN_TURNS = 5
 """Fewer repetitions are no pattern."""

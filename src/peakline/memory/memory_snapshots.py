@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from peakline.memory.lifetimes import ALLOCATION, match_lifetimes
+from peakline.kernels.memory_layout import ALLOCATION
+from peakline.memory.lifetimes import match_lifetimes
 from peakline.memory.usage import buffer_bytes
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
-
-__all__ = ["columns_of", "snapshots_of"]
 
 _ACTIVITIES = {"allocation": 1, "deallocation": 2, "reservation": 3, "expansion": 4}
 

@@ -12,8 +12,6 @@ from peakline.memory.crossings import find_crossing
 from peakline.memory.peak import AllocatorPeak, find_peaks
 from peakline.memory.signatures import History
 
-__all__ = ["HighMoment", "find_high_moments", "memory_at"]
-
 NEAR = 0.95
 """A moment that takes this share of the peak or more is near it."""
 APART = 0.85

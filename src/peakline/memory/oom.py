@@ -10,8 +10,6 @@ from peakline.arrays import IntpArray
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 
-__all__ = ["MOMENT_PS", "FailedMoment", "Failure", "failed_moments", "limits_of", "only_listed"]
-
 MOMENT_PS = 10**12
 """Requests that fail within one second of each other fail together."""
 _TOP_CHUNKS = 5

@@ -16,8 +16,6 @@ from peakline.arrays import Int64Array, IntpArray
 from peakline.deadline import check_deadline
 from peakline.tables.columns import Columns, Names
 
-__all__ = ["OpUse", "read_op_use"]
-
 _HANDS_ON = frozenset(
     "Identity IdentityN Reshape Squeeze ExpandDims StopGradient PreventGradient Snapshot "
     "Switch RefSwitch Merge RefMerge Enter RefEnter Exit RefExit NextIteration "

@@ -16,18 +16,6 @@ import numpy as np
 from peakline.arrays import Int64Array
 from peakline.memory.trend import concordance, median_slope
 
-__all__ = [
-    "CACHE",
-    "LEAK",
-    "SAWTOOTH",
-    "SINGLE",
-    "STEADY",
-    "STEP_UP",
-    "WARM_UP",
-    "Pattern",
-    "classify",
-]
-
 STEADY = "steady"
 """Comes and goes, or stays: no growth."""
 WARM_UP = "warm_up"

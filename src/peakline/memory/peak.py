@@ -25,18 +25,10 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.deadline import checked
 from peakline.errors import NotFoundError
-from peakline.memory.lifetimes import ALLOCATION, Lifetimes, match_lifetimes
+from peakline.kernels.memory_layout import ALLOCATION
+from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.memory.usage import Usage, buffer_bytes, measure
 from peakline.tables.columns import Columns
-
-__all__ = [
-    "BEFORE_PROFILE",
-    "RESERVED",
-    "UNATTRIBUTED",
-    "AllocatorPeak",
-    "PeakBuffer",
-    "find_peaks",
-]
 
 BEFORE_PROFILE = "(before profile)"
 RESERVED = "(reserved)"

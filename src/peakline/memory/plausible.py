@@ -6,8 +6,6 @@ import numpy as np
 
 from peakline.tables.columns import Columns
 
-__all__ = ["MOST_BYTES", "without_implausible"]
-
 MOST_BYTES = 2**48
 """No memory is larger: what processors can address is at most about that."""
 

@@ -14,12 +14,10 @@ from dataclasses import replace
 import numpy as np
 
 from peakline.deadline import checked
+from peakline.kernels.memory_layout import DEALLOCATION
 from peakline.memory.crossings import find_crossing
 from peakline.memory.growth import AllocatorGrowth, GroupGrowth
-from peakline.memory.lifetimes import DEALLOCATION
 from peakline.memory.signatures import History, Signature, buffer_sizes
-
-__all__ = ["without_replaced"]
 
 
 def without_replaced(

@@ -11,8 +11,6 @@ from peakline.memory.peak import AllocatorPeak
 from peakline.tables import Profile
 from peakline.tables.columns import Names
 
-__all__ = ["Reserved", "reserved_of"]
-
 _CHANGES = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 """What takes memory from the device, and what gives it back."""
 

@@ -28,8 +28,6 @@ from peakline.memory.savings_candidates import (
 from peakline.memory.signatures import History
 from peakline.text import size_text
 
-__all__ = ["Saving", "find_savings"]
-
 WORTH = 0.05
 """A saving of less than this share of the peak is not told."""
 

@@ -20,8 +20,6 @@ from peakline.memory.peak import BEFORE_PROFILE
 from peakline.memory.signatures import History, dimensions, split_by
 from peakline.memory.variables import Variables, find_variables, updates_variables
 
-__all__ = ["AtPeak", "Candidate", "buffers_at_peak", "find_candidates"]
-
 SHORT = 0.15
 """A temporary is freed within this share of the records of a step, ..."""
 SHORT_RECORDS = 8

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED, PeakBuffer
 
-__all__ = ["NO_OP", "SPECIAL", "Scope", "scopes_of", "without_small"]
-
 SPECIAL = (BEFORE_PROFILE, UNATTRIBUTED, RESERVED)
 NO_OP = "(no op)"
 _DEEPEST = 64

@@ -16,27 +16,11 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, IntpArray
 from peakline.deadline import check_deadline, checked
+from peakline.kernels.memory_layout import ALLOCATION, UNTRACKED_ALLOCATION
 from peakline.memory.key_numbers import number_keys
-from peakline.memory.lifetimes import (
-    ALLOCATION,
-    UNTRACKED_ALLOCATION,
-    Lifetimes,
-    match_lifetimes,
-)
+from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.tables.columns import Columns, Names
 from peakline.text import size_text
-
-__all__ = [
-    "History",
-    "Signature",
-    "Signatures",
-    "buffer_sizes",
-    "dimensions",
-    "normal_shape",
-    "read_history",
-    "scope_of",
-    "split_by",
-]
 
 _SHAPE = re.compile(r"\s*[\[(](.*)[\])]\s*", re.DOTALL)
 

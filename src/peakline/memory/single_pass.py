@@ -22,15 +22,6 @@ from peakline.tables import Profile
 from peakline.tables.columns import Columns
 from peakline.tables.tables import empty_columns
 
-__all__ = [
-    "FOR_BACKWARD",
-    "FOR_NOW",
-    "PassFacts",
-    "SinglePass",
-    "find_single_pass",
-    "read_pass_facts",
-]
-
 FOR_BACKWARD = "backward"
 """One pass over modules, or forward ops of autograd that no backward op followed."""
 FOR_NOW = "release"

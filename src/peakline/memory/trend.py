@@ -6,8 +6,6 @@ import numpy as np
 
 from peakline.arrays import Int64Array, IntpArray
 
-__all__ = ["concordance", "median_slope"]
-
 
 def median_slope(values: Int64Array) -> float:
     """The median of the slopes between all pairs of places (Theil-Sen), 0 for fewer than two.

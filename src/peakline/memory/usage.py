@@ -16,8 +16,6 @@ from peakline.kernels import usage
 from peakline.memory.lifetimes import Lifetimes
 from peakline.tables.columns import Columns
 
-__all__ = ["Usage", "buffer_bytes", "measure"]
-
 _NEVER = -(2**63)
 
 

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import Int64Array
+from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.crossings import find_crossing
-from peakline.memory.lifetimes import ALLOCATION
 from peakline.memory.marks import Marks
 from peakline.memory.signatures import History
-
-__all__ = ["Variables", "find_variables", "updates_variables"]
 
 _ENDS = 2
 """At one end of a step alone everything is the same."""

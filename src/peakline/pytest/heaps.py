@@ -23,8 +23,6 @@ from typing import Any
 from peakline.errors import InputError
 from peakline.pytest.hlo import Program, read_program
 
-__all__ = ["MOMENT", "add_heaps"]
-
 MOMENT = "peakline_moment_"
 """The annotation around each reading of the heap, its number behind."""
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from peakline.schema import BufferAllocationProto, HloInstructionProto, HloProto, LogicalBufferProto
 
-__all__ = ["Piece", "Program", "read_program"]
-
 _DATA_TYPES = {
     1: 10, 2: 6, 3: 5, 4: 3, 5: 9, 6: 4, 7: 17, 8: 22, 9: 23, 10: 19, 11: 1, 12: 2, 15: 8, 16: 14,
     18: 18,

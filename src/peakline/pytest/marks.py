@@ -14,8 +14,6 @@ from peakline.text import parse_size
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["FRAMEWORKS", "GROWTH", "MARKS", "PEAK", "Wanted", "choose_framework", "wanted_by"]
-
 PEAK, GROWTH = "limit_device_memory", "limit_growth_per_step"
 MARKS = {
     f"{PEAK}(size, *, allocator=None, framework=None)": "profile the test, and fail it when more "

@@ -16,8 +16,6 @@ from typing import Any
 
 from peakline.errors import UsageError
 
-__all__ = ["Jax"]
-
 
 class Jax:
     """JAX's profiler around a test."""

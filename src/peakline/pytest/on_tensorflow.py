@@ -11,8 +11,6 @@ from typing import Any
 
 from peakline.errors import UsageError
 
-__all__ = ["BFC", "TensorFlow", "use_bfc"]
-
 BFC = "TF_CPU_ALLOCATOR_USE_BFC"
 """The environment variable that gives TensorFlow's CPU device an allocator that reports."""
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from peakline.api import Profile
     from peakline.findings.memory_answer import MemoryAnswer
 
-__all__ = ["Framework", "Recorder"]
-
 
 class Framework(Protocol):
     """How a framework's profiler is driven."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from peakline.check.limits import Check
+from peakline.check.verdict import Check
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.pytest.marks import GROWTH, PEAK, Wanted
 from peakline.pytest.recorder import Recorder
 from peakline.text import one_line, size_text
-
-__all__ = ["Verdict", "verdict_of"]
 
 _ROWS = 5
 
@@ -34,7 +32,8 @@ def verdict_of(recorder: Recorder, wanted: Wanted) -> Verdict:
 
     Raises NotFoundError for an unknown allocator, InputError for a recording that cannot be read.
     """
-    from peakline.check.limits import Limits, check_limits
+    from peakline.check.limits import check_limits
+    from peakline.check.verdict import Limits
 
     answer = recorder.memory()
     growths = [d.growth.bytes_per_step for d in answer.details if d.growth is not None]
@@ -55,7 +54,7 @@ def verdict_of(recorder: Recorder, wanted: Wanted) -> Verdict:
             if check.passed and not unsure:
                 continue
             unknown |= mark == GROWTH and check.measured is None
-            line = unsure or _told(mark, check, recorder, answer)
+            line = unsure or _line(mark, check, recorder, answer)
             broken.append(line)
             lines += [line, *_rows(check)]
     return Verdict(peak, None if unknown else growth, tuple(broken), "\n".join(lines))
@@ -75,7 +74,7 @@ def _unsure(check: Check, recorder: Recorder) -> str:
     )
 
 
-def _told(mark: str, check: Check, recorder: Recorder, answer: MemoryAnswer) -> str:
+def _line(mark: str, check: Check, recorder: Recorder, answer: MemoryAnswer) -> str:
     where = f" ({check.allocator})" if check.allocator else ""
     text = f"{mark}: {check.reason}{where}"
     if check.measured is None:

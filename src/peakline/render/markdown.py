@@ -11,8 +11,6 @@ from peakline.compare.comparison import Comparison, ProfileState
 from peakline.render.document.diff import findings_of, memory_part, time_part
 from peakline.render.document.model import Row, Table, capital, text_of
 
-__all__ = ["comparison_markdown"]
-
 _ROWS = 8
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from peakline.deadline import Deadline, within
 from peakline.errors import DeadlineError, PeaklineError
-from peakline.figures.asked import Asked
+from peakline.figures.drawn import DrawnAllocator
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.memory.peak import AllocatorPeak
 from peakline.render.document import memory as said
@@ -15,8 +15,6 @@ from peakline.render.document.model import Table, capital, text_of
 from peakline.render.document.profile import labels_of, profile_text
 from peakline.tables import Profile
 from peakline.text import allocator_text, time_text
-
-__all__ = ["profile_html"]
 
 _SECONDS = 20
 """A cell does not wait longer than this for the answer."""
@@ -102,9 +100,13 @@ def _allocators(
     *,
     moment: bool,
 ) -> str:
-    from peakline.figures.asked import ask
+    from peakline.figures.drawn import drawn_allocators
 
-    asked = {} if moment else {one.peak.allocator: one for one in ask(profile, None, answer)}
+    asked = (
+        {}
+        if moment
+        else {one.peak.allocator: one for one in drawn_allocators(profile, None, answer)}
+    )
     rows = []
     for peak in peaks[:_ALLOCATORS]:
         facts = said.allocator_facts(profile, peak, answer, labels, moment=moment)
@@ -172,12 +174,12 @@ def _table(heads: list[str], rows: list[list[str]], *, right: tuple[int, ...] = 
     )
 
 
-def _spark(asked: Asked) -> str:
+def _spark(asked: DrawnAllocator) -> str:
     """The course of memory in use as a small drawing, with a dot at the peak."""
     from peakline.figures.look import ALARM, COLOURS
-    from peakline.figures.over_time import read_course
+    from peakline.figures.over_time import read_usage
 
-    course = read_course(asked, _BUCKETS)
+    course = read_usage(asked, _BUCKETS)
     if course is None:
         return ""
     start, end = int(course.time_ps[0]), int(course.time_ps[-1])

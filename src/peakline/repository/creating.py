@@ -18,8 +18,6 @@ from peakline.repository.names import (
 )
 from peakline.repository.store import Store, Taken, Unwritable
 
-__all__ = ["NewSession"]
-
 
 class NewSession:
     """A session that this object alone may fill, until it is closed; a context manager.

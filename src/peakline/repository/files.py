@@ -11,8 +11,6 @@ from peakline.errors import InputError, NotFoundError
 from peakline.repository.store import FileStatus, reading
 from peakline.repository.stores import store_for
 
-__all__ = ["Extent", "HostFile", "extent_of"]
-
 
 @dataclass(frozen=True)
 class HostFile:

@@ -14,8 +14,6 @@ from types import FrameType
 from peakline.errors import ExistsError, UsageError
 from peakline.repository.writing import unwritable
 
-__all__ = ["whole_folder"]
-
 
 @contextmanager
 def whole_folder(output: str, stale: Collection[str], *, force: bool) -> Iterator[Path]:

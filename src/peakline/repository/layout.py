@@ -41,8 +41,6 @@ from peakline.repository.store import (
 )
 from peakline.repository.stores import store_for
 
-__all__ = ["Entry", "Found", "Repository", "Rule", "Session"]
-
 _PLUGIN = ("plugins", "profile")
 
 

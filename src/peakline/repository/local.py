@@ -29,8 +29,6 @@ from peakline.repository.store import (
 )
 from peakline.repository.writing import TEMPORARY, publish, sync_directory
 
-__all__ = ["LocalStore"]
-
 _SETTLED_NS = 2_000_000_000
 """A directory's time of change may stay the same for that long while files come and go."""
 

@@ -7,24 +7,6 @@ from functools import lru_cache
 
 from peakline.errors import UsageError
 
-__all__ = [
-    "ENVIRONMENT",
-    "GZIPPED_SUFFIX",
-    "INVISIBLE",
-    "OTHER_SUFFIX",
-    "PACKAGES",
-    "SUFFIXES",
-    "TIMESTAMP",
-    "XPLANE_SUFFIX",
-    "check_name",
-    "check_run_name",
-    "encodable",
-    "host_file_name",
-    "host_of",
-    "is_name",
-    "listing",
-]
-
 XPLANE_SUFFIX = ".xplane.pb"
 """What TensorFlow, JAX and PyTorch/XLA write: an XSpace message."""
 

@@ -34,8 +34,6 @@ from peakline.repository.store import (
     Unwritable,
 )
 
-__all__ = ["RemoteStore"]
-
 _TAGS = ("ETag", "etag", "generation", "md5Hash", "content_md5", "crc32c")
 _MODIFIED = ("LastModified", "last_modified", "updated", "mtime", "created")
 _CLAIM = ".peakline.claim"

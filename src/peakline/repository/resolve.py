@@ -12,8 +12,6 @@ from peakline.repository.names import check_name, check_run_name, host_file_name
 from peakline.repository.store import Missing, Store, Unreadable, is_url
 from peakline.repository.stores import store_for
 
-__all__ = ["hosts", "only_file", "resolve", "resolve_hosts"]
-
 _STDIN = "-"
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 

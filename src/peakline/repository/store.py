@@ -14,22 +14,6 @@ from typing import BinaryIO, Literal, NamedTuple, Protocol
 
 from peakline.errors import InputError, NotFoundError
 
-__all__ = [
-    "Claim",
-    "FileEntry",
-    "FileStatus",
-    "Folder",
-    "Kind",
-    "Missing",
-    "Problem",
-    "Store",
-    "Taken",
-    "Unreadable",
-    "Unwritable",
-    "is_url",
-    "reading",
-]
-
 Kind = Literal["file", "directory", "other"]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from peakline.repository.store import Store, is_url
 
-__all__ = ["store_for"]
-
 
 def store_for(path: str, storage_options: Mapping[str, object] | None = None) -> Store:
     """The store that ``path`` lies in; ``storage_options`` are for fsspec."""

@@ -13,15 +13,6 @@ from typing import BinaryIO
 
 from peakline.errors import ExistsError, OutputError, UsageError
 
-__all__ = [
-    "TEMPORARY",
-    "check_output",
-    "publish",
-    "sync_directory",
-    "unwritable",
-    "write_atomically",
-]
-
 TEMPORARY = re.compile(r"\.peakline\.[0-9a-f]{16}")
 """The name of a file that is being written where it cannot be without a name."""
 

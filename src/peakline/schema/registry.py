@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import ServiceDescriptor
     from google.protobuf.message import Message
 
-__all__ = ["POOL", "SHORT_NAMES", "by_short_name", "descriptor", "message", "service"]
-
 _PACKAGE = "peakline.schema"
 
 

@@ -12,16 +12,6 @@ from typing import NamedTuple
 
 from peakline.schema.shape_texts import ENUMS, MESSAGES
 
-__all__ = [
-    "EnumShape",
-    "EnumValue",
-    "FieldShape",
-    "MessageShape",
-    "OneofShape",
-    "enum_name",
-    "shape",
-]
-
 _ENUM = 14
 """The type of a field that holds an enum's number."""
 

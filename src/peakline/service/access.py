@@ -24,8 +24,6 @@ from peakline.service.root_names import root_names
 from peakline.service.settings import Settings
 from peakline.service.tokens import is_token, read_tokens, token_matches, weaknesses
 
-__all__ = ["Access"]
-
 _SESSIONS = ("plugins", "profile")
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.IGNORECASE | re.DOTALL)
 _LOCAL_URLS = frozenset(("file", "local"))

@@ -18,8 +18,6 @@ from typing import IO
 
 from peakline.errors import UsageError
 
-__all__ = ["OFF", "STDERR", "AccessLog"]
-
 STDERR = "-"
 OFF = "off"
 _LONGEST_FIELD = 200

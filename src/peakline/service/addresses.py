@@ -12,8 +12,6 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from peakline.errors import UsageError
 
-__all__ = ["host_of", "join_port", "literal_address", "plain_host", "split_port"]
-
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PORT = re.compile(r"[0-9]{1,5}")

@@ -15,8 +15,6 @@ from peakline.errors import UsageError
 from peakline.service.addresses import host_of, literal_address, plain_host
 from peakline.service.settings import Settings
 
-__all__ = ["BrowserRules", "Origin", "parse_origin"]
-
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 

@@ -14,8 +14,6 @@ from peakline.errors import ForbiddenError, UsageError
 from peakline.service.addresses import host_of, join_port, literal_address, plain_host
 from peakline.service.settings import Settings
 
-__all__ = ["SCHEME", "CaptureHosts"]
-
 _PATTERN = re.compile(r"[a-z0-9_.*?:-]+")
 _ADDRESS_PATTERN = re.compile(r"(?=.*\d)[\d.*?]+")
 _EVERYTHING = "*"

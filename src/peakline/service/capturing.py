@@ -34,8 +34,6 @@ from peakline.service.metrics import Metrics
 from peakline.service.sessions import SessionsInTheMaking
 from peakline.service.settings import Settings
 
-__all__ = ["HELD_THREADS", "Captures", "at_most", "limited", "trouble"]
-
 _CONCURRENT = 8
 _CONTROLS = 8
 _MOST_HOSTS = 1024
@@ -118,7 +116,7 @@ class Captures:
                 raise
         for outcome in result.outcomes:
             self._metrics.captured(outcome.state, outcome.size)
-        if not result.empty_trace and not any(outcome.is_kept for outcome in result.outcomes):
+        if not result.empty_trace and not any(outcome.is_saved for outcome in result.outcomes):
             raise RemoteError(trouble(result))
         return replace(result, notes=notes)
 
@@ -132,7 +130,7 @@ class Captures:
         none of several answered.
         """
         self._check_length(duration_ms, 0)
-        targets = self._asked(hosts)
+        targets = self._named_targets(hosts)
         with self.gate.enter(), at_most(self._settings.max_capture_s):
             answers = _of_all(
                 targets,
@@ -156,7 +154,7 @@ class Captures:
         """
         check_name("session id", session_id)
         targets = () if hosts else self._sessions.targets(session_id)
-        targets = targets or self._asked(hosts)
+        targets = targets or self._named_targets(hosts)
         with self.control.enter():
             answers = _of_all(targets, lambda target: terminate(target.address, session_id))
         if len(answers) == 1:
@@ -214,7 +212,7 @@ class Captures:
             return port is not None and port == (self.grpc_port or self._settings.grpc_port)
         return False
 
-    def _asked(self, hosts: Sequence[str]) -> tuple[Target, ...]:
+    def _named_targets(self, hosts: Sequence[str]) -> tuple[Target, ...]:
         """The hosts that a question without a session is for."""
         names = list(hosts) or list(self._settings.workers)
         if not names:
@@ -274,19 +272,19 @@ def limited(seconds: float, share: float = 1.0) -> Iterator[Deadline]:
 
 
 def _of_all(targets: Sequence[Target], ask: Callable[[Target], _T]) -> list[_T | PeaklineError]:
-    """What each of ``targets`` answered, or its error; all are asked at once."""
+    """What each of ``targets`` answered, or its error; all at once."""
 
-    def asked(target: Target) -> _T | PeaklineError:
+    def answered(target: Target) -> _T | PeaklineError:
         try:
             return ask(target)
         except PeaklineError as error:
             return error
 
     if len(targets) == 1:
-        return [asked(targets[0])]
+        return [answered(targets[0])]
     check_deadline()
     with ThreadPoolExecutor(min(len(targets), 64), thread_name_prefix="ask") as pool:
-        futures = [pool.submit(copy_context().run, asked, target) for target in targets]
+        futures = [pool.submit(copy_context().run, answered, target) for target in targets]
         answers = [future.result() for future in futures]
     check_deadline()
     return answers

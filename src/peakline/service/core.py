@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from peakline.figures.named import FigureQuestion
 
-__all__ = ["LISTS", "Analysis", "Listing"]
-
 _FORMAT = "format"
 LISTS = 2
 """How many lists of sessions are made at once: the first one of a large repository takes long."""
@@ -79,7 +77,7 @@ class Analysis:
         self.captures = Captures(settings, access, metrics, making)
         self.uploads = Uploads(settings, access, metrics, making)
 
-    def told(self, error: BaseException | str) -> str:
+    def public_text(self, error: BaseException | str) -> str:
         """An error or a note as a caller may see it: one line of ASCII, no paths of the server."""
         return self._wording.line(error)
 
@@ -110,7 +108,7 @@ class Analysis:
                     unfinished += 1
                 found.append((session, tools))
                 if problem:
-                    problems.append(f"session {session.session_id}: {self.told(problem)}")
+                    problems.append(f"session {session.session_id}: {self.public_text(problem)}")
         if unfinished and self.on_unfinished is not None:
             self.on_unfinished(repository)
         return Listing(tuple(found), tuple(problems), unfinished)
@@ -156,7 +154,7 @@ class Analysis:
         The parameter ``format`` chooses the output format where ``format`` does not. A name's
         final dot, as in fully qualified names, is tolerated.
         """
-        session, host = self._asked(repository_root, session_id, host_name)
+        session, host = self._session_of(repository_root, session_id, host_name)
         notes = () if host else _left_out(session)
         given = dict(parameters)
         chosen = given.pop(_FORMAT, None) or None
@@ -184,7 +182,8 @@ class Analysis:
         Raises as `tool_data` does.
         """
         (one, one_host), (other, other_host) = (
-            self._asked(repository_root, session_id, host) for session_id, host in (first, second)
+            self._session_of(repository_root, session_id, host)
+            for session_id, host in (first, second)
         )
         notes = [
             f"session {session.name}: {note}"
@@ -201,13 +200,13 @@ class Analysis:
         self, repository_root: str, session_id: str, host_name: str, asked: FigureQuestion
     ) -> Answer:
         """A figure of one host's profile, as Plotly's JSON; ``null`` where it shows nothing."""
-        session, host = self._asked(repository_root, session_id, host_name)
+        session, host = self._session_of(repository_root, session_id, host_name)
         with self.gate.enter():
             return self._engine.figure(session, asked, host=host)
 
     def sql(self, repository_root: str, session_id: str, host_name: str, query: str) -> pa.Table:
         """The rows of one reading SQL statement over one host's tables."""
-        session, host = self._asked(repository_root, session_id, host_name)
+        session, host = self._session_of(repository_root, session_id, host_name)
         with self.gate.enter():
             return self._engine.sql(
                 session, query, host=host, memory_limit_bytes=self._settings.sql_memory_bytes
@@ -215,17 +214,19 @@ class Analysis:
 
     def tables(self, repository_root: str, session_id: str, host_name: str) -> list[str]:
         """The names of the tables that `sql` may ask for."""
-        session, host = self._asked(repository_root, session_id, host_name)
+        session, host = self._session_of(repository_root, session_id, host_name)
         with self.gate.enter():
             return self._engine.tables(session, host=host)
 
     def tools(self, repository_root: str, session_id: str) -> list[str]:
         """The names of the tools that have something to show for a host of the session."""
-        session, _ = self._asked(repository_root, session_id, "")
+        session, _ = self._session_of(repository_root, session_id, "")
         with self.gate.enter():
             return self._engine.tools(session)
 
-    def _asked(self, repository_root: str, session_id: str, host_name: str) -> tuple[Session, str]:
+    def _session_of(
+        self, repository_root: str, session_id: str, host_name: str
+    ) -> tuple[Session, str]:
         """The session, and the name of the host as its file spells it; empty means all hosts.
 
         No file is read that lies, links followed, outside the served roots: the session's hosts

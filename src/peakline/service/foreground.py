@@ -13,13 +13,11 @@ if TYPE_CHECKING:
     from peakline.service.run import Server
     from peakline.service.settings import Settings
 
-__all__ = ["leave", "say", "serve_until_told"]
-
 _FAILED_S = 5.0
 """How long threads may take to end before an error is told: an orderly exit needs their end."""
 
 
-def serve_until_told(
+def serve_until_stopped(
     settings: Settings,
     announce: Callable[[Server], Iterable[str]],
     *,

@@ -16,8 +16,6 @@ from peakline.service.core import Analysis
 from peakline.service.grpc_servicers import PROFILER, Call, Method, run
 from peakline.service.metrics import Metrics
 
-__all__ = ["Answering", "TokenInterceptor"]
-
 _FACE = "grpc"
 _OPEN = "/grpc.health.v1.Health/"
 _REQUEST_ID = "x-request-id"
@@ -92,7 +90,7 @@ class Answering:
         try:
             answer = run(method, content, call)
         except PeaklineError as error:
-            code, details = _status(name, error), self._analysis.told(error)
+            code, details = _status(name, error), self._analysis.public_text(error)
             if isinstance(error, BusyError):
                 self._metrics.refused("busy")
         except Exception as error:  # noqa: BLE001 (whatever it is, the caller gets an id)

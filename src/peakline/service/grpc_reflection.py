@@ -13,8 +13,6 @@ from grpc_reflection.v1alpha.reflection import ReflectionServicer
 
 from peakline import schema
 
-__all__ = ["in_pool", "reflection"]
-
 _STREAM_S = 60.0
 _STANDARD = ("grpc.health.", "grpc.reflection.", "grpc/health/", "grpc/reflection/")
 

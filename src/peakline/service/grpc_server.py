@@ -24,8 +24,6 @@ from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
 from peakline.service.settings_check import read_file
 
-__all__ = ["GrpcServer", "start_grpc"]
-
 _HEALTH = health.SERVICE_NAME
 _REFLECTION = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"].full_name
 _SPARE_THREADS = 32

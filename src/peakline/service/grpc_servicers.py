@@ -32,8 +32,6 @@ from peakline.service.capturing import trouble
 from peakline.service.core import Analysis, Listing
 from peakline.service.settings import Settings
 
-__all__ = ["ANALYSIS", "PROFILER", "Call", "Method", "Servicers", "UnimplementedError", "run"]
-
 ANALYSIS = "tensorflow.ProfileAnalysis"
 PROFILER = "tensorflow.ProfilerService"
 _OF_JOBS = ("Profile", "StartContinuousProfiling", "StopContinuousProfiling", "GetSnapshot")
@@ -104,7 +102,7 @@ class Servicers:
         )
         call.session = result.session_id
         return NewProfileSessionResponse(
-            error_message=self.analysis.told(trouble(result)), empty_trace=result.empty_trace
+            error_message=self.analysis.public_text(trouble(result)), empty_trace=result.empty_trace
         ).SerializeToString()
 
     def enum_sessions(self, content: bytes, call: Call) -> bytes:
@@ -120,7 +118,7 @@ class Servicers:
                 for session, tools in listing.sessions
             ]
             message = EnumProfileSessionsAndToolsResponse(
-                sessions=sessions, error_message=self.analysis.told("; ".join(listing.notes))
+                sessions=sessions, error_message=self.analysis.public_text("; ".join(listing.notes))
             )
             known = (listing, message.SerializeToString())
             self._listed = {request.repository_root: known}
@@ -140,7 +138,7 @@ class Servicers:
         )
         size, most = len(answer.content), self.settings.max_message_bytes
         warnings = (f"{one.kind} ({one.count}): {one.detail}" for one in answer.warnings)
-        message = self.analysis.told("; ".join((*answer.notes, *warnings)))
+        message = self.analysis.public_text("; ".join((*answer.notes, *warnings)))
         if size + len(message) + _ENVELOPE_BYTES > most:
             raise UsageError(
                 f"the answer has {size} bytes and a message may have {most}: ask for less"

@@ -17,8 +17,6 @@ from peakline.service.http.protocol import ProblemProtocol
 from peakline.service.settings import Settings
 from peakline.service.settings_check import resolved
 
-__all__ = ["HttpServer", "bind"]
-
 _BACKLOG = 1024
 _MOST_CONNECTIONS = 1000
 """More at once are answered 503: descriptors are what a process has few of."""

@@ -11,8 +11,6 @@ from peakline.deadline import Deadline, within
 from peakline.errors import PeaklineError
 from peakline.repository import Repository, Session
 
-__all__ = ["Indexer"]
-
 _LOOK_S = 0.02
 _PATIENCE_S = 1.0
 """How long one session waits for requests to end; else a busy server would never be indexed."""

@@ -20,8 +20,6 @@ from prometheus_client.registry import Collector
 
 from peakline.engine import Gate, ProfileCache
 
-__all__ = ["CONTENT_TYPE", "Metrics"]
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The media type of `Metrics.render`."""
 

@@ -6,8 +6,6 @@ import os
 import re
 from collections.abc import Iterable
 
-__all__ = ["root_names"]
-
 _SESSIONS = ("plugins", "profile")
 _SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*://")
 _NAMELESS = "logs"

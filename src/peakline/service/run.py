@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from peakline.service.grpc_server import GrpcServer
     from peakline.service.http_server import HttpServer
 
-__all__ = ["Server"]
-
 _COUNTING_S = 10.0
 """How long the announcement waits for the number of sessions; a bucket may take minutes."""
 _BESIDE_S = 5.0
@@ -193,7 +191,7 @@ class Server:
             secured = "grpcs" if self.settings.tls_cert else "grpc"
             place = join_port(_reachable(self.settings.host), self.grpc_port)
             faces.insert(0, f"{secured}://{place}")
-        return f"serving {', '.join(self._roots_told())} on {' and '.join(faces)}"
+        return f"serving {', '.join(self._roots_listed())} on {' and '.join(faces)}"
 
     @property
     def url(self) -> str:
@@ -201,7 +199,7 @@ class Server:
         place = join_port(_reachable(self.settings.host), self.http_port)
         return f"{self.settings.scheme}://{place}"
 
-    def _roots_told(self) -> list[str]:
+    def _roots_listed(self) -> list[str]:
         """Every root with the number of its sessions, as far as they are counted in time."""
         counts: dict[str, str] = {}
 

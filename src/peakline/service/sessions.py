@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from peakline.capture import Target
 from peakline.errors import ExistsError
 
-__all__ = ["SessionsInTheMaking"]
-
 
 class SessionsInTheMaking:
     """Sessions by repository and id, with the hosts that are being profiled for them."""

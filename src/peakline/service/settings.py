@@ -10,8 +10,6 @@ from typing import Any
 
 from peakline.text import parse_duration, parse_size
 
-__all__ = ["LARGEST_MESSAGE", "Settings", "default_cache_bytes", "default_unpacked_bytes"]
-
 LARGEST_MESSAGE = 2**31 - 1
 """The most bytes of a message: an int32 in gRPC's channel arguments."""
 

@@ -17,8 +17,6 @@ from peakline.repository import check_name
 from peakline.service.addresses import literal_address
 from peakline.service.settings import LARGEST_MESSAGE, Settings
 
-__all__ = ["check_settings", "is_loopback", "parse_worker", "read_file", "resolved"]
-
 _LARGEST_PORT = 65535
 
 

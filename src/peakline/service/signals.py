@@ -10,8 +10,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self
 
-__all__ = ["END", "RELOAD", "EndedBySignal", "Signals"]
-
 END = "end"
 RELOAD = "reload"
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from peakline.errors import UsageError
 
-__all__ = ["is_token", "read_tokens", "token_matches", "weaknesses"]
-
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
 _SCHEME = "bearer"
 _SHORT = 16

@@ -17,8 +17,6 @@ from peakline.service.metrics import Metrics
 from peakline.service.sessions import SessionsInTheMaking
 from peakline.service.settings import Settings
 
-__all__ = ["ExpandsError", "Uploads"]
-
 _CONCURRENT, _QUEUED = 4, 16
 _HEAD_BYTES = 1 << 20
 _GZIP = b"\x1f\x8b"

@@ -13,8 +13,6 @@ from peakline.errors import InputError
 from peakline.repository import Repository, hosts, is_url, resolve_hosts
 from peakline.repository.names import host_of, is_name
 
-__all__ = ["Place", "find_place"]
-
 _STDIN = "-"
 _SUFFIX = ".profile"
 

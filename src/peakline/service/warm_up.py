@@ -9,8 +9,6 @@ from importlib.resources import files
 from peakline.deadline import Deadline, within
 from peakline.errors import PeaklineError
 
-__all__ = ["WarmUp"]
-
 _QUESTIONS: tuple[tuple[str, dict[str, str]], ...] = (
     ("timeline", {"view": "lanes"}),
     ("timeline", {"view": "tile"}),

@@ -7,8 +7,6 @@ import re
 import tempfile
 from collections.abc import Iterable
 
-__all__ = ["Wording", "one_line"]
-
 LONGEST = 1000
 """Characters. A gRPC status travels in a header, and a header has little room."""
 

@@ -17,8 +17,6 @@ from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Column", "Columns", "Names"]
-
 
 @dataclass(frozen=True, eq=False)
 class Names:

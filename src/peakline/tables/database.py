@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from peakline.tables.profile import Profile
 
-__all__ = ["WARNINGS", "Database"]
-
 WARNINGS = "warnings"
 """The table of what was lost, which every profile has."""
 _LISTING = re.compile(r"\s*(show|describe|desc)(\s+(all\s+)?tables)?[\s;]*", re.IGNORECASE)

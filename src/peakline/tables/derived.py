@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.tables.columns import Columns
 
-__all__ = ["DERIVED"]
-
 
 def _event_columns(profile: Profile, names: AbstractSet[str]) -> Columns:
     columns: Columns = import_module("peakline.timing.event_columns").columns_of(profile, names)

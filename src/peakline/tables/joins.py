@@ -6,8 +6,6 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array, UInt64Array
 
-__all__ = ["REPEATED", "by_process", "causes", "mix", "positions", "ranges"]
-
 _EVIDENCE = 1000
 """So many targets of a plane say which process it belongs to."""
 REPEATED = (

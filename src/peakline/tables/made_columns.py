@@ -12,8 +12,6 @@ from peakline.tables.columns import Columns
 if TYPE_CHECKING:
     from peakline.tables.profile import Profile
 
-__all__ = ["ColumnDerivation", "joined", "without"]
-
 
 @dataclass(frozen=True)
 class ColumnDerivation:

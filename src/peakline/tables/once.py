@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from peakline.tables.profile import Profile
 
-__all__ = ["once"]
-
 Made = TypeVar("Made")
 Other = ParamSpec("Other")
 

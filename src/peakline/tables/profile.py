@@ -28,8 +28,6 @@ from peakline.tables.tables import TABLES, arrow_of, check_columns, empty_column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Derivation", "Profile", "ProfileWarning"]
-
 Made = TypeVar("Made")
 
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from peakline.tables import Profile, ProfileWarning
 
-__all__ = ["ProfileFacts", "facts_of", "is_moment", "profile_document", "warnings_document"]
-
 
 @dataclass(frozen=True)
 class ProfileFacts:

@@ -22,16 +22,6 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-__all__ = [
-    "LOCKED_DOWN",
-    "READING",
-    "QueryNeeds",
-    "arrow_with_nulls",
-    "connect",
-    "needs_of",
-    "views_in",
-]
-
 LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "python_enable_replacements": "false",
@@ -119,16 +109,16 @@ def _scanned(plan: Any) -> Iterator[str]:
             yield from _scanned(node)
         return
     if "SCAN" in plan["name"]:
-        yield from _words(plan["extra_info"])
+        yield from _identifiers(plan["extra_info"])
     yield from _scanned(plan["children"])
 
 
-def _words(value: Any) -> Iterator[str]:
+def _identifiers(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield from re.findall(r"\w+", value)
     elif value:
         for item in value.values() if isinstance(value, dict) else value:
-            yield from _words(item)
+            yield from _identifiers(item)
 
 
 def arrow_with_nulls(name: str, columns: Columns) -> pa.Table:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from peakline.tables.columns import Columns
     from peakline.tables.profile import Profile
 
-__all__ = ["Reader", "Warnings"]
-
 
 class Warnings:
     """Counts of everything lost, skipped or guessed, by kind; a kind keeps its first detail."""

@@ -18,8 +18,6 @@ from peakline.tables.reader import Reader, Warnings
 from peakline.tables.tables import empty_columns
 from peakline.tables.typed import typed_stats
 
-__all__ = ["ReaderFacts"]
-
 
 class ReaderFacts:
     """The part of `Profile` that hands on what its `Reader` says.

@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["retained_bytes"]
-
 _SAMPLE = 64
 """Of a longer list only so many items are looked at: they stand for the others."""
 _ATOMS = (int, float, complex, bool, str, type(None))

@@ -20,8 +20,6 @@ from peakline.deadline import check_deadline
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["cell_text", "row_batches", "write_csv", "write_json"]
-
 _BATCH_ROWS = 10_000
 _BATCH_BYTES = 1 << 20
 _EXACT_IN_A_DOUBLE = (1 << 53) - 1

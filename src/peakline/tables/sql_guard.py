@@ -17,8 +17,6 @@ from peakline.errors import CheckFailed
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["bound_generators", "largest_cell", "refuse_calls"]
-
 _PRIVATE_PREFIXES = (
     "__internal", "_duckdb", "arrow_scan", "copy_", "current_setting", "duckdb_", "enable_",
     "disable_", "has_", "inet_", "pandas_scan", "parquet_", "pg_", "pragma_", "read_", "register_",

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-__all__ = ["bounded_table", "watching_memory"]
-
 _LOOK_S = 0.05
 _SLACK = 256 << 20
 """What other work of the process may take meanwhile before a query is blamed for it."""

@@ -15,8 +15,6 @@ from pathlib import Path
 
 from peakline.tables.definition import ColumnDef, TableDef
 
-__all__ = ["View", "lacking_tables", "view", "view_names", "views_over"]
-
 _FOLDER = Path(__file__).with_name("views")
 _FILE = re.compile(
     r"-- (?P<doc>.+?)\n-- Units: (?P<units>.+?)\n-- Tables: (?P<tables>.+?)\n"

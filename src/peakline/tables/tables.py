@@ -13,21 +13,10 @@ import numpy as np
 
 from peakline.tables import graph_tables, memory_tables, op_tables, time_tables, trace_tables
 from peakline.tables.columns import Column, Columns, Names
-from peakline.tables.definition import ColumnDef, TableDef, table
+from peakline.tables.definition import TableDef, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-__all__ = [
-    "TABLES",
-    "ColumnDef",
-    "TableDef",
-    "arrow_of",
-    "check_columns",
-    "empty_columns",
-    "whole_table",
-]
 
 _WARNINGS = table(
     "warnings",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from peakline.tables.definition import table
 
-__all__ = ["DEFINITIONS"]
-
 DEFINITIONS = (
     table(
         "planes",

@@ -8,8 +8,6 @@ import numpy as np
 
 from peakline.tables.columns import Columns, Names
 
-__all__ = ["typed_stats", "wrap"]
-
 
 def typed_stats(stats: Columns, wanted: AbstractSet[str]) -> Columns:
     """The rows of ``event_stats`` called ``wanted``: see `Profile.typed_stats`.

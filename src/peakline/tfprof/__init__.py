@@ -1,8 +1,8 @@
 """What ops cost: the views of TensorFlow's own tfprof over a traced run, and its advice."""
 
 from peakline.tfprof.advice import advise
-from peakline.tfprof.gathered import code_view, op_view
 from peakline.tfprof.graph import FULL_GRAPHS, read_graph
+from peakline.tfprof.grouped import code_view, op_view
 from peakline.tfprof.model import OpNodes, OpStats, read_op_stats
 from peakline.tfprof.options import MEASURES, ORDERS, SELECTABLE, Options
 from peakline.tfprof.patterns import check_patterns

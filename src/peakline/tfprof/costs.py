@@ -17,8 +17,6 @@ from peakline.arrays import BoolArray, Int64Array
 from peakline.tables import Columns, Names, Profile
 from peakline.trace.steps import steps_of
 
-__all__ = ["Costs", "node_name", "read_costs"]
-
 _CANONICAL = re.compile(r".*/(device:gpu|gpu|device:cpu|cpu):\d+", re.ASCII)
 _ACCELERATOR = "stream:all"
 _SUMS = (

@@ -18,8 +18,6 @@ from peakline.deadline import checked
 from peakline.tfprof.graph import OpGraph
 from peakline.tfprof.shapes import Shapes, parse_shape
 
-__all__ = ["float_ops"]
-
 
 class _Unknown(Exception):
     """A shape or an attribute that the formula needs is not known."""

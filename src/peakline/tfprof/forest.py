@@ -15,8 +15,6 @@ import numpy as np
 from peakline.arrays import BoolArray, Int64Array
 from peakline.deadline import check_deadline, checked
 
-__all__ = ["Forest"]
-
 _BETWEEN_CHECKS = 256
 
 

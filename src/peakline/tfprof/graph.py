@@ -10,8 +10,6 @@ import numpy as np
 from peakline.arrays import BoolArray, Int64Array
 from peakline.tables import Columns, Names, Profile
 
-__all__ = ["FULL_GRAPHS", "OpGraph", "read_graph"]
-
 FULL_GRAPHS = ("graph_def", "meta_graph")
 """Kinds of graphs that a user wrote; ``partition`` is what the runtime made of one."""
 

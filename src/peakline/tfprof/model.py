@@ -20,8 +20,6 @@ from peakline.tfprof.options import MEASURES
 from peakline.tfprof.patterns import times_matched
 from peakline.tfprof.shapes import Shape, Shapes, output_shapes, parse_shape
 
-__all__ = ["OpNodes", "OpStats", "read_op_stats"]
-
 _RUN_COUNT, _FLOAT_OPS = MEASURES.index("run_count"), MEASURES.index("float_ops")
 
 

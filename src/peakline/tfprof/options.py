@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["EVERYTHING", "MEASURES", "ORDERS", "SELECTABLE", "Options"]
-
-
 MEASURES = (
     "run_count",
     "exec_micros",

@@ -12,8 +12,6 @@ from peakline.patterns import Pattern
 from peakline.tables import Names
 from peakline.tfprof.options import EVERYTHING
 
-__all__ = ["check_patterns", "matches_any", "times_matched"]
-
 _MOST_PATTERNS = 100
 
 

@@ -17,8 +17,6 @@ from peakline.deadline import checked
 from peakline.tables import Columns
 from peakline.tfprof.graph import OpGraph
 
-__all__ = ["Shape", "Shapes", "output_shapes", "parse_shape", "parse_shapes"]
-
 Shape = tuple[int, ...] | None
 """Sizes, -1 where unknown; None when not even the rank is known."""
 

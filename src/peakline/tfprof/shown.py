@@ -13,8 +13,6 @@ from peakline.tfprof.model import OpNodes
 from peakline.tfprof.options import EVERYTHING, MEASURES, ORDERS, Options
 from peakline.tfprof.patterns import matches_any
 
-__all__ = ["ROOT", "Shown", "Tree", "passes_minima", "passes_names", "show", "sort_key"]
-
 ROOT = "_TFProfRoot"
 
 _TOTAL_MINIMA = {

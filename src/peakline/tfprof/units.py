@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["format_memory", "format_number", "format_time"]
-
 
 def format_number(value: int) -> str:
     """A count."""

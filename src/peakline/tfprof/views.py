@@ -13,8 +13,6 @@ from peakline.tfprof.options import MEASURES, Options
 from peakline.tfprof.patterns import times_matched
 from peakline.tfprof.shown import ROOT, Shown, Tree, show
 
-__all__ = ["GRAPH_PARENT", "SCOPE_PARENT", "graph_view", "scope_view"]
-
 SCOPE_PARENT = "_kTFScopeParent"
 """The type of a scope that is no node itself, and of the root of the scope view."""
 

@@ -8,12 +8,9 @@ from peakline.arrays import AnyArray
 from peakline.tables import Profile
 from peakline.timing.eager_ops import called
 from peakline.timing.step_facts import StepFacts
-from peakline.trace.activity import Activity, activity_of
-from peakline.trace.activity_names import is_marker
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity, is_marker
 from peakline.trace.events import HOST, nesting_of, trace_of
-
-__all__ = ["programs_compiled"]
-
 
 _NAMES = 3
 _NAMED = 0.05

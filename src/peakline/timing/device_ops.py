@@ -34,14 +34,6 @@ from peakline.trace.events import DEVICE, Trace, TraceLine, nesting_of, trace_of
 from peakline.trace.links import links_of
 from peakline.trace.nesting import nest_lines
 
-__all__ = [
-    "DeviceExecutions",
-    "device_executions",
-    "framework_executions",
-    "launching_runs",
-    "op_lines",
-]
-
 _TPU = "/device:TPU:"
 
 

@@ -15,9 +15,6 @@ from peakline.timing.op_names import parse_op_name
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.trace.distribution import distinct
 
-__all__ = ["DeviceOp", "GpuOps", "Key", "Programs", "gpu_ops"]
-
-
 Key = tuple[int, str]
 """A program (or a stage of an input pipeline; 0 where there is none) and the op's name."""
 

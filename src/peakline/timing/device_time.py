@@ -8,7 +8,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray
 from peakline.tables import Columns, Names, Profile
-from peakline.trace.activity import Activity
+from peakline.trace.activity_names import Activity
 from peakline.trace.activity_sets import (
     NEVER,
     DeviceSets,
@@ -16,8 +16,6 @@ from peakline.trace.activity_sets import (
     either,
 )
 from peakline.trace.intervals import Intervals, total
-
-__all__ = ["DeviceTime", "columns_of", "device_times"]
 
 _COPIES = (Activity.DEVICE_TO_DEVICE, Activity.DEVICE_TO_HOST, Activity.HOST_TO_DEVICE)
 

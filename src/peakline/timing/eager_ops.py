@@ -10,12 +10,10 @@ import numpy as np
 from peakline.arrays import AnyArray
 from peakline.tables import Profile
 from peakline.timing.step_facts import StepFacts
-from peakline.trace.activity import Activity, activity_of
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
 from peakline.trace.events import HOST, Trace, nesting_of, trace_of
 from peakline.trace.intervals import covered, union
-
-__all__ = ["EagerOps", "called", "eager_ops_of"]
-
 
 ONE_BY_ONE = 20
 """Ops run one by one in a step; a program that is compiled as a whole still runs a few: it draws a

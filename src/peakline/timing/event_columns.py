@@ -15,10 +15,9 @@ from peakline.arrays import AnyArray, BoolArray
 from peakline.kernels.trace_nesting import depths
 from peakline.tables import Columns, Names, Profile
 from peakline.tables.columns import Column
-from peakline.trace.activity import Activity, activity_of
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
 from peakline.trace.events import Trace, nesting_of, trace_of
-
-__all__ = ["ACTIVITIES", "columns_of"]
 
 ACTIVITIES = tuple(activity.name.lower() for activity in Activity)
 """The words of the column ``activity``, by the number of the `Activity`."""

@@ -11,7 +11,7 @@ import numpy as np
 from peakline.arrays import AnyArray, Int64Array
 from peakline.tables import Profile
 from peakline.timing.step_facts import StepFacts
-from peakline.trace.activity import Activity
+from peakline.trace.activity_names import Activity
 from peakline.trace.activity_sets import (
     NEVER,
     DeviceSets,
@@ -20,20 +20,6 @@ from peakline.trace.activity_sets import (
     host_sets_of,
 )
 from peakline.trace.intervals import covered, without
-
-__all__ = [
-    "LONGEST_PS",
-    "SHORTEST_PS",
-    "BetweenSteps",
-    "Gaps",
-    "between_steps",
-    "gaps_of",
-    "launching_ps",
-    "stalls_of",
-    "sum_of",
-    "waiting_ps",
-]
-
 
 SHORTEST_PS = 3_000_000
 """A GPU takes one to three microseconds from a kernel to the next even where both are queued."""

@@ -32,8 +32,6 @@ from peakline.trace.distribution import distinct
 from peakline.trace.events import DEVICE, Trace, TraceLine, trace_of
 from peakline.trace.nesting import own_times
 
-__all__ = ["HOST_THREADS", "Executions", "OpKey", "host_executions", "host_lines", "is_derived"]
-
 HOST_THREADS = "/host:CPU"
 _KINETO = frozenset(("cpu_op", "Operator"))
 _DERIVED = 0xDEADBEEF

@@ -9,12 +9,11 @@ import numpy as np
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.launches import launch_summary
-from peakline.trace.activity import Activity, activity_of
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
 from peakline.trace.activity_sets import device_sets_of, either
 from peakline.trace.events import HOST, trace_of
 from peakline.trace.intervals import Intervals, covered, union
-
-__all__ = ["IdleDevice", "idle_devices_of"]
 
 WORKS = 0.01
 """A device that is busy for less than this share of the busiest one's time does none of the job's

@@ -6,16 +6,6 @@ in openxla/xprof.
 
 from __future__ import annotations
 
-__all__ = [
-    "ADVANCED",
-    "DEMANDED",
-    "ENQUEUE",
-    "PREPROCESSING",
-    "UNKNOWN",
-    "input_category",
-    "is_enqueue",
-]
-
 ENQUEUE, DEMANDED, ADVANCED = "Enqueue", "Demanded file read", "Advanced file read"
 PREPROCESSING, UNKNOWN = "Preprocessing", "Unknown"
 _STATED = {

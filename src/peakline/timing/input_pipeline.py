@@ -30,9 +30,6 @@ from peakline.trace.intervals import (
     without,
 )
 
-__all__ = ["SLOW_CALL_PS", "SLOW_SHARE", "Stage", "columns_of", "input_stages"]
-
-
 SLOW_CALL_PS = 50_000_000
 """A pipeline none of whose calls takes longer is fast enough: 50 us, from
 https://www.tensorflow.org/guide/data_performance_analysis."""
@@ -91,7 +88,7 @@ def input_stages(profile: Profile) -> tuple[Stage, ...]:
     Raises InputError when the profile cannot be read.
     """
     trace = trace_of(profile)
-    calls = {call.name: call for call in [*_named(trace), *_told(profile, trace)]}
+    calls = {call.name: call for call in [*_named(trace), *_declared_calls(profile, trace)]}
     for call in calls.values():
         call.time = union(trace.start[call.events], trace.end[call.events])
         if call.parent is None and call.name.startswith(_ITERATOR):
@@ -166,7 +163,7 @@ def _named(trace: Trace) -> list[_Calls]:
     ]
 
 
-def _told(profile: Profile, trace: Trace) -> list[_Calls]:
+def _declared_calls(profile: Profile, trace: Trace) -> list[_Calls]:
     """Stages that say so themselves; the one around a stage on its thread asks it."""
     if trace.source != "events" or "event_stats" not in profile.tables:
         return []

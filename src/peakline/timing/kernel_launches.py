@@ -17,12 +17,11 @@ from peakline.timing.device_ops import device_executions, framework_executions
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.timing.plane_stats import vendors_of
 from peakline.timing.tensor_cores import could_use, uses
-from peakline.trace.activity import Activity, activity_of
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
 from peakline.trace.device_lines import Role, devices_of
 from peakline.trace.distribution import distinct
 from peakline.trace.events import Trace, trace_of
-
-__all__ = ["WORDS", "Launch", "Launches", "collect", "has_devices", "launches_of", "parse_details"]
 
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*\+?([0-9]{1,20})[ \t\n\v\f\r]*")
 _MOST = 2**32

@@ -18,8 +18,6 @@ from peakline.tables.once import once
 from peakline.timing.kernel_launches import Launch, Launches, launches_of
 from peakline.trace.distribution import distribution
 
-__all__ = ["KernelReport", "columns_of", "kernel_reports", "merge_reports", "reports_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:

@@ -16,8 +16,6 @@ from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import union
 from peakline.trace.links import Links, links_of
 
-__all__ = ["DeviceLaunches", "LaunchSummary", "Spread", "launch_summary", "spread_of"]
-
 
 class Spread(NamedTuple):
     """A distribution; of 20 values 19 are not above ``p95``, and each is a value that occurs."""

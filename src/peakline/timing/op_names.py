@@ -11,22 +11,6 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = [
-    "COPY",
-    "EAGER",
-    "IDLE",
-    "INPUT_PIPELINE",
-    "JAX",
-    "TENSORFLOW",
-    "TF_DATA",
-    "UNKNOWN",
-    "OpName",
-    "is_jax_op",
-    "is_jax_type",
-    "is_tf_op",
-    "parse_op_name",
-]
-
 UNKNOWN, TENSORFLOW, JAX, TF_DATA = "unknown", "tensorflow", "jax", "tf.data"
 INPUT_PIPELINE, COPY = "input pipeline", "copy"
 EAGER = "EagerLocalExecute: "

@@ -22,8 +22,6 @@ from peakline.timing.host_ops import Executions, host_executions, summed
 from peakline.timing.op_names import IDLE
 from peakline.trace.distribution import distinct, distribution
 
-__all__ = ["OpTime", "OpTimes", "columns_of", "op_times"]
-
 HOST, DEVICE = "host", "device"
 
 

@@ -12,8 +12,6 @@ from peakline.tables.joins import positions
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, trace_of
 
-__all__ = ["MEMORY_EVENTS", "OpStatColumns", "Stat", "op_stats_of"]
-
 MEMORY_EVENTS = frozenset(("MemoryAllocation", "MemoryDeallocation"))
 _PIECE = 1 << 16
 _WANTED = frozenset(

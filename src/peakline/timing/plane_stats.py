@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from peakline.tables import Profile
 
-__all__ = ["plane_stats_of", "vendors_of"]
-
 
 def plane_stats_of(profile: Profile, plane: int) -> Mapping[str, str]:
     """The stats of the plane in row ``plane`` of ``planes``, as texts; empty without any.

@@ -9,13 +9,10 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray
 from peakline.tables import Profile
 from peakline.timing.step_facts import FEWEST_STEPS, PARTS, SLOW, WARM_UP, StepFacts
-from peakline.trace.activity import Activity, activity_of
-from peakline.trace.activity_names import is_marker
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity, is_marker
 from peakline.trace.events import Nesting, nesting_of, trace_of
 from peakline.trace.nesting import own_times
-
-__all__ = ["Longer", "SlowSteps", "longest_of", "own_in", "slow_steps_of"]
-
 
 _DOES = np.full(len(Activity), 1.0)
 _DOES[[Activity.NOTHING, Activity.WAIT, Activity.HOST]] = 0.5

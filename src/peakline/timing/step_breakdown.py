@@ -10,7 +10,7 @@ from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables import Columns, Names, Profile
 from peakline.tables.once import once
 from peakline.timing.step_facts import PARTS as PART_COLUMNS
-from peakline.trace.activity import Activity
+from peakline.trace.activity_names import Activity
 from peakline.trace.activity_sets import (
     NEVER,
     DeviceSets,
@@ -23,9 +23,6 @@ from peakline.trace.events import read_with_steps
 from peakline.trace.intervals import Intervals, covered
 from peakline.trace.steps import steps_of
 from peakline.trace.windows import Windows, windows_of
-
-__all__ = ["PARTS", "StepTimes", "columns_of", "step_times"]
-
 
 PARTS = tuple(column.removesuffix("_ps") for column in PART_COLUMNS)
 """The parts of a step's time; ``NAME_ps`` is the column of ``step_breakdown``."""

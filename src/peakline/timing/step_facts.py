@@ -12,16 +12,6 @@ from peakline.arrays import AnyArray, BoolArray, Float64Array, Int64Array
 from peakline.tables import Columns, Profile
 from peakline.tables.once import once
 
-__all__ = [
-    "FEWEST_STEPS",
-    "PARTS",
-    "SLOW",
-    "WARM_UP",
-    "StepFacts",
-    "population_of",
-    "step_facts_of",
-]
-
 _NUMBER = re.compile(r"(?:[ #;:_-]*[0-9]+)+$")
 
 PARTS = {

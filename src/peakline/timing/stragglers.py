@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from peakline.timing.variation import Straggler
     from peakline.trace.clocks import HostClock
 
-__all__ = ["Behind", "HostSteps", "behind_of", "host_steps_of", "host_straggler"]
-
 BEHIND = 0.05
 """The others wait for a straggler for this share of the step time or more."""
 

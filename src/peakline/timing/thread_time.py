@@ -11,11 +11,10 @@ import numpy as np
 
 from peakline.arrays import AnyArray
 from peakline.tables import Columns, Names, Profile
-from peakline.trace.activity import Activity, activity_of
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
 from peakline.trace.events import HOST, Trace, nesting_of, trace_of
 from peakline.trace.intervals import total, union
-
-__all__ = ["columns_of"]
 
 _WAITS = (Activity.WAIT, Activity.INPUT_WAIT)
 

@@ -11,8 +11,6 @@ from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.device_programs import DeviceOp
 
-__all__ = ["is_op_line", "symbol_of", "tpu_ops", "type_stats_of", "types_of"]
-
 _OP_LINE = "XLA Ops"
 _WANTED = frozenset(
     (

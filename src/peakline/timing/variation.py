@@ -11,20 +11,6 @@ from peakline.arrays import Int64Array
 from peakline.timing.step_breakdown import StepTimes
 from peakline.timing.step_facts import PARTS, StepFacts
 
-__all__ = [
-    "BEHIND",
-    "OFTEN",
-    "MemberSteps",
-    "SlowStep",
-    "StepVariation",
-    "Straggler",
-    "device_straggler",
-    "host_steps",
-    "straggler_among",
-    "variation_of",
-]
-
-
 BEHIND = 0.02
 """Others wait for a straggler for at least this share of the steps' time, ..."""
 OFTEN = 0.5

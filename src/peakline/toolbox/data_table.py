@@ -16,8 +16,6 @@ from typing import Literal
 
 from peakline.toolbox.written import quoted_csv
 
-__all__ = ["Column", "DataTable", "tables_csv", "tables_json"]
-
 Kind = Literal["string", "number", "boolean"]
 Value = str | float | bool | None
 

@@ -19,8 +19,6 @@ from pydantic import (
 
 from peakline.toolbox.parameters import Declaration, Parameters, listed, type_hints
 
-__all__ = ["model_of", "validate"]
-
 _P = TypeVar("_P", bound=Parameters)
 _LIMITS = ("ge", "le", "lt", "max_length", "pattern")
 

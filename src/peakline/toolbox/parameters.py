@@ -26,8 +26,6 @@ from typing import (
     get_type_hints,
 )
 
-__all__ = ["Declaration", "Parameters", "XprofParameters", "listed", "parameter", "type_hints"]
-
 _T = TypeVar("_T")
 _TRUTH = {"True": True, "true": True, "1": True, "False": False, "false": False, "0": False}
 _LONGEST_INT = 19

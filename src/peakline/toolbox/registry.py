@@ -24,15 +24,6 @@ if TYPE_CHECKING:
 
     from peakline.tables import Profile
 
-__all__ = [
-    "Tool",
-    "ToolResult",
-    "available_tools",
-    "find_tool",
-    "run_tool",
-    "tool_names",
-]
-
 _ROOMS = ("tools", "xprof")
 _NO_TOOLS = frozenset({"rules"})
 """What ``xprof`` holds beside tools."""

@@ -7,8 +7,6 @@ import io
 import json
 from collections.abc import Iterable
 
-__all__ = ["compact_json", "quoted_csv"]
-
 
 def compact_json(document: object, *, ascii_only: bool = True) -> bytes:
     """``document`` without blanks; raises ValueError for a number that is not finite."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from peakline.timing.critical_path.path import NearPiece, Piece, StepPath
     from peakline.trace.events import Trace
 
-__all__ = ["TOOL", "CriticalPathParameters"]
-
 _LONGEST_NAME = 1000
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from peakline.timing.kernels import KernelReport
     from peakline.toolbox.data_table import Value
 
-__all__ = ["TOOL", "KernelStatsParameters", "kernel_table", "row_of"]
-
 _GPU = "/device:GPU:"
 _COLUMNS = (
     ("rank", "number", "Rank"),

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from peakline.timing.step_breakdown import StepTimes
     from peakline.trace.clocks import HostClock
 
-__all__ = ["TOOL", "StepBreakdownParameters"]
-
 
 class StepBreakdownParameters(Parameters):
     """The parameters; text is accepted for every value."""

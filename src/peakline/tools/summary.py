@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     _Part = tuple[dict[str, object], HostSteps | None]
 
-__all__ = ["TOOL", "SummaryParameters"]
-
 
 class SummaryParameters(Parameters):
     """There are none."""

@@ -15,8 +15,6 @@ from peakline.toolbox.registry import Tool
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-__all__ = ["TOOL", "TimeFindingsParameters"]
-
 
 class TimeFindingsParameters(Parameters):
     """The parameters; text is accepted for every value."""

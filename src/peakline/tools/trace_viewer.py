@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.viewer.view import View
 
-__all__ = ["TOOL", "TraceViewerParameters", "compact", "run"]
-
 _NO_EVENTS = "no_events"
 _EMPTY_TRACE = b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[{}]}\n'
 

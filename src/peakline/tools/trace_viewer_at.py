@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from peakline.viewer.part import HostPart
     from peakline.viewer.view import View
 
-__all__ = ["TOOL", "StreamingTraceParameters", "part", "part_of_view", "together"]
-
 
 class StreamingTraceParameters(Parameters):
     """The parameters; text is accepted for every value. Times are in ms on the file's clock."""

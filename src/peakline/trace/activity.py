@@ -17,13 +17,11 @@ from peakline.trace.activity_names import (
     copy_of,
     device_activity,
     host_activity,
-    tells_no_direction,
+    lacks_direction,
 )
 from peakline.trace.collectives import recorded_collectives
 from peakline.trace.device_lines import devices_of
 from peakline.trace.events import HOST, Trace, TraceLine, trace_of
-
-__all__ = ["NO_WORK", "Activity", "activity_of", "is_xla_line", "named_activities"]
 
 _RUNTIME = (
     "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "xpu_runtime",
@@ -69,7 +67,7 @@ def activity_of(profile: Profile) -> UInt8Array:
         _refine_tpu(profile, trace, found, [place for dev, place in of_devices if dev.is_tpu])
     if trace.name.code_of(_THUNKS) >= 0:
         _refine_thunks(profile, trace, found)
-    if any(tells_no_direction(name) for name in trace.name.values):
+    if any(lacks_direction(name) for name in trace.name.values):
         _refine_copies(profile, trace, found, [place for _, place in of_devices])
     return found
 
@@ -203,7 +201,7 @@ def _refine_copies(profile: Profile, trace: Trace, found: UInt8Array, places: li
     known = stats.is_valid("integer") & (event >= 0)
     number, event = number[known], event[known]
     values = trace.name.values
-    unsaid = np.array([*map(tells_no_direction, values), False])
+    unsaid = np.array([*map(lacks_direction, values), False])
     told = np.array([*(int(copy_of(name) or 0) for name in values), 0], np.uint8)
     told[unsaid] = 0
     codes = trace.name.codes[event]

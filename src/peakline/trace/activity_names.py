@@ -10,20 +10,6 @@ import re
 from enum import IntEnum
 from functools import lru_cache
 
-__all__ = [
-    "UNKNOWN",
-    "Activity",
-    "category_activity",
-    "collective_in",
-    "copy_of",
-    "device_activity",
-    "host_activity",
-    "is_marker",
-    "kind_of_collective",
-    "tells_no_direction",
-]
-
-
 UNKNOWN = "unknown"
 """The kind of a collective that is one and does not say which."""
 
@@ -273,7 +259,7 @@ def copy_of(name: str) -> Activity | None:
     return Activity.DEVICE_TO_HOST if target == "h" else Activity.DEVICE_TO_DEVICE
 
 
-def tells_no_direction(name: str) -> bool:
+def lacks_direction(name: str) -> bool:
     """Whether the name is that of a copy that does not tell from where to where."""
     return _COPY.match(name) is None and _COPY_ANYHOW.match(name) is not None
 

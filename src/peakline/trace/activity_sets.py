@@ -14,14 +14,13 @@ import numpy as np
 from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
 from peakline.tables import Profile
 from peakline.tables.once import once
-from peakline.trace.activity import Activity, activity_of, is_xla_line
+from peakline.trace.activity import activity_of, is_xla_line
+from peakline.trace.activity_names import Activity
 from peakline.trace.device_lines import Device, Role, devices_of
 from peakline.trace.events import HOST, Trace, TraceLine, trace_of
 from peakline.trace.intervals import Intervals, union, without
 from peakline.trace.steps import step_places_of
 from peakline.trace.windows import markers_of
-
-__all__ = ["NEVER", "DeviceSets", "device_sets_of", "either", "host_sets_of"]
 
 Sets = Mapping[Activity, Intervals]
 NEVER: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -63,7 +62,7 @@ def host_sets_of(profile: Profile) -> Sets:
     place, activity = step_places_of(profile), activity_of(profile)
     marked = markers.event[(markers.event >= 0) & ~markers.on_device]
     threads = set(markers.line[markers.line >= 0].tolist())
-    gathered = _Gathered()
+    gathered = _Collected()
     for number, line in enumerate(trace.lines):
         on_host = trace.planes[line.plane].kind == HOST or trace.source == "op_runs"
         if not on_host or line.first == line.last:
@@ -98,7 +97,7 @@ def either(*sets: Intervals) -> Intervals:
     return found
 
 
-class _Gathered:
+class _Collected:
     """Sets of several lines, by activity."""
 
     def __init__(self) -> None:
@@ -113,7 +112,7 @@ class _Gathered:
 
 
 def _of_device(trace: Trace, activity: UInt8Array, device: Device) -> DeviceSets:
-    gathered, beside = _Gathered(), _Gathered()
+    gathered, beside = _Collected(), _Collected()
     for number, role in device.lines:
         events = trace.lines[number].events
         start, end, code = trace.start[events], trace.end[events], activity[events]

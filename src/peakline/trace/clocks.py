@@ -20,8 +20,6 @@ from peakline.tables import Profile
 from peakline.trace.events import trace_of
 from peakline.trace.steps import step_places_of, steps_of
 
-__all__ = ["Alignment", "HostClock", "HostOffset", "align", "clock_of"]
-
 _NONE = -1
 LEAST_MATCHES = 3
 """Fewer steps in common say nothing about a clock."""
@@ -158,7 +156,8 @@ def _zero_ns(profile: Profile) -> int | None:
 
 def _last_collectives(profile: Profile, steps: int) -> Int64Array:
     """Per row of ``steps``: when its last collective ended, -1 for one without."""
-    from peakline.trace.activity import Activity, activity_of
+    from peakline.trace.activity import activity_of
+    from peakline.trace.activity_names import Activity
 
     last = np.full(steps, _NONE, np.int64)
     trace = trace_of(profile)

@@ -15,8 +15,6 @@ from peakline.tables.once import once
 from peakline.trace.events import DEVICE, nesting_of, trace_of
 from peakline.trace.links import links_of
 
-__all__ = ["recorded_collectives"]
-
 _RECORD = "record_param_comms"
 _LABEL = frozenset(("Collective name",))
 _DEEPEST = 64

@@ -10,8 +10,6 @@ from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, Trace, TraceLine, trace_of
 
-__all__ = ["Device", "Role", "devices_of"]
-
 _FIRST_DERIVED, _LAST_DERIVED = 0xDEADBEEF, 0xDEADBEEF + 64
 _DERIVED = re.compile(
     r"(?is)(?:sparse ?core )?(?:steps|modules)|(?:xla|hlo) (?:modules|traceme)|"

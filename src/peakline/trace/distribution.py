@@ -9,8 +9,6 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 
-__all__ = ["Distribution", "distinct", "distribution"]
-
 
 @dataclass(frozen=True, eq=False)
 class Distribution:

@@ -20,18 +20,6 @@ from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
 from peakline.trace.nesting import nest_lines
 
-__all__ = [
-    "FARTHEST",
-    "Nesting",
-    "Trace",
-    "TraceLine",
-    "TracePlane",
-    "line_bounds",
-    "nesting_of",
-    "read_with_steps",
-    "trace_of",
-]
-
 FARTHEST = 2**62 - 1
 """No time of a trace is farther from the profile's start, in ps (53 days): so every span, and the
 moment after the last, is a whole number of 64 bits.

@@ -10,8 +10,6 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 
-__all__ = ["Intervals", "covered", "intersection", "total", "union", "within", "without"]
-
 Intervals = tuple[AnyArray, AnyArray]
 _NONE: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 

@@ -28,8 +28,6 @@ from peakline.tables.once import once
 from peakline.tables.typed import typed_stats
 from peakline.trace.events import DEVICE, HOST, Trace, nesting_of, trace_of
 
-__all__ = ["Links", "causes", "contexts_of", "links_of", "links_within"]
-
 _CORRELATION = ("correlation_id", "correlation")
 _RUN = ("run_id", "queue_id", "core_type", "device_ordinal")
 _PRODUCED, _CONSUMED = ("_pt", "_p"), ("_ct", "_c")

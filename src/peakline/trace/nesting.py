@@ -12,8 +12,6 @@ from peakline.kernels.trace_events import enclose
 from peakline.kernels.trace_layout import MOST_ROWS
 from peakline.tables.columns import Columns
 
-__all__ = ["Lanes", "bind_flows", "lanes_of", "nest_lines", "own_times"]
-
 _OPEN = 256
 """So many open events have room at first."""
 

@@ -16,8 +16,6 @@ from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
 from peakline.trace.events import read_with_steps, trace_of
 
-__all__ = ["Steps", "step_places_of", "steps_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Steps:

@@ -14,12 +14,11 @@ import numpy as np
 from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
 from peakline.tables import Profile
 from peakline.tables.once import once
-from peakline.trace.activity import Activity, activity_of
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
 from peakline.trace.device_lines import Device, devices_of
 from peakline.trace.events import DEVICE, HOST, Trace, trace_of
 from peakline.trace.steps import step_places_of, steps_of
-
-__all__ = ["Markers", "Windows", "markers_of", "windows_of"]
 
 _TIES = 16
 """So many events of a line that start together are looked at for the one that marks a step."""

@@ -27,8 +27,6 @@ from peakline.viewer.derived_sources import (
     tpu_paths,
 )
 
-__all__ = ["Derived", "DerivedEvents", "DerivedLine", "Told", "derived_lines"]
-
 _GPU, _HOST = "/device:GPU:", "/host:CPU"
 _STEPS_LINE, _LAUNCH_LINE, _SCOPE_LINE, _OP_LINE, _SOURCE_LINE, _OFFLOAD_LINE = (
     0xDEADBEEF, 0xDEADBEF0, 0xDEADBEF1, 0xDEADBEF2, 0xDEADBEF6, 0xDEADBEF7,
@@ -40,7 +38,7 @@ _NUMBERS_OF_STREAM = 7
 """A stream is numbered behind the one before and room for six derived lines."""
 _MOST_OFFLOAD_ROWS = 4
 _NO_GROUP = -1
-Told = list[tuple[str, str | int | float]]
+Arguments = list[tuple[str, str | int | float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +46,7 @@ class DerivedLine:
     """A line that is not in the file: its plane, its thread's number, and its events.
 
     ``texts`` are the names by code, each as it is shown and in full (None: no other). ``group`` is
-    the step, -1 for none. ``told`` gives the arguments of an event by its place.
+    the step, -1 for none. ``arguments`` gives the arguments of an event by its place.
     """
 
     plane: int
@@ -59,7 +57,7 @@ class DerivedLine:
     code: Int64Array
     texts: list[tuple[str, str | None]]
     group: Int64Array
-    told: Callable[[int], Told] | None = None
+    arguments: Callable[[int], Arguments] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +85,7 @@ class DerivedEvents:
         self._lines, self.first, self._place = lines, first, place
         self._bounds = np.cumsum([0, *(line.start.size for line in lines)])
 
-    def __call__(self, event: int) -> Told:
+    def __call__(self, event: int) -> Arguments:
         """The arguments of an event of the view."""
         number = event - self.first if self._place is None else int(self._place[event])
         if number < 0:
@@ -95,8 +93,8 @@ class DerivedEvents:
         place = int(np.searchsorted(self._bounds, number, side="right")) - 1
         line, at = self._lines[place], number - int(self._bounds[place])
         full = line.texts[int(line.code[at])][1]
-        told: Told = [] if full is None else [("long_name", full)]
-        return told + (line.told(at) if line.told is not None else [])
+        arguments: Arguments = [] if full is None else [("long_name", full)]
+        return arguments + (line.arguments(at) if line.arguments is not None else [])
 
     @cached_property
     def group(self) -> AnyArray:
@@ -179,12 +177,12 @@ def _steps(profile: Profile, events: DeviceEvents) -> list[DerivedLine]:
     every = np.arange(events.rows.size)
     line, _ = _line(events, every, paths, _STEPS_LINE, "Steps", None, is_gpu=True)
 
-    def told(at: int) -> Told:
+    def arguments(at: int) -> Arguments:
         """Steps that the file gives, and that grouping did not find, have no name."""
         name = named.get(int(distinct[line.code[at]]))
         return [("step_name", name)] if name else []
 
-    return [replace(line, told=told)] if line.start.size else []
+    return [replace(line, arguments=arguments)] if line.start.size else []
 
 
 def _of_streams(profile: Profile, events: DeviceEvents, tids: dict[int, int]) -> list[DerivedLine]:
@@ -257,14 +255,14 @@ def _offloads(profile: Profile, events: DeviceEvents, every: AnyArray) -> list[D
     for row in range(int(rows.max(initial=-1)) + 1):
         own = np.flatnonzero(rows == row)
 
-        def told(at: int, own: AnyArray = own) -> Told:
-            return kinds.told(int(kind[opens[own[at]]]), int(kind[closes[own[at]]]))
+        def arguments(at: int, own: AnyArray = own) -> Arguments:
+            return kinds.arguments(int(kind[opens[own[at]]]), int(kind[closes[own[at]]]))
 
         lines.append(
             DerivedLine(
                 events.plane, _OFFLOAD_LINE + row, f"Host Offload Ops row {row}", begin[own],
                 end[own], name[closes[own]], [(text, "") for text in names],
-                np.full(own.size, _NO_GROUP, np.int64), told,
+                np.full(own.size, _NO_GROUP, np.int64), arguments,
             )
         )  # fmt: skip
     return lines
@@ -295,10 +293,10 @@ def _launches(profile: Profile, gpus: list[int], names: list[str]) -> list[Deriv
         most = np.maximum.reduceat(length, first).tolist()
         total = np.add.reduceat(length, first).tolist()
 
-        def told(
+        def arguments(
             at: int, counts: list[int] = counts, most: list[float] = most,
             total: list[float] = total,
-        ) -> Told:  # fmt: skip
+        ) -> Arguments:  # fmt: skip
             return [
                 ("num_launches", counts[at]),
                 ("max_launch_time_us", most[at] / 1e6),
@@ -312,7 +310,7 @@ def _launches(profile: Profile, gpus: list[int], names: list[str]) -> list[Deriv
                 np.maximum.reduceat(events.end[own], first),
                 np.arange(groups.size),
                 [(f"Launch Stats for {named[group]}", None) for group in groups.tolist()],
-                groups, told,
+                groups, arguments,
             )
         )  # fmt: skip
     return lines

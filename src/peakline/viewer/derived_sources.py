@@ -19,17 +19,6 @@ from peakline.tables import Names, Profile
 from peakline.tables.once import once
 from peakline.timing.op_names import JAX, TENSORFLOW, TF_DATA, UNKNOWN, parse_op_name
 
-__all__ = [
-    "DeviceEvents",
-    "GpuPaths",
-    "Paths",
-    "StatTexts",
-    "Stream",
-    "TpuPaths",
-    "gpu_paths",
-    "tpu_paths",
-]
-
 _WANTED = frozenset(
     """
     tf_op hlo_op hlo_module program_id kernel_details cuda_graph_exec_id source _a device_id
@@ -203,15 +192,15 @@ class StatTexts:
         )
         return cls(code, is_start, names, list(zip(bytes_, shapes, strict=True)))
 
-    def told(self, opens: int, closes: int) -> list[tuple[str, str | int | float]]:
+    def arguments(self, opens: int, closes: int) -> list[tuple[str, str | int | float]]:
         """The arguments of a transfer between events of two kinds."""
         size, shape = self.details[closes][0], self.details[opens][1]
-        told: list[tuple[str, str | int | float]] = [("_a", 1)]
+        arguments: list[tuple[str, str | int | float]] = [("_a", 1)]
         if size is not None:
-            told.append(("raw_bytes_accessed", int(size)))
+            arguments.append(("raw_bytes_accessed", int(size)))
         if shape is not None:
-            told.append(("shape_with_layout", shape))
-        return told
+            arguments.append(("shape_with_layout", shape))
+        return arguments
 
 
 @dataclass(frozen=True)

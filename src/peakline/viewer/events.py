@@ -17,11 +17,6 @@ from peakline.deadline import check_deadline, checked
 from peakline.tables import Columns, Names, Profile
 from peakline.viewer.lines import Gap, Lines
 
-__all__ = [
-    "HEAD", "TAIL", "TraceRows", "events_text", "memory_text", "name_texts", "named", "parts_of",
-    "trace_events",
-]  # fmt: skip
-
 HEAD = b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[\n'
 TAIL = b"{}]}\n"
 _HOST_PID = 701

@@ -19,8 +19,6 @@ from peakline.tables.once import once
 from peakline.timing.op_stats_columns import OpStatColumns, Stat
 from peakline.trace.events import DEVICE
 
-__all__ = ["CATEGORIES", "IN", "OUT", "Flows", "flows_of"]
-
 IN, OUT = 1, 2
 """Directions; both together are 3."""
 

@@ -18,8 +18,6 @@ from peakline.viewer.lines import Gap, Lines
 from peakline.viewer.part import Argument, HostPart
 from peakline.viewer.view import ASYNC, COUNTER, Track
 
-__all__ = ["HOST_PIDS", "answer_json"]
-
 HOST_PIDS = 1000
 """The processes of host n, from 1 on, are numbered from n times this on."""
 _EXACT = 1 << 53
@@ -170,7 +168,7 @@ def _arguments(part: HostPart, order: AnyArray, tail: AnyArray, frames: _Frames)
     """All arguments, or the step and the number by which the others can be asked for."""
     if part.arguments is not None:
         texts = [
-            _told([] if is_tail else part.arguments.get(place, []), group, frames)
+            _arguments_json([] if is_tail else part.arguments.get(place, []), group, frames)
             for place, is_tail, group in zip(
                 order.tolist(), tail.tolist(), _steps(part, order), strict=True
             )
@@ -194,7 +192,7 @@ def _steps(part: HostPart, order: AnyArray) -> list[int | None]:
     ]
 
 
-def _told(told: list[tuple[str, Argument]], group: int | None, frames: _Frames) -> str:
+def _arguments_json(told: list[tuple[str, Argument]], group: int | None, frames: _Frames) -> str:
     """Names and values; the first long text stands among the stack frames."""
     inside, frame = [] if group is None else [f'"group_id":{group}'], ""
     for name, value in told:

@@ -27,8 +27,6 @@ from peakline.kernels.viewer_layout import (
 )
 from peakline.wire import on_all_cores
 
-__all__ = ["Gap", "Lines", "put_together"]
-
 _ROWS = 1 << 13
 """Lines that a thread writes at a time."""
 

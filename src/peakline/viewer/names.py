@@ -8,8 +8,6 @@ from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.tables import Columns, Profile
 from peakline.trace.steps import steps_of
 
-__all__ = ["HIDDEN_EVENTS", "ShownNames", "is_interned", "name_order", "step_names"]
-
 HIDDEN_EVENTS = frozenset(
     """
     MemoryAllocation MemoryDeallocation PrefetchProduce PrefetchConsume ParallelInterleaveProduce

@@ -17,8 +17,6 @@ from peakline.timing.tpu_ops import types_of
 from peakline.viewer.choose import Chosen
 from peakline.viewer.view import COMPLETE, COUNTER, Process, Track, View
 
-__all__ = ["UNSEEN_STATS", "Argument", "HostPart", "arguments_of", "cut_name", "part_of", "without"]
-
 Argument = str | int | float
 
 UNSEEN_STATS = frozenset(("_pt", "_p", "_ct", "_c", "_r", "flops", "program_id", "symbol_id"))

@@ -18,8 +18,6 @@ from peakline.viewer.part import HostPart
 from peakline.viewer.view import ASYNC, COMPLETE, COUNTER, Track
 from peakline.wire.encode import Field, Number, encode, message, varint
 
-__all__ = ["answer_pb"]
-
 _SERIES = {COMPLETE: 1, COUNTER: 2, ASYNC: 3}
 """The field of the answer that holds the series of each kind of track."""
 _DELTAS, _DURATIONS, _NAMES, _METADATA = 2, 3, 4, 5

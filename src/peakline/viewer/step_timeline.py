@@ -28,8 +28,6 @@ from peakline.viewer.step_timeline_text import (
 )
 from peakline.wire import Interner, Spans
 
-__all__ = ["Executions", "step_timeline"]
-
 _MOST = 1 << 62
 
 
@@ -193,7 +191,7 @@ class _Timeline:
         for name, label, is_kernel in zip(
             _texts(x.name, pairs[:, 0]), _texts(x.label, pairs[:, 1] >> 1), kinds, strict=True
         ):
-            name_told, op, its_inputs = _told(name, label, is_kernel=is_kernel)
+            name_told, op, its_inputs = _name_parts(name, label, is_kernel=is_kernel)
             names.append(name_told)
             ops.append(op)
             inputs.append(its_inputs)
@@ -271,7 +269,7 @@ def _texts(names: Names, codes: AnyArray) -> list[str]:
     return [names.values[code] if code >= 0 else "" for code in codes.tolist()]
 
 
-def _told(name: str, label: str, *, is_kernel: bool) -> tuple[str, str, list[str]]:
+def _name_parts(name: str, label: str, *, is_kernel: bool) -> tuple[str, str, list[str]]:
     """Name, type and inputs that an execution's name and label tell."""
     if is_kernel:
         node, op = kernel_parts(label, name)

@@ -13,15 +13,6 @@ from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables import Columns
 from peakline.viewer.lines import Gap, Lines, put_together
 
-__all__ = [
-    "arrow_lines",
-    "execution_lines",
-    "free_lines",
-    "tensor_lines",
-    "timeline_text",
-    "use_lines",
-]
-
 _ALLOCATORS_PID = 0
 _HEAD, _TAIL = '{\n    "traceEvents": [\n', b"\n    ]\n}"
 _ID = ',\n            "id": '

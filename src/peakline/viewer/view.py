@@ -21,12 +21,6 @@ from peakline.viewer.derived import DerivedEvents, derived_lines
 from peakline.viewer.flows import Flows, flows_of
 from peakline.viewer.names import HIDDEN_EVENTS, step_names
 
-__all__ = [
-    "ASYNC", "COMPLETE", "COUNTER", "COUNTER_LINE", "HOST_PID", "HOST_PLANE",
-    "MOST_DEVICE_PID", "OTHER_PID", "Process", "Track", "View", "process_numbers", "whole_view",
-    "zero_of",
-]  # fmt: skip
-
 COMPLETE, COUNTER, ASYNC = 0, 1, 2
 """What the events of a track are."""
 

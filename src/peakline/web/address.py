@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from urllib.parse import quote, urlencode
 
-__all__ = ["session_address"]
-
 
 def session_address(name: str, view: str, **state: str) -> str:
     """The fragment of a session's view: ``#/session/NAME/VIEW?host=H``; empty state is left out."""

@@ -15,8 +15,6 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["PLOTLY_SCRIPT", "Content", "PageFile", "page_files"]
-
 PLOTLY_SCRIPT = "/assets/plotly.min.js"
 
 _PLOTLY_STYLE = "/assets/plotly.css"

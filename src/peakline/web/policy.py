@@ -11,8 +11,6 @@ import base64
 import hashlib
 import re
 
-__all__ = ["content_policy"]
-
 _ATTRIBUTES = ("font-weight:bold",)
 """The style attributes that Plotly sets in our figures: that of ``<b>`` in a text."""
 

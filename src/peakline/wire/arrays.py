@@ -11,8 +11,6 @@ from peakline.arrays import Int32Array, Int64Array
 from peakline.kernels import layout as L
 from peakline.schema.shapes import MessageShape
 
-__all__ = ["FieldSpec", "PlanArrays", "PlanColumn", "PlanTable", "frame_order", "lay_out"]
-
 
 @dataclass(frozen=True)
 class PlanColumn:
@@ -85,7 +83,7 @@ class PlanArrays:
     descendants: Int32Array
     filters: tuple[Int32Array, Int64Array, Int64Array, Int64Array]
 
-    def kept_column(self, table: int) -> tuple[int, int]:
+    def filter_column(self, table: int) -> tuple[int, int]:
         """The filtered column of a table and how many ids its filter keeps; (-1, 0) for none."""
         number = int(self.nodes[table, L.N_FILTER])
         if number < 0:

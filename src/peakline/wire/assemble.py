@@ -12,8 +12,6 @@ from peakline.wire.plan import Plan
 from peakline.wire.tables import Spans, Union, WireColumn, WireTable
 from peakline.wire.walker import I64, Store
 
-__all__ = ["assemble", "narrow_dtypes", "stream_dtypes"]
-
 
 def narrow_dtypes(plan: Plan, low: I64, high: I64) -> list[np.dtype[Any]]:
     """The narrowest useful type of every column, given the values that occur."""
@@ -41,7 +39,7 @@ def stream_dtypes(plan: Plan) -> list[np.dtype[Any]]:
     """Types that hold whatever atoms of less than 2 GiB, and containers of any size, contain."""
     dtypes: list[np.dtype[Any]] = []
     for index, table in enumerate(plan.tables):
-        kept = plan.arrays.kept_column(index)
+        kept = plan.arrays.filter_column(index)
         for c, column in enumerate(table.columns):
             dtype = np.dtype(column.dtype)
             if c == 0 or (column.role == "length" and plan.arrays.nodes[index, L.N_PHASE] == 1):

@@ -28,8 +28,6 @@ from peakline.wire.walker import (
     run_walk,
 )
 
-__all__ = ["ahead", "as_buffer", "decode", "on_all_cores", "threads"]
-
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 

@@ -15,8 +15,6 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int64Array, UInt8Array
 from peakline.kernels.wire_writing import number_sizes, put_numbers, put_spans
 
-__all__ = ["Field", "Messages", "Number", "Pool", "Spans", "encode", "fixed", "packed", "varint"]
-
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 

@@ -16,8 +16,6 @@ from peakline.kernels.json_scan import members, scan
 from peakline.wire.decode import as_buffer
 from peakline.wire.tables import Buffer, Spans
 
-__all__ = ["JsonEvents", "Members", "Objects", "members_of"]
-
 _ROWS = 1 << 14
 _ROOTS = 64
 _MOST_BYTES = 256 << 20

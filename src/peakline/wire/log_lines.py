@@ -17,8 +17,6 @@ from peakline.wire.tables import Buffer
 from peakline.wire.text import grown, new_stack
 from peakline.wire.text_tables import LINE_CLASSES, make_tables
 
-__all__ = ["LogCounts", "MemoryLogScanner"]
-
 MOST_LINE_BYTES = 4 << 20
 """A longer line is no line of a log."""
 

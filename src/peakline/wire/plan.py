@@ -34,8 +34,6 @@ from peakline.kernels import layout as L
 from peakline.schema.shapes import FieldShape, MessageShape, OneofShape
 from peakline.wire.arrays import FieldSpec, PlanColumn, PlanTable, frame_order, lay_out
 
-__all__ = ["Plan"]
-
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 # type of a field (google/protobuf/descriptor.proto) -> (wire type, kind, dtype)

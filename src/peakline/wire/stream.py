@@ -28,8 +28,6 @@ from peakline.wire.walker import (
     run_walk,
 )
 
-__all__ = ["Part", "stream"]
-
 _Result = TypeVar("_Result")
 
 _MOST_ROWS = 32 << 20

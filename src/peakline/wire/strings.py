@@ -14,8 +14,6 @@ from peakline.wire.decode import as_buffer
 from peakline.wire.tables import Buffer, Spans
 from peakline.wire.walker import bounds_of
 
-__all__ = ["Interner", "joined"]
-
 _FIRST_SLOTS = 1 << 10
 _MOST_CODES = (1 << 31) - 1
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int32Array, UInt8Array
 
-__all__ = ["Buffer", "Damage", "Decoded", "Spans", "Union", "WireColumn", "WireTable"]
-
 Buffer = UInt8Array
 
 

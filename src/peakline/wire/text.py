@@ -15,8 +15,6 @@ from peakline.wire.decode import as_buffer
 from peakline.wire.tables import Buffer
 from peakline.wire.text_tables import BYTE_CLASSES, TextTables, make_tables
 
-__all__ = ["TextResult", "apply_fixes", "grown", "new_stack", "text_to_wire"]
-
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FIXES = 4096
 _LEAST_ROOM = 1 << 16

@@ -42,8 +42,6 @@ from peakline.kernels.text_layout import (
 )
 from peakline.schema.shapes import EnumShape, FieldShape, MessageShape
 
-__all__ = ["BYTE_CLASSES", "LINE_CLASSES", "TextTables", "make_tables", "name_hash"]
-
 I64 = Int64Array
 
 

@@ -13,18 +13,6 @@ from peakline.kernels.wire_walk import walk
 from peakline.wire.plan import Plan
 from peakline.wire.tables import Buffer, Damage, Spans
 
-__all__ = [
-    "Piece",
-    "Skeleton",
-    "State",
-    "Store",
-    "as_damage",
-    "bounds_of",
-    "new_damage",
-    "new_ranges",
-    "run_walk",
-]
-
 I64 = Int64Array
 EVERYWHERE = int(np.iinfo(np.int64).max)
 _NONE8, _NONE32, _NONE64 = (np.zeros(0, t) for t in (np.uint8, np.int32, np.int64))

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     _Part = tuple[HostSteps, HostInput]
 
-__all__ = ["TOOL", "InputPipelineParameters"]
-
 _DATASET = "https://www.tensorflow.org/api_docs/python/tf/data/Dataset#"
 _RECORDS = (
     "https://www.tensorflow.org/api_docs/python/tf/data/TFRecordDataset#class_tfrecorddataset"

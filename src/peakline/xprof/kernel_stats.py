@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from peakline.timing.kernels import KernelReport
     from peakline.toolbox.data_table import Value
 
-__all__ = ["TOOL"]
-
 _CUT = "kernels_cut"
 _SHARED, _AVERAGE = 2, 11
 """The places of what XProf counts otherwise."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     _Part = tuple[HostSteps, int | None]
 
-__all__ = ["TOOL", "PodViewerParameters"]
-
 _EVENTS = (
     "Device compute",
     "Device to device",

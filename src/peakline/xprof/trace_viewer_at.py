@@ -12,8 +12,6 @@ from peakline.tools import trace_viewer_at as ours
 from peakline.viewer.part import HostPart
 from peakline.viewer.view import View
 
-__all__ = ["TOOL"]
-
 _SHORT = 16
 """A name that is no longer stands with its events."""
 

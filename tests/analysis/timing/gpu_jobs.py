@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from tests.reference.xspace_builder import SpaceBuilder
 
-__all__ = ["Job", "Work", "healthy", "write"]
-
 US = 10**6
 COMPUTE, COPIES, COLLECTIVES = "Stream #13(Compute)", "Stream #14(Memcpy)", "Stream #15(Compute)"
 LAUNCHES = {"Memcpy": "cuMemcpyAsync", "nccl": "cuLaunchKernelExC"}

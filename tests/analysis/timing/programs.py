@@ -6,8 +6,6 @@ from typing import Any
 
 from peakline.schema import HloProto, PrimitiveType
 
-__all__ = ["Maker", "f32"]
-
 
 def f32(*sizes: int, kind: str = "F32") -> tuple[str, tuple[int, ...]]:
     """The type and the sizes of an array."""

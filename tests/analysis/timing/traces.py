@@ -14,8 +14,6 @@ from peakline.trace.device_lines import Role, devices_of
 from peakline.trace.events import HOST, trace_of
 from peakline.trace.steps import step_places_of
 
-__all__ = ["GPU", "HOST_PLANE", "TPU", "parts_of", "profile_of", "slow_parts", "slow_windows"]
-
 HOST_PLANE, GPU, TPU = "/host:CPU", "/device:GPU:0", "/device:TPU:0"
 Event = tuple[object, ...]
 

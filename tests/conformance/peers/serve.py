@@ -9,8 +9,6 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-__all__ = ["serve"]
-
 
 def serve(answer: Callable[[Any], Any]) -> None:
     """Give ``answer`` every request on standard input, and write what it returns or raises.

@@ -16,8 +16,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Account", "output"]
-
 
 def output(description: str | None) -> Path:
     """Where the recording goes, from the command line."""

@@ -12,8 +12,6 @@ import jax
 from account import Account
 from neutral import with_neutral_folders, with_neutral_host
 
-__all__ = ["profile"]
-
 
 @contextmanager
 def profile(

@@ -13,8 +13,6 @@ import tensorflow as tf
 from account import Account
 from neutral import with_neutral_folders, with_neutral_host
 
-__all__ = ["mark", "profile", "written"]
-
 
 def mark(name: str, number: int) -> Callable[[], tf.profiler.experimental.Trace]:
     """What makes the mark of a step that the profiler shall group by: ``_r=1`` makes it a root."""

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import torch
 
-__all__ = ["Network", "write"]
-
 
 class Network(torch.nn.Module):
     """Two layers, their optimizer, and one training step."""

@@ -18,7 +18,7 @@ KIND = Kind(
         "allocator", "op", "device", "data_type", "shape", "free_bytes", "fragmentation", "bytes",
         "count",
         cause="Cause",
-        requested_bytes="Asked for",
+        requested_bytes="Requested",
         rounded_bytes="Rounded up to",
         limit_bytes="Limit",
         pool_bytes="Taken from the device",

@@ -29,16 +29,6 @@ from peakline.kernels.trace_events import hash_spans
 from peakline.wire import ahead
 from peakline.wire.json_events import JsonEvents, Objects, members_of
 
-__all__ = [
-    "MEMORY_NUMBERS",
-    "NO_TIME",
-    "Collected",
-    "collect",
-    "objects_of",
-    "phases_of",
-]
-
-
 NO_TIME = np.iinfo(np.int64).min
 """The start of an event whose ``ts`` is missing or cannot be read."""
 

@@ -9,8 +9,6 @@ nothing: in a container a process may be 1, as the second GPU is.
 
 from __future__ import annotations
 
-__all__ = ["DEVICE", "HOST", "UNSAID", "device_word", "place_of"]
-
 UNSAID, HOST, DEVICE = range(3)
 """Where an event happened: not said by its category, on a thread of a process, on a device."""
 

@@ -12,8 +12,6 @@ from peakline.arrays import BoolArray, Int32Array, UInt8Array
 from peakline.formats.chrome_trace.kineto import DEVICE, UNSAID
 from peakline.formats.chrome_trace.texts import Texts
 
-__all__ = ["ASYNC", "THREAD", "Lines", "Met", "Thread"]
-
 THREAD, ASYNC = 0, 1
 
 

@@ -12,8 +12,6 @@ from peakline.formats.chrome_trace.trace import Trace
 from peakline.formats.common.annotations import outermost, turns
 from peakline.tables.columns import Names
 
-__all__ = ["annotated", "cut_off"]
-
 _ANNOTATION = "user_annotation"
 _OPERATORS = ("cpu_op", "Operator")
 _NUMBER = re.compile(r"[#\d]+$")

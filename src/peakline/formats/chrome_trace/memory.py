@@ -19,8 +19,6 @@ from peakline.kernels.trace_events import enclose
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import ranges
 
-__all__ = ["Owners", "allocator_events", "find_owners", "stacks"]
-
 _OPERATORS = {"cpu_op": 1, "Operator": 1, "python_function": 0}
 """Categories of what may own memory; ``Operator`` is how ``cpu_op`` was called in 2020. Of an
 operator and a Python function with the same interval the operator is the inner one."""

@@ -2,15 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "EXPORTER",
-    "EXPORTER_KEY",
-    "STEP_ARGUMENT",
-    "STEP_CATEGORY",
-    "read_step_category",
-    "step_category",
-]
-
 EXPORTER_KEY, EXPORTER = "exporter", "peakline"
 """An entry of ``metadata``, at the file's begin: what follows holds for such files only."""
 

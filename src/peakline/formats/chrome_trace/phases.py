@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["ASYNC", "CLASS_OF", "COUNTER", "EVENT", "FLOW", "IS_END", "META", "SKIPPED", "UNKNOWN"]
-
 UNKNOWN, EVENT, ASYNC, FLOW, COUNTER, META, SKIPPED = range(7)
 """Not a phase; an event of a thread, of an asynchronous operation, an arrow's end, a counter's
 values, a name, and what Peakline has no table for (objects, memory dumps, contexts, clocks)."""

@@ -13,8 +13,6 @@ from peakline.formats.chrome_trace.kineto import DEVICE, HOST
 from peakline.formats.chrome_trace.lines import ASYNC, THREAD, Lines, Met, Thread
 from peakline.tables.columns import Columns, Names
 
-__all__ = ["Planes"]
-
 _DEVICE = re.compile(
     r"\b(gpus?|tpus?|npu|xpu|hpu|mtia|cuda|hip)\b|/device:(?!cpu)|\bstream\b", re.IGNORECASE
 )
@@ -158,7 +156,7 @@ class Planes:
                 kinds.append("device")
             else:
                 kinds.append("host" if is_named and number in active else "other")
-        self._tell_apart(names)
+        self._make_distinct(names)
         native, has_native = _numbers([self._text(plane.pid) for plane in self._planes])
         return Columns(
             {
@@ -201,7 +199,7 @@ class Planes:
         label = labels[-1] if labels else word
         return f"{names[-1]} ({label})" if names and names[-1] else label
 
-    def _tell_apart(self, names: list[str]) -> None:
+    def _make_distinct(self, names: list[str]) -> None:
         """Devices of several processes that would be called alike get the number of theirs too."""
         count = Counter(names[n] for p, n in self._planes.items() if p.device is not None)
         for plane, number in self._planes.items():

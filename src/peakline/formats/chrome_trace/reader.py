@@ -28,8 +28,6 @@ from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.joins import REPEATED
 from peakline.tables.reader import Warnings
 
-__all__ = ["ChromeTraceReader"]
-
 _TABLES = frozenset(
     (
         "planes",

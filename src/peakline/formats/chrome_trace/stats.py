@@ -16,8 +16,6 @@ from peakline.tables.columns import Columns, Names
 from peakline.wire import Spans
 from peakline.wire.json_events import Members, Objects, members_of
 
-__all__ = ["event_stats"]
-
 
 def event_stats(file: SourceFile, events: Events) -> Columns:
     """The ``event_stats`` table: one row per argument, text as it is, nested values as JSON.

@@ -17,8 +17,6 @@ from peakline.formats.common.annotations import counted
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import positions
 
-__all__ = ["Steps", "find_steps", "steps_of_events"]
-
 _PYTORCH = re.compile(r"ProfilerStep#\d+")
 _STEP_ID = re.compile(r"[0-9]{1,18}")
 

@@ -11,8 +11,6 @@ from peakline.kernels import json_kinds
 from peakline.text import valid_text
 from peakline.wire import Buffer, Interner, Spans
 
-__all__ = ["Texts", "unescaped"]
-
 _IS_PLAIN = np.zeros(json_kinds.OBJECT + 1, np.bool_)
 _IS_PLAIN[[json_kinds.FALSE, json_kinds.TRUE, json_kinds.NUMBER, json_kinds.STRING]] = True
 

@@ -14,8 +14,6 @@ from peakline.formats.chrome_trace.planes import Planes
 from peakline.kernels.trace_events import number_arrows, pair
 from peakline.tables.joins import by_process
 
-__all__ = ["Events", "Trace", "finish"]
-
 _BEGIN, _END = ord("B"), ord("E")
 _OPERATION_BEGINS = (ord("b"), ord("S"))
 

@@ -11,8 +11,6 @@ import numpy as np
 from peakline.arrays import AnyArray
 from peakline.tables.columns import Names
 
-__all__ = ["counted", "outermost", "turns"]
-
 _PART = re.compile(
     r"(?i)(?:forward|backward|optimi[sz]er|\bloss|zero_?grad|data_?load|fetch|next_batch|to_device|"
     r"h2d|d2h|copy|all_?reduce|all_?gather|logging|checkpoint|save|warm_?up)"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["Frame", "caller"]
-
 Frame = tuple[str, str, int]
 """Function, file and line; empty and 0 where they are not known."""
 

@@ -22,8 +22,6 @@ import numpy as np
 from peakline.errors import DamagedError, InputError, NotFoundError
 from peakline.wire import Buffer, Spans, as_buffer
 
-__all__ = ["STDIN", "SourceFile"]
-
 STDIN = "-"
 _URL = re.compile(r"(?!(?:file|local)://)[a-z][a-z0-9+.-]*(?:://|::)", re.IGNORECASE)
 _GZIP = b"\x1f\x8b"

@@ -15,8 +15,6 @@ from pathlib import Path
 from peakline.formats.common.files import SourceFile
 from peakline.tables.reader import Reader
 
-__all__ = ["Format", "formats", "message_names"]
-
 
 @dataclass(frozen=True)
 class Format:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["may_have_gpus", "missing_tables", "possible_tables"]
-
 _PLAIN = ".xplane.pb"
 
 

@@ -10,8 +10,6 @@ from typing import Any
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Reader, Warnings
 
-__all__ = ["Note", "NotedReader"]
-
 
 @dataclass(frozen=True)
 class Note:

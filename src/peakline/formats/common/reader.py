@@ -5,8 +5,6 @@ from __future__ import annotations
 from peakline.formats.common.files import SourceFile
 from peakline.tables.reader import Reader
 
-__all__ = ["FileReader"]
-
 
 class FileReader(Reader):
     """A `Reader` of one file, which it closes; ``form`` is the format's name."""

@@ -19,13 +19,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from peakline.formats.common.format import formats, message_names
-from peakline.formats.xplane.detect import looks_like_xspace, names_its_planes, varint
+from peakline.formats.xplane.detect import names_its_planes, varint, why_not_xspace
 from peakline.wire import as_buffer
 
 if TYPE_CHECKING:
     from peakline.schema.shapes import FieldShape, MessageShape
-
-__all__ = ["Form", "recognise"]
 
 _OTHER_MESSAGES = {"tfprof's profile": "tensorflow.tfprof.ProfileProto"}
 """Messages that are known so that they can be told apart, and named."""
@@ -206,7 +204,7 @@ def _best_message(head: bytes, fields: int, *, exact: bool) -> tuple[Form, bool]
     """
     from peakline import schema
 
-    reason = looks_like_xspace(as_buffer(head))
+    reason = why_not_xspace(as_buffer(head))
     if not (reason or exact) and names_its_planes(as_buffer(head)):
         # In no other message a text stands where a plane's name does: no need to compare them.
         return Form("xplane"), True

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from peakline.schema.shapes import MessageShape
 
-__all__ = ["OLD_NAMES", "Translated", "translate"]
-
 OLD_NAMES: Mapping[str, Mapping[str, str]] = {
     "tensorflow.MemoryStats": {
         "host_temp_memory_size": "temp_memory_size",

@@ -10,8 +10,6 @@ from typing import Any, BinaryIO
 from peakline.deadline import check_deadline
 from peakline.errors import InputError, NotFoundError, PeaklineError, UsageError
 
-__all__ = ["connect", "reading", "reason_of", "spooled"]
-
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
 """The extra of this package that brings the driver of a protocol."""
 

@@ -15,8 +15,6 @@ from peakline.formats.graph_def.values import KINDS, value_texts
 from peakline.tables.columns import Columns, Names
 from peakline.wire import Interner, Spans, WireTable
 
-__all__ = ["AttrTexts", "read_function_attrs", "read_node_attrs"]
-
 _LARGE_BYTES = 512
 """Values above are mostly tensors: never copied to find equal ones, but looked at one by one."""
 
@@ -79,7 +77,7 @@ def read_node_attrs(source: GraphSource) -> Columns:
             "function": part.function[nodes],
         }
 
-    found = source.gathered(source.node_parts("name", "attr.key", "attr.value"), columns)
+    found = source.one_table(source.node_parts("name", "attr.key", "attr.value"), columns)
     return Columns(
         {
             "graph": source.graph_names(found["graph"]),

@@ -22,8 +22,6 @@ from peakline.formats.graph_def.source import (
 from peakline.tables.columns import Column, Columns, Names
 from peakline.wire import Buffer, Decoded, Interner
 
-__all__ = ["read_node_frames"]
-
 _DEBUG_INFO = 5
 """GraphDef.debug_info."""
 

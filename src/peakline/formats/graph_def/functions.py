@@ -16,8 +16,6 @@ from peakline.formats.graph_def.source import (
 from peakline.tables.columns import Columns, Names
 from peakline.wire import Decoded, Interner, Spans, WireTable
 
-__all__ = ["read_function_arguments", "read_functions"]
-
 _SIGNATURE = "function.signature"
 _FLAGS = (
     "is_aggregate",

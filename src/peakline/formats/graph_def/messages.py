@@ -19,8 +19,6 @@ from peakline.wire import Damage, Interner, Spans
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-__all__ = ["data_type", "data_types", "message_texts"]
-
 
 def message_texts(
     source: GraphSource, spans: Spans, message: str, without: Iterable[str] = ()

@@ -11,8 +11,6 @@ from peakline.kernels.graph_fields import parse_inputs
 from peakline.tables.columns import Columns, Names
 from peakline.wire import Interner, Spans, joined
 
-__all__ = ["read_edges", "read_graphs", "read_nodes"]
-
 
 def read_graphs(source: GraphSource) -> Columns:
     """Table ``graphs``."""
@@ -84,7 +82,7 @@ def read_nodes(source: GraphSource) -> Columns:
             made[column] = codes
         return made
 
-    found = source.gathered(parts, columns)
+    found = source.one_table(parts, columns)
     return Columns(
         {
             "graph": source.graph_names(found["graph"]),
@@ -138,7 +136,7 @@ def read_edges(source: GraphSource) -> Columns:
             "input": text,
         }
 
-    found = source.gathered(source.node_parts("name", "input"), columns)
+    found = source.one_table(source.node_parts("name", "input"), columns)
     return Columns(
         {
             "graph": source.graph_names(found["graph"]),

@@ -11,13 +11,11 @@ from peakline import schema
 from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import FileReader
-from peakline.formats.graph_def.source import submessages
-from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphSpan, GraphTables
+from peakline.formats.graph_def.source import GraphSpan, submessages
+from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphTables
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
 from peakline.wire import Buffer, Damage, Plan, Spans, decode
-
-__all__ = ["GraphReader"]
 
 _META_GRAPHS, _GRAPH_DEF, _META_INFO = 2, 2, 1
 """SavedModel.meta_graphs, MetaGraphDef.graph_def and .meta_info_def."""

@@ -14,19 +14,6 @@ from peakline.kernels.graph_fields import field_spans, last_of_key
 from peakline.tables.columns import Names
 from peakline.wire import Buffer, Damage, Decoded, Interner, Plan, Spans, WireTable, decode
 
-__all__ = [
-    "GraphSource",
-    "GraphSpan",
-    "NodePart",
-    "last_entries",
-    "look_up",
-    "pair_key",
-    "places",
-    "spread",
-    "submessages",
-]
-
-
 _FEW = 64
 _LIBRARY = 2
 """GraphDef.library."""
@@ -252,7 +239,7 @@ class GraphSource:
             )
         return parts
 
-    def gathered(
+    def one_table(
         self, parts: Sequence[NodePart], columns: Callable[[NodePart], dict[str, AnyArray]]
     ) -> dict[str, AnyArray]:
         """One table of what ``columns`` gives per part (with ``graph``), graph by graph."""

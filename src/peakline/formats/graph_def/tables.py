@@ -12,8 +12,6 @@ from peakline.formats.graph_def.source import GraphSource, GraphSpan
 from peakline.tables.columns import Columns
 from peakline.wire import Buffer, Damage
 
-__all__ = ["GRAPH_TABLES", "GraphSpan", "GraphTables"]
-
 _READ: dict[str, Callable[[GraphSource], Columns]] = {
     "graphs": read_graphs,
     "nodes": read_nodes,

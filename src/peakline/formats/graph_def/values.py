@@ -35,8 +35,6 @@ from peakline.deadline import checked
 from peakline.formats.graph_def.messages import data_type
 from peakline.wire import Buffer, Damage, Decoded, Plan, Spans, Union, decode
 
-__all__ = ["KINDS", "escaped", "value_texts"]
-
 _LIST, _S, _I, _F, _B, _TYPE, _SHAPE, _TENSOR, _PLACEHOLDER, _FUNC = range(1, 11)
 KINDS = ("", "list", "s", "i", "f", "b", "type", "shape", "tensor", "placeholder", "func")
 """The members of AttrValue.value by field number; empty for none."""

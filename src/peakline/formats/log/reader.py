@@ -16,8 +16,6 @@ from peakline.tables.reader import Warnings
 from peakline.wire import Buffer, decode
 from peakline.wire.log_lines import LogCounts, MemoryLogScanner
 
-__all__ = ["LogProbe", "LogReader"]
-
 
 class LogReader(FileReader):
     """One log, read once, block by block.
@@ -65,11 +63,11 @@ class LogReader(FileReader):
         """Read one table."""
         if not self._told:
             self._told = True
-            _tell(self._counts, warnings)
+            _report(self._counts, warnings)
             warnings.add("truncated", self._file.unpacking_error, bool(self._file.unpacking_error))
-            self._reports.tell(warnings)
+            self._reports.report(warnings)
             if self._content is not None:
-                self._content.tell(warnings)
+                self._content.report(warnings)
         if self._content is not None and table in TABLES:
             return self._content.read(table, columns)
         return self._reports.read(table)
@@ -117,7 +115,7 @@ def _nothing(path: str, form: str, counts: LogCounts) -> str:
     )
 
 
-def _tell(counts: LogCounts, warnings: Warnings) -> None:
+def _report(counts: LogCounts, warnings: Warnings) -> None:
     """What the scanner could not turn into records."""
     unknown = f"fields that log_memory.proto lacks, the first is {counts.first_unknown_field}"
     for kind, count, detail in (

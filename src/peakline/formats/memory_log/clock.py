@@ -8,9 +8,6 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 
-__all__ = ["Clock", "read_clock"]
-
-
 _MOST_NS = (2**63 - 1) // 1000
 _DAY = 86_400 * 10**9
 _YEAR = 366 * _DAY

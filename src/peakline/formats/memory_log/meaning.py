@@ -23,8 +23,6 @@ from peakline.kernels.memory_log_layout import (
     SHARED,
 )
 
-__all__ = ["Meaning", "read_meaning"]
-
 
 @dataclass(frozen=True, eq=False)
 class Meaning:

@@ -14,9 +14,6 @@ from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
 from peakline.wire import Buffer, Damage, WireTable, decode, stream
 
-__all__ = ["MemoryLogReader"]
-
-
 _AT_ONCE = 4 << 20
 """Up to this size the whole file is decoded at once: the pieces would cost more than the rest."""
 
@@ -55,15 +52,15 @@ class MemoryLogReader(FileReader):
         """Read one table."""
         if not self._told:
             self._told = True
-            self._tell(warnings)
-            self._content.tell(warnings)
+            self._report(warnings)
+            self._content.report(warnings)
         return self._content.read(table, columns)
 
     def duration_ps(self) -> int:
         """From the first record to the last."""
         return self._content.duration_ps()
 
-    def _tell(self, warnings: Warnings) -> None:
+    def _report(self, warnings: Warnings) -> None:
         damage, places = self._damage, self._damage.places
         if damage.missing_bytes:
             places -= 1

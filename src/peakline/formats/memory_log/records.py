@@ -26,8 +26,6 @@ from peakline.kernels.memory_log_layout import (
 from peakline.wire import Buffer, Plan, WireTable
 from peakline.wire.strings import Interner
 
-__all__ = ["Collector", "Records", "record_plan"]
-
 _Tables = Mapping[str, WireTable]
 
 _NUMBERS = (

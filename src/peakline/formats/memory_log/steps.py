@@ -10,8 +10,6 @@ from peakline.kernels.memory_log_layout import STEP, TENSOR_DEALLOCATION
 from peakline.tables.columns import Columns, Names
 from peakline.tables.tables import empty_columns
 
-__all__ = ["SPECIAL_STEPS", "UNKNOWN_STEP", "steps_of"]
-
 UNKNOWN_STEP = -6
 
 SPECIAL_STEPS = {

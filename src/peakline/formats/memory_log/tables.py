@@ -29,8 +29,6 @@ from peakline.kernels.memory_log_layout import (
 from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.reader import Warnings
 
-__all__ = ["TABLES", "MemoryLogTables"]
-
 TABLES = frozenset(("allocator_events", "tensor_outputs", "steps", "log_records"))
 
 _Made = tuple[Column, BoolArray | None]
@@ -49,7 +47,7 @@ class MemoryLogTables:
 
     def __init__(self, records: Records) -> None:
         self._records = records
-        self._told = False
+        self._reported = False
 
     @cached_property
     def _clock(self) -> Clock:
@@ -83,12 +81,12 @@ class MemoryLogTables:
                     valid[name] = mask
         return Columns(data, valid)
 
-    def tell(self, warnings: Warnings) -> None:
+    def report(self, warnings: Warnings) -> None:
         """Count what was guessed, once."""
-        if self._told:
+        if self._reported:
             return
-        self._told = True
-        self._tell_times(warnings)
+        self._reported = True
+        self._report_times(warnings)
         untracked = self._untracked()
         warnings.add("untracked", "; ".join(untracked.values()), sum(untracked))
         again = [
@@ -109,7 +107,7 @@ class MemoryLogTables:
             sum(self._meaning.crowded),
         )
 
-    def _tell_times(self, warnings: Warnings) -> None:
+    def _report_times(self, warnings: Warnings) -> None:
         clock = self._clock
         without = (
             "the log has no times: the number of a record stands for its time, 1 ps each"
@@ -185,7 +183,7 @@ class MemoryLogTables:
         described = _lazily(lambda: records.has(HAS_BUFFER)[rows])
         kind = records.kind[rows]
 
-        def asked() -> _Made:
+        def requested() -> _Made:
             frees = np.isin(kind, (TENSOR_DEALLOCATION, RAW_DEALLOCATION))
             return records.requested_bytes[rows], described() & ~frees
 
@@ -206,7 +204,7 @@ class MemoryLogTables:
                 Names(records.shape[rows].astype(np.int32), records.shapes),
                 None,
             ),
-            "requested_bytes": asked,
+            "requested_bytes": requested,
             "allocated_bytes": number("allocated_bytes"),
             "allocation_id": number("number"),
             "address": number("address"),

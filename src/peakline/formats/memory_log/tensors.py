@@ -10,8 +10,6 @@ from peakline.arrays import Int8Array
 from peakline.formats.xplane.memory import data_type_name
 from peakline.tables.columns import Names
 
-__all__ = ["data_types", "shape_text"]
-
 
 def data_types(numbers: Int8Array) -> Names:
     """The names of DataType numbers: ``DT_FLOAT`` is ``float``; 0, which says nothing, is null."""

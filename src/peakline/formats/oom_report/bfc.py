@@ -12,8 +12,6 @@ from collections.abc import Callable
 from peakline.formats.oom_report.lines import NODE, SIZE, agrees, parse_size
 from peakline.formats.oom_report.report import ListedBuffer, Report, Reports
 
-__all__ = ["BfcDumps"]
-
 _HEADER = re.compile(
     rf"(?:Allocator \((?P<name>[^()]*)\) )?[rR]an out of memory trying to allocate (?P<size>{SIZE})"
     r"(?: \(rounded to (?P<rounded>\d{1,18})\))?(?P<rest>.*)"

@@ -10,19 +10,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-__all__ = [
-    "LARGEST",
-    "NODE",
-    "SIZE",
-    "Stamp",
-    "agrees",
-    "element_bytes",
-    "first_stamp",
-    "human",
-    "parse_size",
-    "thread_of",
-]
-
 SIZE = r"-?\d{1,20}(?:\.\d{1,9})?(?: ?(?:bytes|B|[KMGTPE](?:iB|B)?)\b)?"
 """A size: ``2.00MiB``, ``15.38 MiB``, ``63.80G``, ``0 bytes``, or a plain number of bytes."""
 

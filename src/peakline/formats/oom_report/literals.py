@@ -7,8 +7,6 @@ import numpy as np
 from peakline.arrays import UInt8Array
 from peakline.kernels.literals import next_hit
 
-__all__ = ["Literals"]
-
 
 class Literals:
     """Literals of at least three bytes, prepared for `next_hit`."""

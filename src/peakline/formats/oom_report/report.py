@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from peakline.formats.oom_report.lines import agrees, element_bytes
 
-__all__ = ["Chunks", "ListedBuffer", "Report", "Reports"]
-
 
 @dataclass(frozen=True, slots=True)
 class ListedBuffer:

@@ -13,8 +13,6 @@ from peakline.formats.oom_report.tables import OomReports
 from peakline.formats.oom_report.texts import ProgramTexts, TorchTexts
 from peakline.wire import Buffer, as_buffer
 
-__all__ = ["OomScanner"]
-
 _ANNOUNCING = Literals(
     b"ut of memory",
     b"OOM when allocating ",

@@ -13,8 +13,6 @@ from peakline.formats.oom_report.report import Chunks, Report
 from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.reader import Warnings
 
-__all__ = ["OomReports"]
-
 _BINS = 21
 _STATES = ["free", "in_use"]
 
@@ -51,7 +49,7 @@ class OomReports:
         }
         return read[table]()
 
-    def tell(self, warnings: Warnings) -> None:
+    def report(self, warnings: Warnings) -> None:
         """Count what is missing and what does not add up."""
         for report in self._reports:
             name = report.allocator or "an allocator"

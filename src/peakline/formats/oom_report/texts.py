@@ -13,8 +13,6 @@ from collections.abc import Callable
 from peakline.formats.oom_report.lines import SIZE, agrees, element_bytes, parse_size
 from peakline.formats.oom_report.report import ListedBuffer, Report, Reports
 
-__all__ = ["ProgramTexts", "TorchTexts"]
-
 _S = f"({SIZE})"
 _TORCH = re.compile(
     r"\b(?:(?P<device>CUDA|HIP|XPU|NPU) out of memory\.|(?P<mps>MPS) backend out of memory"

@@ -21,8 +21,6 @@ from peakline.tables.columns import Columns, Names
 from peakline.tables.reader import Warnings
 from peakline.wire import Plan, decode
 
-__all__ = ["PprofReader"]
-
 _PLAN_PATHS = (
     *PATHS,
     "sample_type.type",
@@ -90,7 +88,7 @@ class PprofReader(FileReader):
         found = read[table]()
         if not self._told:
             self._told = True
-            self._tell(warnings)
+            self._report(warnings)
         return found
 
     def duration_ps(self) -> int:
@@ -191,7 +189,7 @@ class PprofReader(FileReader):
         known = np.full(rows.size, count_type is not None, np.bool_)
         return Columns(data, {"stack_id": stack >= 0, "count": known})
 
-    def _tell(self, warnings: Warnings) -> None:
+    def _report(self, warnings: Warnings) -> None:
         damage = self._profile.damage
         warnings.add(
             "damaged",
@@ -211,12 +209,12 @@ class PprofReader(FileReader):
             int((told != len(self._types)).sum()),
         )
         if self._space is not None:
-            self._tell_unknown(warnings, self._sizes(self._space) < 0)
+            self._report_unknown(warnings, self._sizes(self._space) < 0)
         else:
             types = ", ".join(f"{kind}/{unit}" for kind, unit in self._types) or "nothing"
             warnings.add("no_memory_values", f"the profile measures {types}, not memory")
 
-    def _tell_unknown(self, warnings: Warnings, unknown: BoolArray) -> None:
+    def _report_unknown(self, warnings: Warnings, unknown: BoolArray) -> None:
         """Samples below 0 bytes: an executable that cannot tell the size of its code has -1."""
         _, regions = self._labels()
         kinds = dict.fromkeys(regions[row] for row in np.flatnonzero(unknown).tolist())

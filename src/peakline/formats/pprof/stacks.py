@@ -12,8 +12,6 @@ from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import positions
 from peakline.wire import Decoded
 
-__all__ = ["PATHS", "Stacks", "read_stacks"]
-
 PATHS = (
     "sample.location_id",
     "location.id",

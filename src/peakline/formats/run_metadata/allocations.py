@@ -34,8 +34,6 @@ from peakline.formats.run_metadata.ownership import Ownership
 from peakline.formats.run_metadata.runs import Runs
 from peakline.tables.columns import Columns, Names
 
-__all__ = ["Estimates", "read_allocator_events"]
-
 _REGIONS = ("output", "temp", "persist")
 _OUT, _TEMP, _PERSIST = range(3)
 _UNNAMED = "(before profile)"

@@ -8,8 +8,6 @@ from peakline.formats.run_metadata import texts
 from peakline.formats.run_metadata.runs import Part, Runs, names_of
 from peakline.tables.columns import Column, Columns, Names
 
-__all__ = ["read_cost_edges", "read_cost_nodes", "read_cost_outputs", "read_cost_totals"]
-
 _NODE = "node"
 _INPUT = f"{_NODE}.input_info"
 _CONTROL = f"{_NODE}.control_input"

@@ -23,18 +23,6 @@ from peakline.formats.run_metadata.runs import Runs, names_of
 from peakline.tables.columns import Column, Columns, Names
 from peakline.wire import Plan, WireTable, decode
 
-__all__ = [
-    "read_op_allocations",
-    "read_op_devices",
-    "read_op_memory",
-    "read_op_memory_stats",
-    "read_op_outputs",
-    "read_op_persistent",
-    "read_op_references",
-    "read_thread_names",
-    "read_traced_runs",
-]
-
 _SESSION = 5
 """Number of RunMetadata.session_metadata."""
 

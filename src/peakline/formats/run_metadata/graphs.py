@@ -9,12 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.formats.graph_def.source import submessages
-from peakline.formats.graph_def.tables import GraphSpan
+from peakline.formats.graph_def.source import GraphSpan, submessages
 from peakline.formats.run_metadata.runs import Runs
 from peakline.wire import Spans
-
-__all__ = ["find_graphs", "only_graph_unnamed"]
 
 _PARTITIONS, _FUNCTIONS = 3, 4
 """RunMetadata.partition_graphs and .function_graphs."""

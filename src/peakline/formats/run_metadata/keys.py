@@ -6,8 +6,6 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 
-__all__ = ["place_from_end", "place_in_group", "same"]
-
 
 def same(*columns: AnyArray) -> Int64Array:
     """A number per row, equal where all columns are; from 0, without gaps."""

@@ -29,8 +29,6 @@ from peakline.tables.columns import Names
 from peakline.wire import Spans
 from peakline.wire.strings import Interner
 
-__all__ = ["Executions", "MemoryParts"]
-
 _PATHS = (
     "dev_stats.device",
     f"{NODES}.node_name",

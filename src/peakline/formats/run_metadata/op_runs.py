@@ -22,8 +22,6 @@ from peakline.formats.run_metadata.runs import (
 )
 from peakline.tables.columns import Column, Columns, Names
 
-__all__ = ["read_op_runs", "read_op_times", "read_steps"]
-
 _START = ("all_start_micros", "all_start_nanos")
 _END = ("all_end_rel_micros", "all_end_rel_nanos")
 _COMPUTE_START = ("op_start_rel_micros", "op_start_rel_nanos")

@@ -19,8 +19,6 @@ from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt64Array
 from peakline.formats.run_metadata.keys import place_from_end, same
 from peakline.kernels.allocation_records import first_in_first_out, fit_by_number, neighbours
 
-__all__ = ["Ownership", "Records", "Tensors"]
-
 
 @dataclass(frozen=True, eq=False)
 class Records:

@@ -2,19 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "BUFFER",
-    "DEVICES",
-    "MEMORY",
-    "NODES",
-    "ON_DEVICE",
-    "OUTPUT",
-    "PERSISTENT",
-    "RECORDS",
-    "STATS",
-    "TENSOR",
-]
-
 DEVICES = "dev_stats"
 NODES = f"{DEVICES}.node_stats"
 OUTPUT = f"{NODES}.output"

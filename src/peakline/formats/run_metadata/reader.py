@@ -12,8 +12,6 @@ from peakline.formats.run_metadata.tables import RunTables
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
 
-__all__ = ["RunMetadataReader", "RunsFile"]
-
 
 class RunsFile(FileReader):
     """A file of traced runs, whose tables are those of its runs."""

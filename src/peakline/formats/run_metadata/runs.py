@@ -22,9 +22,6 @@ from peakline.tables.columns import Names
 from peakline.wire import Buffer, Damage, Decoded, Plan, Spans, WireTable, decode
 from peakline.wire.strings import Interner
 
-__all__ = ["Clock", "Part", "Run", "Runs", "names_of"]
-
-
 _MOST_NS = (2**63 - 1) // 1000
 _COMMON = (
     f"{DEVICES}.device",

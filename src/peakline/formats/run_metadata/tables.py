@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphSpan, GraphTables
+from peakline.formats.graph_def.source import GraphSpan
+from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphTables
 from peakline.formats.run_metadata import cost, details
 from peakline.formats.run_metadata.graphs import find_graphs, only_graph_unnamed
 from peakline.formats.run_metadata.op_runs import read_op_runs, read_op_times, read_steps
@@ -16,8 +17,6 @@ from peakline.formats.run_metadata.runs import Part, Run, Runs
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
 from peakline.wire import Buffer, Damage
-
-__all__ = ["RunTables"]
 
 _COLLECTOR_LIMIT = 1 << 20
 """kMaxCollectedNodes of ``step_stats_collector.cc``: after so many it stops without a word."""

@@ -17,22 +17,6 @@ from peakline.tables.columns import Names
 from peakline.wire import Buffer, Spans
 from peakline.wire.strings import Interner
 
-__all__ = [
-    "EXECUTOR",
-    "KINDS",
-    "MEMCPY",
-    "RPC",
-    "STREAM",
-    "STREAM_ALL",
-    "device_kind",
-    "hardware",
-    "kernel_parts",
-    "label_parts",
-    "shape_names",
-    "task_of",
-    "type_names",
-]
-
 KINDS = ("executor", "stream", "stream_all", "memcpy", "sync", "rpc")
 EXECUTOR, STREAM, STREAM_ALL, MEMCPY, SYNC, RPC = range(6)
 

@@ -9,13 +9,10 @@ import numpy.typing as npt
 
 from peakline import schema
 from peakline.arrays import BoolArray
-from peakline.formats.graph_def.tables import GraphSpan
+from peakline.formats.graph_def.source import GraphSpan
 from peakline.formats.run_metadata.runs import Run
 from peakline.kernels.tfrecord import checksums, walk_records
 from peakline.wire import Buffer, Damage, Plan, Spans, WireTable, decode
-
-__all__ = ["TABLES", "Events", "read_events"]
-
 
 _FEW = 1024
 

@@ -12,8 +12,6 @@ from peakline.formats.tfevents.events import read_events
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
 
-__all__ = ["EventsFileReader"]
-
 
 class EventsFileReader(RunsFile):
     """All runs and graphs of an events file; summaries are passed over."""

@@ -23,8 +23,6 @@ from peakline.formats.torch_snapshot.trace import (
 from peakline.tables.columns import Columns, Names
 from peakline.tables.tables import empty_columns
 
-__all__ = ["DeviceHistory", "behind", "events_table", "oom_table"]
-
 _ACTIVITIES = ["allocation", "deallocation", "expansion"]
 _BEFORE = "(before profile)"
 _PS_PER_US = 10**6

@@ -12,8 +12,6 @@ from peakline.arrays import Int64Array
 from peakline.errors import InputError
 from peakline.text import valid_text
 
-__all__ = ["Bad", "dicts", "integers", "text", "texts"]
-
 
 class Bad(InputError):
     """A field is not what a snapshot has there; the message does not name the file yet."""

@@ -14,8 +14,6 @@ from peakline.arrays import UInt8Array
 from peakline.kernels import pickle_layout as layout
 from peakline.kernels.pickle_scan import scan
 
-__all__ = ["ARGUMENT", "Argument", "Effect", "Status", "scanned"]
-
 
 class Argument(IntEnum):
     """How an opcode's argument is written; a number of 0 or more is its length in bytes."""

@@ -20,8 +20,6 @@ from peakline.formats.torch_snapshot.unpickle import load_plain
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
 
-__all__ = ["HOST", "TorchSnapshotReader"]
-
 HOST = "host"
 """The allocator of pinned host memory; a device's is ``cuda:0`` and so on, as PyTorch names it."""
 
@@ -67,7 +65,7 @@ class TorchSnapshotReader(FileReader):
         """Read one table."""
         if not self._told:
             self._told = True
-            self._tell(warnings)
+            self._report(warnings)
         return self._table(table)
 
     def _table(self, table: str) -> Columns:
@@ -150,7 +148,7 @@ class TorchSnapshotReader(FileReader):
         pool = int(segments.total[segments.allocator == number].sum())
         return DeviceHistory(trace, blocks, follow(trace, blocks, pool, divisions), divisions)
 
-    def _tell(self, warnings: Warnings) -> None:
+    def _report(self, warnings: Warnings) -> None:
         for kind, count, detail in (
             (
                 "trailing_bytes",

@@ -11,8 +11,6 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 
-__all__ = ["round_sizes"]
-
 _GRANULE = 512
 _FIRST_INTERVAL = 20
 _INTERVALS = 16

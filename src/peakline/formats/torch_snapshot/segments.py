@@ -12,8 +12,6 @@ from peakline.formats.torch_snapshot.fields import Bad, dicts, integers, texts
 from peakline.formats.torch_snapshot.stacks import Stacks
 from peakline.tables.columns import Columns, Names
 
-__all__ = ["FREE", "IN_USE", "STATES", "Segments", "read_segments"]
-
 STATES = ("free", "in_use", "awaiting_free")
 FREE, IN_USE = 0, 1
 _STATE_OF = {
@@ -135,9 +133,9 @@ def read_segments(
         allocator=allocators,
         address=address.view(np.uint64),
         total=total,
-        allocated=_told(segments, "allocated_size", used[0]),
-        active=_told(segments, "active_size", used[1]),
-        requested=_told(segments, "requested_size", asked),
+        allocated=_stated(segments, "allocated_size", used[0]),
+        active=_stated(segments, "active_size", used[1]),
+        requested=_stated(segments, "requested_size", asked),
         stream=integers(segments, "stream", 0),
         kind=texts(segments, "segment_type"),
         pool=[_pool(segment.get("segment_pool_id")) for segment in segments],
@@ -166,7 +164,7 @@ def _history(block: dict[Any, Any]) -> dict[Any, Any] | None:
     return None
 
 
-def _told(segments: list[dict[Any, Any]], name: str, summed: Int64Array) -> Int64Array:
+def _stated(segments: list[dict[Any, Any]], name: str, summed: Int64Array) -> Int64Array:
     """What the segments say, and the sum over their blocks where they do not."""
     told = np.array([name in segment for segment in segments], np.bool_)
     return np.where(told, integers(segments, name, 0), summed)

@@ -11,8 +11,6 @@ from peakline.formats.common.callers import Frame, caller
 from peakline.formats.torch_snapshot.fields import text
 from peakline.tables.columns import Columns, Names
 
-__all__ = ["Stacks"]
-
 
 class Stacks:
     """Numbers lists of frames, innermost first, as snapshots hold them."""

@@ -19,19 +19,6 @@ from peakline.formats.torch_snapshot.rounding import round_sizes
 from peakline.formats.torch_snapshot.segments import FREE, IN_USE
 from peakline.formats.torch_snapshot.stacks import Stacks
 
-__all__ = [
-    "ALLOC",
-    "FREE_COMPLETED",
-    "FREE_REQUESTED",
-    "OOM",
-    "SEGMENT_ACTIONS",
-    "Blocks",
-    "History",
-    "Trace",
-    "follow",
-    "read_trace",
-]
-
 ALLOC, FREE_REQUESTED, FREE_COMPLETED, OOM, IGNORED, UNKNOWN = range(6)
 SEGMENT_ACTIONS = {"segment_alloc": 6, "segment_map": 7, "segment_free": 8, "segment_unmap": 9}
 """Actions that take memory from the device or give it back, and their codes."""

@@ -17,8 +17,6 @@ from peakline.formats.common.files import SourceFile
 from peakline.formats.torch_snapshot.opcodes import Status, scanned
 from peakline.wire import Buffer
 
-__all__ = ["load_plain"]
-
 
 class _Refused(Exception):
     """The pickle asks for what is named."""

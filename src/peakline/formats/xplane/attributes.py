@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array, UInt64Array
-from peakline.formats.xplane.names import Role
 from peakline.formats.xplane.store import Found
+from peakline.kernels.xplane_numbers import Role
 from peakline.tables.joins import positions
-
-__all__ = ["Attributes", "Picked"]
 
 _UINT64, _INT64 = 3, 4
 

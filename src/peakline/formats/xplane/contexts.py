@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, UInt64Array
-from peakline.formats.xplane.names import EventKind
 from peakline.formats.xplane.repeated import Several
 from peakline.kernels.event_forest import match_keys
-
-__all__ = ["ContextEdges", "Ends", "connect"]
+from peakline.kernels.xplane_numbers import EventKind
 
 _CROWD = 64
 """A context with this many producers and consumers connects nothing."""

@@ -4,15 +4,6 @@ from __future__ import annotations
 
 from peakline.wire import Buffer
 
-__all__ = [
-    "first_fields",
-    "looks_like_xspace",
-    "names_its_planes",
-    "reads_cleanly",
-    "varint",
-    "went_through_text",
-]
-
 _VARINT, _LENGTH = 0, 2
 _SPACE = {1: _LENGTH, 2: _LENGTH, 3: _LENGTH, 4: _LENGTH}
 _PLANE = {1: _VARINT, 2: _LENGTH, 3: _LENGTH, 4: _LENGTH, 5: _LENGTH, 6: _LENGTH}
@@ -22,7 +13,7 @@ _LOOK = 64
 _MANY = 16
 
 
-def looks_like_xspace(buffer: Buffer) -> str | None:
+def why_not_xspace(buffer: Buffer) -> str | None:
     """None if ``buffer`` starts like an XSpace, else why it does not."""
     if _is_text(buffer):
         return "a text file"

@@ -22,8 +22,6 @@ from peakline.kernels.line_layout import ALL_STATS
 from peakline.tables.columns import Columns, Names
 from peakline.wire import Interner, Spans, Union
 
-__all__ = ["EventBytes"]
-
 _BLOCK_EVENTS = 256
 _EVENTS_AT_ONCE = 1 << 14
 """How many events of a question are looked for between two looks at the deadline."""

@@ -21,8 +21,6 @@ from peakline.kernels.line_layout import ALL_STATS, NO_STATS, NOT_WANTED, SOME_S
 from peakline.tables.columns import Columns, Names
 from peakline.wire import Damage, Interner, Spans, Union, as_buffer
 
-__all__ = ["coded_names", "read_stats", "read_typed_stats", "typed_columns", "value_codes"]
-
 _PIECE_ROWS = 1 << 17
 _DOUBLE, _UINT64, _INT64, _STR, _BYTES, _REF = 2, 3, 4, 5, 6, 7
 

@@ -23,7 +23,7 @@ from peakline.formats.xplane.groups import (
     wide,
 )
 from peakline.formats.xplane.line_reader import LineReader
-from peakline.formats.xplane.lines import KeptLine, read_line_facts
+from peakline.formats.xplane.lines import SelectedLine, read_line_facts
 from peakline.formats.xplane.outline import Outline, PlaneOutline
 from peakline.formats.xplane.places import name_codes, named, type_bases
 from peakline.formats.xplane.stat_rows import StatRows
@@ -39,8 +39,6 @@ from peakline.formats.xplane.tpu import TpuPlane, overlap_groups, timed
 from peakline.tables.columns import Columns, Names
 from peakline.wire import Damage
 
-__all__ = ["NO_STEP", "EventTables", "PlaneEvents", "read_module_runs"]
-
 NO_STEP = -1
 """Stands for no step in ``step_id``, whose null rows hold it too."""
 
@@ -50,7 +48,7 @@ class PlaneEvents:
     """The events of one plane, as the pass over it kept them."""
 
     plane: PlaneOutline
-    lines: list[KeptLine]
+    lines: list[SelectedLine]
     stats: StatRows
     """Those of their stats that are among `KEPT_STATS`."""
     nodes: slice | None
@@ -137,7 +135,7 @@ class EventTables:
     def _other_steps(self) -> tuple[AnyArray, BoolArray | None]:
         return (self._step_id, self._has_step) if self._other is None else self._other
 
-    def kept_stats(self, wanted: AbstractSet[str]) -> list[tuple[int, StatRows]]:
+    def selected_stats(self, wanted: AbstractSet[str]) -> list[tuple[int, StatRows]]:
         """The stats called ``wanted``, all of which are among `KEPT_STATS`, by plane; with the row
         of the plane's first event.
         """
@@ -175,7 +173,7 @@ def _known(step: AnyArray, has_step: BoolArray | None) -> BoolArray:
     return found
 
 
-def _has_start(line: KeptLine) -> BoolArray:
+def _has_start(line: SelectedLine) -> BoolArray:
     """Which events of a line have a start."""
     if line.case is None:
         return np.ones(line.begin.size, np.bool_)

@@ -34,8 +34,6 @@ from peakline.tables.tables import empty_columns
 if TYPE_CHECKING:
     from peakline.tables.profile import Profile
 
-__all__ = ["FileSteps", "RuntimeSteps"]
-
 _MANY_NODES = 1 << 20
 
 
@@ -151,7 +149,7 @@ class FileSteps:
         planes = planes_table(self._planes)
         self._annotated = annotated_steps(events, lines, planes)
         if self._annotated is not None:
-            stats = tables.kept_stats(frozenset(("correlation_id",)))
+            stats = tables.selected_stats(frozenset(("correlation_id",)))
             launched = typed_columns(self._passes.file, stats)
             tables.set_steps(steps_by_time(self._annotated, events, lines, planes, launched))
 

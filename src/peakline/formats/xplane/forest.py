@@ -17,15 +17,14 @@ from peakline.formats.xplane.attributes import Attributes, Picked
 from peakline.formats.xplane.contexts import Ends, connect
 from peakline.formats.xplane.line_parts import LineFacts
 from peakline.formats.xplane.lines import PlanePass
-from peakline.formats.xplane.names import HOST_PLANE, EventKind, Role
+from peakline.formats.xplane.names import HOST_PLANE
 from peakline.formats.xplane.outline import PlaneOutline
 from peakline.formats.xplane.repeated import NodeTimes, Several, by_time
 from peakline.formats.xplane.store import Found
 from peakline.formats.xplane.tpu import TpuPlane
 from peakline.kernels.event_forest import adjacency
+from peakline.kernels.xplane_numbers import EventKind, Role
 from peakline.tables.joins import mix
-
-__all__ = ["Forest", "GroupedPlane", "PrunedTooMuch", "RepeatedIds"]
 
 
 class PrunedTooMuch(Exception):

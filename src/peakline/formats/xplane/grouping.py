@@ -21,7 +21,7 @@ from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.attributes import Attributes
 from peakline.formats.xplane.forest import Forest, GroupedPlane
 from peakline.formats.xplane.groups import narrow, ungrouped, wide
-from peakline.formats.xplane.names import LOOP_OPS, EventKind, Role
+from peakline.formats.xplane.names import LOOP_OPS
 from peakline.formats.xplane.opening import Opening, Step
 from peakline.formats.xplane.outline import PlaneOutline
 from peakline.formats.xplane.upstream import (
@@ -31,8 +31,7 @@ from peakline.formats.xplane.upstream import (
     ordinary_roots,
     upstream_groups,
 )
-
-__all__ = ["Grouping", "group", "needs_grouping"]
+from peakline.kernels.xplane_numbers import EventKind, Role
 
 _FINGERPRINT = re.compile(r"\(\d+\)$")
 """What the name of a module ends with on a TPU."""

@@ -10,8 +10,6 @@ import numpy as np
 from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.formats.xplane.names import NO_GROUP
 
-__all__ = ["by_owner", "narrow", "no_group", "of_owners", "pieces", "ungrouped", "wide"]
-
 _NONE = np.int32(-(2**31))
 """Stands for no group among groups that fit 32 bits."""
 _PIECE = 1 << 15

@@ -9,18 +9,17 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.xplane.line_parts import LinePart
-from peakline.formats.xplane.names import Role, tensor_core
+from peakline.formats.xplane.names import tensor_core
 from peakline.formats.xplane.places import places_of
 from peakline.formats.xplane.sorting import renumber, sort_line, unsort
 from peakline.kernels.line_events import NO_PROCESS, gather
 from peakline.kernels.nesting import in_order, nest, regions, resolve
+from peakline.kernels.xplane_numbers import Role
 from peakline.tables.typed import wrap
 from peakline.wire import Spans
 
 if TYPE_CHECKING:
     from peakline.formats.xplane.lines import PlanePass
-
-__all__ = ["OpenLine", "OutOfOrder", "Scratch"]
 
 _HELD_PARTS = 4
 """A region open for longer than this many parts makes the pass take its line whole."""

@@ -11,8 +11,6 @@ from peakline.arrays import AnyArray, UInt8Array
 from peakline.formats.xplane.times import FARTHEST_PS, LONGEST_PS, nearest_line
 from peakline.wire import Buffer, Spans
 
-__all__ = ["NO_END", "LineFacts", "LinePart", "Lookup", "Stats"]
-
 _MOST_IDS = 1 << 20
 """Ids of metadata are looked up in a table where they are below this, as all are in practice."""
 NO_END = -FARTHEST_PS

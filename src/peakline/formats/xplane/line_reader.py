@@ -19,13 +19,11 @@ from peakline.arrays import AnyArray, Int64Array
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.line_parts import NO_END, LineFacts, LinePart, Lookup, Stats
-from peakline.formats.xplane.names import EventKind
 from peakline.formats.xplane.times import FARTHEST_PS, LONGEST_PS, OFFSET
 from peakline.kernels import line_layout as layout
 from peakline.kernels.line_decode import decode
+from peakline.kernels.xplane_numbers import EventKind
 from peakline.wire import Buffer, Damage, Plan, Spans, WireTable, ahead, stream, threads
-
-__all__ = ["LineReader"]
 
 _WINDOW_BYTES = 1 << 20
 """How much of a file is read at once: small enough to stay in a core's cache."""

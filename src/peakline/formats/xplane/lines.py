@@ -17,23 +17,14 @@ from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.line import OpenLine, OutOfOrder, Scratch
 from peakline.formats.xplane.line_parts import LineFacts, Lookup
 from peakline.formats.xplane.line_reader import LineReader
-from peakline.formats.xplane.names import (
-    EVENT_KINDS,
-    KEPT_STATS,
-    STAT_ROLES,
-    EventKind,
-    Role,
-    has_known_type,
-)
+from peakline.formats.xplane.names import EVENT_KINDS, KEPT_STATS, STAT_ROLES, has_known_type
 from peakline.formats.xplane.outline import PlaneOutline
 from peakline.formats.xplane.stat_rows import StatRows
 from peakline.formats.xplane.store import Found
 from peakline.formats.xplane.times import OFFSET
 from peakline.kernels.line_layout import NOT_WANTED, SOME_STATS
-from peakline.kernels.xplane_numbers import FIRST_MEMORY_ROLE, KEEP
+from peakline.kernels.xplane_numbers import FIRST_MEMORY_ROLE, KEEP, EventKind, Role
 from peakline.wire import Interner, Union
-
-__all__ = ["KeptLine", "PlanePass", "read_line_facts"]
 
 
 def read_line_facts(file: SourceFile, plane: PlaneOutline, *, whole: bool) -> list[LineFacts]:
@@ -46,7 +37,7 @@ def read_line_facts(file: SourceFile, plane: PlaneOutline, *, whole: bool) -> li
 
 
 @dataclass(frozen=True, eq=False)
-class KeptLine:
+class SelectedLine:
     """The events of one line, in file order; ``number`` counts the lines of the plane.
 
     ``begin`` is relative to the line's own time; ``place``, ``case`` and ``owner`` are as in
@@ -108,21 +99,21 @@ class PlanePass:
         """How many nodes were found."""
         return self.found.used["node"]
 
-    def kept_lines(self) -> list[KeptLine]:
+    def selected_lines(self) -> list[SelectedLine]:
         """The events of every line that has any, in the order of the file."""
         bounds = [*(first for _, first in self._first_events), self.found.used["event"]]
         got = self.found.get
         begin, length, place = (got(f"event_{name}") for name in ("begin", "length", "place"))
         case, owner = self._case, got("owner_node")
         return [
-            KeptLine(
+            SelectedLine(
                 number, self.headers[number], begin[lo:hi], length[lo:hi], place[lo:hi],
                 None if case is None else case[lo:hi], owner[lo:hi],
             )
             for (number, lo), hi in zip(self._first_events, bounds[1:], strict=True)
         ]  # fmt: skip
 
-    def kept_stats(self) -> StatRows:
+    def selected_stats(self) -> StatRows:
         """The stats that were kept, in the order of the file."""
         case, bits, length = (self.found.get(f"stat_{name}") for name in ("case", "bits", "length"))
         return StatRows(

@@ -17,12 +17,9 @@ from peakline.deadline import check_deadline
 from peakline.formats.xplane.grouping import Grouping
 from peakline.formats.xplane.groups import by_owner, no_group, of_owners
 from peakline.formats.xplane.lines import PlanePass
-from peakline.formats.xplane.names import EventKind, Role
 from peakline.formats.xplane.times import FARTHEST_LINE_PS, Far, place_runs
-from peakline.kernels.xplane_numbers import FIRST_MEMORY_ROLE
+from peakline.kernels.xplane_numbers import FIRST_MEMORY_ROLE, EventKind, Role
 from peakline.tables.columns import Columns, Names
-
-__all__ = ["MemoryRecords"]
 
 _FIRST = int(Role.BYTES_RESERVED)
 _ID_NUMBER = 8

@@ -10,24 +10,6 @@ import re
 
 from peakline.kernels.xplane_numbers import EventKind, Role
 
-__all__ = [
-    "EVENT_KINDS",
-    "HOST_PLANE",
-    "IMPLICIT_ROOTS",
-    "KEPT_STATS",
-    "LOOP_OPS",
-    "NO_GROUP",
-    "STAT_ROLES",
-    "TPU_STEP_LINES",
-    "EventKind",
-    "Role",
-    "has_known_type",
-    "is_device_plane",
-    "is_host_plane",
-    "is_sparse_core",
-    "tensor_core",
-]
-
 HOST_PLANE = "/host:CPU"
 
 NO_GROUP = -(2**63)

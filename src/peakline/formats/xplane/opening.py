@@ -9,16 +9,10 @@ import numpy as np
 from peakline.arrays import AnyArray
 from peakline.deadline import check_deadline
 from peakline.formats.xplane.forest import Forest
-from peakline.formats.xplane.names import (
-    IMPLICIT_ROOTS,
-    TPU_MODULE_LINES,
-    TPU_STEP_LINES,
-    Role,
-)
+from peakline.formats.xplane.names import IMPLICIT_ROOTS, TPU_MODULE_LINES, TPU_STEP_LINES
 from peakline.kernels.event_forest import spread
+from peakline.kernels.xplane_numbers import Role
 from peakline.tables.typed import wrap
-
-__all__ = ["Opening", "Step"]
 
 _INT64 = 4
 

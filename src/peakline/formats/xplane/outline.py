@@ -15,8 +15,6 @@ from peakline.formats.xplane.names import HOST_PLANE, is_device_plane, is_host_p
 from peakline.formats.xplane.skim import without_lines
 from peakline.wire import Damage, Decoded, Plan, Spans, WireTable, decode
 
-__all__ = ["Outline", "PlaneOutline", "read_outline"]
-
 _MOST_IDS = 1 << 22
 
 _PATHS = (

@@ -11,16 +11,15 @@ from peakline.formats.xplane.grouping import Grouping, group, needs_grouping
 from peakline.formats.xplane.line_parts import LineFacts
 from peakline.formats.xplane.lines import PlanePass, read_line_facts
 from peakline.formats.xplane.memory import MemoryRecords
-from peakline.formats.xplane.names import EVENT_KINDS, EventKind
+from peakline.formats.xplane.names import EVENT_KINDS
 from peakline.formats.xplane.outline import Outline, PlaneOutline
 from peakline.formats.xplane.small_tables import lines_table
 from peakline.formats.xplane.times import Far, FarTimes, clock_zero_ns
 from peakline.formats.xplane.tpu import TpuPlane, read_tpu_plane
+from peakline.kernels.xplane_numbers import EventKind
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
 from peakline.wire import Damage
-
-__all__ = ["OUTLINE", "Passes"]
 
 OUTLINE = -1
 """Stands for the file's outline where planes are numbers."""
@@ -132,7 +131,7 @@ class Passes:
                     keep=events is not None,
                 )  # fmt: skip
                 self.damage.setdefault(plane.index, found.damage)
-                kept, stats = found.kept_lines(), found.kept_stats()
+                kept, stats = found.selected_lines(), found.selected_stats()
                 self.line_facts[plane.index] = found.line_facts
                 if takes_part:
                     planes.append(GroupedPlane.of_pass(plane, first, found))
@@ -179,7 +178,7 @@ class Passes:
                     "names_lost",
                     f"{plane.name}: the names of its events stood behind the cut, so none is known",
                 )
-        self.far.tell(warnings)
+        self.far.report(warnings)
         if self.repeated_ids and "repeated" not in self._told:
             self._told.add("repeated")
             warnings.add(

@@ -9,8 +9,6 @@ from peakline.formats.xplane.outline import Outline, PlaneOutline
 from peakline.tables.columns import Names
 from peakline.tables.joins import positions
 
-__all__ = ["name_codes", "named", "names_of_types", "places_of", "type_bases"]
-
 
 def type_bases(outline: Outline) -> Int64Array:
     """The first ``type_id`` of every plane, and the end of the last.

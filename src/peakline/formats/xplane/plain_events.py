@@ -27,8 +27,6 @@ from peakline.formats.xplane.times import OCCURRENCES, OFFSET, Far, limit_durati
 from peakline.tables.columns import Columns, Names
 from peakline.wire import Damage
 
-__all__ = ["PLAIN", "read_plain_events"]
-
 PLAIN = frozenset(("event_id", "line_id", "name", "start_ps", "duration_ps", "category", "type_id"))
 """Columns that this module can read."""
 

@@ -15,7 +15,7 @@ from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.detect import names_its_planes
 from peakline.formats.xplane.line_parts import Lookup
 from peakline.formats.xplane.line_reader import LineReader
-from peakline.formats.xplane.names import EVENT_KINDS, EventKind
+from peakline.formats.xplane.names import EVENT_KINDS
 from peakline.formats.xplane.outline import Outline
 from peakline.formats.xplane.skim import (
     PLANE_ID,
@@ -26,15 +26,8 @@ from peakline.formats.xplane.skim import (
     head_fields,
     planes,
 )
+from peakline.kernels.xplane_numbers import EventKind
 from peakline.wire import as_buffer
-
-__all__ = [
-    "MEMORY_TABLES",
-    "has_events",
-    "has_memory_events",
-    "may_have_gpus",
-    "may_name_memory_events",
-]
 
 MEMORY_TABLES = frozenset(("allocator_events", "memory_snapshots"))
 """The tables that only memory events fill."""

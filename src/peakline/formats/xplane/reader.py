@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from peakline.tables.profile import Profile
     from peakline.tables.reader import Reader
 
-__all__ = ["TABLES", "XPlaneReader"]
-
 _SNAPSHOTS = "memory_snapshots"
 TABLES = frozenset(
     (
@@ -156,7 +154,7 @@ class XPlaneReader(FileReader):
     def typed_stats(self, wanted: AbstractSet[str], warnings: Warnings) -> Columns:
         """The stats of events called ``wanted``, numbers as numbers."""
         if self.holds_stats(wanted):
-            return typed_columns(self._file, self._steps.event_tables.kept_stats(wanted))
+            return typed_columns(self._file, self._steps.event_tables.selected_stats(wanted))
         found = self._passes.noting(*read_typed_stats(self._file, self._outline, wanted))
         self._passes.warn(warnings)
         return found

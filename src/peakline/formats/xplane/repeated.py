@@ -14,8 +14,6 @@ import numpy as np
 from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.kernels.event_forest import last_before
 
-__all__ = ["Edges", "NodeTimes", "Several", "by_time"]
-
 Edges = tuple[AnyArray, AnyArray]
 """Tails and heads."""
 

@@ -13,18 +13,6 @@ from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.wire import Buffer, Spans, as_buffer
 
-__all__ = [
-    "PLANE_ID",
-    "PLANE_NAME",
-    "OddError",
-    "Piece",
-    "field",
-    "fields",
-    "head_fields",
-    "planes",
-    "without_lines",
-]
-
 _SPACE = b"\x0a\x12\x1a\x22"
 """The tags of an XSpace's fields: planes, errors, warnings, hostnames."""
 _PLANES = 0x0A

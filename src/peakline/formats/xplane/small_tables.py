@@ -12,8 +12,6 @@ from peakline.formats.xplane.outline import PlaneOutline
 from peakline.formats.xplane.times import Far, nearest_duration, nearest_line, nearest_start
 from peakline.tables.columns import Columns, Names
 
-__all__ = ["lines_table", "planes_table", "steps_table"]
-
 
 def planes_table(planes: list[PlaneOutline]) -> Columns:
     """The ``planes`` table."""

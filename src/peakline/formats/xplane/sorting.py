@@ -7,8 +7,6 @@ import numpy as np
 from peakline.arrays import AnyArray
 from peakline.formats.xplane.store import Found
 
-__all__ = ["renumber", "sort_line", "unsort"]
-
 
 def sort_line(
     begin: AnyArray, length: AnyArray, node: AnyArray, extra: AnyArray

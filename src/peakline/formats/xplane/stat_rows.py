@@ -11,8 +11,6 @@ from peakline.arrays import AnyArray, Int64Array
 from peakline.formats.xplane.outline import PlaneOutline
 from peakline.wire import Union
 
-__all__ = ["StatRows"]
-
 
 @dataclass(frozen=True, eq=False)
 class StatRows:

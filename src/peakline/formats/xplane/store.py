@@ -9,8 +9,6 @@ import numpy as np
 
 from peakline.arrays import AnyArray
 
-__all__ = ["NUMBER_ROWS", "Found"]
-
 _FIRST_ROOM = 1 << 12
 _SLACK = 3.0
 """Lines differ in what their events hold; room that nobody writes costs nothing until it is given

@@ -23,24 +23,6 @@ import numpy as np
 from peakline.arrays import AnyArray, Int64Array, UInt8Array
 from peakline.tables.reader import Warnings
 
-__all__ = [
-    "FARTHEST_LINE_PS",
-    "FARTHEST_PS",
-    "LONGEST_PS",
-    "OCCURRENCES",
-    "OFFSET",
-    "Far",
-    "FarTimes",
-    "add_durations",
-    "clock_zero_ns",
-    "limit_durations",
-    "nearest_duration",
-    "nearest_line",
-    "nearest_start",
-    "place",
-    "place_runs",
-]
-
 LONGEST_PS = 2**60
 """No event takes longer (13 days)."""
 FARTHEST_LINE_PS = 2**61
@@ -72,7 +54,7 @@ class FarTimes:
         """Take the counts of one whole reading."""
         self._known |= far
 
-    def tell(self, warnings: Warnings) -> None:
+    def report(self, warnings: Warnings) -> None:
         """Count what has not been told yet."""
         every = self._known.total()
         warnings.add(

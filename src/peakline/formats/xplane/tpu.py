@@ -16,21 +16,19 @@ from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.attributes import Attributes
 from peakline.formats.xplane.contexts import Ends
 from peakline.formats.xplane.line_parts import LineFacts
-from peakline.formats.xplane.lines import KeptLine, PlanePass
+from peakline.formats.xplane.lines import PlanePass, SelectedLine
 from peakline.formats.xplane.names import (
     NO_GROUP,
     TPU_MODULE_LINES,
     TPU_STEP_LINES,
-    Role,
     is_sparse_core,
     tensor_core,
 )
 from peakline.formats.xplane.outline import PlaneOutline
 from peakline.formats.xplane.stat_rows import StatRows
 from peakline.kernels.event_forest import enclosing_step, overlapping_group
+from peakline.kernels.xplane_numbers import Role
 from peakline.wire import Damage
-
-__all__ = ["TimedLine", "TpuPlane", "overlap_groups", "read_tpu_plane", "timed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +50,7 @@ class TimedLine:
         return self.header.name
 
 
-def timed(line: KeptLine) -> TimedLine:
+def timed(line: SelectedLine) -> TimedLine:
     """The events of one line as grouping by overlap wants them."""
     begin, end = line.span()
     return TimedLine(line.header, begin, end, line.place, np.maximum(line.owner, -1))
@@ -75,7 +73,7 @@ class TpuPlane:
     producers: Ends
     consumers: Ends
     damage: Damage
-    kept: list[KeptLine]
+    kept: list[SelectedLine]
     """The events of the lines that have any, and some of their stats."""
     stats: StatRows
 
@@ -133,7 +131,7 @@ def read_tpu_plane(file: SourceFile, plane: PlaneOutline, *, rewrite: bool) -> T
     got = PlanePass(file, plane, want_memory=False, rewrite=rewrite, own_ends=True, keep=True)
     none, nobody = np.zeros(0, np.uint64), np.zeros(0, np.int32)
     lines = [TimedLine(header, none, none, nobody, nobody) for header in got.headers]
-    for line in got.kept_lines():
+    for line in got.selected_lines():
         lines[line.number] = timed(line)
     is_core = tensor_core(plane.name) is not None or is_sparse_core(plane.name)
     guide = _grouping_line(lines) if is_core else -1
@@ -152,7 +150,7 @@ def read_tpu_plane(file: SourceFile, plane: PlaneOutline, *, rewrite: bool) -> T
 
     return TpuPlane(
         plane, guide, lines, own, attrs, kinds, ends("producer"), ends("consumer"), got.damage,
-        got.kept_lines(), got.kept_stats(),
+        got.selected_lines(), got.selected_stats(),
     )  # fmt: skip
 
 

@@ -15,8 +15,6 @@ from peakline.formats.xplane.places import type_bases
 from peakline.tables.columns import Columns, Names
 from peakline.wire import Decoded, Interner, Plan, Spans, Union, decode
 
-__all__ = ["HloModule", "TypeTables"]
-
 _METADATA_PLANE = "/host:metadata"
 _HLO_STATS = ("Hlo Proto", "HLO Proto", "hlo_proto")
 _PROGRAM_ID = "program_id"

@@ -15,15 +15,6 @@ from peakline.formats.xplane.names import IMPLICIT_ROOTS, TPU_STEP_LINES
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import causes
 
-__all__ = [
-    "COLUMNS",
-    "Unmarked",
-    "annotated_steps",
-    "named_runs",
-    "recorded_steps",
-    "steps_by_time",
-]
-
 COLUMNS = frozenset(("line_id", "name", "start_ps", "duration_ps", "step_id"))
 """What is read of the events."""
 _CALL = re.compile(r"(?:Pjit|Pmap|Compiled)Function\(")

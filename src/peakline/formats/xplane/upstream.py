@@ -10,10 +10,8 @@ import numpy as np
 
 from peakline.arrays import AnyArray
 from peakline.formats.xplane.forest import Forest, GroupedPlane
-from peakline.formats.xplane.names import EventKind, Role
 from peakline.formats.xplane.opening import Opening, Step
-
-__all__ = ["levels", "lock_step", "lone_cores", "ordinary_roots", "upstream_groups"]
+from peakline.kernels.xplane_numbers import EventKind, Role
 
 
 def upstream_groups(

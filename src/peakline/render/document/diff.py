@@ -16,8 +16,6 @@ from peakline.render.document.model import Row, Table, columns_of
 from peakline.tables.profile_facts import ProfileFacts
 from peakline.text import allocator_text, size_text, time_text
 
-__all__ = ["Change", "Part", "facts_text", "findings_of", "memory_part", "time_part"]
-
 _ROWS = 12
 _CHURN_ROWS = 5
 _CHURN = 0.05

@@ -13,8 +13,6 @@ from peakline.render.document.model import Column, Fact, Table, Value
 from peakline.render.document.profile import step_text
 from peakline.text import counted, size_text, time_text
 
-__all__ = ["evidence", "pieces_text", "rows_table", "screen_table"]
-
 EvidenceRow = Mapping[str, object]
 
 _ROWS = 8

@@ -16,23 +16,9 @@ from peakline.memory.reserved import Reserved
 from peakline.memory.savings import Saving
 from peakline.memory.signatures import History, normal_shape
 from peakline.render.document.model import Fact, Row, Table, columns_of, value_of
-from peakline.render.document.profile import step_text, step_words
+from peakline.render.document.profile import step_phrase, step_text
 from peakline.tables import Profile
 from peakline.text import counted, shares_text, size_text, time_text
-
-__all__ = [
-    "HOW",
-    "LiveRow",
-    "allocator_facts",
-    "behind_table",
-    "detail_facts",
-    "live_rows",
-    "live_table",
-    "moments_table",
-    "savings_table",
-    "steps_near",
-    "worth_saving",
-]
 
 _ROWS = 20
 _NAMED, _NAMELESS = 3, 2
@@ -98,13 +84,13 @@ def _peak_facts(peak: AllocatorPeak, step: int | None, labels: Mapping[int, str]
     """The peak and what the allocator's records say; with a ``step``, of the time it ran."""
     from peakline.memory.peak import RESERVED
 
-    title = "peak" if step is None else f"peak while {step_words(step, labels)} ran"
+    title = "peak" if step is None else f"peak while {step_phrase(step, labels)} ran"
     if peak.untracked_allocations and not peak.peak_bytes:
         facts = [Fact(title, "not known: its records have no ids, so no buffer can be followed")]
     else:
         when = f" ({peak.peak_bytes:,} bytes) at {time_text(peak.peak_time_ps)}"
         if peak.peak_step is not None:
-            when += f" in {step_words(peak.peak_step, labels)}"
+            when += f" in {step_phrase(peak.peak_step, labels)}"
         facts = [Fact(title, peak.peak_bytes, "bytes", when)]
     if peak.capacity_bytes:
         share = f", the peak takes {peak.peak_bytes / peak.capacity_bytes:.1%}"

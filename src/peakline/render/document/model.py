@@ -12,18 +12,6 @@ from dataclasses import dataclass, replace
 
 from peakline.text import size_text, time_text
 
-__all__ = [
-    "Column",
-    "Fact",
-    "Row",
-    "Table",
-    "Value",
-    "capital",
-    "columns_of",
-    "text_of",
-    "value_of",
-]
-
 Value = str | int | float | None
 """A cell; None is not known."""
 Row = Sequence[Value]

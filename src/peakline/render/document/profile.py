@@ -8,8 +8,6 @@ from peakline.tables import Profile
 from peakline.tables.columns import Columns
 from peakline.text import time_text
 
-__all__ = ["labels_of", "profile_text", "step_text", "step_words"]
-
 _NAME = 28
 """Characters of a step's name that are shown; sessions' handles can be hundreds long."""
 _RANDOM = 1 << 32
@@ -40,7 +38,7 @@ def step_text(step: int | None, labels: Mapping[int, str]) -> str:
     return name if abs(step) >= _RANDOM else f"{step} ({name})"
 
 
-def step_words(step: int, labels: Mapping[int, str]) -> str:
+def step_phrase(step: int, labels: Mapping[int, str]) -> str:
     """``step 3 (train)`` within a sentence; ``run 3`` where that is its name alone."""
     text = step_text(step, labels)
     return text if text.startswith("run ") else f"step {text}"

@@ -12,8 +12,6 @@ from peakline.render.html.context import Part
 from peakline.render.html.html import Child, Markup, code, join, tag
 from peakline.text import counted
 
-__all__ = ["composition", "largest_op"]
-
 _FIRST = 3
 _SCOPES = 24
 _LEAST = 0.02

@@ -11,10 +11,8 @@ from peakline.memory.peak import AllocatorPeak
 from peakline.memory.signatures import History
 from peakline.render.html.drawing import Drawings
 from peakline.render.html.tables import Tables
-from peakline.render.html.words import named
+from peakline.render.html.values import named
 from peakline.tables import Profile
-
-__all__ = ["Context", "Part"]
 
 
 @dataclass(frozen=True, eq=False)

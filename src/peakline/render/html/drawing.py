@@ -14,8 +14,6 @@ from peakline.render.html.html import Child, Markup, data_script, tag
 if TYPE_CHECKING:
     from peakline.render.html.context import Part
 
-__all__ = ["Drawings"]
-
 MOST_BYTES = 900_000
 """All figures' data together. With Plotly and the tables a page stays under 6 MB."""
 

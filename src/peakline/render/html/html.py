@@ -13,19 +13,6 @@ import json
 import re
 from collections.abc import Iterable
 
-__all__ = [
-    "Child",
-    "Markup",
-    "clip",
-    "code",
-    "data_script",
-    "join",
-    "script",
-    "script_hash",
-    "tag",
-    "text",
-]
-
 _VOID = frozenset({"br", "wbr", "col", "hr", "link", "meta"})
 _SPECIAL = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "`": "&#96;"}

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from peakline.memory.lifetimes import ALLOCATION
+from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.pattern import STEADY, WARM_UP
 from peakline.render.document.finding import rows_table
 from peakline.render.document.model import Row, Table, columns_of
 from peakline.render.html.context import Part
 from peakline.render.html.html import Markup, clip, join, tag
 from peakline.text import counted, size_text, time_text
-
-__all__ = ["buffers", "churn", "fragmentation", "growth"]
 
 _BUFFERS = 15
 _ROWS = 10

@@ -11,8 +11,6 @@ from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, code, tag
 from peakline.text import counted, time_text
 
-__all__ = ["method", "warnings"]
-
 
 def warnings(context: Context) -> Markup | None:
     """What the reading and the analyses lost, skipped or guessed."""

@@ -18,18 +18,16 @@ from peakline.findings.memory_answer import MemoryAnswer
 from peakline.render.document.profile import labels_of, profile_text
 from peakline.render.html.composition import composition
 from peakline.render.html.context import Context, Part
-from peakline.render.html.course import course
 from peakline.render.html.drawing import Drawings
 from peakline.render.html.html import Child, Markup, clip, code, join, script, script_hash, tag
 from peakline.render.html.layout import buffers, churn, fragmentation, growth
 from peakline.render.html.method import method, warnings
+from peakline.render.html.over_time import memory_over_time
 from peakline.render.html.savings import savings
 from peakline.render.html.summary import findings, rank, summary
 from peakline.render.html.tables import Tables
-from peakline.render.html.words import named
+from peakline.render.html.values import named
 from peakline.tables import Profile
-
-__all__ = ["write_report"]
 
 MOST_ALLOCATORS = 8
 """So many allocators have a section of their own: those with findings, then the largest."""
@@ -222,7 +220,7 @@ def _allocator(part: Part, name: str, *, alone: bool) -> Markup:
         )
     sections = (
         ("What would need less memory", savings(part)),
-        ("Memory over time", course(part)),
+        ("Memory over time", memory_over_time(part)),
         ("What is in memory" if moment else "What the peak is made of", composition(part)),
         ("The largest buffers", buffers(part)),
         ("Growth from step to step", growth(part)),

@@ -11,8 +11,6 @@ from peakline.render.html.context import Part
 from peakline.render.html.html import Child, Markup, join, tag
 from peakline.text import size_text
 
-__all__ = ["savings"]
-
 
 def savings(part: Part) -> Markup | None:
     """The savings, most bytes first; nothing where there is none.

@@ -14,10 +14,8 @@ from peakline.render.document.profile import step_text
 from peakline.render.html.composition import largest_op
 from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, code, join, tag
-from peakline.render.html.words import cell, named
+from peakline.render.html.values import cell, named
 from peakline.text import time_text
-
-__all__ = ["findings", "rank", "summary"]
 
 _WORDS = {"error": "Error", "warning": "Warning", "info": "For information"}
 _MARKS = {

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from peakline.render.document.model import Column, Fact, Row, Table, capital
 from peakline.render.html.html import Child, Markup, join, tag
-from peakline.render.html.words import cell
-
-__all__ = ["Tables"]
+from peakline.render.html.values import cell
 
 
 class Tables:

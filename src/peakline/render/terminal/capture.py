@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from peakline.capture import CaptureResult, HostOutcome
     from peakline.repository import Repository, Session
 
-__all__ = ["print_capture", "print_capture_json"]
-
 
 def print_capture(result: CaptureResult, repository: Repository) -> None:
     """Print where the session lies, a line per host where there are several, and the memory
@@ -28,7 +26,7 @@ def print_capture(result: CaptureResult, repository: Repository) -> None:
     import peakline
     from peakline.render.terminal.screen import plain_table, show
 
-    kept = [outcome for outcome in result.outcomes if outcome.is_kept]
+    kept = [outcome for outcome in result.outcomes if outcome.is_saved]
     if not kept:
         return
     session = repository.session(result.session_id)
@@ -52,11 +50,11 @@ def print_capture(result: CaptureResult, repository: Repository) -> None:
 
 def print_capture_json(result: CaptureResult, repository: Repository) -> None:
     """Print one document: the session, every host's outcome and its memory answer."""
-    kept = any(outcome.is_kept for outcome in result.outcomes)
+    kept = any(outcome.is_saved for outcome in result.outcomes)
     session = repository.session(result.session_id) if kept else None
     hosts = []
     for outcome in result.outcomes:
-        document = _document(session, outcome) if session and outcome.is_kept else None
+        document = _document(session, outcome) if session and outcome.is_saved else None
         hosts.append(
             {
                 "host": outcome.host,
@@ -99,6 +97,6 @@ def _peak(document: dict[str, object] | None) -> int | None:
 
 def _row(outcome: HostOutcome, document: dict[str, object] | None) -> tuple[str, ...]:
     peak = _peak(document)
-    size = size_text(outcome.size) if outcome.is_kept else ""
+    size = size_text(outcome.size) if outcome.is_saved else ""
     state = outcome.state.replace("_", " ")
     return (outcome.host, state, size, "" if peak is None else size_text(peak))

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from peakline.capture import CaptureRequest
     from peakline.capture import Progress as Report
 
-__all__ = ["show_progress"]
-
 _WORDS = {"saved_by_host": "saved by the host", "empty": "empty"}
 _ENDS = frozenset({"stored", "saved_by_host", "empty", "failed"})
 _NOT_BEGUN = frozenset({"waiting", "connecting", "retrying"})

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from peakline.api import Profile
-    from peakline.check.limits import Check
-
-__all__ = ["print_checks"]
+    from peakline.check.verdict import Check
 
 _COLUMNS = ("RESULT", "LIMIT", "ALLOCATOR", "MEASURED", "ALLOWED")
 _WHAT = {"op": "OP", "region_type": "REGION", "data_type": "TYPE", "shape": "SHAPE"}

@@ -14,8 +14,6 @@ from peakline.render.terminal.screen import drawn, drawn_facts, indented, show
 from peakline.render.terminal.time_parts import fitted_table
 from peakline.text import one_line
 
-__all__ = ["print_diff"]
-
 
 def print_diff(found: Comparison) -> None:
     """Print, per allocator, the figures of both profiles and why they differ; then time."""

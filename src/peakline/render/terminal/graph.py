@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from peakline.graph.rules import BrokenRule
     from peakline.graph.summary import GraphRow, GraphSummary
 
-__all__ = ["print_graph"]
-
 _ROWS = 20
 _ANYWHERE = "(any)"
 _UNNAMED = "(unnamed)"

@@ -11,7 +11,7 @@ from peakline.memory.allocator_names import shown_names
 from peakline.render.document import memory as said
 from peakline.render.document.finding import pieces_text, screen_table
 from peakline.render.document.model import Fact, Table
-from peakline.render.document.profile import labels_of, profile_text, step_words
+from peakline.render.document.profile import labels_of, profile_text, step_phrase
 from peakline.render.terminal.screen import drawn, drawn_facts, indented, show
 from peakline.text import allocator_text, counted, one_line, size_text, time_text
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from peakline.memory.fragmentation import Fragmentation
     from peakline.memory.peak import AllocatorPeak
     from peakline.tables.columns import Columns
-
-__all__ = ["evidence_part", "heading", "print_memory", "print_memory_at"]
 
 MOMENTS = 4
 """So many moments near the peak that are made of different buffers are looked for."""
@@ -65,7 +63,7 @@ def print_memory_at(
         held = f" ({one.peak_bytes:,} bytes) in {counted(count, 'buffer')}"
         record = f"at {time_text(one.peak_time_ps)}"
         if one.peak_step is not None:
-            record += f" in {step_words(one.peak_step, labels)}"
+            record += f" in {step_phrase(one.peak_step, labels)}"
         facts = [
             Fact(f"in use at {time_text(time_ps)}", one.peak_bytes, "bytes", held),
             Fact("record before it", record),

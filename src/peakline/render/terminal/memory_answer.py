@@ -15,8 +15,6 @@ from peakline.text import one_line, time_text
 if TYPE_CHECKING:
     from peakline.api import Profile
 
-__all__ = ["memory_document", "show_memory"]
-
 
 def show_memory(
     profile: Profile,

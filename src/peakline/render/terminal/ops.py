@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from peakline.api import Profile
     from peakline.tables.columns import Columns
 
-__all__ = ["print_kernels", "print_ops"]
-
 _ROWS = 20
 _NAME, _SHORTEST = 72, 16
 _NARROW = 120

@@ -12,8 +12,6 @@ from peakline.text import one_line
 if TYPE_CHECKING:
     from peakline.tables import ProfileWarning
 
-__all__ = ["deliver", "print_json", "print_warnings"]
-
 
 def print_json(document: object) -> None:
     """One JSON document on standard output; NaN and infinity, which JSON lacks, are refused."""

@@ -15,8 +15,6 @@ from rich.text import Text
 from peakline.render.document.model import Fact, Table, text_of
 from peakline.text import one_line
 
-__all__ = ["drawn", "drawn_facts", "indented", "plain_table", "show"]
-
 _PIPE_WIDTH = 100_000
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from peakline.findings.time_answer import StepTimes, TimeAnswer
     from peakline.timing.step_facts import StepFacts
 
-__all__ = ["devices_part", "finding_part", "print_steps", "step_facts_part"]
-
 _STEPS, _LONGEST = 24, 10
 _POPULATIONS = 8
 """So many steps are shown; of more, the longest."""

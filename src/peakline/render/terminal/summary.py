@@ -9,7 +9,7 @@ from rich.text import Text
 
 from peakline.findings.summary import FIRST, top_ops
 from peakline.memory.allocator_names import shown_names
-from peakline.render.document.profile import labels_of, step_words
+from peakline.render.document.profile import labels_of, step_phrase
 from peakline.render.terminal.screen import indented, plain_table, show
 from peakline.render.terminal.time_parts import cut_middle, profile_line
 from peakline.text import counted, one_line, shares_text, size_text, time_text
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.ranking import Priority
     from peakline.findings.time_answer import TimeAnswer
-
-__all__ = ["print_summary"]
 
 _ALLOCATORS, _DEVICES, _PARTS = 4, 4, 4
 _NAME = 60
@@ -76,7 +74,7 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[tuple[str, str, str]
             told = f"{'listed' if only_listed(profile, peak.allocator) else 'in use'} {size}"
         reserved = reserved_of(profile, peak)
         if peak.peak_step is not None:
-            told += f" in {step_words(peak.peak_step, labels)}"
+            told += f" in {step_phrase(peak.peak_step, labels)}"
         if peak.capacity_bytes and peak.peak_bytes >= _LEAST * peak.capacity_bytes:
             told += f", {peak.peak_bytes / peak.capacity_bytes:.0%} of the capacity"
         if reserved is not None:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from peakline.api import Profile
 
-__all__ = ["cut_middle", "fits", "fitted", "fitted_table", "profile_line", "screen_width"]
-
 _GAP = 2
 _INDENT = 2
 _LEAST_NAME = 16

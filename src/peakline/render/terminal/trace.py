@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from peakline.timing.timeline.excerpt import Excerpt, ExcerptLine
     from peakline.trace.events import Trace
 
-__all__ = ["print_excerpt", "span_text"]
-
 _UNITS = (("s", 12), ("ms", 9), ("us", 6), ("ns", 3))
 _STEPS = 10_000
 """Begins are told apart to this share of the stretch."""

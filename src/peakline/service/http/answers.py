@@ -14,17 +14,6 @@ from starlette.responses import Response
 
 from peakline.engine import Answer
 
-__all__ = [
-    "MEDIA_TYPES",
-    "accepts_gzip",
-    "answer_response",
-    "data_response",
-    "gzipped",
-    "json_response",
-    "names_tag",
-    "notes_header",
-]
-
 MEDIA_TYPES: Mapping[str, str] = {
     "json": "application/json",
     "proto": "application/x-protobuf",
@@ -41,7 +30,7 @@ _UNKNOWN = "application/octet-stream"
 _PACKED = frozenset(("parquet", "pprof"))
 _WORTH_PACKING = 1024
 _COLUMNS = "bin"
-"""Asked for many times a second while somebody zooms: a tile of 2 MB took three times as long."""
+"""Many requests a second while somebody zooms: a tile of 2 MB took three times as long."""
 _NEAR = frozenset(("127.0.0.1", "::1"))
 _FAST = 1
 _GZIP_WINDOW = 31  # zlib's word for: the largest window, in a gzip file
@@ -118,20 +107,24 @@ def accepts_gzip(header: str) -> bool:
 
 
 def answer_response(
-    request: Request, answer: Answer, told: Callable[[str], str], *, always_gzip: bool = False
+    request: Request,
+    answer: Answer,
+    public_text: Callable[[str], str],
+    *,
+    always_gzip: bool = False,
 ) -> Response:
     """``answer`` as `data_response`, with ``Peakline-Warnings`` and ``Peakline-Notes``: JSON
     arrays in ASCII, absent when empty.
 
-    ``told`` makes a line of the server one that callers may see.
+    ``public_text`` makes a line of the server one that callers may see.
     """
     headers = {}
     if answer.warnings:
         headers["Peakline-Warnings"] = _short_array(
-            {"kind": warning.kind, "count": warning.count, "detail": told(warning.detail)}
+            {"kind": warning.kind, "count": warning.count, "detail": public_text(warning.detail)}
             for warning in answer.warnings
         )
-    headers |= notes_header(map(told, answer.notes))
+    headers |= notes_header(map(public_text, answer.notes))
     return data_response(request, answer.content, answer.format, headers, always_gzip=always_gzip)
 
 
@@ -142,7 +135,7 @@ def notes_header(notes: Iterable[str]) -> dict[str, str]:
 
 
 def _short_array(items: Iterable[Any]) -> str:
-    """A JSON array that fits into a header; what does not fit is told as its number."""
+    """A JSON array that fits into a header; what does not fit is a number."""
     texts, length, left_out = [], 0, 0
     for item in items:
         text = json.dumps(item)

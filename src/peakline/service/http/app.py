@@ -31,8 +31,6 @@ from peakline.service.http.work import Work
 from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
 
-__all__ = ["create_app"]
-
 _DESCRIPTION = """Sessions of profiles, and what their memory and their steps say.
 
 Names never hold a separator. Errors are problem documents (RFC 9457). `HEAD` is answered wherever
@@ -69,7 +67,7 @@ def create_app(
         ],
     )
     app.state.context = Context(settings, analysis, access, metrics, Work(settings))
-    problems.install(app, analysis.told, metrics)
+    problems.install(app, analysis.public_text, metrics)
     for router in _ROUTERS:
         app.include_router(router)
     document = openapi_of(app)

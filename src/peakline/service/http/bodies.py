@@ -14,8 +14,6 @@ from starlette.requests import Request
 from peakline.errors import CancelledError, UsageError
 from peakline.service.http.problems import TooLargeError, UnsupportedError
 
-__all__ = ["MAX_JSON_BYTES", "json_body", "media_type", "refuse_repeated"]
-
 MAX_JSON_BYTES = 1 << 20
 """A query or the options of a capture have no use for more."""
 

@@ -34,9 +34,7 @@ from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import RootQuery
 from peakline.service.http.problems import problem_of
 from peakline.service.http.session_routes import location_of
-from peakline.service.http.streams import LINES_TYPE, Tell, wants_lines
-
-__all__ = ["router"]
+from peakline.service.http.streams import LINES_TYPE, SendLine, wants_lines
 
 router = APIRouter(prefix="/api", tags=["captures"])
 
@@ -74,8 +72,8 @@ async def capture(request: Request, query: RootQuery) -> Response:
     asked = await json_body(request, CaptureBody)
     note_request(request, session=asked.session_id, host=",".join(asked.hosts))
     if wants_lines(request):
-        return context.work.told_capture(
-            lambda tell: _tell(tell, request, query.root, asked),
+        return context.work.streamed_capture(
+            lambda send: _capture_reporting(send, request, query.root, asked),
             lambda error: _failed(request, error),
         )
 
@@ -93,7 +91,7 @@ async def capture(request: Request, query: RootQuery) -> Response:
 def _captured(
     request: Request, root: str, asked: CaptureBody, progress: Progress | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """The document of a capture that was made, and what has to be told beside it."""
+    """The document of a capture that was made, and what has to be text_of beside it."""
     analysis = context_of(request).analysis
     options = profile_options({key: _text(value) for key, value in asked.options.items()})
     options.duration_ms = asked.duration_ms
@@ -105,7 +103,8 @@ def _captured(
         progress=progress,
     )
     outcomes = [
-        {**asdict(outcome), "error": analysis.told(outcome.error)} for outcome in result.outcomes
+        {**asdict(outcome), "error": analysis.public_text(outcome.error)}
+        for outcome in result.outcomes
     ]
     document = {
         "session_id": result.session_id,
@@ -117,21 +116,25 @@ def _captured(
     return document, [*result.notes, *_notes(asked, options, accounted)]
 
 
-def _tell(tell: Tell, request: Request, root: str, asked: CaptureBody) -> None:
-    """Capture, and tell of it as it goes."""
-    told = context_of(request).analysis.told
+def _capture_reporting(
+    send_line: SendLine, request: Request, root: str, asked: CaptureBody
+) -> None:
+    """Capture, and send what happens as it happens."""
+    text_of = context_of(request).analysis.public_text
 
     def progress(host: str, state: str, detail: str) -> None:
-        tell({"event": "progress", "host": host, "state": state, "detail": told(detail)})
+        send_line({"event": "progress", "host": host, "state": state, "detail": text_of(detail)})
 
     document, notes = _captured(request, root, asked, progress)
-    tell({"event": "result", **document, "notes": notes})
+    send_line({"event": "result", **document, "notes": notes})
 
 
 def _failed(request: Request, error: BaseException) -> dict[str, Any]:
     """The last line of a capture that failed after it had begun: the facts of its problem."""
     if isinstance(error, PeaklineError):
-        problem = json.loads(bytes(problem_of(error, context_of(request).analysis.told).body))
+        problem = json.loads(
+            bytes(problem_of(error, context_of(request).analysis.public_text).body)
+        )
     else:
         fault = f"internal error ({request.scope['state']['request_id']})"
         problem = {"status": 500, "code": "INTERNAL", "detail": fault}

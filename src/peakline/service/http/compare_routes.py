@@ -12,8 +12,6 @@ from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import CompareQuery
 from peakline.service.http.tool_routes import ANSWER_HEADERS, NOT_MODIFIED
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/api", tags=["sessions"])
 
 _FORMATS = {
@@ -45,6 +43,6 @@ async def compare(request: Request, query: CompareQuery) -> Response:
             (query.second, query.second_host),
             format=query.format,
         )
-        return answer_response(request, found, context.analysis.told)
+        return answer_response(request, found, context.analysis.public_text)
 
     return await context.work.answer(request, work)

@@ -13,8 +13,6 @@ from peakline.service.http.work import Work
 from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
 
-__all__ = ["Context", "context_of"]
-
 
 @dataclass(frozen=True)
 class Context:

@@ -15,22 +15,10 @@ from pydantic.json_schema import models_json_schema
 from peakline.service.http import documents
 from peakline.service.http.problems import MEDIA_TYPE, Problem
 
-__all__ = [
-    "ASKING",
-    "DOING",
-    "READING",
-    "answer",
-    "described",
-    "json_answer",
-    "openapi_of",
-    "reference",
-    "request_body",
-]
-
 _REASONS: Mapping[int, str] = {
     400: "a name, a parameter or a body is none, or the request is refused for what it asks",
     401: "the token is missing or wrong",
-    403: "outside what the server was told to allow, or a change from a page of another site",
+    403: "outside what the server allows, or a change from a page of another site",
     404: "no such session, host, tool, or whatever else was named",
     409: "the session is there already",
     413: "the body is larger than the server takes",

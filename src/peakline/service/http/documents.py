@@ -64,10 +64,10 @@ class SessionDocument(BaseModel):
         examples=[["memory_profile", "trace_viewer"]],
     )
     bytes: int | None = Field(
-        ge=0, description="size of its profiles; null where the file system does not tell"
+        ge=0, description="size of its profiles; null where the file system does not say"
     )
     modified: str | None = Field(
-        description="when the newest of them last changed, in UTC; null where not told",
+        description="when the newest of them last changed, in UTC; null where not known",
         examples=["2026-11-20T17:04:54Z"],
         json_schema_extra={"format": "date-time"},
     )
@@ -196,7 +196,7 @@ class CaptureDocument(BaseModel):
 
 
 class CaptureProgressEvent(BaseModel):
-    """A line of a capture that is told as it goes: what a host does now."""
+    """A line of a capture that is answered as it goes: what a host does now."""
 
     event: Literal["progress"] = Field(description="always `progress`")
     host: str = Field(description="the host's name in the session")

@@ -13,8 +13,6 @@ from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import FigurePath, FigureQuery, NoQuery, SessionPath
 from peakline.service.http.tool_routes import ANSWER_HEADERS, NOT_MODIFIED
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/api", tags=["figures"])
 
 
@@ -72,6 +70,6 @@ async def draw_figure(
 
         asked = FigureQuestion(figure, query.allocator, query.device, query.side, query.theme)
         found = context.analysis.figure(query.root, session_id, query.host, asked)
-        return answer_response(request, found, context.analysis.told)
+        return answer_response(request, found, context.analysis.public_text)
 
     return await context.work.answer(request, work)

@@ -18,8 +18,6 @@ from peakline.service.access import Access
 from peakline.service.http.problems import problem_response
 from peakline.service.metrics import Metrics
 
-__all__ = ["OPEN_PATHS", "OPEN_PREFIX", "Guard"]
-
 OPEN_PATHS = frozenset(("/healthz", "/"))
 """What is answered without a token: health, and the page."""
 

@@ -19,8 +19,6 @@ from peakline.service.access_log import AccessLog
 from peakline.service.http.problems import problem_response
 from peakline.service.metrics import Metrics
 
-__all__ = ["Observe", "note_request"]
-
 _FACE = "http"
 _NOTED = ("session", "tool", "host", "request_id")
 _HEADERS = {

@@ -17,8 +17,6 @@ from peakline.service.http.answers import accepts_gzip, names_tag
 from peakline.service.http.describe import answer, described
 from peakline.web import PageFile
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["page"])
 
 _HEADERS = {

@@ -13,21 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from peakline.repository.names import INVISIBLE
 
-__all__ = [
-    "NAME",
-    "OPTIONAL_NAME",
-    "ROOT",
-    "ROOT_MEANING",
-    "RUN",
-    "CompareQuery",
-    "HostQuery",
-    "NoQuery",
-    "RootQuery",
-    "SessionPath",
-    "ToolPath",
-    "UploadQuery",
-]
-
 _CONTROL = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
 _NAME = rf"[^{INVISIBLE}./\\-][^{INVISIBLE}/\\]*"
 _LONGEST_NAME = 200  # bytes of UTF-8; the schema can only count characters

@@ -20,18 +20,6 @@ from starlette.exceptions import HTTPException
 from peakline.errors import PeaklineError, UsageError
 from peakline.service.metrics import Metrics
 
-__all__ = [
-    "MEDIA_TYPE",
-    "STATUS_OF_CODE",
-    "Problem",
-    "TooLargeError",
-    "UnsupportedError",
-    "complaint",
-    "install",
-    "problem_of",
-    "problem_response",
-]
-
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 1
 """What a busy server asks for: the queue moves on within about this many seconds."""
@@ -106,12 +94,12 @@ def problem_response(
     return Response(json.dumps(document), status, headers, media_type=MEDIA_TYPE)
 
 
-def problem_of(error: PeaklineError, told: Callable[[PeaklineError], str]) -> Response:
+def problem_of(error: PeaklineError, public_text: Callable[[PeaklineError], str]) -> Response:
     """The problem document of an error that was raised on purpose, in words for callers."""
     code = error.grpc_status
     status = getattr(error, "http_status", STATUS_OF_CODE[code])
     headers = {"Retry-After": str(RETRY_AFTER_S)} if status in {429, 503} else {}
-    return problem_response(status, code, told(error), headers)
+    return problem_response(status, code, public_text(error), headers)
 
 
 def complaint(errors: Sequence[Any], kind: str) -> str:
@@ -127,14 +115,14 @@ def complaint(errors: Sequence[Any], kind: str) -> str:
     return f"{subject}: {message}{more}"
 
 
-def install(app: FastAPI, told: Callable[[PeaklineError], str], metrics: Metrics) -> None:
+def install(app: FastAPI, public_text: Callable[[PeaklineError], str], metrics: Metrics) -> None:
     """Make ``app`` answer every error with a problem document.
 
     ``told`` puts a message into words that callers may see: without the server's own paths.
     """
 
     async def on_peakline(_: Request, error: PeaklineError) -> Response:
-        answer = problem_of(error, told)
+        answer = problem_of(error, public_text)
         reason = {413: "size", 429: "busy"}.get(answer.status_code)
         if reason is not None:
             metrics.refused(reason)

@@ -9,8 +9,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from peakline.service.http.problems import problem_response
 
-__all__ = ["ProblemProtocol"]
-
 
 class ProblemProtocol(H11Protocol):
     """Uvicorn's protocol, which answers what is no request by itself, before any application."""

@@ -11,8 +11,6 @@ from peakline.tables.rows import write_csv, write_json
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMATS", "written"]
-
 FORMATS = ("json", "csv", "parquet")
 
 

@@ -13,8 +13,6 @@ from peakline.service.http.documents import HealthDocument, ServerDocument
 from peakline.service.http.parameters import NoQuery
 from peakline.service.metrics import CONTENT_TYPE
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["server"])
 
 

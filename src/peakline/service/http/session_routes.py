@@ -24,8 +24,6 @@ from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import HostQuery, NoQuery, RootQuery, SessionPath
 from peakline.service.http.view_routes import table_document
 
-__all__ = ["NOTES", "document_of", "location_of", "router", "session_document"]
-
 router = APIRouter(prefix="/api", tags=["sessions"])
 
 NOTES = {"Peakline-Notes": "what could not be read or was not looked at: a JSON array of lines"}

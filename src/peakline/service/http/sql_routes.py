@@ -14,8 +14,6 @@ from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import RootQuery, SessionPath
 from peakline.service.http.rows import FORMATS, written
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/api", tags=["sql"])
 
 _LARGE = 64 << 20

@@ -14,12 +14,10 @@ from starlette.types import Receive, Scope, Send
 
 from peakline.errors import PeaklineError
 
-__all__ = ["LINES_TYPE", "Lines", "Tell", "wants_lines"]
-
 LINES_TYPE = "application/x-ndjson"
 _NOT_WANTED = re.compile(r"q=0(\.0*)?")
 
-Tell = Callable[[dict[str, Any]], None]
+SendLine = Callable[[dict[str, Any]], None]
 """Sends a document as the next line; called from the thread that works."""
 
 
@@ -43,7 +41,7 @@ class Lines(Response):
 
     def __init__(
         self,
-        work: Callable[[Tell], object],
+        work: Callable[[SendLine], object],
         *,
         failed: Callable[[BaseException], dict[str, Any]],
         run: Callable[[Receive, Callable[[], object]], Coroutine[Any, Any, object]],
@@ -53,15 +51,15 @@ class Lines(Response):
         self._work, self._failed, self._run = work, failed, run
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        """Do the work and send what it tells."""
+        """Do the work and send what it reports."""
         loop = asyncio.get_running_loop()
         lines: asyncio.Queue[bytes | None] = asyncio.Queue()
 
-        def tell(document: dict[str, Any]) -> None:
+        def send_line(document: dict[str, Any]) -> None:
             line = json.dumps(document, allow_nan=False).encode() + b"\n"
             loop.call_soon_threadsafe(lines.put_nowait, line)
 
-        run = asyncio.create_task(self._run(receive, lambda: self._work(tell)))
+        run = asyncio.create_task(self._run(receive, lambda: self._work(send_line)))
         run.add_done_callback(lambda _: lines.put_nowait(None))
         try:
             await self._send(lines, run, send)

@@ -19,8 +19,6 @@ from peakline.service.http.parameters import (
     ToolPath,
 )
 
-__all__ = ["ANSWER_HEADERS", "NOT_MODIFIED", "TOOL_CONTENT", "router"]
-
 router = APIRouter(prefix="/api", tags=["tools"])
 
 ANSWER_HEADERS = {
@@ -94,6 +92,6 @@ async def tool_data(request: Request, session_id: SessionPath, tool: ToolPath) -
 
     def work() -> Response:
         found = context.analysis.tool_data(root, session_id, host, tool, given)
-        return answer_response(request, found, context.analysis.told)
+        return answer_response(request, found, context.analysis.public_text)
 
     return await context.work.answer(request, work)

@@ -19,8 +19,6 @@ from peakline.service.http.problems import TooLargeError, UnsupportedError
 from peakline.service.http.session_routes import NOTES, document_of, location_of, session_document
 from peakline.service.uploading import ExpandsError
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/api", tags=["uploads"])
 
 _FORMS = frozenset(("", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"))
@@ -83,7 +81,7 @@ async def upload(request: Request, query: UploadQuery) -> Response:
         except PeaklineError as error:
             # The session is there, whatever hinders a look at it now.
             document = document_of(session_id, [kept], [])
-            headers |= notes_header([context.analysis.told(error)])
+            headers |= notes_header([context.analysis.public_text(error)])
         return json_response(request, document, 201, headers)
 
     return await context.work.answer(request, work)

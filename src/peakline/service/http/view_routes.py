@@ -16,8 +16,6 @@ from peakline.service.http.parameters import NoQuery
 if TYPE_CHECKING:
     from peakline.tables.definition import TableDef
 
-__all__ = ["router", "table_document"]
-
 router = APIRouter(prefix="/api", tags=["sessions"])
 
 

@@ -24,10 +24,8 @@ from peakline.deadline import Deadline, check_deadline, within
 from peakline.errors import CancelledError, DeadlineError
 from peakline.service.http.answers import json_response
 from peakline.service.http.problems import TooLargeError
-from peakline.service.http.streams import Lines, Tell
+from peakline.service.http.streams import Lines, SendLine
 from peakline.service.settings import Settings
-
-__all__ = ["Work"]
 
 _T = TypeVar("_T")
 
@@ -70,9 +68,9 @@ class Work:
         deadline = Deadline(self._capture_s + self._timeout_s)
         return await self._run(request.receive, work, deadline=deadline, limiter=self._captures)
 
-    def told_capture(
+    def streamed_capture(
         self,
-        work: Callable[[Tell], object],
+        work: Callable[[SendLine], object],
         failed: Callable[[BaseException], dict[str, Any]],
     ) -> Lines:
         """As `capture`, with an answer that is sent line by line, as ``work`` tells it."""

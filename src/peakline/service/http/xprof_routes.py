@@ -23,8 +23,6 @@ from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import NAME, OPTIONAL_NAME, ROOT, ROOT_MEANING, RUN
 from peakline.service.http.tool_routes import ANSWER_HEADERS, TOOL_CONTENT
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/data/plugin/profile", tags=["xprof"])
 
 _ALL_HOSTS = "ALL_HOSTS"
@@ -166,7 +164,7 @@ async def data(
     def work() -> Response:
         wanted = _one_host(context, root, run, named)
         found = context.analysis.tool_data(root, run, wanted, tag, parameters)
-        return answer_response(request, found, context.analysis.told, always_gzip=True)
+        return answer_response(request, found, context.analysis.public_text, always_gzip=True)
 
     return await context.work.answer(request, work)
 

@@ -13,11 +13,10 @@ import numpy as np
 
 from peakline.hlo.modules import Instruction, Module, modules_of
 from peakline.tables import Profile
-from peakline.trace.activity import Activity, activity_of
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
 from peakline.trace.device_lines import Device, Role
 from peakline.trace.events import Trace, nesting_of, trace_of
-
-__all__ = ["DeviceWork"]
 
 WAITED_PS = 1_000_000
 """The end of an asynchronous instruction that takes longer than this waited for the transfer."""

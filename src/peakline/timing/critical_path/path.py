@@ -30,8 +30,6 @@ from peakline.trace.events import HOST, Trace, read_with_steps, trace_of
 from peakline.trace.steps import steps_of
 from peakline.trace.windows import markers_of, windows_of
 
-__all__ = ["NearPiece", "Piece", "StepPath", "critical_path_of", "median_step"]
-
 MOST_NEAR = 20
 """Pieces beside the path that are told, those with the least slack."""
 
@@ -305,10 +303,10 @@ def _of_graph(profile: Profile, step: str | None) -> StepPath | None:
     from peakline.graph.critical_path import critical_path, step_runs
 
     runs = step_runs(profile, step)
-    return None if runs is None else _told(profile, critical_path(profile, runs))
+    return None if runs is None else _in_graph_terms(profile, critical_path(profile, runs))
 
 
-def _told(profile: Profile, path: CriticalPath) -> StepPath:
+def _in_graph_terms(profile: Profile, path: CriticalPath) -> StepPath:
     """The graph's path in the words of this one."""
     trace = trace_of(profile)
     ids = profile.columns("op_runs", frozenset(("op_run_id",))).array("op_run_id").tolist()

@@ -9,12 +9,11 @@ import numpy as np
 
 from peakline.tables import Profile
 from peakline.timing.critical_path.device import DeviceWork
-from peakline.trace.activity import Activity, activity_of
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
 from peakline.trace.device_lines import Device
 from peakline.trace.events import HOST, nesting_of, trace_of
 from peakline.trace.links import links_within
-
-__all__ = ["Raw", "Walk"]
 
 MOST_PIECES = 20_000
 _WAITS = {int(Activity.WAIT): "wait", int(Activity.INPUT_WAIT): "input"}

@@ -18,8 +18,6 @@ from peakline.tables import Columns, Profile
 from peakline.tables.once import once
 from peakline.trace.events import FARTHEST
 
-__all__ = ["Counter", "CounterPixels", "counters_of", "make_counter"]
-
 _FAN_OUT = 16
 MEMORY = "memory in use"
 

@@ -12,8 +12,6 @@ from peakline.tables import Profile
 from peakline.timing.timeline.index import Timeline
 from peakline.trace.steps import step_places_of, steps_of
 
-__all__ = ["Children", "EventDetails", "details_of", "place_of"]
-
 _MOST_NAMES = 20
 _RUN_TEXTS = ("op_type", "label", "kind")
 

@@ -12,8 +12,6 @@ from peakline.deadline import check_deadline
 from peakline.trace import intervals
 from peakline.trace.events import Nesting, Trace
 
-__all__ = ["Excerpt", "ExcerptLine", "ExcerptRow", "excerpt_of"]
-
 _GAPS = 100
 """A gap on a line is told where it takes one part in so many of the stretch, the longest ones."""
 

@@ -14,8 +14,6 @@ from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.trace.events import Nesting, Trace, nesting_of, trace_of
 
-__all__ = ["Timeline", "build_timeline", "timeline_of"]
-
 _RUNS = (*(np.dtype(np.int32),) * 3, *(np.dtype(np.int64),) * 4)
 
 

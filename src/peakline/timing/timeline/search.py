@@ -10,8 +10,6 @@ from peakline.arrays import BoolArray, Int64Array
 from peakline.deadline import checked
 from peakline.timing.timeline.index import Timeline
 
-__all__ = ["Found", "names_with", "search"]
-
 
 @dataclass(frozen=True, eq=False)
 class Found:

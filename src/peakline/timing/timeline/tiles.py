@@ -11,8 +11,6 @@ from peakline.errors import UsageError
 from peakline.kernels.timeline import draw
 from peakline.timing.timeline.index import Timeline
 
-__all__ = ["Tile", "draw_tile", "level_of", "tracks_of"]
-
 _ROOM = 1 << 14
 
 

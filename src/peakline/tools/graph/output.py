@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass
 from peakline.graph.critical_path import CriticalPath
 from peakline.graph.view import GraphView, Selection, ViewNode
 
-__all__ = ["FORMATS", "Report"]
-
 
 @dataclass(frozen=True)
 class Report:

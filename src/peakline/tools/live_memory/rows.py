@@ -18,8 +18,6 @@ from peakline.tables import Columns, Names
 if TYPE_CHECKING:
     from peakline.tools.live_memory import LiveMemoryParameters
 
-__all__ = ["LiveRows", "columns_of"]
-
 _TEXTS = ("op", "scope", "region_type", "data_type", "shape")
 _CARRIED = ("requested_bytes", "address", "allocation_id", "stream", "stack_id")
 _BUFFER = (
@@ -217,7 +215,7 @@ class LiveRows:
     def _buffers(self, chosen: IntpArray, parameters: LiveMemoryParameters) -> list[dict[str, Any]]:
         order = _order(self._column(parameters.sort), chosen, self._bytes[chosen], parameters)
         page = chosen[order][_page(parameters)]
-        columns = [_told(name, self._column(name), page) for name in _BUFFER]
+        columns = [_json_values(name, self._column(name), page) for name in _BUFFER]
         return [dict(zip(_BUFFER, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _groups(
@@ -249,7 +247,9 @@ class LiveRows:
             columns["step_id"] = _Numbers(numbers, known)
             sort = "step_id" if sort == "key" else sort
         order = _order(columns[sort], np.arange(codes.size), sizes, parameters)
-        told = [_told(name, column, order[_page(parameters)]) for name, column in columns.items()]
+        told = [
+            _json_values(name, column, order[_page(parameters)]) for name, column in columns.items()
+        ]
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*told, strict=True)]
         return rows, int(codes.size)
 
@@ -306,7 +306,7 @@ def _order(
     return np.lexsort((*by, missing) if missing.any() else by)
 
 
-def _told(name: str, column: _Labels | _Numbers, page: IntpArray) -> list[Any]:
+def _json_values(name: str, column: _Labels | _Numbers, page: IntpArray) -> list[Any]:
     """The values of some rows as JSON has them; an address is a text, since it may be too large."""
     if isinstance(column, _Labels):
         return [column.texts[code] for code in column.codes[page].tolist()]

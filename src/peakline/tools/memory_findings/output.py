@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from peakline.memory.peak import AllocatorPeak
     from peakline.memory.savings import Saving
 
-__all__ = [
-    "at_json",
-    "details_json",
-    "markdown",
-    "markdown_of_hosts",
-    "moments_json",
-]
-
 _GROUPS = 32
 """So many groups that do not stay the same are told, those that brought most bytes."""
 _SIGNATURES = 20

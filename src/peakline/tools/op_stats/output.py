@@ -16,8 +16,6 @@ from peakline.deadline import checked
 from peakline.tfprof import MEASURES, OpNodes, Shown
 from peakline.wire.encode import message, varint
 
-__all__ = ["advice_json", "advice_proto", "view_json", "view_proto"]
-
 
 def _text(number: int, text: str) -> bytes:
     return message(number, text.encode("utf-8", "replace"))

@@ -14,8 +14,6 @@ from peakline.errors import UsageError
 from peakline.tfprof import GRAPH_PARENT, MEASURES, SCOPE_PARENT, OpNodes, Shown
 from peakline.tfprof.units import format_memory, format_number, format_time
 
-__all__ = ["advice_text", "view_text"]
-
 _MOST_SPACES = 1 << 28
 
 _COLUMN = {name: column for column, name in enumerate(MEASURES)}

@@ -20,8 +20,6 @@ import numpy as np
 from peakline.arrays import AnyArray
 from peakline.toolbox.written import compact_json
 
-__all__ = ["Stored", "Value", "as_binary", "as_json", "stored"]
-
 _MAGIC = b"PEAKTIME"
 _VERSION = 1
 _HEADER = np.dtype(

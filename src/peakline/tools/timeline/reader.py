@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Answer", "read_timeline"]
-
 _HEADER = struct.Struct("<8sIIIIQ")
 _ENTRY = struct.Struct("<24sIIQQ")
 _VIEWS = ("lanes", "tile", "counter", "search", "event")

@@ -19,8 +19,6 @@ from peakline.trace.events import trace_of
 if TYPE_CHECKING:
     from peakline.tools.timeline import TimelineParameters
 
-__all__ = ["MOST_ITEMS", "VIEWS"]
-
 MOST_ITEMS = 1 << 19
 """Items of a tile, or pixels of all counters of an answer, at most: about 20 MB."""
 _NAME_BYTES = 4 << 20

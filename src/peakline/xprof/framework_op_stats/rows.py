@@ -20,8 +20,6 @@ from peakline.xprof.rules.op_metrics import (
 if TYPE_CHECKING:
     from peakline.xprof.framework_op_stats import HostOpStats
 
-__all__ = ["MOST_OPS", "is_cut", "op_tables"]
-
 MOST_OPS = 500
 """So many of each side XProf shows."""
 _GIBI = 1e9 / 2**30

@@ -27,9 +27,6 @@ from peakline.wire.encode import message, varint
 from peakline.xprof.memory_profile.report import AllocatorReport, Report, Reports, Shown
 from peakline.xprof.memory_profile.rules import SpecialAllocation
 
-__all__ = ["json_number", "json_string", "to_json", "to_proto"]
-
-
 _CHUNK = 16384
 
 _ACTIVITIES = {

@@ -11,8 +11,6 @@ from peakline.arrays import Int64Array
 from peakline.tables import Columns
 from peakline.xprof.memory_profile.rules import AllocatorProfile, Peak, SpecialAllocation
 
-__all__ = ["AllocatorReport", "Report", "Reports", "Shown", "make_report"]
-
 
 @dataclass(frozen=True, eq=False)
 class Shown:

@@ -21,8 +21,6 @@ from peakline.deadline import check_deadline
 from peakline.kernels.memory_profile import active_at_peak, inherit_metadata, number_addresses
 from peakline.tables import Columns, Names
 
-__all__ = ["AllocatorProfile", "Peak", "SpecialAllocation", "allocator_profiles", "memory_ids"]
-
 
 @dataclass(frozen=True)
 class Peak:

@@ -18,8 +18,6 @@ from peakline.tables import Profile
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import Intervals, total, union
 
-__all__ = ["DutyCycle", "chip_of_planes", "combine_duty_cycles", "duty_cycle_of"]
-
 _TPU = "/device:TPU:"
 _OPS = frozenset(("XLA Ops", "Sparse Core Ops"))
 _MODULES = frozenset(("XLA Modules", "Sparse Core Modules"))

@@ -25,8 +25,6 @@ from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables, 
 from peakline.xprof.rules.step_model import HostSteps, StepDatabase
 from peakline.xprof.rules.steps import combine_steps, host_steps
 
-__all__ = ["HostOverview", "Overview", "combine_overviews", "host_overview", "top_ops"]
-
 
 @dataclass(frozen=True)
 class HostOverview:

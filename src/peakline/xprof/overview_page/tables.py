@@ -19,8 +19,6 @@ from peakline.xprof.rules.step_tables import (
     step_warnings,
 )
 
-__all__ = ["overview_tables"]
-
 _TOP = 10
 _LOW_PRECISION = 10.0
 """Less than this percentage of 16-bit computation is worth a word."""

@@ -18,19 +18,6 @@ from peakline.xprof.rules.step_model import (
 )
 from peakline.xprof.rules.tpu_step import TpuStep, tpu_step
 
-__all__ = [
-    "Bottleneck",
-    "GenericStep",
-    "Summary",
-    "generic_bottleneck",
-    "generic_steps",
-    "next_step",
-    "step_time_summary",
-    "summary_of",
-    "tpu_bottleneck",
-    "tpu_steps_of",
-]
-
 _PS_PER_MS = 1e9
 _LEAST = 2.2250738585072014e-308
 _INPUT, _OUTPUT = (5.0, 20.0), (5.0, 20.0)

@@ -24,8 +24,6 @@ from peakline.trace.intervals import total, union
 from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables, fill_table
 from peakline.xprof.rules.programs import XprofPrograms
 
-__all__ = ["device_prefix", "device_table", "xprof_device_table"]
-
 _STEP_LINES = ("Steps", "Sparse Core Steps")
 _TENSOR_CORE = re.compile("/device:TPU:[0-9]+")
 _TPU, _GPU = "/device:TPU:", "/device:GPU:"

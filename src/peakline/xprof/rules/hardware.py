@@ -18,17 +18,6 @@ from peakline.timing.op_names import is_tf_op
 from peakline.timing.plane_stats import plane_stats_of
 from peakline.trace.events import trace_of
 
-__all__ = [
-    "Peaks",
-    "RunEnvironment",
-    "combine_environments",
-    "combine_peaks",
-    "gpu_name",
-    "is_gradient",
-    "peaks_of",
-    "run_environment_of",
-]
-
 CPU, GPU, TPU = "CPU_ONLY", "GPU", "TPU"
 _GPU_PLANE, _TPU_PREFIX = "/device:GPU:", "/device:TPU:"
 _TPU_PLANE = re.compile(r"/device:TPU:[0-9]+")

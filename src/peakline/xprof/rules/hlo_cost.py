@@ -33,8 +33,6 @@ from peakline.hlo.program import (
 from peakline.schema import HloModuleProto, ShapeProto
 from peakline.xprof.rules.hlo_cycles import CYCLES, CYCLES_OF_OTHERS
 
-__all__ = ["PRODUCTS", "GpuCosting"]
-
 PRODUCTS = frozenset(
     f"__cublas$lt${name}" for name in ("matmul", "matmul$f8", "matmul$mx", "groupedMatmul")
 )

@@ -8,8 +8,6 @@ of xprof 2.24.2; what the table lacks counts 3.
 
 from __future__ import annotations
 
-__all__ = ["CYCLES", "CYCLES_OF_OTHERS"]
-
 CYCLES_OF_OTHERS = 3
 
 _TABLE = """

@@ -29,8 +29,6 @@ from peakline.timing.op_stats_columns import op_stats_of
 from peakline.trace.events import line_bounds, trace_of
 from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, fill_table
 
-__all__ = ["host_table", "xprof_host_table"]
-
 _COLUMNS = frozenset(("line_id", "name", "start_ps", "duration_ps", "type_id"))
 
 

@@ -27,15 +27,6 @@ from peakline.trace.events import trace_of
 from peakline.xprof.rules.host_ops import host_table, xprof_host_table
 from peakline.xprof.rules.op_metrics import OpTable, combine_tables
 
-__all__ = [
-    "HostInput",
-    "InputOp",
-    "InputOps",
-    "combine_inputs",
-    "host_input",
-    "input_ops",
-]
-
 _PS_PER_MS, _PS_PER_US = 1e9, 1e6
 
 

@@ -31,15 +31,6 @@ from peakline.trace.events import trace_of
 from peakline.xprof.rules.device_ops import device_prefix
 from peakline.xprof.rules.programs import XprofPrograms
 
-__all__ = [
-    "MOST_KERNELS",
-    "WORDS_OF_NVIDIA",
-    "einsum_could_use",
-    "known_to_use",
-    "longest",
-    "xprof_kernel_reports",
-]
-
 MOST_KERNELS = 1000
 """So many kernels XProf shows."""
 WORDS_OF_NVIDIA = {word: parameter for word, parameter in WORDS.items() if word != "group_mem"}

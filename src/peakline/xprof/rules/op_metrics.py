@@ -16,8 +16,6 @@ from peakline.timing.device_programs import Key
 from peakline.timing.host_ops import summed
 from peakline.timing.op_names import IDLE, parse_op_name
 
-__all__ = ["OpMetrics", "OpTable", "combine_tables", "fill_table", "framework_ops"]
-
 _MODULUS = 2**64
 _UNKNOWN = "Unknown"
 

@@ -10,8 +10,6 @@ from peakline.schema import HloComputationProto, HloModuleProto
 from peakline.timing.device_programs import DeviceOp, Programs
 from peakline.xprof.rules.hlo_cost import GpuCosting
 
-__all__ = ["XprofPrograms", "is_sound"]
-
 _OPCODES = ELEMENTWISE | frozenset(
     """
     add-dependency after-all all-gather all-gather-done all-gather-start all-reduce all-reduce-done

@@ -26,16 +26,6 @@ from peakline.xprof.rules.step_kinds import (
     special_kinds,
 )
 
-__all__ = [
-    "GPU_PREFIX",
-    "TPU_PREFIX",
-    "Groups",
-    "StepEvents",
-    "device_planes",
-    "groups_of",
-    "step_events",
-]
-
 _Times = tuple[AnyArray, AnyArray]
 
 GPU_PREFIX, TPU_PREFIX = "/device:GPU:", "/device:TPU:"

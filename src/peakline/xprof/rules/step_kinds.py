@@ -15,19 +15,9 @@ from peakline.kernels.trace_layout import MARKER, NOTHING, SKIP
 from peakline.tables import Columns, Profile
 from peakline.timing.input_ops import is_enqueue
 from peakline.timing.op_names import COPY, TENSORFLOW, parse_op_name
-from peakline.trace.activity import Activity, activity_of, named_activities
+from peakline.trace.activity import activity_of, named_activities
+from peakline.trace.activity_names import Activity
 from peakline.trace.events import Trace, TraceLine, nesting_of
-
-__all__ = [
-    "KINDS",
-    "SHAPES",
-    "SpanKind",
-    "activity_kinds",
-    "device_kinds",
-    "host_kinds",
-    "named_kinds",
-    "special_kinds",
-]
 
 
 class SpanKind(IntEnum):

@@ -11,22 +11,6 @@ from dataclasses import dataclass, field
 
 from peakline.xprof.rules.step_kinds import SpanKind
 
-__all__ = [
-    "CORES_PER_HOST",
-    "CPU",
-    "FIRST_SPARSE_CORE",
-    "GENERIC_CORE",
-    "GPU",
-    "IDLE",
-    "TPU",
-    "Collective",
-    "CoreDetails",
-    "CoreStep",
-    "HostSteps",
-    "Step",
-    "StepDatabase",
-]
-
 GENERIC_CORE = 1
 """The core that stands for a host and its GPUs together."""
 FIRST_SPARSE_CORE = 1_000_000

@@ -26,13 +26,6 @@ from peakline.xprof.rules.input_ops import HostInput, InputOps, input_ops
 from peakline.xprof.rules.step_model import TPU, StepDatabase
 from peakline.xprof.rules.tpu_step import TpuStep
 
-__all__ = [
-    "NoTable",
-    "analysed",
-    "diagnostics_table",
-    "step_warnings",
-]
-
 
 class NoTable(DataTable):
     """A table without columns, which XProf writes out where a host has nothing to show."""

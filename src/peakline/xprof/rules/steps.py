@@ -44,9 +44,6 @@ from peakline.xprof.rules.step_model import (
     StepDatabase,
 )
 
-__all__ = ["combine_steps", "host_steps"]
-
-
 _WHOLE_AT_MOST = 5
 """Of more steps XProf drops the first and the last, as if they were not whole."""
 

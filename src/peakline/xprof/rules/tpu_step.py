@@ -18,8 +18,6 @@ from peakline.xprof.rules.step_model import (
     Step,
 )
 
-__all__ = ["OFF_DUTY", "TpuCore", "TpuStep", "tpu_core", "tpu_step"]
-
 _MODULUS = 2**64
 _PS_PER_MS = 1e9
 _LEAST = 2.2250738585072014e-308

@@ -30,9 +30,6 @@ from peakline.xprof.rules.step_model import (
 )
 from peakline.xprof.rules.tpu_step import OFF_DUTY, tpu_step
 
-__all__ = ["tpu_steps"]
-
-
 _CORE = re.compile(r"/device:TPU:([0-9]+)( SparseCore(?: [a-zA-Z]+)? [0-9]+)?")
 _NEVER: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 _OP_LINES, _SPARSE_OP_LINE = ("XLA Ops", "Sparse Core Ops"), "Sparse Core Ops"

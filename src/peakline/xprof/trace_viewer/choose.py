@@ -28,8 +28,6 @@ from peakline.viewer.choose import (
 from peakline.viewer.flows import Flows
 from peakline.viewer.view import COMPLETE, View
 
-__all__ = ["choose_as_xprof", "find_prefix_as_xprof"]
-
 _LEVELS = 10 ** np.arange(12, -1, -1, dtype=np.int64)
 """The resolutions, in ps, at which XProf stores events: from a second to a picosecond."""
 _MOST_SERIAL = 255

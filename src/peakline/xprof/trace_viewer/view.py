@@ -14,7 +14,7 @@ from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables import Columns, Names, Profile
 from peakline.tables.once import once
 from peakline.trace.events import FARTHEST, nesting_of, trace_of
-from peakline.viewer.derived import Derived, DerivedEvents, Told, derived_lines
+from peakline.viewer.derived import Arguments, Derived, DerivedEvents, derived_lines
 from peakline.viewer.flows import Flows, flows_of
 from peakline.viewer.names import ShownNames, name_order, step_names
 from peakline.viewer.view import (
@@ -31,8 +31,6 @@ from peakline.viewer.view import (
     View,
     zero_of,
 )
-
-__all__ = ["xprof_view", "xprof_whole_view"]
 
 _GPU, _TPU, _CUSTOM = "/device:GPU:", "/device:TPU:", "/device:CUSTOM:"
 _STEP_LINES = ("Steps", "Sparse Core Steps")
@@ -169,10 +167,10 @@ def _view(profile: Profile, shows: _Streaming) -> View:
     at, texts = step_names(profile)
     new = np.array([names.code(text) for text in texts], np.int32)
     rows.code[at] = np.where(names.hidden[rows.code[at]], rows.code[at], new)
-    told: dict[int, Told] = {
+    arguments: dict[int, Arguments] = {
         int(row): [("step_name", text)] for row, text in zip(at, texts, strict=True)
     }
-    told |= _merge_steps(profile, rows, lines, plane_names, names)
+    arguments |= _merge_steps(profile, rows, lines, plane_names, names)
     hidden = np.array([line.pid < 0 or line.name == shows.hidden_line for line in shown], np.bool_)
     keep = ~np.append(hidden, True)
     regions = _regions(profile, events, names)
@@ -224,7 +222,7 @@ def _view(profile: Profile, shows: _Streaming) -> View:
         names,
         ordered,
         sorts,
-        told,
+        arguments,
         tells_points=shows.tells_points,
     )
 
@@ -273,11 +271,11 @@ def _file_rows(
 
 def _merge_steps(
     profile: Profile, rows: _Rows, lines: Columns, planes: list[str], names: ShownNames
-) -> dict[int, Told]:
+) -> dict[int, Arguments]:
     """Steps of a TPU: neighbours of one group become one, those without are not shown, and all
-    have the name of their group. Returns what is told of each, by row.
+    have the name of their group. Returns what is arguments of each, by row.
     """
-    told: dict[int, Told] = {}
+    arguments: dict[int, Arguments] = {}
     steps = profile.columns("steps")
     named = dict(zip(steps.array("step_id").tolist(), steps.names("name").to_list(), strict=True))
     line_plane = lines.array("plane_id").tolist()
@@ -303,8 +301,8 @@ def _merge_steps(
         for row, text, time in zip(
             rows.row[own[opens[shown]]].tolist(), texts, idle[shown].tolist(), strict=True
         ):
-            told[row] = [("step_name", text), ("step_idle_time_ps", time)]
-    return told
+            arguments[row] = [("step_name", text), ("step_idle_time_ps", time)]
+    return arguments
 
 
 def _touching(events: Columns, lines: Columns, planes: list[str]) -> Int64Array:
@@ -376,7 +374,7 @@ def _arranged(
     names: ShownNames,
     processes: list[Process],
     sorts: BoolArray,
-    told: dict[int, Told],
+    arguments: dict[int, Arguments],
     *,
     tells_points: bool,
 ) -> View:
@@ -418,5 +416,5 @@ def _arranged(
         profile, tuple(processes), tracks, start, end,
         Names(rows.code.astype(np.int32), texts), np.zeros(max(len(texts), 1), np.bool_),
         rows.row, zero_of(profile, start, end), (rows.group, rows.has_group), flows,
-        DerivedEvents(derived_lines(profile).lines, place=rows.made), told,
+        DerivedEvents(derived_lines(profile).lines, place=rows.made), arguments,
     )  # fmt: skip

@@ -16,8 +16,6 @@ from peakline.viewer.part import UNSEEN_STATS
 from peakline.viewer.view import Process, View
 from peakline.xprof.trace_viewer.view import xprof_whole_view
 
-__all__ = ["MOST_EVENTS", "xprof_trace"]
-
 MOST_EVENTS = 5_000_000
 """XProf 2.24.2 shows the first so many, and says nothing of the others."""
 _CUT = "events_cut"
@@ -67,7 +65,7 @@ def _metadata(process: Process) -> str:
     return "".join(f"{row},\n" for text, rows in told for row in rows[not text :])
 
 
-class _Told:
+class _Arguments:
     """Names and values of arguments, each text once, gathered part by part."""
 
     def __init__(self) -> None:
@@ -110,7 +108,7 @@ class _Told:
 
 def _stats(view: View, events: Int64Array) -> Columns:
     """The arguments of every event: of its kind, its own, and what upstream adds."""
-    profile, told = view.profile, _Told()
+    profile, told = view.profile, _Arguments()
     rows = view.rows(events)
     table, types = profile.columns("events"), profile.columns("event_types")
     kind = np.where(table.is_valid("type_id"), table.array("type_id"), -1)
@@ -150,7 +148,7 @@ def _stats(view: View, events: Int64Array) -> Columns:
 _SKIPPED = UNSEEN_STATS | _OWN_STATS
 
 
-def _of_kinds(told: _Told, stats: Columns, kind: Int32Array) -> None:
+def _of_kinds(told: _Arguments, stats: Columns, kind: Int32Array) -> None:
     """What the kinds of events tell, for each of their events."""
     name = stats.names("name")
     keep = np.array([text not in _SKIPPED for text in name.values] or [False], np.bool_)[name.codes]
@@ -167,7 +165,7 @@ def _of_kinds(told: _Told, stats: Columns, kind: Int32Array) -> None:
     told.add(event, own[name.codes[row]], values[codes[row]])
 
 
-def _numbers(told: _Told, name: str, places: Int64Array, numbers: AnyArray) -> None:
+def _numbers(told: _Arguments, name: str, places: Int64Array, numbers: AnyArray) -> None:
     distinct, code = np.unique(numbers, return_inverse=True)
     values = np.array([told.value(str(number)) for number in distinct.tolist()] or [0], np.int64)
     told.add(places, name, values[code])

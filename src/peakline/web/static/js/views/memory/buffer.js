@@ -67,7 +67,7 @@ export function makeBuffer(context, model, change) {
         } }, "Show its life"), close),
       h("dl", { class: "facts small" },
         fact("Bytes", bytes(known.bytes), `${known.bytes.toLocaleString("en-US")} bytes`),
-        known.requested_bytes !== null && fact("Asked for", bytes(known.requested_bytes)),
+        known.requested_bytes !== null && fact("Requested", bytes(known.requested_bytes)),
         known.data_type && fact("Type and shape", `${known.data_type} ${known.shape}`),
         known.region_type && fact("Region", known.region_type),
         !model.isMoment && fact("Allocated", begin === null ? "before the profile" : go(begin)),

@@ -40,7 +40,7 @@ export function columnsOf(group, rows, model) {
   const columns = [
     { key: "op", title: "Op", cell: ({ op }) => named(op), width: "minmax(11rem, 1fr)" },
     { key: "bytes", title: "Bytes", kind: "bytes", width: "6rem" },
-    has("requested_bytes") && { key: "requested_bytes", title: "Asked for", kind: "bytes",
+    has("requested_bytes") && { key: "requested_bytes", title: "Requested for", kind: "bytes",
       width: "5.7rem", help: "what the op asked for; the allocator rounds up" },
     rows.some(({ count }) => count > 1)
       && { key: "count", title: "Buffers", kind: "count", width: "6rem" },

@@ -22,12 +22,10 @@ from peakline.tfprof.shown import (
     sort_key,
 )
 
-__all__ = ["code_view", "op_view"]
-
 _GRADIENT = " (gradient)"
 
 
-class _Gathered:
+class _Groups:
     """Nodes in groups, and what each group's members in account cost together."""
 
     def __init__(self, nodes: OpNodes, groups: Sequence[Sequence[int]], options: Options) -> None:
@@ -50,7 +48,7 @@ def op_view(stats: OpStats, options: Options) -> Shown:
     """
     nodes = stats.at(options.step)
     names, groups = _by_op(nodes)
-    gathered = _Gathered(nodes, groups, options)
+    gathered = _Groups(nodes, groups, options)
     sizes = [len(members) for members in gathered.members]
     key = sort_key(options.order_by, names, gathered.own, sizes)
     order = sorted(np.flatnonzero(gathered.accounted).tolist(), key=key)
@@ -118,7 +116,7 @@ def code_view(stats: OpStats, options: Options) -> Shown | None:
         return None
     labels, parents, groups = _calls(stats)
     forest, order = Forest.build(parents, range(len(parents))).sort()
-    gathered = _Gathered(nodes, [sorted(groups[row]) for row in order.tolist()], options)
+    gathered = _Groups(nodes, [sorted(groups[row]) for row in order.tolist()], options)
     gathered.accounted[0] = False
     forest, rows = forest.keep(forest.totals(gathered.accounted.astype(np.int64)) > 0)
     own = gathered.own[rows]

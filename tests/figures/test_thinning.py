@@ -6,8 +6,8 @@ from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 from tests.figures.profiles import asked_of
 
-from peakline.figures.course import telling_places
-from peakline.figures.over_time import read_course
+from peakline.figures.over_time import read_usage
+from peakline.figures.thinning import places_to_draw
 from reference.memory_history import in_use
 
 points = st.lists(st.tuples(st.integers(0, 60), st.integers(-3, 9)), min_size=1, max_size=80)
@@ -28,7 +28,7 @@ def drawn(time, value, edges):
 def test_fewer_points_draw_the_same_picture(values, buckets):
     values.sort(key=lambda point: point[0])
     time, value = [t for t, _ in values], [v for _, v in values]
-    kept = telling_places(np.array(time), np.array(value), buckets).tolist()
+    kept = places_to_draw(np.array(time), np.array(value), buckets).tolist()
     assert len(kept) <= 4 * buckets
     assert kept == sorted(set(kept))
     assert (kept[0], kept[-1]) == (0, len(time) - 1)
@@ -43,14 +43,14 @@ def test_fewer_points_draw_the_same_picture(values, buckets):
 def test_times_at_the_ends_of_their_range():
     time = np.array([-(2**62), *range(50), 2**62], np.int64)
     value = np.arange(52)
-    assert telling_places(time, value, 4).tolist() == [0, 1, 50, 51]
-    assert telling_places(np.zeros(0, np.int64), np.zeros(0, np.int64), 4).tolist() == []
+    assert places_to_draw(time, value, 4).tolist() == [0, 1, 50, 51]
+    assert places_to_draw(np.zeros(0, np.int64), np.zeros(0, np.int64), 4).tolist() == []
 
 
 def test_shares_are_thinned_like_bytes():
     time = np.arange(100)
     share = np.linspace(0, 1, 100)
-    kept = telling_places(time, share, 5)
+    kept = places_to_draw(time, share, 5)
     assert share[kept].max() == 1.0
     assert kept.size <= 20
 
@@ -69,7 +69,7 @@ def test_the_course_is_the_memory_in_use(rows):
             if (row.get("allocator") or "") == name
             and (not reports or row.get("in_use_bytes") is not None)
         ]
-        course = read_course(asked, 1000)
+        course = read_usage(asked, 1000)
         if len(own) < 2:
             assert course is None
             continue
@@ -89,7 +89,7 @@ def test_the_peak_is_never_lost(buckets):
     value = np.random.default_rng(7).integers(0, 10**9, size)
     value[6_543] = 10**12
     time = np.sort(np.random.default_rng(8).integers(0, 10**13, size))
-    kept = telling_places(time, value, buckets)
+    kept = places_to_draw(time, value, buckets)
     assert 6_543 in kept
     assert kept.size <= 4 * buckets
 
@@ -97,9 +97,9 @@ def test_the_peak_is_never_lost(buckets):
 def test_the_course_begins_with_all_that_is_from_before_the_profile():
     rows = [alloc(n, 1000, is_before=True, time_ps=5) for n in range(6)]
     rows += [free(0, time_ps=7), alloc(9, 300, time_ps=8)]
-    course = read_course(asked_of(rows)[0], 100)
+    course = read_usage(asked_of(rows)[0], 100)
     assert course.time_ps.tolist() == [5, 7, 8]
     assert course.used.tolist() == [6000, 5000, 5300]
     # A later one, as of a second run, hides nothing of the first.
     rows += [alloc(20, 50, is_before=True, time_ps=9), free(9, time_ps=12)]
-    assert read_course(asked_of(rows)[0], 100).used.tolist() == [6000, 5000, 5300, 5350, 5050]
+    assert read_usage(asked_of(rows)[0], 100).used.tolist() == [6000, 5000, 5300, 5350, 5050]

@@ -15,11 +15,9 @@ from peakline.memory.signatures import History
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 
-__all__ = ["Asked", "ask"]
-
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class DrawnAllocator:
     """One allocator to draw: its peak, its analyses, and the records that all of them read.
 
     ``number`` is the allocator's place in ``history.lifetimes.allocators``; ``findings`` are those
@@ -56,7 +54,9 @@ class Asked:
         return int(rows[is_peak.argmax()])
 
 
-def ask(profile: Profile, allocator: str | None, answer: MemoryAnswer | None) -> tuple[Asked, ...]:
+def drawn_allocators(
+    profile: Profile, allocator: str | None, answer: MemoryAnswer | None
+) -> tuple[DrawnAllocator, ...]:
     """The allocators that a figure is about, the one with the highest peak first.
 
     Only ``allocator`` where it is named; none where the profile holds no records of memory. Raises
@@ -77,7 +77,7 @@ def ask(profile: Profile, allocator: str | None, answer: MemoryAnswer | None) ->
     names = history.lifetimes.allocators
     steps = profile.columns_or_empty("steps")
     return tuple(
-        Asked(
+        DrawnAllocator(
             peak,
             details,
             history,

@@ -6,8 +6,6 @@ from peakline.render.document.model import Value, text_of
 from peakline.render.html.html import Child, Markup, clip, code, tag
 from peakline.text import allocator_text
 
-__all__ = ["cell", "named", "size", "time"]
-
 _SHORT = 28
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.figures.course import course_rows
+from peakline.figures.thinning import usage_rows
 from peakline.memory.marks import Marks
 from peakline.memory.moments import NEAR, find_high_moments
 from peakline.memory.peak import AllocatorPeak
@@ -17,8 +17,6 @@ from peakline.render.html.context import Part
 from peakline.render.html.html import Markup, clip, code, join, tag
 from peakline.text import size_text, time_text
 
-__all__ = ["course"]
-
 _ROWS = 12
 _SMALL, _SMALL_SHARE = 1 << 20, 0.01
 """Nobody has to know how often an allocator with less than this comes near its peak."""
@@ -26,15 +24,15 @@ _WIDTH, _HEIGHT = 960, 180
 _POINTS = 480
 
 
-def course(part: Part) -> Markup | None:
+def memory_over_time(part: Part) -> Markup | None:
     """The figure of memory over time; nothing where all records are of one moment."""
     history, context = part.history, part.context
-    rows = course_rows(history, part.number)
+    rows = usage_rows(history, part.number)
     times = history.events.array("time_ps")[rows]
     if context.is_moment or rows.size < 2 or times[0] == times[-1]:
         return None
     used = history.used[rows]
-    words = _words(part, times, used)
+    words = _sentence(part, times, used)
     growth = part.details.growth
     equivalent = (
         _by_time(part, times, used) if growth is None else _by_step(part, growth.marks, rows, used)
@@ -50,7 +48,7 @@ def course(part: Part) -> Markup | None:
     return join([tag("p", words), _near(part), told])
 
 
-def _words(part: Part, times: Int64Array, used: Int64Array) -> str:
+def _sentence(part: Part, times: Int64Array, used: Int64Array) -> str:
     return (
         f"From {size_text(int(used[0]))} at {time_text(int(times[0]))} to "
         f"{size_text(int(used[-1]))} at {time_text(int(times[-1]))}; the most is "

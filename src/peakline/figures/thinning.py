@@ -7,10 +7,8 @@ import numpy as np
 from peakline.arrays import AnyArray, Int64Array, IntpArray
 from peakline.memory.signatures import History
 
-__all__ = ["course_rows", "telling_places"]
 
-
-def course_rows(history: History, allocator: int) -> IntpArray:
+def usage_rows(history: History, allocator: int) -> IntpArray:
     """The records of an allocator's course: those that say how much is in use.
 
     Records that stand for buffers from before the profile are all of its first moment, and only
@@ -23,7 +21,7 @@ def course_rows(history: History, allocator: int) -> IntpArray:
     return rows[max(leading - 1, 0) :]
 
 
-def telling_places(time: Int64Array, value: AnyArray, buckets: int) -> IntpArray:
+def places_to_draw(time: Int64Array, value: AnyArray, buckets: int) -> IntpArray:
     """The places of a step line that are worth drawing, in order, at most 4 per bucket.
 
     ``time`` never falls. It is cut into ``buckets`` equal spans, and of each span the first, the
