@@ -31,7 +31,7 @@ def test_the_screen(peakline):
         "    -0.848 ms    1.015 ms  0.167 ms  launching work",
         "    -0.553 ms    1.416 ms  0.862 ms  not known",
         "",
-        "  ops whose own time changed most, per step",
+        "  ops whose self time changed most, per step",
         "      CHANGE     BEFORE     AFTER  ON    OP",
         "  -13.550 ms  15.477 ms  1.927 ms  host  jit(train)/jvp()/dot_general",
         "   -3.659 ms   5.177 ms  1.519 ms  host  jit(train)/transpose(jvp())/dot_general",

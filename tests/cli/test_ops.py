@@ -46,13 +46,13 @@ def test_the_screen(peakline, path):
         == f"""\
 {path} (fake, host worker-0, 1.234 ns)
 
-device: 2 ops, 80.000 ms of own time, summed over devices and their streams
-   OWN TIME  SHARE      TOTAL  RUNS     MEDIAN        P95        MAX  TYPE    OP
+device: 2 ops, 80.000 ms of self time, summed over devices and their streams
+   SELF TIME  SHARE      TOTAL  RUNS     MEDIAN        P95        MAX  TYPE    OP
   60.000 ms  75.0%  60.000 ms     1  60.000 ms  60.000 ms  60.000 ms  MatMul  dense/MatMul
   20.000 ms  25.0%  20.000 ms     1  20.000 ms  20.000 ms  20.000 ms  Relu    Relu
 
-host: 2 ops, 40.000 ms of own time, summed over threads
-   OWN TIME  SHARE      TOTAL   RUNS     MEDIAN        P95        MAX  TYPE    OP
+host: 2 ops, 40.000 ms of self time, summed over threads
+   SELF TIME  SHARE      TOTAL   RUNS     MEDIAN        P95        MAX  TYPE    OP
   30.000 ms  75.0%  30.000 ms  1,200  30.000 ms  30.000 ms  30.000 ms  MatMul  b
   10.000 ms  25.0%  90.000 ms      1  10.000 ms  10.000 ms  10.000 ms  MatMul  a
 

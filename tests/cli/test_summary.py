@@ -50,7 +50,7 @@ def test_the_screen(peakline, both):
         "memory gpu peak 96.0 MiB at 5.000 ms, 96% of the capacity; 94% of it dense/MatMul".split(),
         "time 4 steps 100.000 ms (median), 100.000 ms to 100.000 ms".split(),
         "where it goes 60% host compute, 40% waiting for input".split(),
-        "ops with the most own time b 75% of the ops' time on the host".split(),
+        "ops with the most self time b 75% of the ops' time on the host".split(),
         ["a", "25%"],
     ]
     assert lines[8:] == [

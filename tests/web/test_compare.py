@@ -88,7 +88,7 @@ def test_the_time_is_that_of_the_service(page, server):
     )
     assert facts(part)["Steps"] == ["12 → 12", "no change"]
     ops = sorted(told["ops"], key=lambda op: -abs(op["delta_ps"]))
-    shown = rows(page, "Ops whose own time differs")
+    shown = rows(page, "Ops whose self time differs")
     assert [cells[0] for cells in shown] == [op["op"] for op in ops]
     for cells, op in zip(shown, ops, strict=True):
         sign, number = cells[1].strip()[0], float(re.search(r"[\d.]+", cells[1])[0])
@@ -104,7 +104,7 @@ def test_ops_lead_to_their_buffers_and_their_times(page, server):
     href = grid.get_by_role("link", name="model/hidden/MatMul").first.get_attribute("href")
     assert href.startswith("#/session/doubled_batch/memory?")
     assert "q=model%2Fhidden%2FMatMul" in href
-    ops = page.get_by_role("grid", name="Ops whose own time differs", exact=True)
+    ops = page.get_by_role("grid", name="Ops whose self time differs", exact=True)
     assert all(
         "/steps?part=ops&q=" in link.get_attribute("href") for link in ops.get_by_role("link").all()
     )

@@ -75,7 +75,7 @@ def test_ops_are_those_of_the_service(page, server):
     whole = sum(row["self_ps"] for row in told)
     for row, op in zip(rows, told, strict=False):
         assert (row["Op"], row["Runs"]) == (op["op"], f"{op['occurrences']:,}")
-        assert number_of(row["Own time"]) == almost(op["self_ps"])
+        assert number_of(row["Self time"]) == almost(op["self_ps"])
         assert number_of(row["Share"]) == almost(op["self_ps"] / whole)
         assert number_of(row["95th perc."]) == almost(op["p95_ps"])
     assert f"{len(told)} ops" in page.locator("#main").inner_text()
@@ -83,7 +83,7 @@ def test_ops_are_those_of_the_service(page, server):
 
 
 def test_the_share_of_ops_agrees_with_framework_op_stats(page, server):
-    """XProf's tool, another way to the same: own time by op, IDLE left out."""
+    """XProf's tool, another way to the same: self time by op, IDLE left out."""
     tables = api(server, "sessions/tf2_cnn/tools/framework_op_stats")
     columns = [column["id"] for column in tables[1]["cols"]]
     cells = [[cell["v"] for cell in row["c"]] for row in tables[1]["rows"]]
@@ -92,7 +92,7 @@ def test_the_share_of_ops_agrees_with_framework_op_stats(page, server):
     rows = rows_of(page, "Ops")
     assert rows
     for row in rows:
-        assert number_of(row["Own time"]) == almost(own[row["Op"]] * 1e6)
+        assert number_of(row["Self time"]) == almost(own[row["Op"]] * 1e6)
 
 
 def test_search_and_sort_of_ops_are_in_the_address(page, other_page, server):

@@ -85,7 +85,7 @@ def test_the_peak_leads_to_its_moment_in_memory(page, server):
 def test_the_top_ops_are_those_of_the_service(page, server):
     ops = summary(server, "tf2_cnn")["time"]["top_ops"]
     open_view(page, server, "/session/tf2_cnn/summary")
-    part = panel(page, "Ops with the most own time")
+    part = panel(page, "Ops with the most self time")
     assert part.locator(".name").all_inner_texts() == [op["op"] for op in ops]
     shown = [text.split(", ") for text in part.locator(".number").all_inner_texts()]
     assert [(number_of(own), number_of(share)) for own, share in shown] == [

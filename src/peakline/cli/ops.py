@@ -31,7 +31,7 @@ _COLUMN = {
     "--sort",
     type=click.Choice(list(_COLUMN)),
     default="self",
-    help="The largest first: by own time, total time, runs, ...",
+    help="The largest first: by self time, total time, runs, ...",
 )
 @reading_options(
     click.option("--kernels", is_flag=True, help="GPU kernels instead of ops."), json_option

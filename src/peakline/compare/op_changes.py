@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SIDES = ("device", "host")
 NEW, GONE, RENAMED, SEVERAL, TIME = "new", "gone", "renamed", "several", "time"
 MATTERS = 0.01
-"""A difference is told from this share of all own time of the side on, in the profile with more."""
+"""A difference is reported from this share of all self time of the side on, in the longer one."""
 _COMPILED = re.compile(r"\.\d+(?=$|/)")
 _RUNS = 0.1
 """From this share on an op runs more or less often: less is which of them fell into the steps."""
@@ -32,7 +32,7 @@ _RUNS = 0.1
 
 @dataclass(frozen=True)
 class OpOwn:
-    """The own time of an op in ps, and how often it ran."""
+    """The self time of an op in ps, and how often it ran."""
 
     op: str
     op_type: str
@@ -41,7 +41,7 @@ class OpOwn:
 
 
 @dataclass(frozen=True)
-class OwnTimes:
+class SelfTimes:
     """The ops of each of `SIDES` by name, from the begin of the first step to the end of the last.
 
     ``steps`` is how many steps that are; 0 where nothing tells steps, and all that ran counts.
@@ -51,7 +51,7 @@ class OwnTimes:
     steps: int
 
     def total(self, side: str) -> int:
-        """The own time of all ops of a side, in ps."""
+        """The self time of all ops of a side, in ps."""
         return sum(op.own_ps for op in self.sides[side].values())
 
 
@@ -59,7 +59,7 @@ class OwnTimes:
 class OpChange:
     """One op, or several of one name but for numbers, in two profiles.
 
-    Times are own time in ps, per step where both profiles tell steps, else of the whole profile;
+    Times are self time in ps, per step where both profiles tell steps, else of the whole profile;
     so are ``before_runs`` and ``after_runs``. ``op`` is the name in the later profile, or in the
     earlier one where it is gone; ``was`` the earlier one where it differs, else empty. ``change``
     is ``new``, ``gone``, ``renamed``, ``several`` (``op`` is what the names of ``before_ops`` and
@@ -115,7 +115,7 @@ class OpChange:
         }
 
 
-def own_times(profile: Profile, steps: int, begin_ps: int, end_ps: int) -> OwnTimes:
+def self_times(profile: Profile, steps: int, begin_ps: int, end_ps: int) -> SelfTimes:
     """What ran from ``begin_ps`` to ``end_ps``, in which there are ``steps`` steps (0: all counts).
 
     Raises InputError when the profile cannot be read.
@@ -126,7 +126,7 @@ def own_times(profile: Profile, steps: int, begin_ps: int, end_ps: int) -> OwnTi
 
     start = trace_of(profile).start
     if not start.size:
-        return OwnTimes({side: {} for side in SIDES}, 0)
+        return SelfTimes({side: {} for side in SIDES}, 0)
     found = {}
     for side, runs in zip(
         SIDES, (framework_executions(profile), host_executions(profile)), strict=True
@@ -134,7 +134,7 @@ def own_times(profile: Profile, steps: int, begin_ps: int, end_ps: int) -> OwnTi
         at = start[runs.event]
         inside = np.flatnonzero((at >= begin_ps) & (at < end_ps)) if steps else slice(None)
         found[side] = _by_name(runs, inside)
-    return OwnTimes(found, steps)
+    return SelfTimes(found, steps)
 
 
 def _by_name(runs: Executions, inside: np.ndarray | slice) -> dict[str, OpOwn]:
@@ -153,8 +153,8 @@ def _by_name(runs: Executions, inside: np.ndarray | slice) -> dict[str, OpOwn]:
     return found
 
 
-def op_changes(before: OwnTimes, after: OwnTimes) -> tuple[OpChange, ...]:
-    """The ops whose own time differs by what `MATTERS`, the largest difference first.
+def op_changes(before: SelfTimes, after: SelfTimes) -> tuple[OpChange, ...]:
+    """The ops whose self time differs by what `MATTERS`, the largest difference first.
 
     Per step where both tell steps, else over the whole profiles.
     """

@@ -13,9 +13,9 @@ from peakline.compare.matching import stem_of
 from peakline.compare.op_changes import (
     SIDES,
     OpChange,
-    OwnTimes,
+    SelfTimes,
     op_changes,
-    own_times,
+    self_times,
 )
 from peakline.findings.finding import Finding
 from peakline.findings.time_answer import StepTimes
@@ -36,7 +36,7 @@ class TimeState:
     have several names, times, parts and what lies between are of those that take most time.
     ``walls`` has the time of each of these, on the device that took longest. ``between_ps`` is the
     median of what lies between them. ``parts`` are the columns of ``step_breakdown`` as means over
-    its rows, in its order; they add up to the mean step. ``ops`` is the own time of every op.
+    its rows, in its order; they add up to the mean step. ``ops`` is the self time of every op.
     ``nothing`` says why there are no steps, ``name`` what those that are compared are called.
     """
 
@@ -45,7 +45,7 @@ class TimeState:
     walls: Int64Array
     between_ps: int
     parts: Mapping[str, int]
-    ops: OwnTimes
+    ops: SelfTimes
     findings: tuple[Finding, ...]
     has_device: bool
     nothing: str = ""
@@ -127,7 +127,7 @@ class TimeDiff:
         )
 
     def others_ps(self, side: str) -> tuple[int, int]:
-        """The own time of the ops of a side that are not in ``ops``, before and after."""
+        """The self time of the ops of a side that are not in ``ops``, before and after."""
         listed = [one for one in self.ops if one.side == side]
         steps = (self.before.ops.steps, self.after.ops.steps) if self.by_step else (1, 1)
         return (
@@ -173,7 +173,7 @@ def time_state(profile: Profile) -> TimeState:
         round(float(np.median(gaps))) if gaps.size else 0,
         {name: each for name, _, each, _ in answer.parts()},
         # Devices that count steps of their own make them side by side.
-        own_times(profile, every.count, begin, end),
+        self_times(profile, every.count, begin, end),
         answer.findings,
         facts.has_device or answer.devices.rows > 0,
         answer.nothing,

@@ -55,7 +55,7 @@ def input_pipeline(profile: Profile) -> Figure | None:
         height=180 + 26 * len(shown),
         bargap=0.2,
         barmode="stack",
-        xaxis=axis(f"Own time ({unit})", rangemode="tozero"),
+        xaxis=axis(f"Self time ({unit})", rangemode="tozero"),
         yaxis=row_axis("", names, ticks=""),
     )
 
@@ -69,7 +69,7 @@ def _hover_text(stage: Stage) -> str:
                 f"{calls.size} calls, {duration_text(int(calls.sum()))} in all, "
                 f"longest {duration_text(int(calls[-1]))}"
             ),
-            f"own time {duration_text(stage.self_ps)}",
+            f"self time {duration_text(stage.self_ps)}",
             f"its consumer waited {duration_text(stage.wait_ps)}",
         )
     )

@@ -72,9 +72,9 @@ def summary_document(
 
 
 def top_ops(profile: Profile) -> list[dict[str, object]]:
-    """The ops with most own time, of the devices where they have any, else of the host.
+    """The ops with most self time, of the devices where they have any, else of the host.
 
-    Each has ``side``, ``op``, ``op_type``, ``self_ps``, its ``share`` of that side's own time, and
+    Each has ``side``, ``op``, ``op_type``, ``self_ps``, its ``share`` of that side's self time, and
     ``is_input``: whether it only prepares input, on threads beside the steps.
     """
     if "op_stats" not in profile.tables or not profile.has_rows("op_stats"):

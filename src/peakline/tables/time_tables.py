@@ -59,8 +59,8 @@ DEFINITIONS = (
         busy_ps int64 time with an event
         idle_ps int64 time without, between its first and its last event
         wait_ps int64 time in events that only wait
-        longest_op string? the event name with the most own time
-        longest_op_ps int64 the own time of that name
+        longest_op string? the event name with the most self time
+        longest_op_ps int64 the self time of that name
         """,
     ),
     table(

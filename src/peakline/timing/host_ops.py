@@ -30,7 +30,7 @@ from peakline.timing.op_names import (
 from peakline.timing.op_stats_columns import MEMORY_EVENTS, OpStatColumns, op_stats_of
 from peakline.trace.distribution import distinct
 from peakline.trace.events import DEVICE, Trace, TraceLine, trace_of
-from peakline.trace.nesting import own_times
+from peakline.trace.nesting import self_times
 
 HOST_THREADS = "/host:CPU"
 _KINETO = frozenset(("cpu_op", "Operator"))
@@ -115,7 +115,7 @@ def host_executions(profile: Profile) -> Executions:
     event = np.concatenate([np.zeros(0, np.int32), *found])
     total, own = np.empty(event.size, np.int64), np.empty(event.size, np.int64)
     nests = np.array([line.nests for line in trace.lines], np.bool_)
-    own_times(trace.start, trace.end, event, first, nests, total, own)
+    self_times(trace.start, trace.end, event, first, nests, total, own)
     return Executions(list(ops.numbers), event, op[event], total, own, eager)
 
 

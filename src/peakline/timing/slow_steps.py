@@ -1,4 +1,4 @@
-"""What slow steps do longer than the others: the names of events whose own time grows most."""
+"""What slow steps do longer than the others: the names of events whose self time grows most."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from peakline.timing.step_facts import FEWEST_STEPS, PARTS, SLOW, WARM_UP, StepF
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity, is_marker
 from peakline.trace.events import Nesting, nesting_of, trace_of
-from peakline.trace.nesting import own_times
+from peakline.trace.nesting import self_times
 
 _DOES = np.full(len(Activity), 1.0)
 _DOES[[Activity.NOTHING, Activity.WAIT, Activity.HOST]] = 0.5
@@ -38,7 +38,7 @@ SLOW_COMPILE = 0.5
 class Longer:
     """An event name: how much longer its runs take in a slow step than in a usual one.
 
-    ``extra_ps`` is the difference of own time per step, ``runs`` and ``usual_runs`` how often it
+    ``extra_ps`` is the difference of self time per step, ``runs`` and ``usual_runs`` how often it
     runs in a slow step and in a usual one.
     """
 
@@ -186,7 +186,7 @@ def own_in(nesting: Nesting, begin: AnyArray, end: AnyArray) -> tuple[AnyArray, 
         return events, nesting.own_ps[events]
     events = _ranges(first, behind)
     total, own = np.empty(events.size, np.int64), np.empty(events.size, np.int64)
-    own_times(
+    self_times(
         trace.start, trace.end, events.astype(np.int32), bounds, np.concatenate(nests), total, own
     )
     mine = events < np.repeat(last, behind - first)

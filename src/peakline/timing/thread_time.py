@@ -1,7 +1,7 @@
 """What each thread of a host did: the ``thread_time`` table.
 
 A thread is busy while any event of its line runs, and waits while one does that only waits: for a
-device, another thread, or input (see `peakline.trace.activity_names`). The own time of an
+device, another thread, or input (see `peakline.trace.activity_names`). The self time of an
 event is its duration without what the events inside it cover.
 """
 
@@ -57,7 +57,7 @@ def columns_of(profile: Profile) -> Columns:
 
 
 def _longest(code: AnyArray, own: AnyArray, trace: Trace) -> tuple[int, int]:
-    """The name with the most own time, the first of equals, and that time."""
+    """The name with the most self time, the first of equals, and that time."""
     known = code >= 0
     if not known.all():
         code, own = code[known], own[known]

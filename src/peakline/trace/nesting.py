@@ -33,7 +33,7 @@ def nest_lines(
         room *= 4
 
 
-def own_times(
+def self_times(
     start: AnyArray,
     end: AnyArray,
     event: AnyArray,

@@ -26,7 +26,7 @@ from peakline.trace.events import (
     nesting_of,
     trace_of,
 )
-from peakline.trace.nesting import nest_lines, own_times
+from peakline.trace.nesting import nest_lines, self_times
 from peakline.trace.steps import step_places_of
 
 DATA = Path(__file__).parents[2] / "data"
@@ -145,7 +145,7 @@ class TestNesting:
 
 
 def slow_nesting(events):
-    """Parent, row and own time of sorted ``(start, end)``, by looking at all events before."""
+    """Parent, row and self time of sorted ``(start, end)``, by looking at all events before."""
     parents, rows, own = [], [], []
     for number, (start, end) in enumerate(events):
         chain, open_events = -1, []
@@ -189,7 +189,7 @@ def test_nesting_is_that_of_a_slow_reference(pairs):
     event = np.arange(0, 2 * start.size, 2, dtype=np.int32)
     places, total, alone = np.repeat(start, 2), np.empty_like(own), np.empty_like(own)
     line = np.array([0, start.size]), np.array([True])
-    own_times(places, np.repeat(end, 2), event, *line, total, alone)
+    self_times(places, np.repeat(end, 2), event, *line, total, alone)
     assert (total.tolist(), alone.tolist()) == ((end - start).tolist(), own.tolist())
 
 
@@ -226,7 +226,7 @@ def test_own_times_of_a_deep_stack_and_of_a_line_that_does_not_nest():
     start, end = np.arange(600), 2000 - np.arange(600)
     event, total, own = np.arange(600, dtype=np.int32), np.empty(600, int), np.empty(600, int)
     nests = np.array([True, False])
-    own_times(start, end, event, np.array([0, 500, 600]), nests, total, own)
+    self_times(start, end, event, np.array([0, 500, 600]), nests, total, own)
     assert own.tolist() == [2] * 499 + [1002] + total[500:].tolist()
 
 

@@ -255,4 +255,4 @@ def _ops(diff: TimeDiff) -> Table:
     columns = columns_of(change="signed", before="ps", after="ps", on="", op="name", **_HAPPENED)
     each = "per step" if diff.by_step else "in the whole profile"
     rest = (len(diff.ops) - _ROWS,) if len(diff.ops) > _ROWS else ()
-    return Table(f"ops whose own time changed most, {each}", columns, rows, rest)
+    return Table(f"ops whose self time changed most, {each}", columns, rows, rest)

@@ -24,7 +24,7 @@ _NAME, _SHORTEST = 72, 16
 _NARROW = 120
 """Below so many columns some numbers are left out, so that names have room."""
 _GAP, _INDENT = 2, 2
-_OPS = ("OWN TIME", "SHARE", "TOTAL", "RUNS", "MEDIAN", "P95", "MAX")
+_OPS = ("SELF TIME", "SHARE", "TOTAL", "RUNS", "MEDIAN", "P95", "MAX")
 _KERNELS = ("TOTAL", "SHARE", "RUNS", "MEDIAN", "P95", "MAX", "OCCUPANCY")
 _LEFT_OUT = frozenset(("P95", "MAX", "TYPE", "OCCUPANCY", "GRID", "BLOCK"))
 _SUMMED = {
@@ -52,11 +52,11 @@ def print_ops(profile: Profile, table: Columns | None, top: int | None) -> None:
 
 def _side(side: str, table: Columns, most: int) -> list[RenderableType]:
     whole = int(table.array("self_ps").sum())
-    title = f"{side}: {counted(table.rows, 'op')}, {_time(whole)} of own time, {_SUMMED[side]}"
+    title = f"{side}: {counted(table.rows, 'op')}, {_time(whole)} of self time, {_SUMMED[side]}"
     shares = _shares(table, "self_ps", most)
     rows = [
         {
-            "OWN TIME": _time(row["self_ps"]),
+            "SELF TIME": _time(row["self_ps"]),
             "SHARE": share,
             "TOTAL": _time(row["total_ps"]),
             **_spread(row),

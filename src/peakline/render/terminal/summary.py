@@ -121,7 +121,7 @@ def _time(profile: Profile, answer: TimeAnswer) -> list[tuple[str, str, str]]:
         )
         share = f" {op['share']:.0%}" + (f" {whose}" if not place else "")
         beside = " (input pipeline)" if op["is_input"] else ""
-        head = "ops with the most own time" if not place else ""
+        head = "ops with the most self time" if not place else ""
         rows.append((head, f"{_cut(str(op['op']))}{share}{beside}"))
     if rows and times is None:
         rows.append(("steps", "none are marked"))

@@ -59,7 +59,7 @@ function told(both, links) {
   }
   if (ops.length) found.push(...opsPart(both, links));
   else if (before.times && after.times) {
-    found.push(h("p", { class: "quiet" }, "No op's own time differs by 1% of all or more."));
+    found.push(h("p", { class: "quiet" }, "No op's self time differs by 1% of all or more."));
   }
   return found;
 }
@@ -71,7 +71,7 @@ function told(both, links) {
 function opsPart({ ops, ops_per, other_ops }, links) {
   const per = ops_per === "step" ? "a step" : "in the whole profile";
   const rows = bySize(ops, "delta_ps").map((row) => ({ ...row, happened: happened(row) }));
-  const made = table("Ops whose own time differs", [
+  const made = table("Ops whose self time differs", [
     { key: "op", title: "Op", width: "minmax(16rem, 2fr)", cell: (row) => {
       const isGone = row.change === "gone";
       return h("a", { title: row.op, href: (isGone ? links.before : links.after)("steps",
@@ -89,7 +89,7 @@ function opsPart({ ops, ops_per, other_ops }, links) {
     return before_ps || after_ps
       ? [`of the ${side} ${time(before_ps)} → ${time(after_ps)}`] : [];
   });
-  return [h("h3", {}, `Ops whose own time differs, ${per}`), made,
+  return [h("h3", {}, `Ops whose self time differs, ${per}`), made,
     ...(others.length ? [h("p", { class: "quiet" }, `All other ops ${per}: ${others.join(", ")}.`)] : [])];
 }
 

@@ -69,7 +69,7 @@ function stagesTable(rows) {
       { key: "category", title: "Kind", width: "8rem", unsorted: true },
       { key: "wait_ps", title: "Waited for", kind: "time", unsorted: true,
         help: "how long the stage above, or the program, had to wait for it" },
-      { key: "self_ps", title: "Own time", kind: "time", unsorted: true },
+      { key: "self_ps", title: "Self time", kind: "time", unsorted: true },
       { key: "total_ps", title: "Total", kind: "time", unsorted: true,
         help: "with the stages below" },
       { key: "occurrences", title: "Calls", kind: "count", width: "6rem", unsorted: true },

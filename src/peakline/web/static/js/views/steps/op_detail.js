@@ -92,7 +92,7 @@ function factsOf(op) {
   /** @type {[string, string][]} */
   const told = [
     ["Type", op.op_type || "–"], ["Side", op.side], ["Runs", count(op.occurrences)],
-    ["Own time", `${time(op.self_ps)} (${percent(op.share)})`], ["Total", time(op.total_ps)],
+    ["Self time", `${time(op.self_ps)} (${percent(op.share)})`], ["Total", time(op.total_ps)],
     ["Mean", time(op.total_ps / op.occurrences)],
   ];
   if (op.flops) told.push(["Operations", `${op.flops.toExponential(3)} FLOP`]);

@@ -22,7 +22,7 @@ import { OpDetail } from "./op_detail.js";
  * @property {number | null} flops
  * @property {number | null} bytes_accessed
  * @property {boolean | null} is_eager
- * @property {number} share of its side's own time
+ * @property {number} share of its side's self time
  */
 
 const QUERY = "select * from op_stats order by self_ps desc";
@@ -157,7 +157,7 @@ class Ops {
       this.buttons[place]?.setAttribute("aria-pressed", String(one === this.#side)));
     this.table.setRows(found);
     const own = found.reduce((sum, op) => sum + op.self_ps, 0);
-    this.told.textContent = `${counted(found.length, "op")}, ${time(own)} of own time, summed over `
+    this.told.textContent = `${counted(found.length, "op")}, ${time(own)} of self time, summed over `
       + (this.#side === "device" ? "devices" : this.sides.length > 1 && !this.#side
         ? "threads and devices" : this.sides[0] === "device" ? "devices" : "threads");
   }
@@ -183,10 +183,10 @@ function columns(withSide) {
     { key: "op", title: "Op", width: "minmax(14rem, 3fr)" },
     { key: "op_type", title: "Type", width: "minmax(7rem, 1fr)" },
     ...(withSide ? [/** @type {const} */ ({ key: "side", title: "Side", width: "4.5rem" })] : []),
-    { key: "self_ps", title: "Own time", kind: "time", width: "7rem",
+    { key: "self_ps", title: "Self time", kind: "time", width: "7rem",
       help: "without the ops that ran in it" },
     { key: "share", title: "Share", kind: "percent", width: "5rem",
-      help: "of its side's own time" },
+      help: "of its side's self time" },
     { key: "total_ps", title: "Total", kind: "time", width: "6.5rem",
       help: "from begin to end, what it called included" },
     { key: "occurrences", title: "Runs", kind: "count", width: "5.5rem" },

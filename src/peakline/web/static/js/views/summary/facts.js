@@ -112,14 +112,14 @@ export function memoryPanel(context, { memory, profile, time: told }) {
 export function opsPanel(context, { time: told }) {
   if (!told?.top_ops.length) return null;
   const { side } = told.top_ops[0] ?? { side: "host" };
-  return h("section", { class: "panel" }, h("h2", {}, "Ops with the most own time"),
+  return h("section", { class: "panel" }, h("h2", {}, "Ops with the most self time"),
     h("ul", { class: "gauges" }, ...told.top_ops.map((op) => gauge(
       h("a", { href: context.link("steps", { part: "ops", op: op.op, side: op.side }) }, op.op),
       op.share, `${time(op.self_ps)}, ${percent(op.share)}`,
       [op.op.endsWith(op.op_type ?? "") ? "" : op.op_type,
         op.is_input && "prepares input, beside the steps"].filter(Boolean).join("; ")))),
-    h("p", { class: "quiet" }, side === "host" ? "Shares of the ops' own time on the host. "
-      : "Shares of the ops' own time on the devices. ",
+    h("p", { class: "quiet" }, side === "host" ? "Shares of the ops' self time on the host. "
+      : "Shares of the ops' self time on the devices. ",
     h("a", { href: context.link("steps", { part: "ops" }) }, "All ops")));
 }
 

@@ -125,7 +125,7 @@ export class Chosen {
       h("div", { class: "tl-columns" },
         h("section", { "aria-label": "Event" },
           h("dl", { class: "tl-facts" }, ...Object.entries({
-            Duration: time(event.duration_ps, EXACT), "Own time": time(event.own_ps, EXACT) + of(event),
+            Duration: time(event.duration_ps, EXACT), "Self time": time(event.own_ps, EXACT) + of(event),
             Begins: time(event.start_ps, EXACT), Ends: time(end, EXACT),
             Line: `${event.line_name || "(no name)"}, row ${event.row}`, Plane: event.plane,
             Event: String(event.event),
