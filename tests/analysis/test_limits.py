@@ -14,10 +14,11 @@ from tests.each_row import each_row
 
 from peakline.check.file import is_baseline, read_baseline, write_baseline
 from peakline.check.limits import Limits, check_limits
-from peakline.check.markdown import code, summary_markdown
 from peakline.compare.memory import compare
 from peakline.compare.state import AllocatorState, Kind, MemoryState, groups_of, state_of
 from peakline.errors import InputError, NotFoundError
+from peakline.render.markdown.check import summary_markdown
+from peakline.render.markdown.text import code
 
 ALLOCATOR = "bfc_cpu_allocator_for_gpu"
 
@@ -201,7 +202,7 @@ def test_allocators_that_only_one_of_the_two_has():
     assert (gone.allocator, gone.passed, gone.measured) == ("GPU_0_bfc", False, None)
     assert "the profile has no such allocator, only xla_gpu_host_bfc" in gone.reason
     checks = check(state(100, "cuda:0"), baseline=[state(100, "GPU_0_bfc")])
-    assert [one.verdict for one in checks] == ["kept", "not compared"]
+    assert [one.verdict for one in checks] == ["pass", "not compared"]
 
 
 def test_an_empty_baseline_breaks():
@@ -250,7 +251,7 @@ def test_what_memory_json_wrote_is_a_baseline_for_peaks():
     assert back.allocators[0].peak_bytes == 20578816
     checks = check_limits(program("leak_list"), Limits(), back)
     assert [(one.verdict, one.name) for one in checks] == [
-        ("broken", "peak against the baseline"),
+        ("fail", "peak against the baseline"),
         ("not compared", "growth per step against the baseline"),
     ]
     assert "one that peakline check --json wrote does" in checks[1].reason
@@ -316,31 +317,31 @@ def test_the_summary():
     )
     states = MemoryState((state(2**20, "GPU_0_bfc"), state(2**10, "cpu")))
     assert (
-        summary_markdown("run.pb", checks, states, baseline="main.json")
+        summary_markdown("run.pb", checks, states, names={}, baseline="main.json")
         == """\
-### ❌ Memory: 1 of 2 limits broken
+### ❌ Memory: 1 of 2 limits failed
 
 Profile `run.pb`, against the baseline `main.json`.
 
 |  | Limit | Allocator | Measured | Allowed |
-| --- | --- | --- | --- | --- |
-| ❌ broken | peak | `GPU_0_bfc` | 1.0 MiB | 512.0 KiB |
-| ✅ kept | growth per step | `GPU_0_bfc` | 0 B | 0 B |
+| --- | --- | --- | ---: | ---: |
+| ❌ fail | peak | `GPU_0_bfc` | 1.0 MiB | 512.0 KiB |
+| ✅ pass | growth per step | `GPU_0_bfc` | 0 B | 0 B |
 
 - `GPU_0_bfc`, peak: `1.0 MiB in use, 512.0 KiB allowed; largest: p, 1.0 MiB`
 
 **Largest at the peak, `GPU_0_bfc`**
 
-| Bytes | Buffers |
-| ---: | --- |
-| 1.0 MiB | `p` |
+| Size | Count | Op | Region | Type | Shape |
+| ---: | ---: | --- | --- | --- | --- |
+| 1.0 MiB | 1 | `p` |  |  |  |
 
 <details>
-<summary>Largest at the peak of 1.0 KiB, cpu</summary>
+<summary>Largest at the peak of 1&#46;0 KiB&#44; cpu</summary>
 
-| Bytes | Share | Buffers |
-| ---: | ---: | --- |
-| 1.0 KiB | 100.0% | `p` |
+| Size | Share | Count | Op | Region | Type | Shape |
+| ---: | ---: | ---: | --- | --- | --- | --- |
+| 1.0 KiB | 100.0% | 1 | `p` |  |  |  |
 
 </details>
 """
@@ -348,8 +349,8 @@ Profile `run.pb`, against the baseline `main.json`.
 
 
 def test_the_summary_of_limits_that_are_kept():
-    text = summary_markdown("run.pb", check(state(5), max_peak_bytes=5), MemoryState(()))
-    assert text.startswith("### ✅ Memory: 1 limit kept\n\nProfile `run.pb`.\n")
+    text = summary_markdown("run.pb", check(state(5), max_peak_bytes=5), MemoryState(()), names={})
+    assert text.startswith("### ✅ Memory: 1 limit passed\n\nProfile `run.pb`.\n")
     assert "\n- " not in text
 
 
@@ -361,9 +362,9 @@ def test_hostile_names_stay_in_their_cell():
         state(9), groups=groups_of([(Kind(HOSTILE, "", "", ""), 9, 1)]), allocator=HOSTILE
     )
     checks = check_limits(MemoryState((one,)), Limits(max_peak_bytes=1))
-    text = summary_markdown(HOSTILE, checks, MemoryState((one,)))
+    text = summary_markdown(HOSTILE, checks, MemoryState((one,)), names={})
     rows = [line for line in text.splitlines() if line.startswith("|")]
-    for row, columns in zip(rows, [5, 5, 5, 2, 2, 2], strict=True):
+    for row, columns in zip(rows, [5, 5, 5, 6, 6, 6], strict=True):
         assert row.count(" | ") == columns - 1
         assert row.count("|") == columns + 1
     for mark in ("<img", "@someone", "](", "\x1b", "\n| --- |\\", "`c`"):

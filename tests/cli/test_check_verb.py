@@ -16,7 +16,7 @@ def programs(root):
     return lambda name: root / "tests" / "data" / "programs" / f"{name}.xplane.pb.gz"
 
 
-def test_limits_that_are_kept(peakline, opened):
+def test_limits_that_pass(peakline, opened):
     path = opened(ROWS)
     run = peakline("check", path, "--max-peak", "3MiB")
     assert (run.code, run.err) == (0, "")
@@ -26,13 +26,13 @@ def test_limits_that_are_kept(peakline, opened):
 {path} (fake)
 
 RESULT  LIMIT  ALLOCATOR         MEASURED  ALLOWED
-kept    peak   GPU_0_bfc          3.0 MiB  3.0 MiB
-kept    peak   xla_gpu_host_bfc     512 B  3.0 MiB
+pass    peak   GPU_0_bfc          3.0 MiB  3.0 MiB
+pass    peak   xla_gpu_host_bfc     512 B  3.0 MiB
 """
     )
 
 
-def test_limits_that_are_broken(peakline, opened):
+def test_limits_that_fail(peakline, opened):
     path = opened(ROWS)
     run = peakline("check", path, "--max-peak", "1MiB", "--max-fragmentation", "20%",
                    "--allocator", "GPU_0_bfc")  # fmt: skip
@@ -47,14 +47,14 @@ def test_limits_that_are_broken(peakline, opened):
 {path} (fake)
 
 RESULT  LIMIT          ALLOCATOR  MEASURED  ALLOWED
-broken  peak           GPU_0_bfc   3.0 MiB  1.0 MiB
-broken  fragmentation  GPU_0_bfc     25.0%    20.0%
+fail    peak           GPU_0_bfc   3.0 MiB  1.0 MiB
+fail    fragmentation  GPU_0_bfc     25.0%    20.0%
 
-broken: GPU_0_bfc: peak: 3.0 MiB in use, 1.0 MiB allowed; largest: net/MatMul float [3, 3], 3.0 MiB
+fail: GPU_0_bfc: peak: 3.0 MiB in use, 1.0 MiB allowed; largest: net/MatMul float [3, 3], 3.0 MiB
      SIZE  COUNT  OP          REGION  TYPE   SHAPE
   3.0 MiB      1  net/MatMul  output  float  [3, 3]
 
-broken: GPU_0_bfc: fragmentation: 25.0% of the free memory at the peak is not in its \
+fail: GPU_0_bfc: fragmentation: 25.0% of the free memory at the peak is not in its \
 largest piece, 20.0% allowed
 """
     )
@@ -107,7 +107,7 @@ def test_an_unknown_allocator(peakline, opened):
 def test_a_profile_without_memory_does_not_pass(peakline, sessions):
     run = peakline("check", sessions / "jax_cpu", "--max-peak", "1GiB")
     assert run.code == 1
-    assert "broken  peak   (unnamed allocator)  not known  1.0 GiB" in run.out
+    assert "fail    peak   (unnamed allocator)  not known  1.0 GiB" in run.out
     assert run.err.endswith(": peak: cannot be measured: no memory events in this profile\n")
 
 
@@ -116,7 +116,7 @@ def test_the_recorded_leak_and_its_twin(peakline, programs):
     assert peakline("check", programs("leak_list_healthy"), *options).code == 0
     run = peakline("check", programs("leak_list"), *options)
     assert run.code == 1
-    assert "broken  growth per step  bfc_cpu_allocator_for_gpu  768.0 KiB  64.0 KiB\n" in run.out
+    assert "fail    growth per step  bfc_cpu_allocator_for_gpu  768.0 KiB  64.0 KiB\n" in run.out
     assert "768.0 KiB  model/hidden/MatMul  output  float  [192, 1024]\n" in run.out
 
 
@@ -153,11 +153,11 @@ def test_the_summary_is_appended(peakline, opened, tmp_path):
     words = ("check", path, "--summary", summary, "--max-peak")
     assert peakline(*words, "1GiB").code == 0
     first = summary.read_text(encoding="utf-8")
-    assert first.startswith("### ✅ Memory: 2 limits kept\n")
+    assert first.startswith("### ✅ Memory: 2 limits passed\n")
     assert peakline(*words, "1KiB").code == 1
     both = summary.read_text(encoding="utf-8")
-    assert both.startswith(f"{first}\n### ❌ Memory: 1 of 2 limits broken\n")
-    assert "| 3.0 MiB | `net/MatMul float [3, 3]` |" in both
+    assert both.startswith(f"{first}\n### ❌ Memory: 1 of 2 limits failed\n")
+    assert "| 3.0 MiB | 1 | `net/MatMul` | `output` | `float` | `[3, 3]` |" in both
     summary.write_text("# Ours\n")
     peakline(*words, "1GiB")
     assert summary.read_text(encoding="utf-8") == f"# Ours\n\n{first}"

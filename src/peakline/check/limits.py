@@ -1,6 +1,6 @@
 """Limits that a profile must keep, and a baseline that it must not exceed.
 
-Every allocator must keep every limit. What cannot be measured is a broken limit that says why: a
+Every allocator must pass every limit. What cannot be measured fails and says why: a
 gate that passes because it saw nothing is worse than none.
 """
 
@@ -47,7 +47,7 @@ def check_limits(
 
 
 def _nothing(allocator: str, why: str, limits: Limits) -> list[Check]:
-    """Every limit, broken because there is nothing to measure."""
+    """Every limit, failed because there is nothing to measure."""
     asked = (
         ("peak", limits.max_peak_bytes),
         ("growth per step", limits.max_growth_per_step_bytes),

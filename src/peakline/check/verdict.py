@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from peakline.text import size_text
 
 ROWS = 10
-"""So many rows tell what is behind a broken limit."""
+"""So many rows show what is behind a limit that fails."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Check:
 
     ``name`` is ``peak``, ``growth per step``, ``fragmentation``, ``peak against the baseline`` or
     ``growth per step against the baseline``. ``measured`` is None where it could not be measured;
-    then the limit is broken, but for a growth that the baseline does not tell either (nothing is
+    then the limit fails, but for a growth that is not known of the baseline either (nothing is
     compared, and ``reason`` says so). ``reason`` is one line for a person; ``rows`` are what is
-    behind a broken limit: what is largest at the peak, the leaks, or the groups that grew since
+    behind a limit that fails: what is largest at the peak, the leaks, or the groups that grew since
     the baseline. All rows of one check have the same columns.
     """
 
@@ -47,10 +47,10 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """``kept``, ``broken`` or ``not compared``."""
+        """``pass``, ``fail`` or ``not compared``."""
         if not self.passed:
-            return "broken"
-        return "not compared" if self.measured is None else "kept"
+            return "fail"
+        return "not compared" if self.measured is None else "pass"
 
     @property
     def measured_text(self) -> str:
@@ -86,12 +86,12 @@ def held(
     reason: str,
     rows: tuple[Mapping[str, object], ...] = (),
 ) -> Check:
-    """The check of what was measured; its rows only where the limit is broken."""
+    """The check of what was measured; its rows only where the limit fails."""
     passed = measured <= limit
     return Check(name, allocator, measured, limit, passed, reason, () if passed else rows)
 
 
 def unmeasured(name: str, allocator: str, limit: float, why: str) -> Check:
-    """A limit that is broken because nothing could be measured."""
+    """A limit that fails because nothing could be measured."""
     reason = f"cannot be measured: {why}"
     return Check(name, allocator, measured=None, limit=limit, passed=False, reason=reason)

@@ -21,9 +21,6 @@ from peakline.tables.profile_facts import profile_document, warnings_document
 from peakline.text import parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from peakline.check.verdict import Check
     from peakline.compare.state import MemoryState
 
 _SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})\s*(%?)")
@@ -94,7 +91,7 @@ def check(
     *,
     json: bool,
 ) -> None:
-    """Hold a profile's memory against limits and a baseline; exit 1 when one is broken."""
+    """Hold a profile's memory against limits and a baseline; exit 1 when one fails."""
     if (max_peak, max_growth_per_step, max_fragmentation, baseline) == (None,) * 4:
         raise UsageError(
             "no limit is given; see --max-peak, --max-growth-per-step, --max-fragmentation "
@@ -110,7 +107,7 @@ def check(
     from peakline.check.verdict import Limits
     from peakline.compare.state import state_of
     from peakline.findings.memory_answer import NOTHING
-    from peakline.memory.allocator_names import recorded_name
+    from peakline.memory.allocator_names import recorded_name, shown_names
 
     limits = Limits(
         max_peak,
@@ -121,7 +118,7 @@ def check(
     before = None if baseline is None else _baseline(baseline, reading)
     with reading.open(path) as profile:
         state = state_of(profile.memory())
-        recorded = recorded_name(profile, allocator)
+        recorded, names = recorded_name(profile, allocator), shown_names(profile)
         checks = check_limits(state, limits, before, allocator=recorded)
         if json:
             from peakline.check.file import write_baseline
@@ -138,14 +135,16 @@ def check(
         else:
             from peakline.render.terminal.check import print_checks
 
-            print_checks(profile, checks, baseline)
+            print_checks(profile, checks, names, baseline)
         print_warnings(profile.warnings, besides=NOTHING)
         subject = profile.path
     if summary is not None:
-        _append(summary, subject, checks, state, baseline)
-    if broken := [one for one in checks if not one.passed]:
-        first = broken[0]
-        more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+        from peakline.render.markdown.check import summary_markdown
+
+        _append(summary, summary_markdown(subject, checks, state, names=names, baseline=baseline))
+    if failed := [one for one in checks if not one.passed]:
+        first = failed[0]
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         what = ": ".join(part for part in (path, first.allocator, first.name) if part)
         raise CheckFailed(f"{what}: {first.reason}{more}")
 
@@ -190,16 +189,7 @@ def _check_summary(summary: str, sources: tuple[str | None, ...]) -> None:
         raise UsageError(f"{summary}: is no text; choose another name")
 
 
-def _append(
-    summary: str,
-    subject: str,
-    checks: Sequence[Check],
-    state: MemoryState,
-    baseline: str | None,
-) -> None:
-    from peakline.check.markdown import summary_markdown
-
-    text = summary_markdown(subject, checks, state, baseline=baseline)
+def _append(summary: str, text: str) -> None:
     try:
         with Path(summary).open("a", encoding="utf-8", newline="\n") as file:
             file.write(text if file.tell() == 0 else f"\n{text}")

@@ -73,7 +73,7 @@ def diff(
     if json:
         print_json(found.as_json())
     elif markdown:
-        from peakline.render.markdown import comparison_markdown
+        from peakline.render.markdown.diff import comparison_markdown
 
         print(comparison_markdown(found), end="")
     else:

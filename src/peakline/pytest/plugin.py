@@ -153,7 +153,7 @@ def _framework(name: str) -> Framework:
 
 
 def _judge(item: pytest.Item, recorder: Recorder, wanted: Wanted) -> None:
-    """Fail the test where a limit is broken or cannot be measured."""
+    """Fail the test where a limit fails or cannot be measured."""
     limited = wanted.peak_bytes is not None or wanted.growth_bytes is not None
     problem = ""
     try:

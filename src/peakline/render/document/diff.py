@@ -180,21 +180,22 @@ def _times(diff: TimeDiff) -> Iterator[Change]:
         yield change("between steps", before.between_ps, after.between_ps, " (median)")
 
 
-def _what(kind: Kind) -> tuple[str, ...]:
+def what_cells(kind: Kind) -> tuple[str, ...]:
+    """The cells of `WHAT`."""
     return (kind.op or "(no op)", kind.region_type, kind.data_type, kind.shape)
 
 
-_WHAT = {"op": "name", "region": "form", "type": "form", "shape": "form"}
+WHAT = {"op": "name", "region": "form", "type": "form", "shape": "form"}
 _HAPPENED = {"what happened": "remark"}
 
 
 def _alone(diff: AllocatorDiff) -> Table:
     """What is largest at the peak of an allocator that is new or gone."""
     rows = [
-        (abs(row.delta_bytes), row.before_count + row.after_count or "", *_what(row.kind))
+        (abs(row.delta_bytes), row.before_count + row.after_count or "", *what_cells(row.kind))
         for row in diff.groups
     ]
-    columns = columns_of("size", "count", **_WHAT)
+    columns = columns_of("size", "count", **WHAT)
     return Table("live at the peak", columns, rows[:_ROWS], _rest(diff.groups))
 
 
@@ -207,13 +208,13 @@ def _changed(
     title: str, rows: Iterable[GroupDiff | RateDiff], rest: Row, delta: str = "change"
 ) -> Table:
     """What changed of each kind of buffers; ``delta`` is the heading of by how much."""
-    columns = columns_of(**{delta: "signed"}, before="bytes", after="bytes", **_WHAT, **_HAPPENED)
+    columns = columns_of(**{delta: "signed"}, before="bytes", after="bytes", **WHAT, **_HAPPENED)
     cells: list[Row] = [
         (
             signed_size(row.delta_bytes),
             row.before_bytes,
             row.after_bytes,
-            *_what(row.kind),
+            *what_cells(row.kind),
             row.text,
         )
         for row in rows

@@ -126,5 +126,8 @@ _TEXTS: dict[str, Callable[[float], str]] = {
     "share": lambda value: f"{value:.1%}",
     "count": _count,
     "signed": _count,
+    "figure": _count,
 }
-"""``signed`` is a difference, written with its sign where it is made."""
+"""``signed`` is a difference, written with its sign where it is made; ``figure`` a number written
+where it is made, since its unit is not that of the whole column.
+"""

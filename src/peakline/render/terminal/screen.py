@@ -57,14 +57,18 @@ def plain_table(
 
 def drawn(table: Table) -> Padding:
     """A table of a document, two columns in: numbers first, so that names that fold come last."""
-    table = table.numbers_first()
+    return indented(table_of(table.numbers_first()))
+
+
+def table_of(table: Table) -> rich_table.Table:
+    """A table of a document."""
     heads = [column.label.upper() for column in table.columns]
     right = [head for head, one in zip(heads, table.columns, strict=True) if one.is_number]
     rows = (
         [text_of(cell, one.unit) for cell, one in zip(row, table.columns, strict=True)]
         for row in table.rows
     )
-    return indented(plain_table(heads, rows, right=right))
+    return plain_table(heads, rows, right=right)
 
 
 def drawn_facts(facts: Iterable[Fact]) -> Padding:

@@ -1,15 +1,11 @@
-"""What changed between two profiles in Markdown, fit for a pull request.
-
-Names come from files that anyone may have written: they are shown as code, where neither Markdown
-nor a mention of a person is obeyed.
-"""
+"""What changed between two profiles in Markdown, fit for a pull request."""
 
 from __future__ import annotations
 
-from peakline.check.markdown import code, html, markdown_table
 from peakline.compare.comparison import Comparison, ProfileState
 from peakline.render.document.diff import findings_of, memory_part, time_part
-from peakline.render.document.model import Row, Table, capital, text_of
+from peakline.render.document.model import Table, capital
+from peakline.render.markdown.text import code, folded, markdown_table, table_lines
 
 _ROWS = 8
 
@@ -65,28 +61,5 @@ def _profile(state: ProfileState) -> str:
 def _folded(title: str, table: Table) -> list[str]:
     """The first rows behind a title, closed until clicked."""
     hidden = max(len(table.rows) - _ROWS, 0) + int(table.rest[0] or 0 if table.rest else 0)
-    return [
-        "",
-        "<details>",
-        f"<summary>{html(title)}</summary>",
-        "",
-        *_drawn(table),
-        *(["", f"And {hidden} more."] if hidden else []),
-        "",
-        "</details>",
-    ]
-
-
-def _drawn(table: Table) -> list[str]:
-    """The first rows of a table of a document."""
-
-    def cells(row: Row) -> list[str]:
-        texts = [text_of(value, one.unit) for value, one in zip(row, table.columns, strict=True)]
-        return [
-            code(text) if text and one.unit in {"name", "form", "remark"} else text
-            for text, one in zip(texts, table.columns, strict=True)
-        ]
-
-    right = sum(one.is_number for one in table.columns)
-    heads = [capital(one.label) for one in table.columns]
-    return markdown_table(heads, map(cells, table.rows[:_ROWS]), right=right)
+    more = ["", f"And {hidden} more."] if hidden else []
+    return folded(title, [*table_lines(table, _ROWS), *more])

@@ -1,0 +1,87 @@
+"""What is said of a check: which limits pass, and what is behind those that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from peakline.check.verdict import Check
+from peakline.compare.notes import signed_size
+from peakline.compare.state import AllocatorState
+from peakline.render.document.diff import WHAT, what_cells
+from peakline.render.document.model import Column, Table, Value, columns_of, value_of
+from peakline.text import allocator_text, counted
+
+_ROWS = 8
+_BEHIND = {
+    "peak": "largest at the peak",
+    "growth per step": "what every step leaves",
+    "peak against the baseline": "what grew at the peak since the baseline",
+    "growth per step against the baseline": "what every step leaves more of",
+}
+_COLUMNS = {
+    "delta_bytes": Column("change", "signed"),
+    "bytes": Column("size", "bytes"),
+    "bytes_per_step": Column("per step", "bytes"),
+    "count": Column("count", "count"),
+    "before_bytes": Column("baseline", "bytes"),
+    "after_bytes": Column("now", "bytes"),
+    "before_bytes_per_step": Column("baseline", "bytes"),
+    "after_bytes_per_step": Column("now", "bytes"),
+    "op": Column("op", "name"),
+    "region_type": Column("region", "form"),
+    "data_type": Column("type", "form"),
+    "shape": Column("shape", "form"),
+    "what": Column("what happened", "remark"),
+}
+"""In the order of the screen."""
+
+
+def outcome(checks: Sequence[Check]) -> str:
+    """All checks in one line."""
+    limits, failed = counted(len(checks), "limit"), sum(not check.passed for check in checks)
+    return f"{failed} of {limits} failed" if failed else f"{limits} passed"
+
+
+def checks_table(checks: Sequence[Check], names: Mapping[str, str]) -> Table:
+    """Every check; ``names`` are those of the allocators on screens."""
+    columns = columns_of(result="", limit="", allocator="name", measured="figure", allowed="figure")
+    rows = [
+        (one.verdict, one.name, name_of(one, names), one.measured_text, one.limit_text)
+        for one in checks
+    ]
+    return Table("checks", columns, rows)
+
+
+def name_of(check: Check, names: Mapping[str, str]) -> str:
+    """The allocator of a check."""
+    return allocator_text(names.get(check.allocator, check.allocator))
+
+
+def behind(check: Check) -> Table:
+    """The rows behind a limit that failed; none where nothing is known of it."""
+    names = [name for name in _COLUMNS if check.rows and name in check.rows[0]]
+    rows = [[_cell(name, row[name]) for name in names] for row in check.rows]
+    title = _BEHIND.get(check.name, check.name)
+    return Table(title, [_COLUMNS[name] for name in names], rows)
+
+
+def _cell(name: str, value: object) -> Value:
+    if name == "delta_bytes" and isinstance(value, int | float):
+        return signed_size(value)
+    empty = {"op": "(no op)", "count": ""}.get(name)
+    return value_of(value) if value or empty is None else empty
+
+
+def largest(state: AllocatorState) -> Table:
+    """What is largest at an allocator's peak."""
+    rows = [
+        (
+            group.bytes,
+            group.bytes / state.peak_bytes if state.peak_bytes else "",
+            group.count or "",
+            *what_cells(group.kind),
+        )
+        for group in state.groups[:_ROWS]
+    ]
+    columns = columns_of("size", "share", "count", **WHAT)
+    return Table("largest at the peak", columns, rows)
