@@ -91,6 +91,13 @@ def time_text(picoseconds: int) -> str:
     return f"{picoseconds / 10**12:.3f} s"
 
 
+def short_time_text(picoseconds: int) -> str:
+    """As `time_text`, but for times below 0.1 ms, which have digits in microseconds."""
+    if 10**6 <= abs(picoseconds) < 10**8:
+        return f"{picoseconds / 10**6:.3f} us"
+    return time_text(picoseconds)
+
+
 def one_line(text: str) -> str:
     """``text`` without line breaks or control characters, which are spelled as escapes.
 

@@ -47,12 +47,12 @@ def test_the_screen(peakline, path):
 {path} (fake, host worker-0, 1.234 ns)
 
 device: 2 ops, 80.000 ms of self time, summed over devices and their streams
-   SELF TIME  SHARE      TOTAL  RUNS     MEDIAN        P95        MAX  TYPE    OP
+  SELF TIME  SHARE      TOTAL  RUNS     MEDIAN        P95        MAX  TYPE    OP
   60.000 ms  75.0%  60.000 ms     1  60.000 ms  60.000 ms  60.000 ms  MatMul  dense/MatMul
   20.000 ms  25.0%  20.000 ms     1  20.000 ms  20.000 ms  20.000 ms  Relu    Relu
 
 host: 2 ops, 40.000 ms of self time, summed over threads
-   SELF TIME  SHARE      TOTAL   RUNS     MEDIAN        P95        MAX  TYPE    OP
+  SELF TIME  SHARE      TOTAL   RUNS     MEDIAN        P95        MAX  TYPE    OP
   30.000 ms  75.0%  30.000 ms  1,200  30.000 ms  30.000 ms  30.000 ms  MatMul  b
   10.000 ms  25.0%  90.000 ms      1  10.000 ms  10.000 ms  10.000 ms  MatMul  a
 
@@ -110,7 +110,7 @@ def test_a_narrow_terminal_has_fewer_numbers_and_whole_lines(monkeypatch, peakli
     monkeypatch.setattr("peakline.render.terminal.ops.screen_width", lambda: 80)
     path = made(monkeypatch, tmp_path, op_stats=[op("begin" + "x" * 90 + "end", "host", 1)])
     lines = peakline("ops", path).out.splitlines()
-    assert lines[-2].split() == ["OWN", "TIME", "SHARE", "RUNS", "MEDIAN", "OP"]
+    assert lines[-2].split() == ["SELF", "TIME", "SHARE", "RUNS", "MEDIAN", "OP"]
     assert len(lines[-1]) == 80
     assert lines[-1].split()[-1].startswith("beginx")
     assert lines[-1].endswith("xend")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from peakline.text import size_text, time_text
+from peakline.text import short_time_text, size_text, time_text
 
 Value = str | int | float | None
 """A cell; None is not known."""
@@ -19,8 +19,8 @@ Row = Sequence[Value]
 
 @dataclass(frozen=True)
 class Column:
-    """``unit`` is that of `peakline.findings.kind.Column`, or ``count``; of texts ``name`` (an op),
-    ``form`` (a type, a shape), ``remark`` or empty.
+    """``unit`` is that of `peakline.findings.kind.Column`, ``count``, ``run_ps`` (short times); of
+    texts ``name`` (an op), ``form`` (a type, a shape), ``remark`` or empty.
     """
 
     label: str
@@ -123,6 +123,7 @@ def _count(value: float) -> str:
 _TEXTS: dict[str, Callable[[float], str]] = {
     "bytes": size_text,
     "ps": lambda value: time_text(round(value)),
+    "run_ps": lambda value: short_time_text(round(value)),
     "share": lambda value: f"{value:.1%}",
     "count": _count,
     "signed": _count,

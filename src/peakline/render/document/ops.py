@@ -1,0 +1,92 @@
+"""What is said of ops and kernels: how long they took, how often they ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from peakline.render.document.model import Column, Row, Table, columns_of
+from peakline.tables.columns import Columns
+from peakline.text import counted, shares_text, short_time_text
+
+_SUMMED = {"device": "summed over devices and their streams", "host": "summed over threads"}
+_SPREAD = (Column("runs", "count"), *columns_of(median="run_ps", p95="run_ps", max="run_ps"))
+_OPS = (
+    *columns_of(self_time="run_ps", share="figure", total="run_ps"),
+    *_SPREAD,
+    *columns_of("type", "op"),
+)
+_KERNELS = (
+    *columns_of(total="run_ps", share="figure"),
+    *_SPREAD,
+    *columns_of(
+        occupancy="figure", tensor_cores="", grid="form", block="form", op="name", kernel="name"
+    ),
+)
+NARROW_WITHOUT = frozenset(("p95", "max", "type", "occupancy", "grid", "block"))
+"""Columns that a narrow screen does without, so that names have room."""
+RUNS = "RUNS of an op on a device: the kernels that one run of it launched count as one, if known"
+
+
+def ops_tables(table: Columns, most: int) -> dict[str, Table]:
+    """The ops of the devices, then those of the host; ``table`` stands in order."""
+    side, found = table.names("side"), {}
+    for name in ("device", "host"):
+        rows = np.flatnonzero(side.codes == side.code_of(name))
+        if rows.size:
+            found[name] = _ops_of(name, table.take(rows), most)
+    return found
+
+
+def _ops_of(side: str, table: Columns, most: int) -> Table:
+    whole = short_time_text(int(table.array("self_ps").sum()))
+    title = f"{side}: {counted(table.rows, 'op')}, {whole} of self time, {_SUMMED[side]}"
+    rows: list[Row] = [
+        (row["self_ps"], share, row["total_ps"], *_spread(row), row["op_type"] or "", row["op"])
+        for row, share in _first(table, "self_ps", most)
+    ]
+    return Table(title, _OPS, rows, _rest(table, most))
+
+
+def kernels_table(table: Columns, most: int) -> Table:
+    """The GPU kernels; ``table`` stands in order."""
+    whole = short_time_text(int(table.array("total_ps").sum()))
+    rows: list[Row] = [
+        (
+            row["total_ps"],
+            share,
+            *_spread(row),
+            f"{row['occupancy_percent']:.0f}%" if row["occupancy_percent"] else "",
+            _tensor_cores(row["uses_tensor_cores"], row["could_use_tensor_cores"]),
+            row["grid"],
+            row["block"],
+            row["op"] or "",
+            row["kernel"],
+        )
+        for row, share in _first(table, "total_ps", most)
+    ]
+    title = f"{counted(table.rows, 'kernel')}, {whole}, {_SUMMED['device']}"
+    return Table(title, _KERNELS, rows, _rest(table, most))
+
+
+def _first(table: Columns, column: str, most: int) -> list[tuple[dict[str, Any], str]]:
+    """The first rows, and what share of all each has; with that of the rest they add up."""
+    sizes = table.array(column)
+    shown = sizes[:most].tolist()
+    shares = shares_text([*shown, int(sizes.sum()) - sum(shown)])
+    rows = table.take(np.arange(len(shown))).to_pylist()
+    return list(zip(rows, shares, strict=False))
+
+
+def _spread(row: dict[str, Any]) -> Sequence[int]:
+    return [row[name] for name in ("occurrences", "median_ps", "p95_ps", "max_ps")]
+
+
+def _tensor_cores(uses: bool, could: bool) -> str:
+    return "used" if uses else "not used" if could else ""
+
+
+def _rest(table: Columns, most: int) -> Row:
+    return (table.rows - most,) if table.rows > most else ()
