@@ -109,6 +109,16 @@ def one_line(text: str) -> str:
     )
 
 
+def cut_middle(text: str, length: int | None) -> str:
+    """``text`` in at most ``length`` characters: its begin and its end say most."""
+    text = one_line(text)
+    if length is None or len(text) <= length:
+        return text
+    length = max(length, 3)
+    head = (length - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
+
+
 def valid_text(text: str) -> str:
     """``text`` with U+FFFD for each half of a surrogate pair, which no encoding can write."""
     if text.isascii():

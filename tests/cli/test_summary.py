@@ -164,7 +164,7 @@ def test_a_graph_has_neither(peakline):
     run = peakline("summary", DATA / "graph_def" / "frozen.pb")
     assert (run.code, run.err) == (0, "")
     assert run.out.endswith(
-        "\n\nneither memory nor time in this profile; peakline graph tells of its graph\n"
+        "\n\nneither memory nor time in this profile; see peakline graph for its graph\n"
     )
     told = json.loads(peakline("summary", DATA / "graph_def" / "frozen.pb", "--json").out)
     assert (told["memory"], told["time"], told["first"]) == (None, None, [])

@@ -12,10 +12,13 @@ from peakline.memory.fragmentation import Fragmentation
 from peakline.render.document.model import Column, Fact, Table, Value
 from peakline.render.document.profile import step_text
 from peakline.text import counted, size_text, time_text
+from peakline.timing.step_facts import PARTS
 
 EvidenceRow = Mapping[str, object]
 
 _ROWS = 8
+_TIME_ROWS = 5
+_SHORT = frozenset(("step", "device", "occurrences"))
 _BESIDE = 0.01
 """Rows of a finding are on a screen when they have this share of the first one's bytes."""
 _SIZES = ("bytes_per_step", "kept_bytes", "bytes")
@@ -107,6 +110,38 @@ def screen_table(finding: Finding, labels: Mapping[int, str]) -> Table | None:
         return table
     columns = [Column(one.label.replace("step", "repetition"), one.unit) for one in table.columns]
     return Table("", columns, table.rows)
+
+
+def time_tables(finding: Finding) -> list[Table]:
+    """The first rows behind a finding of time, then the same with fewer and fewer columns, for a
+    screen that has no room for all. Long names come last, where cutting them costs least.
+    """
+    rows = finding.rows[:_TIME_ROWS]
+    named = [name for name in rows[0] if any(row[name] for row in rows)]
+    numbers = [
+        name
+        for name in named
+        if all(isinstance(row[name], int | float) and row[name] is not True for row in rows)
+    ]
+    texts = [name for name in named if name not in numbers]
+    last = [name for name in texts if name not in _SHORT]
+    names = [*(name for name in texts if name in _SHORT), *numbers, *last]
+    declared = kinds()[finding.kind].columns
+    # Parts of a step are called as everywhere on the screens of time.
+    columns = [
+        Column(
+            PARTS.get(name) or heading_of(name, declared), _unit(name) if name in numbers else ""
+        )
+        for name in names
+    ]
+    cells = [
+        ["" if row[name] is None else _value(name, row[name], {}) for name in names] for row in rows
+    ]
+    found, places = [Table("", columns, cells)], list(range(len(names)))
+    for name in [*last[:0:-1], *numbers[:1:-1]]:
+        places.remove(names.index(name))
+        found.append(found[0].only(places))
+    return found
 
 
 def pieces_text(found: Fragmentation) -> list[str]:

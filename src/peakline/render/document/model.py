@@ -29,7 +29,7 @@ class Column:
     @property
     def is_number(self) -> bool:
         """Whether it is set to the right."""
-        return self.unit in _TEXTS
+        return self.unit in _TEXTS and self.unit != "bar"
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,8 @@ _TEXTS: dict[str, Callable[[float], str]] = {
     "count": _count,
     "signed": _count,
     "figure": _count,
+    "bar": lambda value: "█" * round(value * 30),
 }
-"""``signed`` is a difference, written with its sign where it is made; ``figure`` a number written
-where it is made, since its unit is not that of the whole column.
+"""``bar`` draws a share. ``signed`` is a difference, written with its sign where it is made, and
+``figure`` a number written where it is made, since its unit is not that of the whole column.
 """

@@ -10,8 +10,8 @@ from peakline.render.document.model import Table, text_of
 from peakline.render.document.ops import NARROW_WITHOUT, RUNS, kernels_table, ops_tables
 from peakline.render.terminal.memory import heading
 from peakline.render.terminal.screen import indented, plain_table, show
-from peakline.render.terminal.time_parts import cut_middle, screen_width
-from peakline.text import counted
+from peakline.render.terminal.time_parts import screen_width
+from peakline.text import counted, cut_middle
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from peakline.render.document.model import Table, text_of
 from peakline.render.terminal.screen import indented, plain_table
-from peakline.text import one_line, time_text
+from peakline.text import cut_middle, one_line, time_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,22 +21,12 @@ if TYPE_CHECKING:
 _GAP = 2
 _INDENT = 2
 _LEAST_NAME = 16
-_NAME = 60
+_NAME, _NARROW = 60, 32
 
 
 def screen_width() -> int | None:
     """The columns of the terminal; None into a pipe or file, where nothing is cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
-def cut_middle(text: str, length: int | None) -> str:
-    """``text`` in at most ``length`` characters: its begin and its end tell most."""
-    text = one_line(text)
-    if length is None or len(text) <= length:
-        return text
-    length = max(length, 3)
-    head = (length - 1) // 2
-    return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
 
 
 def profile_line(profile: Profile, *, moment: bool) -> Text:
@@ -49,42 +39,44 @@ def profile_line(profile: Profile, *, moment: bool) -> Text:
     return Text(f"{cut_middle(profile.path, room)}{rest}")
 
 
-def fits(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a table, two columns in, has room on the terminal."""
+def fitting(tables: Sequence[Table]) -> Table:
+    """The first of ``tables``, each narrower than the one before, that has room on the terminal,
+    where its names may be cut; else the last.
+    """
     width = screen_width()
-    return width is None or sum(_widths(columns, rows)) <= width - _INDENT
-
-
-def fitted(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
-) -> RenderableType:
-    """A table, two columns in, whose texts (not the columns ``right``) are cut to the terminal."""
-    width = screen_width()
-    told = [[one_line(cell) for cell in row] for row in rows]
-    if width is not None:
-        widths = _widths(columns, told)
-        for place in sorted(range(len(columns)), key=lambda place: -widths[place]):
-            over = sum(_widths(columns, told)) - (width - _INDENT)
-            if over > 0 and columns[place] not in right:
-                room = max(widths[place] - _GAP - over, min(_LEAST_NAME, widths[place] - _GAP))
-                told = [
-                    [cut_middle(cell, room) if at == place else cell for at, cell in enumerate(row)]
-                    for row in told
-                ]
-    return indented(plain_table(columns, told, right=right))
+    for table in tables:
+        heads, rows = _texts(table, _NARROW)
+        if width is None or sum(_widths(heads, rows)) <= width - _INDENT:
+            return table
+    return tables[-1]
 
 
 def fitted_table(table: Table) -> RenderableType:
-    """A table of a document, its texts cut to the terminal."""
-    right = [one.label.upper() for one in table.columns if one.is_number]
+    """A table of a document, two columns in, whose texts are cut to the terminal."""
+    heads, rows = _texts(table, _NAME)
+    right = [head for head, one in zip(heads, table.columns, strict=True) if one.is_number]
+    width = screen_width()
+    if width is not None:
+        widths = _widths(heads, rows)
+        for place in sorted(range(len(heads)), key=lambda place: -widths[place]):
+            over = sum(_widths(heads, rows)) - (width - _INDENT)
+            if over > 0 and not table.columns[place].is_number:
+                room = max(widths[place] - _GAP - over, min(_LEAST_NAME, widths[place] - _GAP))
+                for row in rows:
+                    row[place] = cut_middle(row[place], room)
+    return indented(plain_table(heads, rows, right=right))
+
+
+def _texts(table: Table, longest: int) -> tuple[list[str], list[list[str]]]:
+    """The heads and the cells as text, names of at most ``longest`` characters."""
     rows = [
         [
-            cut_middle(text_of(cell, one.unit), _NAME)
+            cut_middle(text_of(cell, one.unit), longest)
             for cell, one in zip(row, table.columns, strict=True)
         ]
         for row in table.rows
     ]
-    return fitted([one.label.upper() for one in table.columns], rows, right=right)
+    return [one.label.upper() for one in table.columns], rows
 
 
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:

@@ -1,0 +1,180 @@
+"""What is said of steps: how many there are, how long they take, where it goes, which are slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from peakline.findings.kind import heading_of
+from peakline.findings.time_answer import StepTimes, TimeAnswer
+from peakline.render.document.model import Column, Fact, Row, Table, columns_of
+from peakline.text import counted, shares_text, time_text
+from peakline.timing.step_facts import PARTS, StepFacts
+
+_STEPS, _LONGEST = 24, 10
+"""So many steps are shown; of more, the longest."""
+_POPULATIONS = 8
+_DEVICES = 16
+_LEAST = 0.005
+"""A part of half a per cent of the time or more has a column of its own."""
+HOW_FOUND = {
+    "function": "inferred: nothing is marked, each run of a function counts as one",
+    "annotation": "by annotations without a number, once a turn of the loop",
+    "device": "by the device's own line of steps",
+}
+"""What is said of steps that no mark with a number says."""
+
+
+@dataclass(frozen=True)
+class StepsPart:
+    """How many steps there are (``title``), how they were found (``notes``), and their times: facts
+    of one population, a table of several.
+    """
+
+    title: str
+    notes: Sequence[str]
+    times: Sequence[Fact] | Table
+
+
+def steps_part(answer: TimeAnswer, times: StepTimes) -> StepsPart:
+    """The head of the answer about steps that have ``times``."""
+    facts = answer.steps
+    notes = [HOW_FOUND[facts.found_by]] if facts.found_by in HOW_FOUND else []
+    notes += [_cut_off(facts)] if facts.cut_off.rows else []
+    shown: Sequence[Fact] | Table = _times(facts, times)
+    if answer.by_name:
+        several = answer.by_name[:_POPULATIONS]
+        shown = _lengths(("steps", "count"), ((n, facts.only(n).count, t) for n, t in several))
+    return StepsPart(_title(answer, facts), notes, shown)
+
+
+def _title(answer: TimeAnswer, facts: StepFacts) -> str:
+    where = f" on {counted(len(facts.devices), 'device')}" if facts.has_device else ""
+    if facts.is_apart:
+        return f"{counted(facts.rows, 'step')}{where}, which count them apart"
+    rows, _ = facts.slowest_lane()
+    first, last = facts.label(int(rows[0])), facts.label(int(rows[-1]))
+    named = f"{first} to {last}" if first != last else first
+    if answer.by_name:
+        names = [name for name, _ in answer.by_name[:_POPULATIONS]]
+        named = ", ".join(f"{facts.only(name).count} {name}" for name in names)
+    return f"{counted(facts.count, 'step')}{where}, {named}"
+
+
+def _cut_off(facts: StepFacts) -> str:
+    """Which steps the record does not hold whole."""
+    names = list(dict.fromkeys(name or "" for name in facts.cut_off.names("name").to_list()))
+    which = f"{names[0]} is" if len(names) == 1 else f"{len(names)} steps are"
+    return f"{which} cut off by the end of the record, and left out of these times"
+
+
+def _times(facts: StepFacts, times: StepTimes) -> list[Fact]:
+    if times.min_ps == times.max_ps:
+        return [Fact("step time", times.median_ps, "ps")]
+    shown = [
+        Fact("step time", times.median_ps, "ps", " (median)"),
+        Fact("from ... to", times.min_ps, "ps", f" ... {time_text(times.max_ps)}"),
+        Fact("mean", times.mean_ps, "ps", f" ± {time_text(times.deviation_ps)}"),
+    ]
+    gaps = facts.part("gap_before_ps")[facts.number > 0]
+    if gaps.any():
+        note = f" (median), {time_text(int(gaps.sum()) // gaps.size)} (mean)"
+        shown.append(Fact("between steps", round(float(np.median(gaps))), "ps", note))
+    return shown
+
+
+def _lengths(heads: tuple[str, str], rows: Iterable[tuple[str, int, StepTimes]]) -> Table:
+    """The times of the steps of each name, or of each device: ``heads`` say of which."""
+    cells = [
+        (name, count, times.median_ps, times.mean_ps, times.min_ps, times.max_ps)
+        for name, count, times in rows
+    ]
+    lengths = columns_of(median="ps", mean="ps", shortest="ps", longest="ps")
+    return Table("", (Column(heads[0]), Column(heads[1], "count"), *lengths), cells)
+
+
+def parts_table(answer: TimeAnswer) -> Table:
+    """What the mean step's time goes to."""
+    parts, main = answer.parts(), answer.steps.main
+    shares = shares_text([main.total(name) for name, _, _, _ in parts])
+    rows = [
+        (label, each, text, share)
+        for (_, label, each, share), text in zip(parts, shares, strict=True)
+        if text != "0.0%"
+    ]
+    of = f" in {answer.by_name[0][0]}" if answer.by_name else ""
+    mean = Column("mean" if main.rows > 1 else "time", "ps")
+    return Table(
+        f"where it goes{of}",
+        (Column(""), mean, Column("share", "figure"), Column("", "bar")),
+        rows,
+    )
+
+
+def by_device_table(answer: TimeAnswer) -> Table:
+    """The times of each device, where they count steps of their own."""
+    found = answer.by_device[:_DEVICES] if answer.steps.is_apart else ()
+    return _lengths(("device", "steps"), ((device, t.count, t) for device, t in found))
+
+
+def devices_table(answer: TimeAnswer) -> Table:
+    """How busy each device is."""
+    table = answer.devices.to_pylist()
+    names = [
+        name
+        for name in ("compute_ps", "communication_ps", "copy_ps", "longest_idle_ps")
+        if any(row[name] for row in table)
+    ]
+    labels = {"copy_ps": "copies"}
+    columns = (
+        Column("device"),
+        Column("busy", "figure"),
+        *(Column(labels.get(n, heading_of(n.removesuffix("_ps"))).lower(), "ps") for n in names),
+    )
+    rows = [
+        (
+            row["device"],
+            f"{row['busy_ps'] / max(row['end_ps'] - row['start_ps'], 1):.1%}",
+            *(row[name] for name in names),
+        )
+        for row in table[:_DEVICES]
+    ]
+    return Table("", columns, rows, (len(table) - _DEVICES,) if table[_DEVICES:] else ())
+
+
+def steps_tables(facts: StepFacts) -> list[Table]:
+    """A row per step, or the longest of many; then the same with fewer and fewer parts of the time,
+    for a screen that has no room for all.
+    """
+    rows, wall = facts.slowest_lane()
+    title = "the steps"
+    if facts.devices[1:]:
+        title += " of each device" if facts.is_apart else ", each on the device with the longest"
+    shown = rows
+    if rows.size > _STEPS:
+        shown = rows[(-wall).argsort(kind="stable")[:_LONGEST]]
+        title = f"the {_LONGEST} longest of {rows.size:,} steps (all with --json)"
+    slow = set(facts.slow_rows().tolist())
+    usual = facts.usual_ps(shown).tolist()
+    names = [name for name in PARTS if facts.share(name) >= _LEAST]
+    columns = (
+        *columns_of("step", "device", at="ps", time="ps"),
+        *(Column(PARTS[name], "ps") for name in names),
+        Column("", "remark"),
+    )
+    cells: list[Row] = []
+    for row, median in zip(shown.tolist(), usual, strict=True):
+        lengths = (int(facts.part(name)[row]) for name in ("start_ps", "wall_ps", *names))
+        times = facts.part("wall_ps")[row] / max(median, 1)
+        device = facts.devices[int(facts.device[row])] if facts.devices[1:] else ""
+        remark = f"{times:.1f} x median" if row in slow else ""
+        cells.append((facts.label(row), device, *lengths, remark))
+    table = Table(title, columns, cells).without_empty()
+    found = [table]
+    # The smallest parts are for wide screens.
+    for name in sorted(names, key=facts.share)[:-1]:
+        table = table.only([n for n, one in enumerate(table.columns) if one.label != PARTS[name]])
+        found.append(table)
+    return found

@@ -1,0 +1,106 @@
+"""What is said of a whole profile in a few lines: memory, then time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from peakline.findings.memory_answer import MemoryAnswer
+from peakline.findings.summary import top_ops
+from peakline.findings.time_answer import TimeAnswer
+from peakline.memory.allocator_names import shown_names
+from peakline.memory.peak import AllocatorPeak
+from peakline.render.document.profile import labels_of, step_phrase
+from peakline.tables import Profile
+from peakline.text import allocator_text, counted, cut_middle, shares_text, size_text, time_text
+
+_ALLOCATORS, _DEVICES, _PARTS = 4, 4, 4
+_NAME = 60
+_LEAST = 0.005
+"""Half a per cent is the least that is shown as one."""
+Line = tuple[str, str, str]
+"""``memory`` or ``time`` in the first one of either, what it is, and what is said of it."""
+
+
+def summary_lines(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> list[Line]:
+    """What memory and time do; none where the profile has neither."""
+    return [*_memory(profile, memory), *_time(profile, time)]
+
+
+def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
+    names = shown_names(profile)
+    labels = labels_of(profile.columns_or_empty("steps")) if answer.allocators else {}
+    peaks = sorted(answer.allocators, key=lambda peak: -peak.peak_bytes)
+    rows = [
+        (allocator_text(names.get(one.allocator, one.allocator)), _peak(profile, one, labels))
+        for one in peaks[:_ALLOCATORS]
+    ]
+    if len(peaks) > _ALLOCATORS:
+        rows.append(("", f"and {counted(len(peaks) - _ALLOCATORS, 'more allocator')}"))
+    return [("" if place else "memory", *row) for place, row in enumerate(rows)]
+
+
+def _peak(profile: Profile, peak: AllocatorPeak, labels: Mapping[int, str]) -> str:
+    from peakline.memory.oom import only_listed
+    from peakline.memory.reserved import reserved_of
+    from peakline.tables.profile_facts import is_moment
+
+    if peak.untracked_allocations and not peak.peak_bytes:
+        return "not known: its records have no ids, so no buffer can be followed"
+    size, reserved = size_text(peak.peak_bytes), reserved_of(profile, peak)
+    moment = is_moment(profile)
+    # A file of one moment knows no peak.
+    text = f"peak {size}" + ("" if reserved is None else " allocated")
+    text += f" at {time_text(peak.peak_time_ps)}"
+    if moment:
+        text = f"{'listed' if only_listed(profile, peak.allocator) else 'in use'} {size}"
+    if peak.peak_step is not None:
+        text += f" in {step_phrase(peak.peak_step, labels)}"
+    if peak.capacity_bytes and peak.peak_bytes >= _LEAST * peak.capacity_bytes:
+        text += f", {peak.peak_bytes / peak.capacity_bytes:.0%} of the capacity"
+    if reserved is not None:
+        text += f", {size_text(reserved.at_peak_bytes)} reserved"
+    most = max(peak.peak_buffers, key=lambda buffer: buffer.bytes, default=None)
+    if most is not None and peak.peak_bytes:
+        what = most.op or (f"{most.region_type}, no op recorded" if moment else "(no op)")
+        share = most.bytes / peak.peak_bytes
+        text += f"; {share:.0%} of it {cut_middle(what.removeprefix(', '), _NAME)}"
+    return text
+
+
+def _time(profile: Profile, answer: TimeAnswer) -> list[Line]:
+    rows: list[tuple[str, str]] = []
+    times, facts = answer.times, answer.steps
+    if times is not None:
+        span = f", {time_text(times.min_ps)} to {time_text(times.max_ps)}"
+        inferred = ", inferred" if facts.is_inferred else ""
+        of = f" of {answer.by_name[0][0]}" if answer.by_name else ""
+        median = f"{time_text(times.median_ps)}{f' (median{of}){span}' if times.count > 1 else ''}"
+        rows.append((f"{counted(facts.number_of_steps, 'step')}{inferred}", median))
+        parts = answer.parts()
+        shares = shares_text([facts.main.total(name) for name, _, _, _ in parts], 0)
+        goes = [f"{text} {part[1]}" for part, text in zip(parts, shares, strict=True)]
+        rows.append(
+            ("where it goes", ", ".join(one for one in goes[:_PARTS] if not one.startswith("0%")))
+        )
+    devices = answer.devices.to_pylist()
+    for place, row in enumerate(devices[:_DEVICES]):
+        span = row["end_ps"] - row["start_ps"]
+        busy = row["busy_ps"] / max(span, 1)
+        head = "" if place else "device" if len(devices) == 1 else "devices"
+        rows.append((head, f"{row['device']} busy {busy:.0%} of {time_text(span)}"))
+    if len(devices) > _DEVICES:
+        rows.append(("", f"and {counted(len(devices) - _DEVICES, 'more device')}"))
+    ops = top_ops(profile)
+    for place, op in enumerate(ops):
+        whose = (
+            "of the ops' time on the host" if op["side"] == "host" else "of the devices' op time"
+        )
+        share = f" {op['share']:.0%}" + (f" {whose}" if not place else "")
+        beside = " (input pipeline)" if op["is_input"] else ""
+        head = "ops with the most self time" if not place else ""
+        rows.append((head, f"{cut_middle(str(op['op']), _NAME)}{share}{beside}"))
+    if rows and times is None:
+        rows.append(("steps", "none are marked"))
+    if rows:
+        rows += [("to record", line) for line in answer.to_record]
+    return [("time" if not place else "", *row) for place, row in enumerate(rows)]
