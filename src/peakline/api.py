@@ -156,7 +156,7 @@ class Repository:
     ``logdir`` is the directory or its ``plugins/profile``; ``storage_options`` go to fsspec's
     driver. Safe to share between threads; decoded profiles and answers are shared by all sessions.
 
-    ``executor`` says where the hosts of a session are read when a tool is asked about all of them:
+    ``executor`` says where the hosts of a session are read when a tool answers about all of them:
     ``threads`` of this process, ``processes``, or ``dask`` (`peakline[dask]`); or an
     `peakline.engine.Executor`. Up to ``workers`` hosts are read at once (default: one for each
     core). ``scheduler`` is the address of a Dask cluster; without one there is a cluster of
@@ -194,7 +194,7 @@ class Repository:
         return Session(self._layout.session(session_id), self._engine)
 
     def close(self) -> None:
-        """Give up what is kept of profiles, and end the processes that were started."""
+        """Give up what is cached of profiles, and end the processes that were started."""
         self._engine.close()
 
     def __enter__(self) -> Self:

@@ -82,8 +82,8 @@ class Deadline:
         """Call ``interrupt`` from another thread when it is over before the block ends.
 
         For work that cannot call `check` itself, such as a query of a database. It is called
-        again and again until the block ends: a database forgets what it was told just before a
-        query begins. After the block it is not called any more.
+        again and again until the block ends: a database forgets an interrupt that comes just
+        before a query begins. After the block it is not called any more.
         """
         ended = threading.Event()
 

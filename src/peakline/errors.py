@@ -74,7 +74,7 @@ class ExistsError(UsageError):
 
 
 class ForbiddenError(UsageError):
-    """The request leaves what the server was told to allow."""
+    """The request leaves what the server allows."""
 
     grpc_status = "PERMISSION_DENIED"
 
@@ -115,7 +115,7 @@ class DamagedError(InputError):
 
 
 class StrictError(InputError):
-    """Warnings were found and the caller asked for ``strict``."""
+    """Warnings were found and the caller requires ``strict``."""
 
     grpc_status = "DATA_LOSS"
 

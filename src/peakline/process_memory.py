@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def resident_bytes() -> int | None:
-    """Bytes of memory the process has now; None where the system does not tell."""
+    """Bytes of memory the process has now; None where the system does not say."""
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")

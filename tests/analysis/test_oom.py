@@ -120,7 +120,7 @@ def test_the_title_tells_the_story():
     )  # fmt: skip
     assert (found.kind, found.severity) == ("out_of_memory", "error")
     assert found.title == (
-        "GPU_0_bfc ran out of memory: 9.0 MiB asked for by MatMul, float [3, 4], "
+        "GPU_0_bfc ran out of memory: 9.0 MiB requested by MatMul, float [3, 4], "
         "60.0 MiB of 64.0 MiB in use, 1.0 MiB free"
     )
 
@@ -130,7 +130,7 @@ def test_the_title_of_a_fragmented_pool():
         op=None, requested_bytes=9 * MIB, free_bytes=12 * MIB, largest_free_bytes=4 * MIB
     )
     assert found.title == (
-        "GPU_0_bfc ran out of memory: 9.0 MiB asked for, 12.0 MiB free, the largest piece 4.0 MiB"
+        "GPU_0_bfc ran out of memory: 9.0 MiB requested, 12.0 MiB free, the largest piece 4.0 MiB"
     )
 
 
@@ -206,9 +206,9 @@ def test_requests_that_fail_together_are_one_finding():
     assert [one.title for one in found] == [
         (
             "a ran out of memory: 3 failed requests in one moment, the first: "
-            "1.0 MiB asked for by op_0, 1 B in use"
+            "1.0 MiB requested by op_0, 1 B in use"
         ),
-        "b ran out of memory: 1.0 MiB asked for by op_2, 1 B in use",
+        "b ran out of memory: 1.0 MiB requested by op_2, 1 B in use",
     ]
     assert found[0].evidence["failed_requests"] == 3
     assert found[0].evidence["last_after_ps"] == 10**12

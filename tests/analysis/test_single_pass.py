@@ -73,7 +73,11 @@ def test_layers_of_one_pass_over_distinct_modules_are_held_for_the_backward_pass
     rows = repeated(32, SIZES, stack=lambda turn: turn)
     stacks = stacks_of(*(module(f"Linear_{n}") for n in range(32)))
     assert said(rows, stacks) == [
-        ("one_pass", "info", f"{NAME}: kept for the backward pass, 32 layers, 24.0 KiB each: {OPS}")
+        (
+            "one_pass",
+            "info",
+            f"{NAME}: stored for the backward pass, 32 layers, 24.0 KiB each: {OPS}",
+        )
     ]
 
 

@@ -111,7 +111,7 @@ def test_a_profile_without_steps(monkeypatch, peakline, tmp_path):
     path = made(monkeypatch, tmp_path, device_time=[BUSY])
     run = peakline("steps", path)
     assert (run.code, run.err) == (0, "")
-    assert "\nnothing in this profile tells what a step is: mark them with jax.profiler." in run.out
+    assert "\nnothing in this profile says what a step is: mark them with jax.profiler." in run.out
     assert "  /device:GPU:0  88.0%" in run.out
     told = json.loads(peakline("steps", path, "--json").out)
     assert (told["times"], told["steps"]) == (None, [])

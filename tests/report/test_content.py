@@ -195,7 +195,7 @@ def test_allocators_with_the_same_figures_are_told_once(made):
     page = made(rows)
     titles = [title for level, title in page.headings if level == 2]
     assert titles[1:3] == ["Allocator host", "Allocators chip0, chip1, chip2"]
-    assert "times and courses are those of chip0" in page.text
+    assert "times and usage are those of chip0" in page.text
     assert len(page.table("Allocators")) == 1 + 4
     assert [attrs["href"] for attrs, _ in page.all("a")].count("#allocator-2") == 4
     assert "more allocators" not in page.text

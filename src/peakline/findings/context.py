@@ -31,7 +31,7 @@ class MemoryContext:
 
 @dataclass(frozen=True, eq=False)
 class TimeContext:
-    """``facts`` are the steps, without rows where nothing tells what a step is.
+    """``facts`` are the steps, without rows where nothing says what a step is.
 
     The others are read from the profile when a kind needs them; InputError where that fails.
     """

@@ -62,7 +62,7 @@ def answer_memory(
 
     ``allocator`` keeps one allocator, by its name in the file or the device's that screens show;
     ``step``, an id or a name, asks for the largest use while that step ran. What had to be guessed
-    is counted in ``profile.warnings``, once however often it is asked; so is, as `NOTHING`, a
+    is counted in ``profile.warnings``, once for each question; so is, as `NOTHING`, a
     profile without anything about memory, whose answer is empty and says so in ``nothing``.
     Raises NotFoundError for an unknown allocator or step, InputError when the profile cannot be
     read.
@@ -73,8 +73,8 @@ def answer_memory(
 
 
 def memory_of(profile: Profile) -> MemoryAnswer:
-    """The answer of all allocators and steps, as `answer_memory`, made once and kept with the
-    profile: for who asks an open one several times.
+    """The answer of all allocators and steps, as `answer_memory`, made once for an open
+    profile, however often it is needed.
     """
     return _warned(profile, _whole_answer(profile))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _RECORDS = "allocator_events"
 
 FIRST = 3
-"""So many findings are told in full: whoever fixes three things profiles again."""
+"""So many findings are shown in full: whoever fixes three things profiles again."""
 _OPS = 3
 _PEAK = (
     "allocator",
@@ -49,7 +49,7 @@ def answers_of(profile: Profile, *, is_last: bool = False) -> tuple[MemoryAnswer
 def summary_document(
     profile: Profile, *, path: str | None = None, is_last: bool = False
 ) -> Document:
-    """What ``peakline summary --json`` prints; ``path`` is told in place of the profile's.
+    """What ``peakline summary --json`` prints; ``path`` stands in place of the profile's.
 
     ``is_last`` is that of `answers_of`. Raises InputError when the profile cannot be read.
     """

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from peakline.tables.columns import Columns
 
 NO_STEPS = "no_steps"
-"""The kind of the warning of a profile in which nothing tells what a step is."""
+"""The kind of the warning of a profile in which nothing says what a step is."""
 
-NOTHING = "nothing in this profile tells what a step is"
+NOTHING = "nothing in this profile says what a step is"
 NO_TIME = "no time in this file"
-"""What is said of a profile that tells of no events at all: a heap, a graph, a memory log."""
+"""What is said of a profile that has no events at all: a heap, a graph, a memory log."""
 
 
 UNEXPLAINED = 0.1
@@ -53,7 +53,7 @@ class TimeAnswer:
     ``steps`` are the steps with their parts; ``times`` is None without any. Where they have several
     names (train, eval), ``times``, parts and ``by_device`` are of those that take most time, and
     ``by_name`` has the times of each; steps that are cut off count in none. ``devices`` is the
-    table ``device_time``, without rows where the profile tells of no device. ``findings`` stand in
+    table ``device_time``, without rows where the profile has no device. ``findings`` stand in
     order of severity, then of what would be gained. ``nothing`` is one line for a profile without
     steps, `NO_TIME` for one in which nothing ran. ``by_device`` are the times of each of several
     devices. ``to_record`` are lines that say how to record what is missing: steps, or what explains

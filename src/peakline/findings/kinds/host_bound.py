@@ -51,7 +51,7 @@ def _waiting(context: TimeContext) -> Findings:
     if share < KIND.least:
         return
     is_known = facts.total("host_compute_ps") >= facts.total("idle_ps")
-    what = "while the host computes" if is_known else "and no event tells what for"
+    what = "while the host computes" if is_known else "and no event says what for"
     trace = "" if is_known else "Profile with the Python tracer to see what the host does then. "
     parts = ("host_compute_ps", "idle_ps")
     yield KIND.finding(

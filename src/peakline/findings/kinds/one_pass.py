@@ -32,7 +32,7 @@ def find(context: MemoryContext) -> Findings:
         is_backward, count = one_pass.held_for == FOR_BACKWARD, one_pass.layers
         each = size_text(one_pass.bytes / count)
         what = (
-            f"kept for the backward pass, {count} layers, {each} each"
+            f"stored for the backward pass, {count} layers, {each} each"
             if is_backward
             else f"{count} repetitions hold {each} each, and none shows a release"
         )
@@ -50,6 +50,6 @@ def find(context: MemoryContext) -> Findings:
             "(torch.utils.checkpoint), or make the batch smaller, to hold less."
             if is_backward
             else "These may be layers of one pass, or steps of a loop that keeps what it makes: "
-            "mark the steps, or record more of them, to tell which.",
+            "mark the steps, or record more of them, to see which.",
             rows_of(growth, rows),
         )

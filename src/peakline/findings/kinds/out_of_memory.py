@@ -94,10 +94,10 @@ def _title(moment: FailedMoment) -> str:
     is_torch = _is_torch(failure)
     parts = []
     if failure.requested_bytes is not None:
-        asked = f"{size_text(failure.requested_bytes)} asked for"
+        asked = f"{size_text(failure.requested_bytes)} requested"
         parts.append(f"{asked} by {failure.op}" if failure.op else asked)
     elif failure.op:
-        parts.append(f"asked by {failure.op}")
+        parts.append(f"requested by {failure.op}")
     if failure.shape is not None:
         parts.append(f"{failure.data_type or 'tensor'} {failure.shape}")
     limit, pool, free = failure.limit_bytes, failure.pool_bytes, failure.free_bytes

@@ -88,7 +88,7 @@ def _advice(slow: SlowSteps, share: float, part: str, *, has_device: bool) -> st
     if slow.most == "unknown_ps" or (slow.most == "idle_ps" and has_device):
         what = "the device waits" if has_device else "no op runs"
         return (
-            f"For {share:.0%} of what they take longer {what} and no event tells why: look for "
+            f"For {share:.0%} of what they take longer {what} and no event says why: look for "
             "what happens every so many steps (a checkpoint, an evaluation, a log, garbage "
             "collection), and do it on another thread or less often."
         )

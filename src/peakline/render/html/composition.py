@@ -17,10 +17,10 @@ _SCOPES = 24
 _LEAST = 0.02
 """A scope with less than this share of the peak has no row of its own."""
 _DEEPEST = 40
-"""So many levels of scopes are told apart."""
+"""So many levels of scopes are shown."""
 
 _MEANINGS = {
-    "(before profile)": "in memory before the profile began, so nothing tells who made it",
+    "(before profile)": "in memory before the profile began, so nothing says what made it",
     "(unattributed)": "in use as the allocator reports, but no buffer of the file explains it",
     "(reserved)": "what the allocator reported as reserved outside its heap",
     "(no op)": "the records name no op",

@@ -45,7 +45,7 @@ class Part:
 
     @property
     def allocators(self) -> tuple[str, ...]:
-        """This allocator and those that are told with it."""
+        """This allocator and those that are shown with it."""
         return (self.peak.allocator, *self.alike)
 
     @property

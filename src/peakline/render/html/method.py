@@ -28,7 +28,7 @@ def warnings(context: Context) -> Markup | None:
 
 
 def method(context: Context, parts: Sequence[Part], command: str | None) -> Markup:
-    """Where the numbers come from, and what the profile could not tell."""
+    """Where the numbers come from, and what the profile does not record."""
     alone = len(context.answer.allocators) == 1
     unknown = [
         f"{told[0].upper()}{told[1:]}" if alone or name is None else f"{name}: {told}"
@@ -76,11 +76,11 @@ def _measured_by(part: Part) -> str:
 
 
 def _unknown(context: Context, parts: Sequence[Part]) -> Iterator[tuple[str | None, str]]:
-    """What the profile could not tell, and of which allocators; None for all of it."""
+    """What the profile does not record, and of which allocators; None for all of it."""
     if context.is_moment:
         yield (
             None,
-            "The file tells of one moment, not when buffers were made and freed.",
+            "The file is of one moment: it does not record when buffers were made and freed.",
         )
         return
     for part in parts:

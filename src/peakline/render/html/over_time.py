@@ -71,7 +71,7 @@ def _near(part: Part) -> Markup | None:
     told = f"Memory comes within {1 - NEAR:.0%} of the peak {times:,} times"
     if len(moments) == 1:
         return tag("p", f"{told}, made of the same each time: what lowers one lowers all.")
-    # Mixes that read the same are told as one: a person could not tell them apart.
+    # Mixes that read the same are shown as one: nobody could distinguish them.
     mixes: dict[tuple[str, str], AllocatorPeak] = {}
     for moment in moments:
         op, most = largest_op(moment.memory) or ("", 0)

@@ -45,7 +45,7 @@ def write_report(
     """Write the report of ``profile`` to ``file`` as UTF-8.
 
     ``allocator`` keeps one allocator, ``title`` heads the page (default: the profile's path),
-    ``command`` is told as what made it, ``answer`` is that of `answer_memory` where it is known.
+    ``command`` is shown as what made it, ``answer`` is that of `answer_memory` where it is known.
     The same profile gives the same bytes. Raises NotFoundError for an unknown allocator,
     InputError when the profile cannot be read.
     """
@@ -185,7 +185,7 @@ def _parts(context: Context) -> list[Part]:
 def _together(parts: Sequence[Part]) -> list[Part]:
     """The parts, those without findings that have the same peak made of the same put together.
 
-    Four chips that run one program would else be told four times.
+    Four chips that run one program would else be shown four times.
     """
     found: dict[object, list[Part]] = {}
     for place, part in enumerate(parts):
@@ -213,7 +213,7 @@ def _allocator(part: Part, name: str, *, alone: bool) -> Markup:
     if part.alike:
         same = tag(
             "p",
-            "They have the same peak, made of the same, and are told once; times and courses are "
+            "They have the same peak, made of the same, and are shown once; times and usage are "
             "those of ",
             code(named(part.peak.allocator)),
             ".",
@@ -271,7 +271,7 @@ def _nothing(context: Context) -> Markup:
         has,
         tag(
             "p",
-            "What tells of memory: a profile of TensorFlow, of JAX on a GPU or of PyTorch with "
+            "What records memory: a profile of TensorFlow, of JAX on a GPU or of PyTorch with "
             "profile_memory=True, a memory snapshot of PyTorch, a memory log, RunMetadata.",
         ),
         aria_labelledby="summary",

@@ -90,7 +90,7 @@ def _looked_for(context: Context, parts: Sequence[Part]) -> str:
     """What was looked for in vain, and what could not be looked for."""
     if context.is_moment:
         return (
-            "The file tells what was in memory at one moment. Whether memory grows, and how it is "
+            "The file says what was in memory at one moment. Whether memory grows, and how it is "
             "used within a step, cannot be seen in it."
         )
     steps = max(
@@ -110,7 +110,7 @@ def _looked_for(context: Context, parts: Sequence[Part]) -> str:
     if any(part.peak.capacity_bytes for part in parts):
         looked.append("a peak near the capacity")
     else:
-        missing.append("how near the peak is to the capacity (the file does not tell it)")
+        missing.append("how near the peak is to the capacity (the file does not record it)")
     told = f"Looked for, and not found: {_listed(looked)}."
     return told if not missing else f"{told} Could not be looked for: {_listed(missing)}."
 

@@ -75,7 +75,7 @@ def show_progress(request: CaptureRequest) -> Iterator[Report]:
 
 
 class _Hosts(Progress):
-    """Bars that fill by the clock while a host records: a profiler tells nothing meanwhile."""
+    """Bars that fill by the clock while a host records: a profiler reports nothing meanwhile."""
 
     def get_renderables(self) -> Iterator[object]:  # type: ignore[override]
         now = time.monotonic()

@@ -66,9 +66,8 @@ def _facts(summary: GraphSummary) -> Table:
     if len(summary.graphs) > 1:
         facts = [("graphs", f"{len(summary.graphs):,}")]
     bad = sorted({version for graph in summary.graphs for version in graph.bad_consumers})
-    versions = (
-        f"written by {summary.producer or '(not told)'}, for readers from {summary.min_consumer} on"
-    )
+    producer = summary.producer or "(not recorded)"
+    versions = f"written by {producer}, for readers from {summary.min_consumer} on"
     if bad:
         *but_last, last = map(str, bad)
         listed = f"{', '.join(but_last)} or {last}" if but_last else last

@@ -21,7 +21,7 @@ _PIPE_WIDTH = 100_000
 def show(parts: Iterable[RenderableType], stream: TextIO | None = None) -> None:
     """Print ``parts`` below one another on ``stream`` (default: standard output).
 
-    A terminal's width is kept to; into a pipe or file no cell is ever cut or folded. There is
+    Lines fit the terminal; into a pipe or file no cell is ever cut or folded. There is
     no markup: names from files are text, never instructions.
     """
     stream = sys.stdout if stream is None else stream

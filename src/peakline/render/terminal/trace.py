@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _UNITS = (("s", 12), ("ms", 9), ("us", 6), ("ns", 3))
 _STEPS = 10_000
-"""Begins are told apart to this share of the stretch."""
+"""Begins are distinct to this share of the stretch."""
 _DEEPEST = 40
 """Deeper events are not indented further."""
 
@@ -89,7 +89,7 @@ def _line(trace: Trace, part: ExcerptLine, digits: int, span: int) -> Iterator[s
 
 
 def _digits(span: int) -> int:
-    """Decimals of milliseconds that tell begins in a stretch apart: 3 to 9."""
+    """Decimals of milliseconds with which begins in a stretch are distinct: 3 to 9."""
     step, digits = max(span // _STEPS, 1), 3
     while digits < 9 and 10 ** (9 - digits) > step:
         digits += 1
