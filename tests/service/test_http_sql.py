@@ -14,7 +14,7 @@ from tests.service.conftest import SESSIONS
 from tests.service.http_client import problem, serving
 
 from peakline.errors import CheckFailed
-from peakline.service.http.rows import written
+from peakline.service.http.sql_routes import written
 from peakline.tables.sql_memory import resident_bytes
 
 SQL = f"/api/sessions/{SESSIONS['tf2_cnn']}/sql"

@@ -6,7 +6,7 @@ from tests.each_row import each_row
 from tests.service.http_client import problem, serving
 
 from peakline import __version__
-from peakline.service.root_names import root_names
+from peakline.service.access import root_names
 
 
 @each_row(

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 import pytest
 from tests.waiting import HANG_S, until
 
-from peakline.service.foreground import leave
-from peakline.service.signals import END, RELOAD, EndedBySignal, Signals
+from peakline.service.foreground import END, RELOAD, EndedBySignal, Signals, leave
 
 _ENDS = (signal.SIGINT, signal.SIGTERM)
 _ALL = (*_ENDS, signal.SIGHUP)
@@ -118,7 +117,7 @@ def test_everything_is_as_before_afterwards():
 _STUCK = """
 import threading
 from peakline.service.foreground import leave
-from peakline.service.signals import Signals
+from peakline.service.foreground import Signals
 with Signals() as signals:
     print("ready", flush=True)
     print(signals.wait(), flush=True)

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from peakline.cli.options import (
-    path_argument,
-)
+from peakline.cli.options import path_argument
 from peakline.service.foreground import leave, say, serve_until_stopped
 from peakline.text import parse_size
 
@@ -62,8 +60,8 @@ def view(
     import uuid
 
     from peakline.service.access_log import OFF
+    from peakline.service.foreground import EndedBySignal
     from peakline.service.settings import Settings, default_unpacked_bytes
-    from peakline.service.signals import EndedBySignal
     from peakline.service.view_place import find_place
 
     # Its name is known before it is made: a signal can come at any time.

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
 import grpc
+from google.protobuf import descriptor_pool
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
+from grpc_reflection.v1alpha.reflection import ReflectionServicer
 
+from peakline import schema
 from peakline.errors import UsageError
 from peakline.service.access import Access
 from peakline.service.access_log import AccessLog
@@ -18,7 +23,6 @@ from peakline.service.addresses import join_port
 from peakline.service.capturing import HELD_THREADS
 from peakline.service.core import LISTS, Analysis
 from peakline.service.grpc_interceptor import Answering, TokenInterceptor
-from peakline.service.grpc_reflection import in_pool, reflection
 from peakline.service.grpc_servicers import Servicers
 from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
@@ -179,3 +183,54 @@ def _credentials(settings: Settings) -> Any:
     return grpc.ssl_server_credentials(
         ((key, certificate),), authority, require_client_auth=authority is not None
     )
+
+
+_STREAM_S = 60.0
+_STANDARD = ("grpc.health.", "grpc.reflection.", "grpc/health/", "grpc/reflection/")
+
+
+class _Pools:
+    """The schema's pool, and of the default one only what describes gRPC's own services.
+
+    The default pool holds whatever other packages of the process have put there, which is no
+    business of a caller.
+    """
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        """A method of DescriptorPool; its first argument is a name, or a message that has one."""
+
+        def find(of: Any, *more: Any) -> Any:
+            name = of if isinstance(of, str) else of.full_name
+            pool = descriptor_pool.Default() if name.startswith(_STANDARD) else schema.POOL
+            return getattr(pool, method)(of, *more)
+
+        return find
+
+
+class _Reflection(ReflectionServicer):  # type: ignore[misc]  # grpc_reflection has no types
+    """A stream holds a thread while it is open, so it is ended after a while."""
+
+    def ServerReflectionInfo(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:  # noqa: N802
+        timer = threading.Timer(_STREAM_S, context.cancel)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield from super().ServerReflectionInfo(requests, context)
+        finally:
+            timer.cancel()
+
+
+def reflection(services: Sequence[str]) -> Any:
+    """The servicer that describes ``services``, so that a client needs no .proto file."""
+    return _Reflection(services, pool=_Pools())
+
+
+def in_pool(behaviour: Callable[..., Any], pool: ThreadPoolExecutor) -> Callable[..., Any]:
+    """A method that gRPC runs in ``pool`` and not in the server's own."""
+
+    @functools.wraps(behaviour)
+    def wrapped(*arguments: Any) -> Any:
+        return behaviour(*arguments)
+
+    wrapped.experimental_thread_pool = pool  # type: ignore[attr-defined]
+    return wrapped

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from peakline.web.address import session_address
-from peakline.web.files import PLOTLY_SCRIPT, PageFile, page_files
-from peakline.web.policy import content_policy
+from peakline.web.files import PLOTLY_SCRIPT, PageFile, content_policy, page_files, session_address
 
 __all__ = [
     "PLOTLY_SCRIPT",

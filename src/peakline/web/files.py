@@ -1,4 +1,4 @@
-"""The files of the page, by the path of their URL.
+"""The files of the page, by the path of their URL, its addresses and its policy.
 
 There is no build step: a browser gets the modules as they lie in ``static/``. Plotly's script is
 the one of the installed ``plotly`` package, so that the page needs no other host than the server.
@@ -6,14 +6,17 @@ the one of the installed ``plotly`` package, so that the page needs no other hos
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 PLOTLY_SCRIPT = "/assets/plotly.min.js"
 
@@ -94,3 +97,48 @@ def _plotly_script() -> Path:
     if found is None or found.origin is None:
         raise ModuleNotFoundError("plotly is not installed")
     return Path(found.origin).parent / "package_data" / "plotly.min.js"
+
+
+def session_address(name: str, view: str, **state: str) -> str:
+    """The fragment of a session's view: ``#/session/NAME/VIEW?host=H``; empty state is left out."""
+    query = urlencode({key: value for key, value in state.items() if value}, quote_via=quote)
+    return f"#/session/{quote(name, safe='')}/{view}{'?' if query else ''}{query}"
+
+
+_ATTRIBUTES = ("font-weight:bold",)
+"""The style attributes that Plotly sets in our figures: that of ``<b>`` in a text."""
+
+_STYLESHEET = re.compile(r"\.textContent='((?:[^'\\]|\\.)*)',document\.head\.appendChild")
+_ESCAPED = re.compile(r"\\(.)")
+
+
+def content_policy(plotly: str) -> str:
+    """The Content-Security-Policy of a page that may load the script ``plotly``.
+
+    Nothing of another site is loaded, sent, framed or submitted to; scripts are files of this
+    server, no text becomes one, and no text becomes markup (Trusted Types). Styles are files too,
+    but for what Plotly cannot do without, each by the hash of what it says.
+
+    The script brings the stylesheet of a map library, which it inserts into every page that loads
+    it, as a map might be drawn. Where none is found in it, there is none to allow.
+    """
+    inserted = [_ESCAPED.sub(r"\1", found[1]) for found in _STYLESHEET.finditer(plotly)]
+    return "; ".join((
+        "default-src 'none'",
+        "script-src 'self'",
+        " ".join(("style-src 'self'", *map(_hash, inserted))),
+        " ".join(("style-src-attr 'unsafe-hashes'", *map(_hash, _ATTRIBUTES))),
+        "img-src 'self' data: blob:",
+        "connect-src 'self'",
+        "font-src 'self'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types peakline",
+    ))  # fmt: skip
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+    return f"'sha256-{digest}'"

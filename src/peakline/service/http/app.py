@@ -11,8 +11,6 @@ from peakline.service.access_log import AccessLog
 from peakline.service.core import Analysis
 from peakline.service.http import (
     capture_routes,
-    compare_routes,
-    figure_routes,
     page_routes,
     problems,
     server_routes,
@@ -20,13 +18,12 @@ from peakline.service.http import (
     sql_routes,
     tool_routes,
     upload_routes,
-    view_routes,
     xprof_routes,
 )
-from peakline.service.http.context import Context
 from peakline.service.http.describe import openapi_of
 from peakline.service.http.guard import Guard
 from peakline.service.http.observe import Observe
+from peakline.service.http.requests import Context
 from peakline.service.http.work import Work
 from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
@@ -39,11 +36,8 @@ Names never hold a separator. Errors are problem documents (RFC 9457). `HEAD` is
 _ROUTERS = (
     server_routes.router,
     session_routes.router,
-    view_routes.router,
     tool_routes.router,
     sql_routes.router,
-    compare_routes.router,
-    figure_routes.router,
     capture_routes.router,
     upload_routes.router,
     xprof_routes.router,

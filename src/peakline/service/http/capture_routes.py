@@ -13,8 +13,6 @@ from peakline import schema
 from peakline.capture import Progress, profile_options
 from peakline.errors import PeaklineError
 from peakline.service.http.answers import json_response, notes_header
-from peakline.service.http.bodies import json_body, refuse_repeated
-from peakline.service.http.context import context_of
 from peakline.service.http.describe import (
     DOING,
     answer,
@@ -33,6 +31,7 @@ from peakline.service.http.documents import (
 from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import RootQuery
 from peakline.service.http.problems import problem_of
+from peakline.service.http.requests import accepted, context_of, json_body
 from peakline.service.http.session_routes import location_of
 from peakline.service.http.streams import LINES_TYPE, SendLine, wants_lines
 
@@ -67,8 +66,7 @@ _LOCATION = {"Location": "the session's document", **_NOTES}
 )
 async def capture(request: Request, query: RootQuery) -> Response:
     """Record on all hosts at once. Hosts that fail do not lose the others."""
-    context = context_of(request)
-    refuse_repeated(request)
+    context = accepted(request)
     asked = await json_body(request, CaptureBody)
     note_request(request, session=asked.session_id, host=",".join(asked.hosts))
     if wants_lines(request):
@@ -91,7 +89,7 @@ async def capture(request: Request, query: RootQuery) -> Response:
 def _captured(
     request: Request, root: str, asked: CaptureBody, progress: Progress | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """The document of a capture that was made, and what has to be text_of beside it."""
+    """The document of a capture that was made, and what has to be said beside it."""
     analysis = context_of(request).analysis
     options = profile_options({key: _text(value) for key, value in asked.options.items()})
     options.duration_ms = asked.duration_ms

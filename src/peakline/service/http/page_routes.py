@@ -1,7 +1,7 @@
 """The routes of the page: the document at ``/``, and the files that it is made of.
 
 They hold no data and are answered without a token. What a browser may do with them is the policy of
-`peakline.web.policy`.
+`peakline.web.content_policy`.
 """
 
 from __future__ import annotations

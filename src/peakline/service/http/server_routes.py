@@ -6,11 +6,10 @@ from fastapi import APIRouter, Request, Response
 
 from peakline import __version__
 from peakline.service.http.answers import json_response
-from peakline.service.http.bodies import refuse_repeated
-from peakline.service.http.context import context_of
 from peakline.service.http.describe import answer, described, json_answer
 from peakline.service.http.documents import HealthDocument, ServerDocument
 from peakline.service.http.parameters import NoQuery
+from peakline.service.http.requests import accepted, context_of
 from peakline.service.metrics import CONTENT_TYPE
 
 router = APIRouter(tags=["server"])
@@ -34,8 +33,7 @@ async def health() -> Response:
 )
 async def server(request: Request, _query: NoQuery) -> Response:
     """What a page has to know before it asks for more."""
-    refuse_repeated(request)
-    context = context_of(request)
+    context = accepted(request)
     settings = context.settings
     return json_response(
         request,

@@ -1,10 +1,10 @@
-"""Routes that list: sessions, their hosts, tools and tables; the tools and tables there are."""
+"""Routes that list: sessions, their hosts, tools and tables; all tools, tables and views."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Request, Response
@@ -12,17 +12,20 @@ from fastapi import APIRouter, Request, Response
 from peakline.errors import NotFoundError
 from peakline.repository import HostFile, extent_of
 from peakline.service.http.answers import json_response, notes_header
-from peakline.service.http.bodies import refuse_repeated
-from peakline.service.http.context import Context, context_of
 from peakline.service.http.describe import READING, answer, described, json_answer
 from peakline.service.http.documents import (
+    ColumnDocument,
     SessionDocument,
     TableDocument,
     ToolDocument,
+    ViewDocument,
 )
-from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import HostQuery, NoQuery, RootQuery, SessionPath
-from peakline.service.http.view_routes import table_document
+from peakline.service.http.requests import Context, accepted
+
+if TYPE_CHECKING:
+    from peakline.tables.definition import TableDef
+
 
 router = APIRouter(prefix="/api", tags=["sessions"])
 
@@ -50,8 +53,7 @@ async def list_tools(request: Request, _query: NoQuery) -> Response:
             for tool in map(find_tool, tool_names())
         ]
 
-    refuse_repeated(request)
-    return await context_of(request).work.json(request, work)
+    return await accepted(request).work.json(request, work)
 
 
 @router.get(
@@ -67,8 +69,7 @@ async def list_all_tables(request: Request, _query: NoQuery) -> Response:
 
         return [table_document(table) for table in TABLES.values()]
 
-    refuse_repeated(request)
-    return await context_of(request).work.json(request, work)
+    return await accepted(request).work.json(request, work)
 
 
 @router.get(
@@ -80,7 +81,7 @@ async def list_all_tables(request: Request, _query: NoQuery) -> Response:
 )
 async def list_sessions(request: Request, query: RootQuery) -> Response:
     """Sessions, newest first, with their hosts and tools, their size and age."""
-    context = context_of(request)
+    context = accepted(request)
 
     def work() -> Response:
         listing = context.analysis.listing(query.root)
@@ -91,7 +92,6 @@ async def list_sessions(request: Request, query: RootQuery) -> Response:
                 sessions.append(document_of(session.session_id, files, tools))
         return json_response(request, sessions, headers=notes_header(listing.notes))
 
-    refuse_repeated(request)
     return await context.work.answer(request, work)
 
 
@@ -102,9 +102,7 @@ async def list_sessions(request: Request, query: RootQuery) -> Response:
 )
 async def show_session(request: Request, session_id: SessionPath, query: RootQuery) -> Response:
     """One entry of the list of sessions."""
-    context = context_of(request)
-    refuse_repeated(request)
-    note_request(request, session=session_id)
+    context = accepted(request, session=session_id)
     return await context.work.json(
         request, lambda: session_document(context, query.root, session_id)
     )
@@ -128,9 +126,7 @@ async def show_session(request: Request, session_id: SessionPath, query: RootQue
 )
 async def list_tables(request: Request, session_id: SessionPath, query: HostQuery) -> Response:
     """Names of tables; docs/tables.md says what is in them."""
-    context = context_of(request)
-    refuse_repeated(request)
-    note_request(request, session=session_id, host=query.host)
+    context = accepted(request, session=session_id, host=query.host)
     return await context.work.json(
         request, lambda: context.analysis.tables(query.root, session_id, query.host)
     )
@@ -157,3 +153,34 @@ def document_of(session_id: str, files: Sequence[HostFile], tools: Iterable[str]
         "tools": list(tools),
         **extent_of(files).as_json(),
     }
+
+
+def table_document(table: TableDef) -> dict[str, Any]:
+    """Name, meaning and columns of a table or a view."""
+    return {
+        "name": table.name,
+        "doc": table.doc,
+        "columns": [
+            {name: getattr(column, name) for name in ColumnDocument.model_fields}
+            for column in table.columns
+        ],
+    }
+
+
+@router.get(
+    "/views",
+    summary="The views that queries may name beside the tables, with their columns",
+    responses=described(*READING, _200=json_answer("by name", ViewDocument, many=True)),
+)
+async def list_views(request: Request, _query: NoQuery) -> Response:
+    """Every view there is; a profile has those of whose tables it lacks none."""
+
+    def work() -> list[dict[str, Any]]:
+        from peakline.tables.sql_views import view, view_names
+
+        return [
+            {**table_document(each), "units": each.units, "tables": sorted(each.needs)}
+            for each in map(view, sorted(view_names()))
+        ]
+
+    return await accepted(request).work.json(request, work)

@@ -1,18 +1,25 @@
-"""The route of SQL: one reading statement over the tables of one host."""
+"""The route of SQL: one reading statement over the tables of one host, up to a size."""
 
 from __future__ import annotations
 
+import io
+from typing import TYPE_CHECKING, Any
+
 from fastapi import APIRouter, Request, Response
 
+from peakline.errors import CheckFailed
 from peakline.process_memory import give_back_memory
 from peakline.service.http.answers import MEDIA_TYPES, data_response
-from peakline.service.http.bodies import json_body, refuse_repeated
-from peakline.service.http.context import context_of
 from peakline.service.http.describe import ASKING, answer, described, request_body
 from peakline.service.http.documents import SqlBody
 from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import RootQuery, SessionPath
-from peakline.service.http.rows import FORMATS, written
+from peakline.service.http.requests import accepted, json_body
+from peakline.tables.rows import write_csv, write_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 router = APIRouter(prefix="/api", tags=["sql"])
 
@@ -25,7 +32,7 @@ _ROWS = {
         "schema": {"type": "array", "items": {"type": "object"}},
         "example": [{"op": "conv1", "bytes": 4096}],
     },
-    **{MEDIA_TYPES[kind].partition(";")[0]: {} for kind in FORMATS if kind != "json"},
+    **{MEDIA_TYPES[kind].partition(";")[0]: {} for kind in ("csv", "parquet")},
 }
 
 
@@ -37,8 +44,7 @@ _ROWS = {
 )
 async def sql(request: Request, session_id: SessionPath, query: RootQuery) -> Response:
     """Rows. A statement that does not only read the tables is refused with its reason."""
-    context = context_of(request)
-    refuse_repeated(request)
+    context = accepted(request)
     asked = await json_body(request, SqlBody)
     note_request(request, session=session_id, host=asked.host)
 
@@ -57,3 +63,36 @@ async def sql(request: Request, session_id: SessionPath, query: RootQuery) -> Re
         return data_response(request, content, asked.format, headers, cached=False)
 
     return await context.work.answer(request, work)
+
+
+def written(table: pa.Table, kind: str, max_bytes: int, *, large_as_text: bool = False) -> bytes:
+    """``table`` in the format ``kind``.
+
+    Raises CheckFailed when that has more than ``max_bytes``, DeadlineError or CancelledError.
+    """
+    out = _Bounded(max_bytes)
+    if kind == "csv":
+        write_csv(table, out)
+    elif kind == "parquet":
+        import pyarrow.parquet as pq
+
+        pq.write_table(table, out)
+    else:
+        write_json(table, out, large_as_text=large_as_text)
+    return out.getvalue()
+
+
+class _Bounded(io.BytesIO):
+    """A file in memory that refuses to grow beyond a size."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__()
+        self._max_bytes = max_bytes
+
+    def write(self, data: Any) -> int:
+        if self.tell() + memoryview(data).nbytes > self._max_bytes:
+            raise CheckFailed(
+                f"the answer has more than {self._max_bytes} bytes; ask for fewer rows (LIMIT) "
+                "or columns"
+            )
+        return super().write(data)

@@ -1,4 +1,4 @@
-"""The route of the tools: a question, and bytes in the format that was asked for."""
+"""The routes of answers about profiles: of a tool, of a comparison, a figure; all figures."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from peakline.service.http.answers import MEDIA_TYPES, answer_response
-from peakline.service.http.bodies import refuse_repeated
-from peakline.service.http.context import context_of
-from peakline.service.http.describe import READING, answer, described
-from peakline.service.http.observe import note_request
+from peakline.engine import Answer
+from peakline.service.http.answers import MEDIA_TYPES
+from peakline.service.http.describe import READING, answer, described, json_answer, reference
+from peakline.service.http.documents import FigureDocument, FigureKindDocument
 from peakline.service.http.parameters import (
     OPTIONAL_NAME,
     ROOT,
     ROOT_MEANING,
+    CompareQuery,
+    FigurePath,
+    FigureQuery,
+    NoQuery,
     SessionPath,
     ToolPath,
 )
+from peakline.service.http.requests import accepted
 
-router = APIRouter(prefix="/api", tags=["tools"])
+router = APIRouter(prefix="/api")
 
 ANSWER_HEADERS = {
     "ETag": "of the content; send it back as If-None-Match",
@@ -61,7 +65,7 @@ _PARAMETERS: list[dict[str, Any]] = [
         "style": "form",
         "explode": True,
         "description": "the tool's own parameters, each by its name; GET /api/tools lists them, "
-        "and unknown ones are told in Peakline-Notes",
+        "and unknown ones are listed in Peakline-Notes",
         "schema": {"type": "object", "additionalProperties": {"type": "string"}},
         "examples": {"none": {"value": {}}},
     },
@@ -70,6 +74,7 @@ _PARAMETERS: list[dict[str, Any]] = [
 
 @router.get(
     "/sessions/{session_id}/tools/{tool}",
+    tags=["tools"],
     summary="What a tool shows of a session",
     responses=described(
         *READING,
@@ -84,14 +89,93 @@ _PARAMETERS: list[dict[str, Any]] = [
 )
 async def tool_data(request: Request, session_id: SessionPath, tool: ToolPath) -> Response:
     """One tool's answer for one host, or for all of them."""
-    context = context_of(request)
-    refuse_repeated(request)
     given = dict(request.query_params)
     root, host = given.pop("root", ""), given.pop("host", "")
-    note_request(request, session=session_id, tool=tool, host=host)
+    context = accepted(request, session=session_id, tool=tool, host=host)
 
-    def work() -> Response:
-        found = context.analysis.tool_data(root, session_id, host, tool, given)
-        return answer_response(request, found, context.analysis.public_text)
+    return await context.answered(
+        request, lambda: context.analysis.tool_data(root, session_id, host, tool, given)
+    )
 
-    return await context.work.answer(request, work)
+
+_COMPARISONS = {
+    "application/json": {"schema": {"type": "object"}},
+    MEDIA_TYPES["markdown"].partition(";")[0]: {},
+}
+_COMPARED = ANSWER_HEADERS | {"Peakline-Notes": "hosts that are not served: a JSON array of lines"}
+
+
+@router.get(
+    "/compare",
+    tags=["sessions"],
+    summary="What changed from one session to another",
+    responses=described(
+        *READING,
+        _200=answer("what `peakline diff` prints in that format", _COMPARISONS, _COMPARED),
+        _304=NOT_MODIFIED,
+    ),
+)
+async def compare(request: Request, query: CompareQuery) -> Response:
+    """Peaks and what makes them, step times and where they go, ops, findings; docs/diff.md."""
+    context = accepted(request, session=query.first, host=query.first_host)
+    first, second = (query.first, query.first_host), (query.second, query.second_host)
+    return await context.answered(
+        request, lambda: context.analysis.compare(query.root, first, second, format=query.format)
+    )
+
+
+@router.get(
+    "/figures",
+    tags=["figures"],
+    summary="The figures of this server",
+    responses=described(*READING, _200=json_answer("by name", FigureKindDocument, many=True)),
+)
+async def list_figures(request: Request, _query: NoQuery) -> Response:
+    """Names and parameters; docs/figures.md says what each shows."""
+
+    def work() -> list[dict[str, object]]:
+        from peakline.figures.named import figure_kind, figure_names
+
+        return [
+            {
+                "name": kind.name,
+                "doc": kind.doc,
+                "parameters": {"type": "object", "properties": dict(kind.parameters)},
+            }
+            for kind in map(figure_kind, figure_names())
+        ]
+
+    return await accepted(request).work.json(request, work)
+
+
+@router.get(
+    "/sessions/{session_id}/figures/{figure}",
+    tags=["figures"],
+    summary="A figure of one host's profile",
+    responses=described(
+        *READING,
+        _200=answer(
+            "Plotly's JSON; `null` where the profile has nothing to show in it",
+            {
+                "application/json": {
+                    "schema": {"anyOf": [reference(FigureDocument), {"type": "null"}]}
+                }
+            },
+            ANSWER_HEADERS,
+        ),
+        _304=NOT_MODIFIED,
+    ),
+)
+async def draw_figure(
+    request: Request, session_id: SessionPath, figure: FigurePath, query: FigureQuery
+) -> Response:
+    """The figure that notebooks and the report show. Names in it are escaped for Plotly."""
+    context = accepted(request, session=session_id, tool=figure, host=query.host)
+
+    def draw() -> Answer:
+        from peakline.figures.named import FigureQuestion
+
+        chosen = FigureQuestion(figure, query.allocator, query.device, query.side, query.theme)
+        return context.analysis.figure(query.root, session_id, query.host, chosen)
+
+    return await context.answered(request, draw)

@@ -9,13 +9,12 @@ from fastapi import APIRouter, Request, Response
 from peakline.errors import PeaklineError, UnknownFormatError
 from peakline.repository import HostFile, check_name
 from peakline.service.http.answers import json_response, notes_header
-from peakline.service.http.bodies import media_type, refuse_repeated
-from peakline.service.http.context import context_of
 from peakline.service.http.describe import DOING, described, json_answer
 from peakline.service.http.documents import SessionDocument
 from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import UploadQuery
 from peakline.service.http.problems import TooLargeError, UnsupportedError
+from peakline.service.http.requests import accepted, media_type
 from peakline.service.http.session_routes import NOTES, document_of, location_of, session_document
 from peakline.service.uploading import ExpandsError
 
@@ -50,8 +49,7 @@ _SUFFIXES = (".gz", ".pb", ".xplane")
 )
 async def upload(request: Request, query: UploadQuery) -> Response:
     """The body is written to the disk as it comes; what is no profile is not kept."""
-    context = context_of(request)
-    refuse_repeated(request)
+    context = accepted(request)
     if media_type(request) in _FORMS:
         raise UnsupportedError(
             "send the file itself, with Content-Type: application/octet-stream (curl -H "

@@ -14,13 +14,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from peakline.engine import Answer
 from peakline.errors import ForbiddenError, NotFoundError, UsageError
 from peakline.repository import check_name
-from peakline.service.http.answers import answer_response, gzipped
-from peakline.service.http.context import Context, context_of
+from peakline.service.http.answers import gzipped
 from peakline.service.http.describe import READING, answer, described
 from peakline.service.http.observe import note_request
 from peakline.service.http.parameters import NAME, OPTIONAL_NAME, ROOT, ROOT_MEANING, RUN
+from peakline.service.http.requests import Context, context_of
 from peakline.service.http.tool_routes import ANSWER_HEADERS, TOOL_CONTENT
 
 router = APIRouter(prefix="/data/plugin/profile", tags=["xprof"])
@@ -161,12 +162,11 @@ async def data(
         if name not in own
     }
 
-    def work() -> Response:
+    def find() -> Answer:
         wanted = _one_host(context, root, run, named)
-        found = context.analysis.tool_data(root, run, wanted, tag, parameters)
-        return answer_response(request, found, context.analysis.public_text, always_gzip=True)
+        return context.analysis.tool_data(root, run, wanted, tag, parameters)
 
-    return await context.work.answer(request, work)
+    return await context.answered(request, find, always_gzip=True)
 
 
 async def _answered(request: Request, context: Context, work: Callable[[], Any]) -> Response:
