@@ -12,7 +12,7 @@ from tests.analysis.records import alloc, free
 from tests.analysis.test_diff import answer, program
 from tests.each_row import each_row
 
-from peakline.check.file import is_baseline, read_baseline, write_baseline
+from peakline.check.baseline import is_baseline, read_baseline, write_baseline
 from peakline.check.limits import Limits, check_limits
 from peakline.compare.memory import compare
 from peakline.compare.state import AllocatorState, Kind, MemoryState, groups_of, state_of

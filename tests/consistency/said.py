@@ -10,7 +10,7 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from peakline.check.file import write_baseline
+from peakline.check.baseline import write_baseline
 from peakline.cli.ops import ops_document
 from peakline.cli.steps import steps_document
 from peakline.compare.comparison import compare_profiles, profile_state

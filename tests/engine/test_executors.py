@@ -18,7 +18,7 @@ from tests.waiting import HANG_S, EndedDeadline, until
 
 from peakline.deadline import check_deadline, within
 from peakline.engine import Engine, check_executor, make_executor, work
-from peakline.engine.fan_out import fan_out
+from peakline.engine.executors import fan_out
 from peakline.engine.processes import Processes
 from peakline.engine.work import HostTask, NoWorkersError, reply, request, understood
 from peakline.errors import CancelledError, DeadlineError, InputError, RemoteError, UsageError

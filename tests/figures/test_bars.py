@@ -6,8 +6,8 @@ from tests.analysis.histories import records
 from tests.analysis.records import alloc, free
 from tests.figures.profiles import asked_of
 
-from peakline.figures import bars
-from peakline.figures.bars import largest_bars, window_of
+from peakline.figures import lifetimes
+from peakline.figures.lifetimes import largest_bars, window_of
 from reference.memory_history import buffers
 
 
@@ -47,12 +47,12 @@ def at_peak(one, row):
 
 def by_hand(rows, allocator, row):
     found = lives(rows, allocator)
-    chosen = [one for one in found if at_peak(one, row)][: bars.AT_PEAK]
+    chosen = [one for one in found if at_peak(one, row)][: lifetimes.AT_PEAK]
     by_signature = defaultdict(list)
     for one in found:
         if not at_peak(one, row):
             by_signature[one[4]].append(one)
-    others = [one for same in by_signature.values() for one in same[: bars.EACH]]
+    others = [one for same in by_signature.values() for one in same[: lifetimes.EACH]]
     return chosen, others
 
 
@@ -71,8 +71,8 @@ def test_all_bars_of_a_small_profile(rows):
 @given(rows=records)
 def test_the_largest_bars_are_taken(rows):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bars, "AT_PEAK", 3)
-        patch.setattr(bars, "OTHERS", 4)
+        patch.setattr(lifetimes, "AT_PEAK", 3)
+        patch.setattr(lifetimes, "OTHERS", 4)
         for asked in asked_of(rows):
             chosen, others = by_hand(rows, asked.peak.allocator, asked.peak_row)
             found = largest_bars(asked)
@@ -101,10 +101,12 @@ def test_where_a_buffer_comes_from_and_goes():
 
 
 def test_buffers_too_small_to_matter_are_left_out():
-    rows = [alloc(n, 100_000 - n, op=f"big{n}") for n in range(bars.FEW)]
+    rows = [alloc(n, 100_000 - n, op=f"big{n}") for n in range(lifetimes.FEW)]
     rows += [alloc(100 + n, 1, op=f"small{n}") for n in range(5)]
     (asked,) = asked_of([*rows, free(1)])
-    assert [bar.signature.op for bar in largest_bars(asked)] == [f"big{n}" for n in range(bars.FEW)]
+    assert [bar.signature.op for bar in largest_bars(asked)] == [
+        f"big{n}" for n in range(lifetimes.FEW)
+    ]
     (asked,) = asked_of([*rows[:2], *rows[-5:]])
     assert len(largest_bars(asked)) == 7
 

@@ -20,11 +20,11 @@ from peakline import figures
 from peakline.errors import NotFoundError, UsageError
 from peakline.figures.named import (
     FigureQuestion,
+    dark,
     figure_json,
     figure_kind,
     figure_names,
 )
-from peakline.figures.theme import dark
 
 DATA = Path(__file__).parents[1] / "data"
 SAMPLES = [

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from peakline.cli.options import (
-    Reading,
-    json_option,
-    path_argument,
-    reading_options,
-)
+from peakline.cli.options import Reading, json_option, path_argument, reading_options
 from peakline.errors import CheckFailed, OutputError, UsageError
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.tables.profile_facts import profile_document, warnings_document
@@ -121,7 +116,7 @@ def check(
         recorded, names = recorded_name(profile, allocator), shown_names(profile)
         checks = check_limits(state, limits, before, allocator=recorded)
         if json:
-            from peakline.check.file import write_baseline
+            from peakline.check.baseline import write_baseline
 
             print_json(
                 {
@@ -151,7 +146,7 @@ def check(
 
 def _baseline(path: str, reading: Reading) -> MemoryState:
     """The figures of the baseline: of a profile, or as this program wrote them down."""
-    from peakline.check.file import is_baseline, read_baseline
+    from peakline.check.baseline import is_baseline, read_baseline
     from peakline.compare.state import state_of
     from peakline.formats.common.files import SourceFile
 

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import click
 
-from peakline.cli.options import (
-    Argument,
-    Reading,
-    json_option,
-    max_unpacked_option,
-    strict_option,
-)
+from peakline.cli.options import Argument, Reading, json_option, max_unpacked_option, strict_option
 from peakline.errors import UsageError
 from peakline.render.terminal.output import print_json, print_warnings
 

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from peakline.cli.options import (
-    PATH_HELP,
-    Argument,
-    Reading,
-    force_option,
-    reading_options,
-)
+from peakline.cli.options import PATH_HELP, Argument, Reading, force_option, reading_options
 from peakline.errors import OutputError, UsageError
 from peakline.export import Exporter, Options, Sink, can_export, find_exporter, target_names
 from peakline.export import export as write

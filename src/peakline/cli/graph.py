@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from peakline.cli.options import (
-    Reading,
-    json_option,
-    path_argument,
-    reading_options,
-)
+from peakline.cli.options import Reading, json_option, path_argument, reading_options
 from peakline.errors import CheckFailed, InputError
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.tables.profile_facts import warnings_document

@@ -7,12 +7,7 @@ import sys
 
 import click
 
-from peakline.cli.options import (
-    Reading,
-    force_option,
-    path_argument,
-    reading_options,
-)
+from peakline.cli.options import Reading, force_option, path_argument, reading_options
 from peakline.render.terminal.output import deliver, print_warnings
 from peakline.text import one_line
 

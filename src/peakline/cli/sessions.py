@@ -7,11 +7,7 @@ from typing import Any
 
 import click
 
-from peakline.cli.options import (
-    Argument,
-    json_option,
-    strict_option,
-)
+from peakline.cli.options import Argument, json_option, strict_option
 from peakline.errors import NotFoundError, StrictError, UsageError
 from peakline.render.terminal.output import print_json
 from peakline.repository import Repository, extent_of, hosts

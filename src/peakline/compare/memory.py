@@ -10,12 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from peakline.compare.matching import (
-    AllocatorPair,
-    match_allocators,
-    match_kinds,
-    stem_of,
-)
+from peakline.compare.matching import AllocatorPair, match_allocators, match_kinds, stem_of
 from peakline.compare.notes import notes_on
 from peakline.compare.rows import GroupDiff, RateDiff, group_rows, rate_rows
 from peakline.compare.state import (

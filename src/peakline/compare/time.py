@@ -10,13 +10,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.compare.matching import stem_of
-from peakline.compare.op_changes import (
-    SIDES,
-    OpChange,
-    SelfTimes,
-    op_changes,
-    self_times,
-)
+from peakline.compare.op_changes import SIDES, OpChange, SelfTimes, op_changes, self_times
 from peakline.findings.finding import Finding
 from peakline.findings.time_answer import StepTimes
 from peakline.tables import Profile

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Self
 from peakline.deadline import check_deadline
 from peakline.engine.answers import Answer, Answers
 from peakline.engine.comparing import checked_comparison, comparison
-from peakline.engine.executors import Executor, make_executor
-from peakline.engine.fan_out import fan_out
+from peakline.engine.executors import Executor, fan_out, make_executor
 from peakline.engine.profile_cache import ProfileCache
 from peakline.engine.tool_index import ToolIndex
 from peakline.engine.work import CONTRIBUTION, HostTask, ask_host, contributed

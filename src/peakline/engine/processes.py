@@ -8,6 +8,7 @@ alone, and it ends when its standard input does, whatever it is doing: nobody ou
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -15,19 +16,20 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import IO
 
 from peakline.deadline import interrupting
 from peakline.engine.answers import Answer
 from peakline.engine.gate import Gate
-from peakline.engine.work import HostTask, NoWorkersError, request, understood
+from peakline.engine.work import HostTask, NoWorkersError, reply, request, understood
 from peakline.errors import RemoteError
 from peakline.wire import threads
 
 _HEAD = 8
 _ANY = 1 << 30
 _ENDING_S = 5.0
-_CODE = "import sys; sys.path[:] = {path!r}; from peakline.engine.worker import main; main()"
+_CODE = "import sys; sys.path[:] = {path!r}; from peakline.engine.processes import work; work()"
 
 
 def write_frame(stream: IO[bytes], content: bytes) -> None:
@@ -166,3 +168,25 @@ class Processes:
 def _close_all(workers: list[_Worker]) -> None:
     while workers:
         workers.pop().close()
+
+
+def work() -> None:
+    """The other side: answer what comes through standard input, until that ends."""
+    asked, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    # Whatever else is printed is no answer, and nobody else may take a question away.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    tasks: SimpleQueue[bytes] = SimpleQueue()
+
+    def listen() -> None:
+        while (task := read_frame(asked)) is not None:
+            tasks.put(task)
+        # Whoever asked is gone, and with it the one who could use what is being worked on.
+        sys.stderr.flush()
+        os._exit(0)
+
+    threading.Thread(target=listen, name="listen", daemon=True).start()
+    while True:
+        write_frame(answers, reply(tasks.get()))

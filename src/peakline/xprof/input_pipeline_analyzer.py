@@ -59,12 +59,7 @@ def _combine(
 
 def _tables(database: StepDatabase, host: HostInput, *, compatible: bool) -> list[DataTable]:
     from peakline.xprof.rules.step_model import TPU
-    from peakline.xprof.rules.step_tables import (
-        NoTable,
-        analysed,
-        diagnostics_table,
-        step_warnings,
-    )
+    from peakline.xprof.rules.step_tables import NoTable, analysed, diagnostics_table, step_warnings
 
     steps, _, ops = analysed(database, host, compatible=compatible)
     slowest = _slowest(database) if database.hardware == TPU else NoTable(())

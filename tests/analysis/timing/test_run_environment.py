@@ -10,7 +10,7 @@ from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
 from peakline.schema import CoreDetails, HloProto
-from peakline.xprof.overview_page.duty_cycle import DutyCycle, combine_duty_cycles, duty_cycle_of
+from peakline.xprof.overview_page.facts import DutyCycle, combine_duty_cycles, duty_cycle_of
 from peakline.xprof.rules.hardware import RunEnvironment, gpu_name, peaks_of, run_environment_of
 
 DATA = Path(__file__).parents[2] / "data"

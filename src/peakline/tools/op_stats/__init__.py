@@ -102,14 +102,7 @@ class OpStatsParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: OpStatsParameters, output_format: str) -> bytes:
-    from peakline.tfprof import (
-        Options,
-        check_patterns,
-        code_view,
-        graph_view,
-        op_view,
-        scope_view,
-    )
+    from peakline.tfprof import Options, check_patterns, code_view, graph_view, op_view, scope_view
     from peakline.tools.op_stats.output import view_json, view_proto
     from peakline.tools.op_stats.text import view_text
 

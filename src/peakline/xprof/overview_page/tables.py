@@ -13,11 +13,7 @@ from peakline.xprof.overview_page.facts import Overview, top_ops
 from peakline.xprof.rules.bottleneck import Bottleneck, link, summary_of, tpu_steps_of
 from peakline.xprof.rules.op_metrics import OpTable
 from peakline.xprof.rules.step_model import TPU
-from peakline.xprof.rules.step_tables import (
-    analysed,
-    diagnostics_table,
-    step_warnings,
-)
+from peakline.xprof.rules.step_tables import analysed, diagnostics_table, step_warnings
 
 _TOP = 10
 _LOW_PRECISION = 10.0

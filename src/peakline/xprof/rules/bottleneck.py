@@ -11,11 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from peakline.xprof.rules.step_kinds import SpanKind
-from peakline.xprof.rules.step_model import (
-    FIRST_SPARSE_CORE,
-    GENERIC_CORE,
-    StepDatabase,
-)
+from peakline.xprof.rules.step_model import FIRST_SPARSE_CORE, GENERIC_CORE, StepDatabase
 from peakline.xprof.rules.tpu_step import TpuStep, tpu_step
 
 _PS_PER_MS = 1e9

@@ -10,13 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from peakline.xprof.rules.step_model import (
-    FIRST_SPARSE_CORE,
-    IDLE,
-    CoreDetails,
-    CoreStep,
-    Step,
-)
+from peakline.xprof.rules.step_model import FIRST_SPARSE_CORE, IDLE, CoreDetails, CoreStep, Step
 
 _MODULUS = 2**64
 _PS_PER_MS = 1e9
