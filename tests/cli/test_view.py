@@ -29,7 +29,7 @@ from tests.waiting import HANG_S, until
 from peakline.__main__ import main
 from peakline.cli.main import app
 from peakline.deadline import check_deadline
-from peakline.service import warm_up
+from peakline.service import background
 from peakline.service.run import Server
 from peakline.service.settings import Settings
 
@@ -89,7 +89,7 @@ def everything_imported():
     pytest parses what is imported, to explain assertions, and Python 3.11 cannot parse in two
     threads at a time (its parser counts the depth of both together).
     """
-    warming = warm_up.WarmUp(lambda: None)
+    warming = background.WarmUp(lambda: None)
     warming.start()
     assert warming.wait(HANG_S)
 
@@ -110,7 +110,7 @@ def viewing(temporary, capsys, monkeypatch):
     """
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     # Only a matter of speed.
-    monkeypatch.setattr(warm_up.WarmUp, "_answer", lambda _: None)
+    monkeypatch.setattr(background.WarmUp, "_answer", lambda _: None)
     # It would end the process where a thread takes long to end.
     monkeypatch.setattr("peakline.cli.view.leave", lambda **_: None)
     said, failures = Lines(), []
@@ -350,7 +350,7 @@ def test_what_warms_up_ends_in_the_middle_of_an_answer(monkeypatch):
 
     monkeypatch.setattr("peakline.api.Profile.tool", answer)
     after = []
-    warming = warm_up.WarmUp(then=lambda: after.append("then"))
+    warming = background.WarmUp(then=lambda: after.append("then"))
     warming.start()
     assert begun.wait(HANG_S)
     assert warming.stop(HANG_S / 2)

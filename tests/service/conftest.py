@@ -19,10 +19,10 @@ from peakline.engine import Engine
 from peakline.service import core
 from peakline.service.access import Access
 from peakline.service.access_log import AccessLog
+from peakline.service.background import WarmUp
 from peakline.service.core import Analysis
 from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
-from peakline.service.warm_up import WarmUp
 
 if TYPE_CHECKING:
     from tests.service.http_client import Face

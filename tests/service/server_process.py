@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from tests.waiting import HANG_S
 
 _PEAKLINE = "import sys; from peakline.__main__ import main; sys.exit(main())"
-_COLD = f"from peakline.service.warm_up import WarmUp; WarmUp._answer = lambda _: None; {_PEAKLINE}"
+_COLD = (
+    f"from peakline.service.background import WarmUp; WarmUp._answer = lambda _: None; {_PEAKLINE}"
+)
 
 _PORTS = re.compile(r"(grpcs?)://(\S+):(\d+) and (https?)://(\S+):(\d+);")
 

@@ -18,8 +18,8 @@ from peakline.deadline import Deadline, check_deadline, current_deadline, within
 from peakline.errors import CancelledError, DeadlineError, InputError
 from peakline.schema import EnumProfileSessionsAndToolsResponse
 from peakline.service import capturing, core, indexing
+from peakline.service.background import Indexer
 from peakline.service.grpc_servicers import Call, Servicers
-from peakline.service.indexing import Indexer
 
 
 class Looking(EndedDeadline):

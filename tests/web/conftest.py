@@ -18,7 +18,7 @@ from tests.web.browsing import Browsing, Tab  # noqa: E402
 from tests.web.samples import make_logdir  # noqa: E402
 from tests.web.servers import PageServer, process_server, thread_server  # noqa: E402
 
-from peakline.service.warm_up import WarmUp  # noqa: E402
+from peakline.service.background import WarmUp  # noqa: E402
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

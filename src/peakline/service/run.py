@@ -11,11 +11,10 @@ from peakline.repository import is_url
 from peakline.service.access import Access
 from peakline.service.access_log import AccessLog
 from peakline.service.addresses import join_port, literal_address
-from peakline.service.indexing import Indexer
+from peakline.service.background import Indexer, WarmUp
 from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
 from peakline.service.settings_check import check_settings, is_loopback
-from peakline.service.warm_up import WarmUp
 
 if TYPE_CHECKING:
     from peakline.service.grpc_server import GrpcServer

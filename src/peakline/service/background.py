@@ -1,4 +1,4 @@
-"""The first list of sessions should not pay for all of them: tools are looked for beforehand."""
+"""What the first request should not pay for: a list's look at all sessions, and importing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from importlib.resources import files
 
 from peakline.deadline import Deadline, within
 from peakline.errors import PeaklineError
@@ -16,11 +17,40 @@ _PATIENCE_S = 1.0
 """How long one session waits for requests to end; else a busy server would never be indexed."""
 
 
-class Indexer:
+class _Background:
+    """Work in a thread of its own that can be stopped."""
+
+    def __init__(self, name: str) -> None:
+        self._stopped = Deadline()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """End at once; False when that takes longer than ``timeout`` seconds.
+
+        Only an import goes on until it is done.
+        """
+        self._stopped.cancel()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        with within(self._stopped):
+            self._run()
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+
+class Indexer(_Background):
     """Looks at one session after the other, the newest first, in a thread that gives way.
 
     ``sessions`` lists a repository, ``look`` finds out and remembers what `listing` needs of a
-    session, ``is_busy`` tells whether requests are being answered.
+    session, ``is_busy`` says whether requests are being answered.
     """
 
     def __init__(
@@ -29,12 +59,11 @@ class Indexer:
         look: Callable[[Session], object],
         is_busy: Callable[[], bool],
     ) -> None:
+        super().__init__("indexing")
         self._sessions, self._look, self._is_busy = sessions, look, is_busy
         self._asked: deque[Repository] = deque()
         self._changed = threading.Condition()
         self._present: Repository | None = None
-        self._stopped = Deadline()
-        self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
 
     def start(self) -> None:
         """Begin, unless it was stopped already."""
@@ -54,9 +83,7 @@ class Indexer:
         with self._changed:
             self._stopped.cancel()
             self._changed.notify_all()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
-        return not self._thread.is_alive()
+        return super().stop(timeout)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Whether all that was asked for is done within ``timeout`` seconds."""
@@ -66,16 +93,15 @@ class Indexer:
             )
 
     def _run(self) -> None:
-        with within(self._stopped):
-            while self._next():
-                try:
-                    self._index()
-                except PeaklineError:
-                    pass  # a list would say what is wrong
-                finally:
-                    with self._changed:
-                        self._present = None
-                        self._changed.notify_all()
+        while self._next():
+            try:
+                self._index()
+            except PeaklineError:
+                pass  # a list would say what is wrong
+            finally:
+                with self._changed:
+                    self._present = None
+                    self._changed.notify_all()
 
     def _next(self) -> bool:
         """Wait for a repository to look at; False at the end."""
@@ -101,3 +127,46 @@ class Indexer:
         end = time.monotonic() + _PATIENCE_S
         while self._is_busy() and time.monotonic() < end and not self._stopped.is_over():
             time.sleep(_LOOK_S)
+
+
+_QUESTIONS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("timeline", {"view": "lanes"}),
+    ("timeline", {"view": "tile"}),
+    ("memory_profile", {}),
+    ("timeline", {"view": "counter"}),
+    ("live_memory", {}),
+    ("trace_viewer", {}),
+    ("summary", {}),
+)
+"""Tools and their parameters: what the page asks first, and what programs ask most."""
+
+
+class WarmUp(_Background):
+    """Answers for the bundled session in a thread, forgets the answers, and calls ``then``."""
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        super().__init__("warm-up")
+        self._then = then
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether it has ended within ``timeout`` seconds."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        self._answer()
+        if not self._stopped.is_over():
+            self._then()
+
+    def _answer(self) -> None:
+        import peakline
+
+        try:
+            with peakline.open(str(files("peakline") / "demo")) as profile:
+                for tool, parameters in _QUESTIONS:
+                    self._stopped.check()
+                    profile.tool(tool, **parameters)
+                self._stopped.check()
+                profile.sql("select count(*) from buffers")
+        except PeaklineError:
+            return  # stopped; or only a matter of speed: a request would say what is wrong
