@@ -32,8 +32,8 @@ def baseline_checks(
 ) -> list[Check]:
     """The two checks of every allocator of ``after``, and of those that only ``before`` has.
 
-    ``allocator`` keeps one. A growth below that of a leak that would be told (`LEAK_BYTES` per
-    step, or `LEAK_SHARE` of the peak) is none.
+    ``allocator`` chooses one. A growth below that of a leak that would be reported (`LEAK_BYTES`
+    per step, or `LEAK_SHARE` of the peak) is none.
     """
     if not before.allocators:
         why = f"the baseline: {before.nothing or 'it holds nothing about memory'}"
@@ -125,7 +125,7 @@ def _names(state: MemoryState) -> str:
 
 _START = re.compile(rb'\s*\{\s*"(profile|passed|checks|allocators|findings|warnings)"\s*:')
 _LARGEST = 2**62
-_NO_GROWTH = "the file tells no growth; one that peakline check --json wrote does"
+_NO_GROWTH = "the file has no growth; one that peakline check --json wrote has it"
 
 
 def is_baseline(head: bytes) -> bool:
@@ -140,14 +140,8 @@ def write_baseline(state: MemoryState) -> list[dict[str, object]]:
         | {
             "peak_unknown": one.peak_unknown,
             "growth_unknown": one.growth_unknown,
-            "peak_buffers": [
-                group.kind.as_json() | {"bytes": group.bytes, "count": group.count}
-                for group in one.groups
-            ],
-            "leaks": [
-                leak.kind.as_json() | {"bytes_per_step": round(leak.bytes_per_step)}
-                for leak in one.leaks
-            ],
+            "peak_buffers": [group.as_json() for group in one.groups],
+            "leaks": [leak.as_json() for leak in one.leaks],
         }
         for one in state.allocators
     ]

@@ -1,4 +1,4 @@
-"""Limits that a profile must keep, and a baseline that it must not exceed.
+"""Limits that a profile must pass, and a baseline that it must not exceed.
 
 Every allocator must pass every limit. What cannot be measured fails and says why: a
 gate that passes because it saw nothing is worse than none.
@@ -6,11 +6,9 @@ gate that passes because it saw nothing is worse than none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from peakline.check.baseline import baseline_checks
 from peakline.check.verdict import ROWS, Check, Limits, held, unmeasured
-from peakline.compare.state import AllocatorState, MemoryState, Rate, state_of
+from peakline.compare.state import AllocatorState, MemoryState, state_of
 from peakline.errors import NotFoundError
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.text import size_text
@@ -25,7 +23,7 @@ def check_limits(
 ) -> tuple[Check, ...]:
     """Hold ``limits``, and the ``baseline``, against every allocator of ``answer`` in turn.
 
-    ``allocator`` keeps one; raises NotFoundError where the answer has others only. An answer
+    ``allocator`` chooses one; raises NotFoundError where the answer has others only. An answer
     without anything about memory breaks every limit.
     """
     after = answer if isinstance(answer, MemoryState) else state_of(answer)
@@ -48,12 +46,12 @@ def check_limits(
 
 def _nothing(allocator: str, why: str, limits: Limits) -> list[Check]:
     """Every limit, failed because there is nothing to measure."""
-    asked = (
+    limited = (
         ("peak", limits.max_peak_bytes),
         ("growth per step", limits.max_growth_per_step_bytes),
         ("fragmentation", limits.max_fragmentation),
     )
-    return [unmeasured(name, allocator, limit, why) for name, limit in asked if limit is not None]
+    return [unmeasured(name, allocator, limit, why) for name, limit in limited if limit is not None]
 
 
 def _peak(state: AllocatorState, limits: Limits) -> Check | None:
@@ -66,7 +64,8 @@ def _peak(state: AllocatorState, limits: Limits) -> Check | None:
     if state.peak_bytes > limit and state.groups:
         largest = state.groups[0]
         reason += f"; largest: {largest.kind.title}, {size_text(largest.bytes)}"
-    return held("peak", state.allocator, state.peak_bytes, limit, reason, _largest(state))
+    rows = tuple(group.as_json() for group in state.groups[:ROWS])
+    return held("peak", state.allocator, state.peak_bytes, limit, reason, rows)
 
 
 def _growth(state: AllocatorState, limits: Limits) -> Check | None:
@@ -79,7 +78,8 @@ def _growth(state: AllocatorState, limits: Limits) -> Check | None:
     reason = f"every step leaves {size_text(growth)}, {size_text(limit)} allowed"
     if growth > limit and state.leaks:
         reason += f"; most of it {state.leaks[0].kind.title}"
-    return held("growth per step", state.allocator, growth, limit, reason, _leaking(state.leaks))
+    rows = tuple(leak.as_json() for leak in state.leaks[:ROWS])
+    return held("growth per step", state.allocator, growth, limit, reason, rows)
 
 
 def _fragmentation(state: AllocatorState, limits: Limits) -> Check | None:
@@ -95,17 +95,3 @@ def _fragmentation(state: AllocatorState, limits: Limits) -> Check | None:
         f"{limit:.1%} allowed"
     )
     return held("fragmentation", state.allocator, measured, limit, reason)
-
-
-def _largest(state: AllocatorState) -> tuple[Mapping[str, object], ...]:
-    return tuple(
-        group.kind.as_json() | {"bytes": group.bytes, "count": group.count}
-        for group in state.groups[:ROWS]
-    )
-
-
-def _leaking(leaks: tuple[Rate, ...]) -> tuple[Mapping[str, object], ...]:
-    return tuple(
-        leak.kind.as_json() | {"bytes_per_step": round(leak.bytes_per_step)}
-        for leak in leaks[:ROWS]
-    )

@@ -67,15 +67,7 @@ class Check:
 
     def as_json(self) -> dict[str, object]:
         """One of ``checks`` in ``peakline check --json``."""
-        return {
-            "name": self.name,
-            "allocator": self.allocator,
-            "measured": self.measured,
-            "limit": self.limit,
-            "passed": self.passed,
-            "reason": self.reason,
-            "rows": [dict(row) for row in self.rows],
-        }
+        return {**vars(self), "rows": [dict(row) for row in self.rows]}
 
 
 def held(

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from peakline.compare.state import SPECIAL, Kind
-from peakline.memory.signatures import dimensions
+from peakline.memory.signatures import dimensions, scope_of
 
 _MOST = 200
 """Of one op (or stem) so many kinds are paired, the first by name; the others stay new and gone."""
@@ -32,8 +32,7 @@ _NUMBER = re.compile(r"_\d+(?=/|$)")
 _LINE = re.compile(r":\d+(?=\s|$)")
 
 
-_Measure = Callable[[Kind, Kind], tuple[int, ...] | None]
-"""How far apart two kinds with the same key are; None where they are not the same at all."""
+_T = TypeVar("_T")
 
 
 class AllocatorPair(NamedTuple):
@@ -67,7 +66,10 @@ def match_allocators(before: Sequence[str], after: Sequence[str]) -> tuple[Alloc
             partner[place] = (before.index(name), "")
     for key in (_task_device, _device, _device_kind):
         right = [place for place in range(len(after)) if place not in partner]
-        for old, new in _unique(left, right, before, after, key):
+        for old, new in _alone(
+            _keyed(left, lambda place, key=key: key(before[place])),  # type: ignore[misc]
+            _keyed(right, lambda place, key=key: key(after[place])),  # type: ignore[misc]
+        ):
             partner[new] = (old, f"both are {_spelled(before[old], after[new])}")
             left.remove(old)
     if len(before) == len(after) == 1 and left and None in (_device(before[0]), _device(after[0])):
@@ -81,31 +83,27 @@ def match_allocators(before: Sequence[str], after: Sequence[str]) -> tuple[Alloc
     return (*pairs, *(AllocatorPair(place, None) for place in left))
 
 
-def _unique(
-    left: Iterable[int],
-    right: Iterable[int],
-    before: Sequence[str],
-    after: Sequence[str],
-    key: Callable[[str], Hashable],
-) -> list[tuple[int, int]]:
-    """Places whose keys are equal and occur once on either side."""
-    sides: list[dict[Hashable, list[int]]] = []
-    for places, names in ((left, before), (right, after)):
-        side: dict[Hashable, list[int]] = {}
-        for place in places:
-            found = key(names[place])
-            if found is not None:
-                side.setdefault(found, []).append(place)
-        sides.append(side)
+def _keyed(items: Iterable[_T], key: Callable[[_T], Hashable]) -> dict[Hashable, list[_T]]:
+    """The items by key, without those that have none."""
+    found: dict[Hashable, list[_T]] = {}
+    for item in items:
+        value = key(item)
+        if value is not None:
+            found.setdefault(value, []).append(item)
+    return found
+
+
+def _alone(old: dict[Hashable, list[_T]], new: dict[Hashable, list[_T]]) -> list[tuple[_T, _T]]:
+    """Items that have a key to themselves on either side."""
     return [
-        (olds[0], sides[1][found][0])
-        for found, olds in sides[0].items()
-        if len(olds) == 1 and len(sides[1].get(found, ())) == 1
+        (ours[0], new[key][0])
+        for key, ours in old.items()
+        if len(ours) == len(new.get(key, ())) == 1
     ]
 
 
 def _device(name: str) -> tuple[str, str] | None:
-    """The kind of device and its number (none: the first): ``("GPU", "0")``; None: not told."""
+    """The kind of device and its number (none: the first): ``("GPU", "0")``; None: unknown."""
     text = _TASK.sub("", name.lower())
     kind = next((kind for kind, pattern in _DEVICES if pattern.search(text)), None)
     if kind is None:
@@ -145,10 +143,10 @@ def match_kinds(before: Iterable[Kind], after: Iterable[Kind]) -> tuple[KindPair
     old, new = set(before), set(after)
     pairs = [KindPair(kind, kind) for kind in old & new]
     old, new = old - new, new - old
-    for key in (_same_op, _same_stem):
-        pairs += _take(old, new, _nearest(old, new, key, _distance))
-    for key in (_same_scope, _same_leaf):
-        pairs += _take(old, new, _only(old, new, key))
+    for name in (lambda op: op, stem_of):
+        pairs += _take(old, new, _nearest(_by_name(old, name), _by_name(new, name)))
+    for part in (scope_of, lambda op: op.rpartition("/")[2]):
+        pairs += _take(old, new, _alone(_by_part(old, part), _by_part(new, part)))
     pairs += [KindPair(kind, None) for kind in old]
     pairs += [KindPair(None, kind) for kind in new]
     return tuple(sorted(pairs, key=_place))
@@ -162,27 +160,6 @@ def _place(pair: KindPair) -> tuple[Kind, ...]:
     return (one, other) if one <= other else (other, one)
 
 
-def _same_op(kind: Kind) -> Hashable:
-    return kind.op or None
-
-
-def _same_stem(kind: Kind) -> Hashable:
-    return stem_of(kind.op) or None
-
-
-def _same_scope(kind: Kind) -> Hashable:
-    if not kind.scope:
-        return None
-    return stem_of(kind.scope), kind.region_type, kind.data_type, kind.shape
-
-
-def _same_leaf(kind: Kind) -> Hashable:
-    if not kind.scope:
-        return None
-    leaf = kind.op.rpartition("/")[2]
-    return stem_of(leaf), kind.region_type, kind.data_type, kind.shape
-
-
 def _take(old: set[Kind], new: set[Kind], found: Iterable[tuple[Kind, Kind]]) -> list[KindPair]:
     """The pairs ``found``, whose kinds leave ``old`` and ``new``."""
     pairs = [KindPair(one, other) for one, other in found]
@@ -191,37 +168,30 @@ def _take(old: set[Kind], new: set[Kind], found: Iterable[tuple[Kind, Kind]]) ->
     return pairs
 
 
-def _keyed(kinds: Iterable[Kind], key: Callable[[Kind], Hashable]) -> dict[Hashable, list[Kind]]:
-    found: dict[Hashable, list[Kind]] = {}
-    for kind in sorted(kinds):
-        value = None if kind.op in SPECIAL else key(kind)
-        if value is not None:
-            found.setdefault(value, []).append(kind)
-    return found
+def _by_name(kinds: Iterable[Kind], name: Callable[[str], str]) -> dict[Hashable, list[Kind]]:
+    """Kinds by what ``name`` makes of their op."""
+    return _keyed(sorted(kinds), lambda kind: None if kind.op in SPECIAL else name(kind.op) or None)
 
 
-def _only(
-    old: set[Kind], new: set[Kind], key: Callable[[Kind], Hashable]
-) -> list[tuple[Kind, Kind]]:
-    """Kinds that have a key to themselves on either side."""
-    theirs = _keyed(new, key)
-    return [
-        (ours[0], theirs[value][0])
-        for value, ours in _keyed(old, key).items()
-        if len(ours) == len(theirs.get(value, ())) == 1
-    ]
+def _by_part(kinds: Iterable[Kind], part: Callable[[str], str]) -> dict[Hashable, list[Kind]]:
+    """Kinds in a scope by a part of their op's name, without numbers, and their other columns."""
+    return _keyed(
+        sorted(kinds),
+        lambda kind: (
+            (stem_of(part(kind.op)), *kind[1:]) if kind.scope and kind.op not in SPECIAL else None
+        ),
+    )
 
 
 def _nearest(
-    old: set[Kind], new: set[Kind], key: Callable[[Kind], Hashable], measure: _Measure
+    old: dict[Hashable, list[Kind]], new: dict[Hashable, list[Kind]]
 ) -> list[tuple[Kind, Kind]]:
     """Kinds of equal keys, the least different first, each in one pair."""
-    theirs = _keyed(new, key)
     found: list[tuple[Kind, Kind]] = []
-    for value, ours in _keyed(old, key).items():
+    for key, ours in old.items():
         near: list[tuple[tuple[int, ...], Kind, Kind, Kind, Kind]] = []
-        for one, other in product(ours[:_MOST], theirs.get(value, ())[:_MOST]):
-            distance = measure(one, other)
+        for one, other in product(ours[:_MOST], new.get(key, ())[:_MOST]):
+            distance = _distance(one, other)
             if distance is not None:
                 # The two in order of name, so that swapping the sides changes nothing.
                 near.append((distance, min(one, other), max(one, other), one, other))
@@ -235,15 +205,7 @@ def _nearest(
 
 def _distance(one: Kind, other: Kind) -> tuple[int, ...] | None:
     """How many columns differ, how many dimensions, and by how much; None for another rank."""
-    columns = sum(
-        mine != theirs
-        for mine, theirs in (
-            (one.op, other.op),
-            (one.region_type, other.region_type),
-            (one.data_type, other.data_type),
-            (one.shape, other.shape),
-        )
-    )
+    columns = sum(mine != theirs for mine, theirs in zip(one, other, strict=True))
     mine, theirs = dimensions(one.shape), dimensions(other.shape)
     if mine is None or theirs is None:
         return (columns, 0, 0) if one.shape == other.shape else None

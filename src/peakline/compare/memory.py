@@ -1,16 +1,16 @@
 """What changed between two profiles, of any formats: peaks, what makes them, growth, churn.
 
 Allocators and kinds of buffers are matched by `peakline.compare.matching`. What only one of
-the two profiles tells (ops, regions, types or shapes) is left out of both, with a note, for a
+the two profiles has (ops, regions, types or shapes) is left out of both, with a note, for a
 column that one side lacks would make every row new and gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from peakline.compare.matching import AllocatorPair, match_allocators, match_kinds, stem_of
+from peakline.compare.matching import match_allocators, match_kinds, stem_of
 from peakline.compare.notes import notes_on
 from peakline.compare.rows import GroupDiff, RateDiff, group_rows, rate_rows
 from peakline.compare.state import (
@@ -26,8 +26,8 @@ from peakline.errors import NotFoundError
 from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import MemoryAnswer
 
-_TOLD, _SILENT = 0.5, 0.1
-"""A column that one profile tells for half of its bytes at the peak or more, and the other for less
+_DESCRIBED, _SILENT = 0.5, 0.1
+"""A column that one profile has for half of its bytes at the peak or more, and the other for less
 than a tenth, is not compared."""
 _COLUMNS = {"op": "ops", "region_type": "regions", "data_type": "types", "shape": "shapes"}
 
@@ -38,7 +38,7 @@ class AllocatorDiff:
 
     ``groups`` are the kinds that changed at the peak; their deltas add up to the peak's.
     ``growth`` are kinds that leak more or less, ``churn`` kinds of which a step allocates more or
-    less (both empty where either profile tells no steps). All are sorted by what changed most.
+    less (both empty where either profile has no steps). All are sorted by what changed most.
     ``notes`` say, in one line each, what to bear in mind about the comparison.
     """
 
@@ -153,38 +153,37 @@ def compare(before: MemoryAnswer | MemoryState, after: MemoryAnswer | MemoryStat
         )
         for pair in pairs
     ]
-    names = _names(pairs, old, new)
-    return MemoryDiff(
-        tuple(found),
-        _without(new.findings, old.findings, {}, names),
-        _without(old.findings, new.findings, names, {}),
-    )
-
-
-def _names(pairs: Iterable[AllocatorPair], old: MemoryState, new: MemoryState) -> dict[object, str]:
-    """The later name of every earlier allocator."""
-    return {
+    names: dict[object, str] = {
         old.allocators[pair.before].allocator: new.allocators[pair.after].allocator
         for pair in pairs
         if pair.before is not None and pair.after is not None
     }
 
+    def renamed(finding: Finding) -> tuple[object, ...]:
+        kind, allocator, op = _key(finding)
+        return kind, names.get(allocator, allocator), op
 
-def _without(
+    return MemoryDiff(
+        tuple(found),
+        without(new.findings, map(renamed, old.findings), _key),
+        without(old.findings, map(_key, new.findings), renamed),
+    )
+
+
+def without(
     findings: Iterable[Finding],
-    others: Iterable[Finding],
-    names: Mapping[object, str],
-    other_names: Mapping[object, str],
+    others: Iterable[tuple[object, ...]],
+    key: Callable[[Finding], tuple[object, ...]],
 ) -> tuple[Finding, ...]:
-    """The findings that have no like among ``others``."""
-    known = {_key(finding, other_names) for finding in others}
-    return tuple(finding for finding in findings if _key(finding, names) not in known)
+    """The findings whose ``key`` is not among the keys ``others``."""
+    known = set(others)
+    return tuple(finding for finding in findings if key(finding) not in known)
 
 
-def _key(finding: Finding, names: Mapping[object, str]) -> tuple[object, ...]:
-    allocator = finding.evidence.get("allocator")
+def _key(finding: Finding) -> tuple[object, ...]:
     op = finding.evidence.get("op")
-    return finding.kind, names.get(allocator, allocator), stem_of(op) if isinstance(op, str) else ""
+    allocator = finding.evidence.get("allocator")
+    return finding.kind, allocator, stem_of(op) if isinstance(op, str) else ""
 
 
 def _allocator(
@@ -197,7 +196,7 @@ def _allocator(
     silent: dict[str, list[str]] = {}
     for column, title in _COLUMNS.items():
         shares = _described_share(before, column), _described_share(after, column)
-        if min(shares) < _SILENT and max(shares) >= _TOLD:
+        if min(shares) < _SILENT and max(shares) >= _DESCRIBED:
             silent.setdefault("earlier" if shares[0] < shares[1] else "later", []).append(title)
             before, after = _blank(before, column), _blank(after, column)
     notes += [
@@ -218,7 +217,7 @@ def _allocator(
 
 
 def _kinds(state: AllocatorState | None) -> set[Kind]:
-    """All kinds that the state tells of, at the peak or not."""
+    """All kinds that the state knows, at the peak or not."""
     if state is None:
         return set()
     return {row.kind for rows in (state.groups, state.leaks) for row in rows} | (
@@ -229,10 +228,10 @@ def _kinds(state: AllocatorState | None) -> set[Kind]:
 def _described_share(state: AllocatorState, column: str) -> float:
     """The share of the bytes at the peak whose rows have the column; those of no op left out."""
     rows = [group for group in state.groups if group.kind.op not in SPECIAL]
-    told = sum(group.bytes for group in rows if getattr(group.kind, column))
+    described = sum(group.bytes for group in rows if getattr(group.kind, column))
     whole = sum(group.bytes for group in rows)
     # Where there is nothing, nothing is missing either.
-    return told / whole if whole else _SILENT
+    return described / whole if whole else _SILENT
 
 
 def _blank(state: AllocatorState, column: str) -> AllocatorState:

@@ -6,9 +6,9 @@ in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import MemoryAnswer
@@ -19,6 +19,7 @@ from peakline.memory.growth import AllocatorGrowth
 from peakline.memory.pattern import MIN_RISES
 from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED, AllocatorPeak
 from peakline.memory.signatures import Signature, normal_shape, scope_of
+from peakline.text import allocator_text
 
 SPECIAL = frozenset({BEFORE_PROFILE, RESERVED, UNATTRIBUTED})
 """Rows of a peak that stand for no op."""
@@ -28,6 +29,9 @@ _MIN_STEPS = MIN_RISES + 1
 
 _UNTRACKED = 0.1
 """A peak that leaves out so large a share of the allocations is not known."""
+
+
+_N = TypeVar("_N", int, float)
 
 
 class Kind(NamedTuple):
@@ -49,17 +53,11 @@ class Kind(NamedTuple):
     @property
     def title(self) -> str:
         """``model/MatMul float [32, 10]``."""
-        what = (self.op or "(no op)", self.data_type, self.shape)
-        return " ".join(part for part in what if part)
+        return " ".join(filter(None, (self.op or "(no op)", self.data_type, self.shape)))
 
     def as_json(self) -> dict[str, str]:
         """Its four columns."""
-        return {
-            "op": self.op,
-            "region_type": self.region_type,
-            "data_type": self.data_type,
-            "shape": self.shape,
-        }
+        return self._asdict()
 
 
 @dataclass(frozen=True)
@@ -69,6 +67,10 @@ class Group:
     kind: Kind
     bytes: int
     count: int
+
+    def as_json(self) -> dict[str, object]:
+        """The columns of its kind, its bytes and its count."""
+        return {**self.kind.as_json(), "bytes": self.bytes, "count": self.count}
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,10 @@ class Rate:
     kind: Kind
     bytes_per_step: float
     count_per_step: float = 0
+
+    def as_json(self) -> dict[str, object]:
+        """The columns of its kind, and its bytes per step."""
+        return {**self.kind.as_json(), "bytes_per_step": round(self.bytes_per_step)}
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,7 @@ class AllocatorState:
     @property
     def name(self) -> str:
         """The allocator as a person reads it."""
-        return self.allocator or "(unnamed allocator)"
+        return allocator_text(self.allocator)
 
     @property
     def turnover(self) -> float | None:
@@ -158,22 +164,22 @@ def state_of(answer: MemoryAnswer) -> MemoryState:
 
 def groups_of(rows: Iterable[tuple[Kind, int, int]]) -> tuple[Group, ...]:
     """Rows of kind, bytes and count as groups, most bytes first; equal kinds are added up."""
-    sums: dict[Kind, tuple[int, int]] = {}
-    for kind, size, count in rows:
-        known = sums.get(kind, (0, 0))
-        sums[kind] = (known[0] + size, known[1] + count)
-    groups = (Group(kind, size, count) for kind, (size, count) in sums.items())
+    groups = (Group(*row) for row in _added_up(rows))
     return tuple(sorted(groups, key=lambda group: (-group.bytes, group.kind)))
 
 
 def rates_of(rows: Iterable[tuple[Kind, float, float]]) -> tuple[Rate, ...]:
     """Rows of kind, bytes and count per step, largest first; equal kinds are added up."""
-    sums: dict[Kind, tuple[float, float]] = {}
-    for kind, rate, count in rows:
-        known = sums.get(kind, (0, 0))
-        sums[kind] = (known[0] + rate, known[1] + count)
-    found = (Rate(kind, rate, count) for kind, (rate, count) in sums.items())
+    found = (Rate(*row) for row in _added_up(rows))
     return tuple(sorted(found, key=lambda rate: (-rate.bytes_per_step, rate.kind)))
+
+
+def _added_up(rows: Iterable[tuple[Kind, _N, _N]]) -> Iterator[tuple[Kind, _N, _N]]:
+    sums: dict[Kind, tuple[_N, _N]] = {}
+    for kind, size, count in rows:
+        known = sums.get(kind)
+        sums[kind] = (size, count) if known is None else (known[0] + size, known[1] + count)
+    return ((kind, size, count) for kind, (size, count) in sums.items())
 
 
 def _allocator(peak: AllocatorPeak, detail: MemoryDetails) -> AllocatorState:

@@ -10,10 +10,12 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.compare.matching import stem_of
+from peakline.compare.memory import without
 from peakline.compare.op_changes import SIDES, OpChange, SelfTimes, op_changes, self_times
 from peakline.findings.finding import Finding
 from peakline.findings.time_answer import StepTimes
 from peakline.tables import Profile
+from peakline.text import counted
 from peakline.timing.step_facts import FEWEST_STEPS, PARTS
 
 _CHANCE = 0.05
@@ -195,8 +197,8 @@ def compare_time(before: TimeState, after: TimeState) -> TimeDiff | None:
         chance,
         parts,
         ops,
-        _without(after.findings, before.findings),
-        _without(before.findings, after.findings),
+        without(after.findings, map(_key, before.findings), _key),
+        without(before.findings, map(_key, after.findings), _key),
         tuple(_notes(before, after, chance)),
     )
 
@@ -220,8 +222,8 @@ def _notes(before: TimeState, after: TimeState, chance: float | None) -> Iterabl
             yield f"the steps of most time are compared: {before.name} before, {after.name} after"
         if chance is None:
             yield (
-                f"{_steps(before.walls.size)} before, {after.walls.size:,} after: fewer than "
-                f"{FEWEST_STEPS} do not tell whether steps differ by chance"
+                f"{counted(before.walls.size, 'step')} before, {after.walls.size:,} after: fewer "
+                f"than {FEWEST_STEPS} do not tell whether steps differ by chance"
             )
         elif chance >= _CHANCE:
             yield (
@@ -231,16 +233,6 @@ def _notes(before: TimeState, after: TimeState, chance: float | None) -> Iterabl
     if before.has_device != after.has_device:
         name = "later" if after.has_device else "earlier"
         yield f"only the {name} profile tells of a device"
-
-
-def _steps(count: int) -> str:
-    return "1 step" if count == 1 else f"{count:,} steps"
-
-
-def _without(findings: Iterable[Finding], others: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings that have no like among ``others``."""
-    known = {_key(finding) for finding in others}
-    return tuple(finding for finding in findings if _key(finding) not in known)
 
 
 def _key(finding: Finding) -> tuple[str, ...]:

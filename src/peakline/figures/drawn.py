@@ -14,6 +14,7 @@ from peakline.memory.peak import AllocatorPeak
 from peakline.memory.signatures import History
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
+from peakline.text import allocator_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,7 @@ class DrawnAllocator:
     @property
     def name(self) -> str:
         """The allocator as a person reads it."""
-        name = self.peak.allocator or "(unnamed allocator)"
+        name = allocator_text(self.peak.allocator)
         # Some runtimes only number them.
         return f"allocator {name}" if name.isdecimal() else one_line(name, 100)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#7F5200", "#6A51A3", "#4D4D4D")
-"""Told apart by colour-blind people and in print: those of Okabe and Ito, but for the yellow, which
+"""Distinct for colour-blind people and in print: those of Okabe and Ito, but for the yellow, which
 cannot be seen on white, and the red, which is `ALARM`."""
 TINTS = ("#99C7E0", "#F5D999", "#99D8C7", "#EBC9DC", "#BBE1F6", "#CCBA99", "#C3B9DC", "#B8B8B8")
 """The same, paler: areas that dark text can be read on, also in a page that inverts them."""
@@ -23,6 +23,7 @@ QUIET = "#BBBBBB"
 """What stands for the rest."""
 GRID = "#E6E6E6"
 _SPOKEN = 2000
+_TICKS = 12
 _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 
 
@@ -87,6 +88,20 @@ def level_bars(name: str, colour: str, x: Any, y: Any, **more: Any) -> dict[str,
     """Bars from the left, one per row."""
     shape = {"type": "bar", "orientation": "h", "name": name}
     return {**shape, "x": x, "y": y, "marker": {"color": colour}, **more}
+
+
+def step_bars(name: str, colour: str, y: Any, labels: Sequence[str], hover: str) -> dict[str, Any]:
+    """Bars from the bottom, one per step or several, whose ``labels`` the text ``hover`` shows."""
+    look = {"text": labels, "textposition": "none", "marker": {"color": colour}}
+    shape = {"type": "bar", "name": name, "x": list(range(len(labels))), "y": y}
+    return {**shape, **look, "hovertemplate": f"{hover}<extra>{name}</extra>"}
+
+
+def step_axis(labels: Sequence[str], bar: str) -> dict[str, Any]:
+    """The axis of `step_bars`, with twelve of the labels; ``bar`` says what one stands for."""
+    every = -(-len(labels) // _TICKS)
+    ticks = {"tickvals": list(range(0, len(labels), every)), "ticktext": labels[::every]}
+    return axis(f"Step (a bar is {bar})", **ticks)
 
 
 def row_axis(title: str, names: Sequence[str], **more: Any) -> dict[str, Any]:

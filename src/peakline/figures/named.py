@@ -18,6 +18,8 @@ from peakline.tables import Profile
 
 THEMES = ("light", "dark")
 
+_DARK_TINTS = "#2B6383 #77560F #1F6A55 #80486A #35688A #6E5628 #5C4D92 #5A636E".split()
+_DARK_COLOURS = "#4DA3DB #F0B429 #35C296 #E39AC3 #9AD3F5 #C48A3A #A992E0 #9AA3AD".split()
 _DARK: dict[str, str] = {
     "white": "#1A2029",
     "#EEEEEE": "#232B36",
@@ -30,38 +32,8 @@ _DARK: dict[str, str] = {
     "#EAF1F8": "#1E2732",
     "#F5F1EA": "#25272C",
     # Areas that are read through: INK is light now.
-    **dict(
-        zip(
-            TINTS,
-            (
-                "#2B6383",
-                "#77560F",
-                "#1F6A55",
-                "#80486A",
-                "#35688A",
-                "#6E5628",
-                "#5C4D92",
-                "#5A636E",
-            ),
-            strict=True,
-        )
-    ),
-    **dict(
-        zip(
-            COLOURS,
-            (
-                "#4DA3DB",
-                "#F0B429",
-                "#35C296",
-                "#E39AC3",
-                "#9AD3F5",
-                "#C48A3A",
-                "#A992E0",
-                "#9AA3AD",
-            ),
-            strict=True,
-        )
-    ),
+    **dict(zip(TINTS, _DARK_TINTS, strict=True)),
+    **dict(zip(COLOURS, _DARK_COLOURS, strict=True)),
     ALARM: "#FF7A45",
     # The other reds of what grows.
     "#A63603": "#D9662E",

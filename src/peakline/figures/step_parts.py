@@ -8,19 +8,19 @@ import numpy as np
 
 from peakline.arrays import AnyArray
 from peakline.errors import NotFoundError
-from peakline.figures.look import COLOURS, QUIET, TINTS, axis, figure
+from peakline.figures.look import COLOURS, QUIET, TINTS, axis, figure, step_axis, step_bars
 from peakline.figures.text import duration_text, fit, plain, time_unit
 from peakline.text import shares_text
+from peakline.timing.step_breakdown import PARTS, StepTimes, step_times
+from peakline.timing.step_facts import step_facts_of
+from peakline.timing.variation import StepVariation, variation_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from peakline.tables import Profile
-    from peakline.timing.step_breakdown import StepTimes
-    from peakline.timing.variation import StepVariation
 
 _BARS = 128
-_TICKS = 12
 _NAMES = 3
 """So many names of steps have their median in the subtitle."""
 PART_LOOKS = {
@@ -49,10 +49,6 @@ def step_breakdown(profile: Profile, *, device: str | None = None) -> Figure | N
     None where the profile has no steps. Raises NotFoundError for a device that is not there,
     InputError when the profile cannot be read.
     """
-    from peakline.timing.step_breakdown import step_times
-    from peakline.timing.step_facts import step_facts_of
-    from peakline.timing.variation import variation_of
-
     times = step_times(profile)
     if device is not None and device not in times.devices:
         known = ", ".join(times.devices) or "none"
@@ -73,11 +69,10 @@ def _medians(by_name: list[StepVariation]) -> str:
     """The median of the steps of each name."""
     if len(by_name) == 1:
         return f"{duration_text(round(by_name[0].median_ps))} in the median step"
-    told = (
+    return ", ".join(
         f"{duration_text(round(one.median_ps))} in the median {fit(one.name or 'step', 24)}"
         for one in by_name[:_NAMES]
     )
-    return ", ".join(told)
 
 
 def _label(times: StepTimes, row: int) -> str:
@@ -86,8 +81,6 @@ def _label(times: StepTimes, row: int) -> str:
 
 
 def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) -> Figure:
-    from peakline.timing.step_breakdown import PARTS
-
     together = -(-rows.size // _BARS)
     firsts = np.arange(0, rows.size, together)
     counts = np.diff(np.append(firsts, rows.size))
@@ -96,16 +89,12 @@ def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) ->
     size, unit = time_unit(float(parts.sum(axis=1).max()))
     whole = times.parts[rows].sum(axis=0)
     traces = [
-        {
-            "type": "bar",
-            "name": PART_LOOKS[part][0],
-            "x": list(range(firsts.size)),
-            "y": np.round(parts[:, place] / size, 6),
-            "text": labels,
-            "textposition": "none",
-            "marker": {"color": PART_LOOKS[part][1]},
-            "hovertemplate": f"%{{y:,.4~r}} {unit}, %{{text}}<extra>{PART_LOOKS[part][0]}</extra>",
-        }
+        step_bars(
+            *PART_LOOKS[part],
+            np.round(parts[:, place] / size, 6),
+            labels,
+            f"%{{y:,.4~r}} {unit}, %{{text}}",
+        )
         for place, part in enumerate(PARTS)
         if whole[place]
     ]
@@ -114,7 +103,6 @@ def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) ->
     told = ", ".join(
         f"{PART_LOOKS[PARTS[place]][0]} {shares[place]}" for place in most if whole[place]
     )
-    every = -(-firsts.size // _TICKS)
     of = f"the mean of up to {together} steps" if together > 1 else "a step"
     where = device or "the host"
     return figure(
@@ -126,11 +114,7 @@ def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) ->
         ),
         barmode="stack",
         bargap=0.15,
-        xaxis=axis(
-            f"Step (a bar is {of})",
-            tickvals=list(range(0, firsts.size, every)),
-            ticktext=labels[::every],
-        ),
+        xaxis=step_axis(labels, of),
         yaxis=axis(f"Time ({unit})", rangemode="tozero"),
         showlegend=True,
     )

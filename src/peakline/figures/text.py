@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 
+from peakline import text as text_module
 from peakline.memory.signatures import normal_shape
 
 _LONGEST = 160
@@ -16,10 +17,7 @@ def one_line(text: str, longest: int = _LONGEST) -> str:
     if len(text) > longest:
         head = (longest - 1) // 2
         text = f"{text[:head]}…{text[head + 1 - longest :]}"
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
+    return text_module.one_line(text)
 
 
 def plain(text: str, longest: int = _LONGEST) -> str:

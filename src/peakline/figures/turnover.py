@@ -8,7 +8,7 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.figures.drawn import DrawnAllocator, drawn_allocators
-from peakline.figures.look import ALARM, COLOURS, axis, figure, level_mark
+from peakline.figures.look import ALARM, COLOURS, axis, figure, level_mark, step_axis, step_bars
 from peakline.figures.text import bytes_unit, fit, plain
 from peakline.text import size_text
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
 
 _BARS = 128
-_TICKS = 12
 
 
 def churn(
@@ -78,22 +77,11 @@ def _draw(
     peak = growth.peak_bytes
     size, unit = bytes_unit(max(float((back + rest).max()), peak))
     labels = [plain(fit(growth.marks.label(k), 24)) for k in firsts.tolist()]
-    x = list(range(firsts.size))
-    every = -(-firsts.size // _TICKS)
     mean = float((given_back + kept).sum()) / (steps * growth.stride)
     times = f", {mean / peak:.1f} times the peak" if mean >= 0.1 * peak > 0 else ""
     of = "the mean of a step" if together * growth.stride > 1 else "a step"
     traces = [
-        {
-            "type": "bar",
-            "name": name,
-            "x": x,
-            "y": value / size,
-            "text": labels,
-            "textposition": "none",
-            "marker": {"color": colour},
-            "hovertemplate": f"%{{y:,.6~r}} {unit}, from step %{{text}}<extra>{name}</extra>",
-        }
+        step_bars(name, colour, value / size, labels, f"%{{y:,.6~r}} {unit}, from step %{{text}}")
         for name, colour, value in (
             ("freed in the same step", COLOURS[4], back),
             ("kept beyond the step", COLOURS[0], rest),
@@ -110,7 +98,7 @@ def _draw(
         ),
         barmode="stack",
         bargap=0.15,
-        xaxis=axis(f"Step (a bar is {of})", tickvals=x[::every], ticktext=labels[::every]),
+        xaxis=step_axis(labels, of),
         yaxis=axis(f"Handed out ({unit})", rangemode="tozero"),
         shapes=[line],
         annotations=[word],

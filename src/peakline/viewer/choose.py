@@ -16,7 +16,6 @@ from peakline.errors import NotFoundError
 from peakline.kernels.viewports import at_times, choose_per_track
 from peakline.viewer.view import COMPLETE, View
 
-_LAST = np.iinfo(np.int64).max
 MANY_EVENTS = 500_000
 """From this many on the events of a profile are thinned."""
 MS = 1_000_000_000

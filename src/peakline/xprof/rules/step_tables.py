@@ -259,12 +259,10 @@ def step_warnings(database: StepDatabase) -> list[str]:
     return [_NO_COMMON_STEP if database.empty_intersection else _NO_MARKER]
 
 
-def diagnostics_table(
-    warnings: Sequence[str], errors: Sequence[str] = (), infos: Sequence[str] = ()
-) -> DataTable:
+def diagnostics_table(warnings: Sequence[str], errors: Sequence[str] = ()) -> DataTable:
     """What there is to say about the profile itself, by severity."""
-    told = (("INFO", infos), ("WARNING", warnings), ("ERROR", errors))
+    found = (("WARNING", warnings), ("ERROR", errors))
     return DataTable(
         (Column("severity", "string", "Severity"), Column("message", "string", "Message")),
-        [[severity, message] for severity, messages in told for message in messages],
+        [[severity, message] for severity, messages in found for message in messages],
     )
