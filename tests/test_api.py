@@ -1,7 +1,5 @@
 """The Python face over sessions."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 

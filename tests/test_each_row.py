@@ -1,7 +1,5 @@
 """Tables of cases as one test: every row runs, and what fails is named."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """What is installed: everything that belongs to the package, and cheap to import."""
 
-from __future__ import annotations
-
 import gzip
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The slow reference against what XProf's own unit test expects, and on every named case."""
 
-from __future__ import annotations
-
 import pytest
 
 from reference.cases import CASES

@@ -1,7 +1,5 @@
 """The plain reader of PyTorch's traces: every rule on a few records, and 200 odd traces."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

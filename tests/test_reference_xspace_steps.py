@@ -1,7 +1,5 @@
 """The plain reader of an XSpace's marks: every rule on a few events."""
 
-from __future__ import annotations
-
 from reference.xspace_builder import SpaceBuilder, Uint
 from reference.xspace_steps import cut_off_from, host_events, marks_of, runs_of
 from tests.each_row import each_row

@@ -1,7 +1,5 @@
 """Graphs written in text format, opened as files are."""
 
-from __future__ import annotations
-
 from google.protobuf import text_format
 
 import peakline

@@ -1,7 +1,5 @@
 """Random allocator records for the analyses of memory, and steps over them."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Allocator records in a few words, and a slow answer to compare the fast one with."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 from tests.profile.fake import columns_of

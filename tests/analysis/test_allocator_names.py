@@ -1,7 +1,5 @@
 """What an allocator is called that the file names by a number."""
 
-from __future__ import annotations
-
 import pytest
 from tests.analysis.records import alloc, events
 from tests.profile.fake import FakeReader, columns_of

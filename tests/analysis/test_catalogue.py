@@ -1,7 +1,5 @@
 """The catalogue of kinds: what each declares, and that a new one needs nothing but its file."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The chain of executions that a step's end waited for."""
 
-from __future__ import annotations
-
 import pytest
 from tests.profile.fake import FakeReader, columns_of
 

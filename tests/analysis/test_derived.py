@@ -1,7 +1,5 @@
 """Buffers from records, records from buffers, and snapshots from either."""
 
-from __future__ import annotations
-
 from tests.analysis.records import alloc, events, free
 from tests.profile.fake import FakeReader, columns_of
 

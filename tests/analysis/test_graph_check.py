@@ -1,7 +1,5 @@
 """Every rule: one graph that breaks it, and graphs that look as if they did."""
 
-from __future__ import annotations
-
 from tests.analysis.graphs import broken, node, opened
 from tests.each_row import each_row
 

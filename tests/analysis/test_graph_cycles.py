@@ -1,7 +1,5 @@
 """Cycles, against a slow and plain reference."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Device specifications as TensorFlow 2.21 reads them (tried with import_graph_def and a run)."""
 
-from __future__ import annotations
-
 from tests.each_row import each_row
 
 from peakline.graph.rules_devices import device_problem

@@ -1,7 +1,5 @@
 """What graphs hold."""
 
-from __future__ import annotations
-
 from tests.analysis.graphs import node, opened
 from tests.profile.fake import FakeReader, columns_of
 

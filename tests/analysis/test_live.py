@@ -1,7 +1,5 @@
 """What is live at any moment, buffer by buffer: the same as the slower ways to the same answer."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.histories import history, records

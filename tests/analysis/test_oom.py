@@ -1,7 +1,5 @@
 """Why an allocation failed, from the numbers of its report."""
 
-from __future__ import annotations
-
 import numpy as np
 from tests.each_row import each_row
 

@@ -1,7 +1,5 @@
 """What counts as whose time and memory: the rules of tfprof, one tiny run per question."""
 
-from __future__ import annotations
-
 import pytest
 from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of

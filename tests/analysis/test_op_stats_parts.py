@@ -1,7 +1,5 @@
 """The parts of op_stats: patterns, shapes, operations, trees, units."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The views over small graphs: who stands where, what is added up, hidden and sorted."""
 
-from __future__ import annotations
-
 from tests.each_row import each_row
 from tests.profile.fake import FakeReader, columns_of
 

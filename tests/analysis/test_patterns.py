@@ -1,7 +1,5 @@
 """Patterns that a caller gives: RE2, refused in one line, never endless."""
 
-from __future__ import annotations
-
 import pytest
 import re2
 from tests.each_row import each_row

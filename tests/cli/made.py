@@ -1,7 +1,5 @@
 """Profiles made of tables by hand, for the verbs about time to read from a path."""
 
-from __future__ import annotations
-
 from tests.profile.fake import FakeReader, columns_of
 
 MS = 10**9

@@ -1,7 +1,5 @@
 """``peakline diff``: the half about time, and Markdown."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What stands behind the peak on the screen and in JSON, and what was live at a named time."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """``peakline ops`` on tables made by hand."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

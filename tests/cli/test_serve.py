@@ -1,7 +1,5 @@
 """``peakline serve``: what it refuses at its start, each in one line; and its page."""
 
-from __future__ import annotations
-
 import re
 import socket
 

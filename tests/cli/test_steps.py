@@ -1,7 +1,5 @@
 """``peakline steps`` on tables made by hand: the screen line by line, and the document."""
 
-from __future__ import annotations
-
 import json
 import os
 

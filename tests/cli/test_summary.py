@@ -1,7 +1,5 @@
 """``peakline summary``: memory and time together, each alone, and neither."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

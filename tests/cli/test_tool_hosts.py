@@ -1,7 +1,5 @@
 """``peakline tool`` for a session of several hosts: one answer of all of them."""
 
-from __future__ import annotations
-
 import io
 import os
 

@@ -1,7 +1,5 @@
 """Graphs that break rules: named cases in text format, and random changes of sample graphs."""
 
-from __future__ import annotations
-
 import random
 
 from google.protobuf import text_format

@@ -1,7 +1,5 @@
 """How many random inputs a comparison makes: PEAKLINE_CONFORMANCE_SEEDS; more in `make soak`."""
 
-from __future__ import annotations
-
 import os
 
 SEEDS = int(os.environ.get("PEAKLINE_CONFORMANCE_SEEDS", "20"))

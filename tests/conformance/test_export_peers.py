@@ -1,7 +1,5 @@
 """Exported RunMetadata is read by TensorFlow's own timeline and tfprof."""
 
-from __future__ import annotations
-
 import pytest
 
 from peakline.schema import RunMetadata

@@ -4,8 +4,6 @@ Inputs: every named case, and random changes of each sample graph. Where Peaklin
 than TensorFlow on purpose is listed in docs/graph-check.md and below.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 

@@ -5,8 +5,6 @@ programs in a made-up GPU profile in which every instruction runs once; and the 
 among the samples, if any.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 

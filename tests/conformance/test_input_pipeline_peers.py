@@ -4,8 +4,6 @@ Inputs: the samples, two hosts in one session, random XSpaces of other tests, an
 spans, with GPUs, and with TPUs.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

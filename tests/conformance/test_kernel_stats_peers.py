@@ -1,7 +1,5 @@
 """kernel_stats against XProf's: every column and row, and which names mean tensor cores."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -4,8 +4,6 @@ Inputs: the sample files, and every log and text-format file in the folders that
 names (separated by colons).
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 

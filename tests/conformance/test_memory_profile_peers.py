@@ -3,8 +3,6 @@
 Inputs: the samples, every named case, and random XSpaces.
 """
 
-from __future__ import annotations
-
 import pytest
 
 import peakline

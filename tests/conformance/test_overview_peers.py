@@ -4,8 +4,6 @@ Samples, random spaces full of ops, with typed spans, with GPUs and with TPUs, a
 together.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The pytest plugin on tests that use the real JAX and TensorFlow: faults and healthy twins."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

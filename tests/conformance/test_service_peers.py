@@ -1,7 +1,5 @@
 """TensorFlow's own capture client, unmodified, against our server and live jobs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """trace_viewer@ against XProf: every event, by viewport, resolution, search and form."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """trace_viewer of RunMetadata against TensorFlow's own timeline, byte for byte."""
 
-from __future__ import annotations
-
 import pytest
 
 import peakline

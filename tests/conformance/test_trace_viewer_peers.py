@@ -1,7 +1,5 @@
 """trace_viewer against XProf's: every event and what is said of it."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

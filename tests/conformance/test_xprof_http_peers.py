@@ -1,7 +1,5 @@
 """XProf's read endpoints: the real server and ours on the same log directory."""
 
-from __future__ import annotations
-
 import gzip
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Columns as protobuf messages: what protobuf's own classes read is what was put in."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

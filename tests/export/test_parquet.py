@@ -1,7 +1,5 @@
 """Parquet: every table comes back, with what its columns mean."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

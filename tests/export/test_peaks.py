@@ -1,7 +1,5 @@
 """pprof and speedscope: the peak's bytes by scope, to the last one."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

@@ -1,7 +1,5 @@
 """RunMetadata: every field of step_stats.proto comes back; events become executions."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

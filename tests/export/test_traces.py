@@ -1,7 +1,5 @@
 """Chrome trace and Perfetto: the same events, arrows and counters as the profile's tables."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 

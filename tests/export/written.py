@@ -1,7 +1,5 @@
 """What an export wrote, and the samples that are exported."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

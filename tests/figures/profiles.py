@@ -1,7 +1,5 @@
 """Profiles of records made by hand, and what a figure draws as plain lists."""
 
-from __future__ import annotations
-
 from tests.analysis.records import events
 from tests.profile.fake import FakeReader, columns_of
 

@@ -1,7 +1,5 @@
 """Every figure of every sample profile: what it says is in the profile, and it stays small."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

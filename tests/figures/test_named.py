@@ -1,7 +1,5 @@
 """Figures by name as strict JSON, for light and dark pages."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

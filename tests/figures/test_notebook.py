@@ -1,7 +1,5 @@
 """What a notebook shows of a profile."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Figures of time: what they draw adds up, and stays small."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

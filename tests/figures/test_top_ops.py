@@ -1,7 +1,5 @@
 """The figures of ops and kernels."""
 
-from __future__ import annotations
-
 import pytest
 from tests.reference.xspace_builder import SpaceBuilder
 

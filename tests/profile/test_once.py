@@ -1,7 +1,5 @@
 """What is made once for each profile, and who waits for whom meanwhile."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 

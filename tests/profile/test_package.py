@@ -1,7 +1,5 @@
 """What ``import peakline`` gives and costs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """A query is answered from the columns it needs, and exactly as if all had been read."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 from tests.each_row import each_row

@@ -1,7 +1,5 @@
 """What readers and answers declare to hold is all that they hold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a query may not call, and what it may not take."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

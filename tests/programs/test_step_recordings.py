@@ -1,7 +1,5 @@
 """The marks in the recordings lie where the programs' own clock says that they set them."""
 
-from __future__ import annotations
-
 import gzip
 import re
 

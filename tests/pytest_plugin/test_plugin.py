@@ -1,7 +1,5 @@
 """The plugin where no framework is installed: loading, settings, arguments, clear failures."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Limits held against recordings of real programs, and what the failure says."""
 
-from __future__ import annotations
-
 import gzip
 from contextlib import contextmanager
 

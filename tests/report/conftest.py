@@ -1,7 +1,5 @@
 """Reports of samples, each made once."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

@@ -1,7 +1,5 @@
 """What a report says about profiles whose truth is known."""
 
-from __future__ import annotations
-
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 

@@ -1,7 +1,5 @@
 """What every report is, whatever the profile: self-contained, well formed, readable by all."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

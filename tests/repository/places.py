@@ -1,7 +1,5 @@
 """Places that tests of the repository need: unreadable ones, and files in sessions."""
 
-from __future__ import annotations
-
 import os
 import time
 from contextlib import contextmanager

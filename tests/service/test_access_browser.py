@@ -1,7 +1,5 @@
 """Host and Origin: by which name we are called, and whose page asks."""
 
-from __future__ import annotations
-
 import pytest
 from tests.each_row import each_row
 

@@ -1,7 +1,5 @@
 """Which hosts a capture may reach: by what is written, never by what it resolves to."""
 
-from __future__ import annotations
-
 from ipaddress import IPv4Address
 
 import pytest

@@ -1,7 +1,5 @@
 """The access log: one safe line a request, and it never ends the service."""
 
-from __future__ import annotations
-
 import json
 import logging
 import threading

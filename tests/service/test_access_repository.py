@@ -1,7 +1,5 @@
 """Which places a request may name, links and spellings included."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The tokens: what a file of them may hold, and what a caller must show."""
 
-from __future__ import annotations
-
 import pytest
 from tests.each_row import each_row
 

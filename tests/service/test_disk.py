@@ -1,7 +1,5 @@
 """A disk that is full: one clear error, nothing left, everything else goes on."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from contextlib import closing

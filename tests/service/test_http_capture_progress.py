@@ -1,7 +1,5 @@
 """Captures over HTTP that tell how they go, one JSON document a line."""
 
-from __future__ import annotations
-
 import json
 import threading
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Captures over HTTP: what they make, and what is told of them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

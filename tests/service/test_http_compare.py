@@ -1,7 +1,5 @@
 """Two sessions compared over HTTP, from a real server; and the tables there are."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

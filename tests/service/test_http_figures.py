@@ -1,7 +1,5 @@
 """Figures over HTTP: those of notebooks, as Plotly's JSON."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

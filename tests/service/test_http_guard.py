@@ -1,7 +1,5 @@
 """Who may ask: the Host header, pages of other sites, the token; and tricks with names."""
 
-from __future__ import annotations
-
 import json
 from urllib.parse import quote
 

@@ -1,7 +1,5 @@
 """The routes of the page: which files there are, with which headers, and who gets them."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

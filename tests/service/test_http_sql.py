@@ -1,7 +1,5 @@
 """SQL over HTTP: formats, numbers, refusals, limits."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

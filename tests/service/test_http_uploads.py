@@ -1,7 +1,5 @@
 """Uploads over HTTP: what is kept, and what leaves nothing."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import socket

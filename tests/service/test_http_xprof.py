@@ -1,7 +1,5 @@
 """XProf's read endpoints; tests/conformance compares them with the real server."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

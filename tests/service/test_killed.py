@@ -1,7 +1,5 @@
 """Servers that end by SIGKILL in the middle of storing, and two servers that store the same."""
 
-from __future__ import annotations
-
 import http.client
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Many clients at once, every answer compared; the bound of the queue; a deadline in many hosts."""
 
-from __future__ import annotations
-
 import gc
 import gzip
 import http.client

@@ -1,7 +1,5 @@
 """The OpenAPI document: complete, and kept by the server whatever is asked (schemathesis)."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Log directories by names that do not tell where they are."""
 
-from __future__ import annotations
-
 from tests.each_row import each_row
 from tests.service.http_client import problem, serving
 

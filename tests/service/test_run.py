@@ -1,7 +1,5 @@
 """The whole server as a process: both faces, its end by signals, and what a restart finds."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import signal

@@ -1,7 +1,5 @@
 """What is refused, or told, before a server binds anything."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """What a server for one reader needs: no gRPC face, and files that lie elsewhere."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 import urllib.request

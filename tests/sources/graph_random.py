@@ -1,7 +1,5 @@
 """Random graphs: every field of graph.proto and what it imports, with names that meet."""
 
-from __future__ import annotations
-
 from peakline.schema import GraphDef
 
 _NAMES = ("", "a", "b", "c/d", "f", "a:0", "b:1", "b:007", "^a", "^", "^a:1", ":", "a:", "a:b",

@@ -1,7 +1,5 @@
 """What the tables of graphs hold, worked out one message object at a time."""
 
-from __future__ import annotations
-
 import math
 import re
 import struct

@@ -1,7 +1,5 @@
 """Tables of Chrome traces: one tiny trace per question."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

@@ -1,7 +1,5 @@
 """Tables of graphs: tiny graphs, exact rows."""
 
-from __future__ import annotations
-
 from tests.each_row import each_row
 
 from peakline.formats.graph_def.tables import GraphSpan, GraphTables

@@ -1,7 +1,5 @@
 """Graph files as a user meets them: carriers, cut and broken files."""
 
-from __future__ import annotations
-
 import gzip
 from contextlib import suppress
 from random import Random

@@ -1,7 +1,5 @@
 """Any graph: the tables are those that protobuf's own message objects give."""
 
-from __future__ import annotations
-
 import gzip
 from random import Random
 

@@ -1,7 +1,5 @@
 """Failures told in one message: PyTorch, XLA programs, TPU."""
 
-from __future__ import annotations
-
 from tests.each_row import each_row
 from tests.sources.test_oom_report import dump, read, rows, warned
 

@@ -1,7 +1,5 @@
 """Allocator events of traced runs: tiny runs, and exactly the events that they give."""
 
-from __future__ import annotations
-
 import pytest
 from tests.sources.step_stats_files import (
     add_device,

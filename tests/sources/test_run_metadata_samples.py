@@ -1,7 +1,5 @@
 """Real traced runs against message objects and a slow reference; allocations of any run."""
 
-from __future__ import annotations
-
 import gzip
 
 from hypothesis import given, settings

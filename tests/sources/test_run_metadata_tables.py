@@ -1,7 +1,5 @@
 """Tiny traced runs and the exact tables they give; every field of StepStats and cost graphs."""
 
-from __future__ import annotations
-
 import pytest
 from tests.each_row import each_row
 from tests.sources.step_stats_files import CPU, ZERO, add_device, add_node, open_run, run_metadata

@@ -1,7 +1,5 @@
 """Snapshots of PyTorch's caching allocator as tables."""
 
-from __future__ import annotations
-
 import pickle
 import random
 

@@ -1,7 +1,5 @@
 """Pickles that ask for code, are damaged, or would take more memory than they are worth."""
 
-from __future__ import annotations
-
 import contextlib
 import copyreg
 import os

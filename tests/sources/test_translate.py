@@ -1,7 +1,5 @@
 """Messages in text format and JSON become the binary form that readers read."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

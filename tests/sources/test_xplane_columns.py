@@ -1,7 +1,5 @@
 """Columns that need no grouping are read without it, and are the same."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.each_row import each_row

@@ -1,7 +1,5 @@
 """The events of lines: the decoder for them, the general walk, and protobuf find the same."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import replace
 from random import Random

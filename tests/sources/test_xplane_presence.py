@@ -1,7 +1,5 @@
 """The short look for memory events never says no where the outline says yes."""
 
-from __future__ import annotations
-
 import gzip
 import random
 

@@ -1,7 +1,5 @@
 """Tables of small XSpaces: a tiny file, one question, the exact rows."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

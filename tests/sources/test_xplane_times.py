@@ -1,7 +1,5 @@
 """Times beyond what sums can reach are taken as the nearest within it, and counted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tests.each_row import each_row

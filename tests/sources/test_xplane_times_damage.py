@@ -1,7 +1,5 @@
 """Whatever numbers a file has for its times: an answer, in order, with what was lost counted."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np

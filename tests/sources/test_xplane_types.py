@@ -1,7 +1,5 @@
 """Kinds of events, their stats and those of planes; stats as numbers; compiled programs."""
 
-from __future__ import annotations
-
 import pytest
 from tests.each_row import each_row
 from tests.reference.xspace_builder import Ref, SpaceBuilder, Uint

@@ -1,7 +1,5 @@
 """What every tree of scopes of the ``live_memory`` tool must hold."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 

@@ -1,7 +1,5 @@
 """The ``critical_path`` tool: its document, and that it names events as the timeline does."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """DataTable JSON and CSV."""
 
-from __future__ import annotations
-
 import json
 import math
 

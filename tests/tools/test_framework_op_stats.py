@@ -1,7 +1,5 @@
 """The tools framework_op_stats and kernel_stats: form, limits, several hosts."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

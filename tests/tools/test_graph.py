@@ -1,7 +1,5 @@
 """The graph tool: what it shows of a graph, and what each node cost."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

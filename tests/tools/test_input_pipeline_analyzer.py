@@ -1,7 +1,5 @@
 """The input_pipeline_analyzer tool: tables, statements, several hosts, formats."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

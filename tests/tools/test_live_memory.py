@@ -1,7 +1,5 @@
 """The ``live_memory`` tool: its rows, groups, filters, order and scopes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

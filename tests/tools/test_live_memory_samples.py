@@ -1,7 +1,5 @@
 """The ``live_memory`` tool on every sample: to the byte what ``peakline memory --at`` says."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """The tool on recorded programs with known faults: whole, filtered, and of several hosts."""
 
-from __future__ import annotations
-
 import html
 import json
 import pickle

@@ -1,7 +1,5 @@
 """The tool as a whole: upstream's own example, parameters, versions, formats, nothing to show."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """The memory profile of several hosts: equal to what one would merge with message objects."""
 
-from __future__ import annotations
-
 import json
 import pickle
 

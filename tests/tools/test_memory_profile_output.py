@@ -3,8 +3,6 @@
 The expected spellings were printed by XProf 2.24.2 for these very values.
 """
 
-from __future__ import annotations
-
 import math
 
 from hypothesis import given

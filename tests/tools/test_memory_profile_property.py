@@ -1,7 +1,5 @@
 """Random snapshots: the compiled rules against the plain ones, and JSON against the proto."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """The table at the peak: order, merging, and the snapshots kept for it (rules 4h and 4i)."""
 
-from __future__ import annotations
-
 from tests.each_row import each_row
 from tests.tools.snapshots import alloc, only, rows_of, steps, times
 

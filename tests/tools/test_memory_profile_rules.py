@@ -1,7 +1,5 @@
 """Each rule of xplane_to_memory_profile.cc on its own: a few snapshots, the exact answer."""
 
-from __future__ import annotations
-
 from tests.each_row import each_row
 from tests.tools.snapshots import alloc, answer, free, only, rows_of, steps, times
 

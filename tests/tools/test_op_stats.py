@@ -1,7 +1,5 @@
 """The op_stats tool: parameters, where the graph comes from, and what is written."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The overview of a session; that its numbers are XProf's is shown in tests/conformance."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

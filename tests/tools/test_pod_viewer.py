@@ -1,7 +1,5 @@
 """pod_viewer: XProf's message for one host and several, and what ours adds to it."""
 
-from __future__ import annotations
-
 import json
 
 from tests.each_row import each_row

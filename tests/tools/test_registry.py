@@ -1,7 +1,5 @@
 """Tools by name."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """trace_viewer@: what a viewport shows, what is found, and how the answer is written."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The ``summary`` tool: what the verb says, for one host and for several."""
 
-from __future__ import annotations
-
 import json
 
 from tests.each_row import each_row

@@ -1,7 +1,5 @@
 """Lines of text from columns: every kind of gap, and where the lines lie."""
 
-from __future__ import annotations
-
 import numpy as np
 from tests.each_row import each_row
 

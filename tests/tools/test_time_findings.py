@@ -1,7 +1,5 @@
 """The tool that says what `peakline steps` says."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

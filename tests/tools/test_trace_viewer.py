@@ -1,7 +1,5 @@
 """The Chrome trace: TensorFlow's own for StepStats, every event for all other profiles."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

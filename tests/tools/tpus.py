@@ -1,7 +1,5 @@
 """Steps of TPUs made by hand: what each core does, one op after the other."""
 
-from __future__ import annotations
-
 from tests.reference.xspace_builder import SpaceBuilder, Uint
 
 MS = 10**9

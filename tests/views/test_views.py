@@ -5,8 +5,6 @@ null, a column that is left out is too), or ``[file NAME]`` with the text of a r
 ``[query]`` and ``[expected]``, the answer as CSV.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

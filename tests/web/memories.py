@@ -1,7 +1,5 @@
 """The memory view in the browser: its address, its chart, its rows."""
 
-from __future__ import annotations
-
 import re
 
 from tests.web.looking import api, params, quote_part

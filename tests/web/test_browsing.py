@@ -1,7 +1,5 @@
 """What the tests of the page stand on: they see what it does wrong, and leave nothing behind."""
 
-from __future__ import annotations
-
 import asyncio
 
 from tests.web.browsing import SIZE

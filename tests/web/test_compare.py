@@ -1,7 +1,5 @@
 """Two sessions side by side: the numbers of `peakline diff --json`, and links to the evidence."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What comes late undoes nothing: answers, timers and events, after the reader went on."""
 
-from __future__ import annotations
-
 import pytest
 from tests.web.looking import (
     address,

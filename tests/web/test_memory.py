@@ -1,7 +1,5 @@
 """The memory view: its numbers are those of the service and of the command line, at any moment."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What is live in the memory view, grouped and searched, and the findings that lead to it."""
 
-from __future__ import annotations
-
 import pytest
 from tests.web.looking import (
     api,

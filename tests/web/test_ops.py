@@ -1,7 +1,5 @@
 """Ops, kernels, the input pipeline and the critical path: the service's numbers, linked."""
 
-from __future__ import annotations
-
 from urllib.parse import unquote_plus
 
 import pytest

@@ -1,7 +1,5 @@
 """The page in a browser: it loads, offline and under its policy, and asks for a token."""
 
-from __future__ import annotations
-
 import pytest
 from tests.waiting import until
 from tests.web.looking import (

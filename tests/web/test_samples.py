@@ -1,7 +1,5 @@
 """Every sample in every view: something is shown, nothing complains, and names are only names."""
 
-from __future__ import annotations
-
 import pytest
 from tests.web.looking import address, open_view, quote_part, screenshot, settle
 from tests.web.samples import HOSTILE, MADE, OTHERS, SAMPLES

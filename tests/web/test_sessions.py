@@ -1,7 +1,5 @@
 """The list of sessions: what it shows is what the service says, and nobody is flooded."""
 
-from __future__ import annotations
-
 import json
 import re
 from urllib.parse import unquote

@@ -1,7 +1,5 @@
 """SQL in the page: rows, errors with their place, charts, downloads, addresses."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Steps: the chart, its table and the address say what the service says, and lead on."""
 
-from __future__ import annotations
-
 import pytest
 from tests.waiting import until
 from tests.web.looking import (

@@ -1,7 +1,5 @@
 """The summary: its numbers are the service's, its findings lead to their evidence."""
 
-from __future__ import annotations
-
 import pytest
 from tests.web.looking import (
     api,

@@ -1,7 +1,5 @@
 """Searching and choosing in the timeline: what it tells, and that its links last."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

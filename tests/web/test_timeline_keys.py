@@ -1,7 +1,5 @@
 """The timeline by keys and wheel: zoom, pan, neighbours, steps."""
 
-from __future__ import annotations
-
 import pytest
 from tests.web.looking import api, eventually, params, wait_for_params
 from tests.web.timelines import (

@@ -1,7 +1,5 @@
 """The timeline's picture is the tile's: lines, events, memory, steps, each where it belongs."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The timeline of several hosts, of many lines, of little, of what is damaged; in every look."""
 
-from __future__ import annotations
-
 import json
 import re
 from urllib.parse import parse_qs, urlsplit

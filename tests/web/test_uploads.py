@@ -1,7 +1,5 @@
 """Files that are dropped on the list, or chosen, become sessions."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Records of a memory log among lines of text, in the log's binary form."""
 
-from __future__ import annotations
-
 import datetime as dt
 import gzip
 import random

@@ -1,7 +1,5 @@
 """Interning byte spans equals a dict of bytes; joining them equals ``bytes.join``."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Protobuf text to wire bytes, compared with google.protobuf.text_format case by case."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

@@ -2,8 +2,6 @@
 the reference reads them, or refused, and nothing beside the text is touched.
 """
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """What every event does: by its name, its line, its category."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.analysis.timing.traces import GPU, HOST_PLANE, TPU, profile_of

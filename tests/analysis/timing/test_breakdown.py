@@ -1,7 +1,5 @@
 """What a step's time went to, exactly."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Hosts on one axis: by their own clocks, and put right by what happens on all at once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tests.each_row import each_row

@@ -1,7 +1,5 @@
 """Collectives: what PyTorch's records call communication."""
 
-from __future__ import annotations
-
 from tests.analysis.timing.traces import profile_of
 
 from peakline.trace.activity import Activity, activity_of

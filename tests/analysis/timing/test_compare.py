@@ -1,7 +1,5 @@
 """What changed in time between two profiles."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tests.analysis.timing.traces import GPU, HOST_PLANE, profile_of

@@ -1,7 +1,5 @@
 """The critical path of a step, from the devices', the programs' and the threads' own order."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

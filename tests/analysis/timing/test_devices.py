@@ -1,7 +1,5 @@
 """How long devices are busy."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The made columns of the table ``events``, against loops over its rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compiled programs: what is read of them, and damage."""
 
-from __future__ import annotations
-
 from tests.analysis.timing.programs import Maker, f32
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder

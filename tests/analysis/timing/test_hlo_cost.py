@@ -1,7 +1,5 @@
 """Costs of instructions: exact cases, and programs that nobody would compile."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which programs XLA takes back from their messages."""
 
-from __future__ import annotations
-
 from tests.analysis.timing.programs import Maker, f32
 from tests.each_row import each_row
 

@@ -1,7 +1,5 @@
 """Stages of input pipelines: connections, self time, waits, the bottleneck."""
 
-from __future__ import annotations
-
 import pytest
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder

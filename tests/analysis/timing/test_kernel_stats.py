@@ -1,7 +1,5 @@
 """Kernels of GPUs: launch parameters, tensor cores, what makes two kernels one."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Links from launches to the work they launched, and how launches fared."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

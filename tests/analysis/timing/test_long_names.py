@@ -1,7 +1,5 @@
 """Names that a file makes endless: the work grows with their length, not with its square."""
 
-from __future__ import annotations
-
 import pytest
 from tests.each_row import each_row
 from tests.hanging import no_hang

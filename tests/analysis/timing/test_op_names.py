@@ -1,7 +1,5 @@
 """Which names of events are ops, and of which type."""
 
-from __future__ import annotations
-
 from tests.each_row import each_row
 
 from peakline.timing.op_names import (

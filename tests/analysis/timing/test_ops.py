@@ -1,7 +1,5 @@
 """Statistics of ops: what counts, self time, distribution, devices."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """On what a profile was taken."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@ In all of them the host alone works, so a step lasts as long as its mark. Where 
 there is nothing to compare.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from statistics import median

@@ -1,7 +1,5 @@
 """The ``thread_time`` table."""
 
-from __future__ import annotations
-
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline

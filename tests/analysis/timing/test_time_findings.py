@@ -1,7 +1,5 @@
 """Findings of time: on tables made by hand, on jobs on GPUs made by hand, on recorded programs."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """The trace of a profile: order, nesting and self time, steps."""
 
-from __future__ import annotations
-
 import gzip
 from itertools import pairwise, permutations
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Slow steps and stragglers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The step database: spans, markers, windows, cores of TPUs, several hosts."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

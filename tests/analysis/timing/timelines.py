@@ -1,7 +1,5 @@
 """Traces in a few words, and a slow, obvious tile to compare the fast one with."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from itertools import pairwise
 

@@ -5,8 +5,6 @@
 Of each ``NAME.txt`` in FOLDER it writes ``NAME.hlo``, the serialized HloModuleProto.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
