@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -56,6 +59,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         paths = sorted(_SESSIONS.glob("*/plugins/profile/*/*.xplane.pb*"))
         ids = [f"{path.relative_to(_SESSIONS).parts[0]}-{path.name}" for path in paths]
         metafunc.parametrize("sample", paths, ids=ids)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """A function that opens a space (a message, its builder or its bytes) as a profile."""
+    import peakline
+
+    with ExitStack() as profiles:
+
+        def open_space(space: Any, name: str = "") -> Any:
+            path = tmp_path / (name or f"host{len(list(tmp_path.iterdir()))}.xplane.pb")
+            message = getattr(space, "space", space)
+            path.write_bytes(message if isinstance(message, bytes) else message.SerializeToString())
+            return profiles.enter_context(peakline.open(path))
+
+        yield open_space
 
 
 @pytest.fixture(scope="session")

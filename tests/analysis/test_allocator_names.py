@@ -2,7 +2,7 @@
 
 import pytest
 from tests.analysis.records import alloc, events
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 from peakline.api import Profile
 from peakline.findings.finding import Finding
@@ -13,9 +13,7 @@ def profile(allocators, planes):
     rows = [alloc(1 + number, 8, allocator=name) for number, name in enumerate(allocators)]
     tables = {"allocator_events": events(rows)}
     if planes is not None:
-        tables["planes"] = columns_of(
-            "planes", [{"plane_id": n, "name": name} for n, name in enumerate(planes)]
-        )
+        tables["planes"] = [{"plane_id": n, "name": name} for n, name in enumerate(planes)]
     return Profile(FakeReader(tables))
 
 

@@ -1,7 +1,7 @@
 """The chain of executions that a step's end waited for."""
 
 import pytest
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 import peakline
 from peakline.errors import NotFoundError
@@ -38,45 +38,32 @@ def profile_of(runs, edges=(), *, kind="partition", devices=None, attrs=()):
     return Profile(
         FakeReader(
             {
-                "op_runs": columns_of(
-                    "op_runs", [{"op_run_id": at, **row} for at, row in enumerate(runs)]
-                ),
-                "steps": columns_of("steps", [{"step_id": 0, "name": "run 0"}]),
-                "graphs": columns_of(
-                    "graphs", [{"graph": graph, "kind": kind} for graph in graphs.values()]
-                ),
-                "nodes": columns_of(
-                    "nodes",
-                    [
-                        {
-                            "graph": graph_of[name],
-                            "name": name,
-                            "device": devices.get(name, CPU),
-                            "op": {True: name.rstrip("0123456789")}.get(name in sends, "Op"),
-                        }
-                        for name in names
-                    ],
-                ),
-                "edges": columns_of(
-                    "edges",
-                    [
-                        {
-                            "graph": graph_of[target],
-                            "source": source.removeprefix("^"),
-                            "target": target,
-                            "is_control": source.startswith("^"),
-                        }
-                        for source, target in edges
-                        if target
-                    ],
-                ),
-                "node_attrs": columns_of(
-                    "node_attrs",
-                    [
-                        {"graph": graph_of[name], "name": name, "attr": attr, "value": value}
-                        for name, attr, value in attrs
-                    ],
-                ),
+                "op_runs": [{"op_run_id": at, **row} for at, row in enumerate(runs)],
+                "steps": [{"step_id": 0, "name": "run 0"}],
+                "graphs": [{"graph": graph, "kind": kind} for graph in graphs.values()],
+                "nodes": [
+                    {
+                        "graph": graph_of[name],
+                        "name": name,
+                        "device": devices.get(name, CPU),
+                        "op": {True: name.rstrip("0123456789")}.get(name in sends, "Op"),
+                    }
+                    for name in names
+                ],
+                "edges": [
+                    {
+                        "graph": graph_of[target],
+                        "source": source.removeprefix("^"),
+                        "target": target,
+                        "is_control": source.startswith("^"),
+                    }
+                    for source, target in edges
+                    if target
+                ],
+                "node_attrs": [
+                    {"graph": graph_of[name], "name": name, "attr": attr, "value": value}
+                    for name, attr, value in attrs
+                ],
             }
         )
     )
@@ -179,9 +166,7 @@ def test_without_a_graph_the_labels_tell_the_inputs():
         run("a", 0, 10, label="a = Const()"),
         run("b", 11, 20, label="[cpu 0.1MB 0.1MB] b = Neg(a:1, ^z)"),
     ]
-    profile = Profile(
-        FakeReader({"op_runs": columns_of("op_runs", runs), "steps": columns_of("steps", [])})
-    )
+    profile = Profile(FakeReader({"op_runs": runs, "steps": []}))
     assert [piece[:2] for piece in path_of(profile)] == [("a", "start"), ("b", "data")]
 
 
@@ -214,16 +199,8 @@ def test_kernels_follow_their_launch_and_one_another():
 
 def test_steps_are_chosen_by_id_or_name():
     rows = [run("a", 0, 10), {**run("b", 50, 70), "step_id": 4}]
-    profile = Profile(
-        FakeReader(
-            {
-                "op_runs": columns_of("op_runs", rows),
-                "steps": columns_of(
-                    "steps", [{"step_id": 0, "name": "first"}, {"step_id": 4, "name": "second"}]
-                ),
-            }
-        )
-    )
+    steps = [{"step_id": 0, "name": "first"}, {"step_id": 4, "name": "second"}]
+    profile = Profile(FakeReader({"op_runs": rows, "steps": steps}))
     assert [piece[0] for piece in path_of(profile)] == ["b"]
     assert [piece[0] for piece in path_of(profile, "first")] == ["a"]
     assert [piece[0] for piece in path_of(profile, "0")] == ["a"]
@@ -232,7 +209,7 @@ def test_steps_are_chosen_by_id_or_name():
 
 
 def test_nothing_was_executed():
-    profile = Profile(FakeReader({"op_runs": columns_of("op_runs", [])}))
+    profile = Profile(FakeReader({"op_runs": []}))
     assert step_runs(profile) is None
 
 

@@ -122,7 +122,7 @@ class TestProfiles:
         assert profile.columns("memory_snapshots").rows == 1
 
     def test_a_format_without_memory_has_neither(self):
-        profile = Profile(FakeReader({"steps": columns_of("steps", [])}), derived=DERIVED)
+        profile = Profile(FakeReader({"steps": []}), derived=DERIVED)
         assert profile.tables == ["steps", "warnings"]
 
 

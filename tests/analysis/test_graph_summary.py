@@ -1,7 +1,7 @@
 """What graphs hold."""
 
 from tests.analysis.graphs import node, opened
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 from peakline.graph.summary import LargestGraph, summarize_graphs
 from peakline.tables import Profile
@@ -59,6 +59,6 @@ def test_what_the_largest_graph_holds(tmp_path):
         {"node_id": at, "graph": graph, "op": op, "name": str(at), "device": ""}
         for at, (graph, op) in enumerate(nodes)
     ]
-    profile = Profile(FakeReader({"nodes": columns_of("nodes", rows)}))
+    profile = Profile(FakeReader({"nodes": rows}))
     assert summarize_graphs(profile).largest == LargestGraph("b", {"X": 1, "Y": 1}, {"": 2}, {})
     assert summarize_graphs(Profile(FakeReader({}))).largest is None

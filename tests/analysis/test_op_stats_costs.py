@@ -2,7 +2,7 @@
 
 import pytest
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 from peakline.errors import NotFoundError
 from peakline.tables import Profile
@@ -27,15 +27,7 @@ def profile_of(*runs, **tables):
         }
         for number, (device, name, start, micros, *step) in enumerate(runs)
     ]
-    return Profile(
-        FakeReader(
-            {
-                "op_runs": columns_of("op_runs", rows),
-                "op_times": columns_of("op_times", rows),
-                **{name: columns_of(name, content) for name, content in tables.items()},
-            }
-        )
-    )
+    return Profile(FakeReader({"op_runs": rows, "op_times": rows, **tables}))
 
 
 def measures(profile, *names, step=-1):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 from peakline.errors import UsageError
 from peakline.formats import open_reader
@@ -104,7 +104,7 @@ def outputs_of(attr, *outputs, op="Op"):
         "op_times": runs,
         "op_outputs": rows,
     }  # fmt: skip
-    reader = FakeReader({name: columns_of(name, content) for name, content in tables.items()})
+    reader = FakeReader(tables)
     return read_op_stats(Profile(reader)).shapes.get(0)
 
 
@@ -144,7 +144,7 @@ def test_a_shape_attribute_gives_parameters():
             ]
         ],
     }  # fmt: skip
-    reader = FakeReader({name: columns_of(name, rows) for name, rows in tables.items()})
+    reader = FakeReader(tables)
     nodes = read_op_stats(Profile(reader)).at(-1)
     assert nodes.measures[:, 8].tolist() == [6, 1, 0, 0]
 
@@ -206,7 +206,7 @@ def test_a_node_of_two_partitions_is_the_first_one():
             {"graph": "p1", "source": "a", "target": "b", "source_output": -1},
         ],
     }
-    reader = FakeReader({name: columns_of(name, rows) for name, rows in tables.items()})
+    reader = FakeReader(tables)
     graph = read_graph(Profile(reader))
     assert (graph.names, graph.ops) == (["a", "b"], ["First", "Other"])
     assert (graph.targets.tolist(), graph.sources.tolist()) == ([0, 1], [1, 0])

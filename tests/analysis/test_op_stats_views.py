@@ -1,7 +1,7 @@
 """The views over small graphs: who stands where, what is added up, hidden and sorted."""
 
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 from peakline.tables import Profile
 from peakline.tfprof import (
@@ -42,9 +42,8 @@ def stats_of(nodes, edges=(), frames=(), start=1000):
             for depth, file in enumerate(files)
         ],
     }
-    columns = {name: columns_of(name, rows) for name, rows in tables.items() if rows}
-    columns.setdefault("edges", columns_of("edges", []))
-    return read_op_stats(Profile(FakeReader(columns)))
+    tables = {name: rows for name, rows in tables.items() if rows or name == "edges"}
+    return read_op_stats(Profile(FakeReader(tables)))
 
 
 def lines(shown, measure="exec_micros"):

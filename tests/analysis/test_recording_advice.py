@@ -1,7 +1,7 @@
 """What is said about what a profile lacks, by who recorded it."""
 
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 from peakline.findings.recording_advice import to_explain_time, to_mark_steps, to_record_memory
 from peakline.tables.profile import Profile
@@ -11,7 +11,7 @@ STEP = "torch/profiler/profiler.py(1236): step"
 
 def profile(*names):
     rows = [{"event_id": n, "line_id": 0, "name": name} for n, name in enumerate(names)]
-    return Profile(FakeReader({"events": columns_of("events", rows)}))
+    return Profile(FakeReader({"events": rows}))
 
 
 @each_row(

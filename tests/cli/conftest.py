@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 from tests.analysis.records import events
-from tests.profile.fake import FakeReader, columns_of
+from tests.cli.made import path_of
+from tests.profile.fake import FakeReader
 
 from peakline.__main__ import main
 
@@ -37,12 +38,7 @@ def opened(monkeypatch, tmp_path):
     def make(rows, steps=None, losses=None):
         tables = {"allocator_events": events(rows)}
         if steps is not None:
-            tables["steps"] = columns_of("steps", steps)
-        reader = FakeReader(tables, losses=losses)
-        monkeypatch.setattr("peakline.formats.open_reader", lambda _path, **_: reader)
-        path = tmp_path / "fake.pb"
-        path.write_bytes(b"x")
-        reader.path = str(path)
-        return path
+            tables["steps"] = steps
+        return path_of(FakeReader(tables, losses=losses), monkeypatch, tmp_path)
 
     return make

@@ -1,18 +1,22 @@
 """Profiles made of tables by hand, for the verbs about time to read from a path."""
 
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 MS = 10**9
 
 
-def made(monkeypatch, tmp_path, **tables):
-    """A path that opens as a profile with these tables, each a list of rows."""
-    reader = FakeReader({name: columns_of(name, rows) for name, rows in tables.items()})
+def path_of(reader, monkeypatch, tmp_path):
+    """A path that is read with this reader."""
     monkeypatch.setattr("peakline.formats.open_reader", lambda _path, **_: reader)
     path = tmp_path / "fake.pb"
     path.write_bytes(b"x")
     reader.path = str(path)
     return path
+
+
+def made(monkeypatch, tmp_path, **tables):
+    """A path that opens as a profile with these tables, each columns or a list of rows."""
+    return path_of(FakeReader(tables), monkeypatch, tmp_path)
 
 
 def step(number, start_ms, device=None, name=None, gap_ms=0, **parts):

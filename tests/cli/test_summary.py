@@ -8,7 +8,6 @@ from tests.cli.made import MS, made, step
 from tests.cli.test_ops import op
 from tests.each_row import each_row
 from tests.engine.ending import DATA
-from tests.profile.fake import FakeReader, columns_of
 
 from peakline.findings.kinds import input_bound
 
@@ -21,29 +20,21 @@ ROWS = [
 STEPS = [step(n, 100 * n, host_compute=60, input_wait=40) for n in range(4)]
 
 
-def opens(monkeypatch, tmp_path, **tables):
-    reader = FakeReader(tables)
-    monkeypatch.setattr("peakline.formats.open_reader", lambda _path, **_: reader)
-    path = tmp_path / "fake.pb"
-    path.write_bytes(b"x")
-    return path
-
-
 @pytest.fixture(name="both")
 def _both(monkeypatch, tmp_path):
     tables = {
         "allocator_events": events(ROWS),
-        "step_breakdown": columns_of("step_breakdown", STEPS),
-        "op_stats": columns_of("op_stats", [op("a", "host", 10), op("b", "host", 30)]),
+        "step_breakdown": STEPS,
+        "op_stats": [op("a", "host", 10), op("b", "host", 30)],
     }
-    return opens(monkeypatch, tmp_path, **tables)
+    return made(monkeypatch, tmp_path, **tables)
 
 
 def test_the_screen(peakline, both):
     run = peakline("summary", both)
     assert (run.code, run.err) == (0, "")
     lines = run.out.splitlines()
-    assert lines[0] == "fake.pb (fake, host worker-0, 1.234 ns)"
+    assert lines[0] == f"{both} (fake, host worker-0, 1.234 ns)"
     assert [line.split() for line in lines[2:7]] == [
         "memory gpu peak 96.0 MiB at 5.000 ms, 96% of the capacity; 94% of it dense/MatMul".split(),
         "time 4 steps 100.000 ms (median), 100.000 ms to 100.000 ms".split(),
@@ -110,9 +101,9 @@ def test_of_many_devices_and_allocators_the_first_are_told(monkeypatch, peakline
         for n in range(6)
     ]  # fmt: skip
     buffers = [alloc(n, (9 - n) * MIB, allocator=f"gpu{n}", op="w") for n in range(5)]
-    path = opens(
+    path = made(
         monkeypatch, tmp_path,
-        device_time=columns_of("device_time", devices), allocator_events=events(buffers),
+        device_time=devices, allocator_events=events(buffers),
     )  # fmt: skip
     lines = peakline("summary", path).out.splitlines()
     assert [line.split() for line in lines[2:13]] == [
@@ -131,7 +122,7 @@ def test_of_many_devices_and_allocators_the_first_are_told(monkeypatch, peakline
 
 
 def test_a_peak_of_nothing_has_no_largest_buffer(monkeypatch, peakline, tmp_path):
-    path = opens(monkeypatch, tmp_path, allocator_events=events([alloc(1, 0, allocator="g")]))
+    path = made(monkeypatch, tmp_path, allocator_events=events([alloc(1, 0, allocator="g")]))
     assert "\nmemory  g  peak 0 B at 0 ns\n" in peakline("summary", path).out
 
 

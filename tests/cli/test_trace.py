@@ -2,6 +2,7 @@ import json
 
 import pytest
 from tests.analysis.timing.timelines import profile_of
+from tests.cli.made import path_of
 from tests.each_row import each_row
 
 from peakline.render.terminal.trace import span_text
@@ -14,12 +15,7 @@ def traced(monkeypatch, tmp_path):
     """A path that opens as a profile with these lines of ``(name, start, duration)``."""
 
     def make(*lines):
-        reader = profile_of(*lines)._reader
-        monkeypatch.setattr("peakline.formats.open_reader", lambda _path, **_: reader)
-        path = tmp_path / "fake.pb"
-        path.write_bytes(b"x")
-        reader.path = str(path)
-        return path
+        return path_of(profile_of(*lines)._reader, monkeypatch, tmp_path)
 
     return make
 

@@ -6,7 +6,7 @@ import pytest
 from tests.analysis.records import events as records
 from tests.each_row import each_row
 from tests.export.written import DATA, SESSION, written, written_file
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 from tests.tools.step_stats import random_run_metadata
 
 import peakline
@@ -119,33 +119,24 @@ class TestEvents:
     def test_memory_goes_to_who_allocated_it(self):
         names = ("s/a:Op", "s/b:Op", "thread pool")
         tables = {
-            "planes": columns_of(
-                "planes",
-                [
+            "planes": [
                     {"plane_id": 0, "name": "/host:CPU", "kind": "host"},
                     {"plane_id": 1, "name": "/device:GPU:0", "kind": "device"},
                     {"plane_id": 2, "name": "other", "kind": "other"},
                 ],
-            ),
-            "lines": columns_of(
-                "lines",
-                [
+            "lines": [
                     {"line_id": 0, "plane_id": 0, "name": "t"},
                     {"line_id": 1, "plane_id": 1, "name": "Stream #7(Compute)"},
                     {"line_id": 2, "plane_id": 1, "name": "XLA Modules"},
                     {"line_id": 3, "plane_id": 2, "name": "x"},
                 ],
-            ),
-            "events": columns_of(
-                "events",
-                [
+            "events": [
                     {"event_id": n, "line_id": line, "name": name, "start_ps": 10**7 * n,
                      "duration_ps": 5 * 10**6}
                     for n, (line, name) in enumerate(
                         [*((0, name) for name in names), (1, "kernel"), (2, "module"), (3, "no")]
                     )
                 ],
-            ),
             "allocator_events": records(
                 [
                     {"activity": activity, "allocator": "a", "time_ps": 10**6 * time, "op": op,

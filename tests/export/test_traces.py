@@ -11,7 +11,7 @@ from tests.analysis.records import events as records
 from tests.each_row import each_row
 from tests.export.timelines import ChromeEvents, PerfettoEvents
 from tests.export.written import DATA, KINETO, SESSION, written, written_file
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 from tests.shared import shared
 
 import peakline
@@ -24,9 +24,7 @@ SAMPLES = [SESSION, KINETO, GRPC, DATA / "sessions" / "jax_captured",
 
 
 def made(**tables):
-    return peakline.Profile(
-        FakeReader({name: columns_of(name, rows) for name, rows in tables.items()})
-    )
+    return peakline.Profile(FakeReader(tables))
 
 
 def one_line(events, **more):

@@ -3,12 +3,11 @@
 import pytest
 from tests.reference.xspace_builder import SpaceBuilder
 
-import peakline
 from peakline import figures
 
 
 @pytest.fixture
-def profile(tmp_path):
+def profile(opened):
     space = SpaceBuilder()
     line = space.host().line("t")
     for number in range(30):
@@ -17,10 +16,7 @@ def profile(tmp_path):
     stream = space.plane("/device:GPU:0", {"device_vendor": "Nvidia"}).line("Stream")
     stats = {"kernel_details": "regs:1", "tf_op": "c:C"}
     stream.event("h884", 0, 5000, stats).event("<b>add</b>", 9000, 2000, stats)
-    path = tmp_path / "host.xplane.pb"
-    path.write_bytes(space.space.SerializeToString())
-    with peakline.open(path) as opened:
-        yield opened
+    return opened(space)
 
 
 def test_ops_by_self_time(profile):
@@ -48,11 +44,9 @@ def test_kernels_by_their_use_of_tensor_cores(profile):
     assert "<b>" not in str(drawn.to_plotly_json())
 
 
-def test_nothing_to_show(tmp_path):
-    path = tmp_path / "host.xplane.pb"
+def test_nothing_to_show(opened):
     space = SpaceBuilder()
     space.host().line("t").event("work", 0, 5)
-    path.write_bytes(space.space.SerializeToString())
-    with peakline.open(path) as profile:
-        assert figures.op_stats(profile) is None
-        assert figures.kernels(profile) is None
+    profile = opened(space)
+    assert figures.op_stats(profile) is None
+    assert figures.kernels(profile) is None

@@ -29,7 +29,9 @@ def columns_of(table: str, rows: Iterable[Mapping[str, object]]) -> Columns:
 
 
 class FakeReader(Reader):
-    """Gives the tables it was made with; counts reads; ``losses`` become warnings when read."""
+    """Gives the tables it was made with, as columns or rows; counts reads; ``losses`` become
+    warnings when read.
+    """
 
     format = "fake"
     path = "fake.pb"
@@ -38,12 +40,15 @@ class FakeReader(Reader):
 
     def __init__(
         self,
-        tables: Mapping[str, Columns],
+        tables: Mapping[str, Columns | Iterable[Mapping[str, object]]],
         *,
         host: str = "worker-0",
         losses: Mapping[str, tuple[str, str, int]] | None = None,
     ) -> None:
-        self._tables = dict(tables)
+        self._tables = {
+            name: content if isinstance(content, Columns) else columns_of(name, content)
+            for name, content in tables.items()
+        }
         self.host = host
         self.losses = dict(losses or {})
         self.reads: Counter[str] = Counter()

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.hanging import HANG_S
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 from peakline.errors import UsageError
 from peakline.tables import Profile
@@ -13,7 +13,7 @@ from peakline.tables.once import once
 
 
 def _reader():
-    return FakeReader({"steps": columns_of("steps", [])})
+    return FakeReader({"steps": []})
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from tests.each_row import each_row
 from tests.engine.ending import DATA
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 import peakline
 from peakline.tables import Columns, Derivation, Names, Profile
@@ -26,7 +26,7 @@ class Knowing(FakeReader):
 
 class TestHasRows:
     def test_tables_that_are_not_there_and_empty_ones(self):
-        tables = {"steps": columns_of("steps", [STEP]), "events": columns_of("events", [])}
+        tables = {"steps": [STEP], "events": []}
         profile = Profile(FakeReader(tables))
         assert profile.has_rows("steps")
         assert not profile.has_rows("events")
@@ -38,7 +38,7 @@ class TestHasRows:
 
     @each_row("known", [True, False])
     def test_a_reader_that_knows_is_not_asked_to_read(self, known):
-        reader = Knowing({"steps": columns_of("steps", [STEP])})
+        reader = Knowing({"steps": [STEP]})
         reader.known = {"steps": known}
         assert Profile(reader).has_rows("steps") is known
         assert not reader.reads
@@ -47,7 +47,7 @@ class TestHasRows:
         def make(profile):
             return profile.columns("steps")
 
-        reader = Knowing({"events": columns_of("events", [])})
+        reader = Knowing({"events": []})
         derived = {"steps": Derivation(("events",), make)}
         assert not Profile(reader, derived=derived).has_rows("steps")
 
@@ -65,7 +65,7 @@ class TestHasRows:
 class TestQuestion:
     def test_what_it_warns_of_is_its_own(self):
         losses = {"steps": ("truncated", "12 bytes lost", 12)}
-        profile = Profile(FakeReader({"steps": columns_of("steps", [STEP])}, losses=losses))
+        profile = Profile(FakeReader({"steps": [STEP]}, losses=losses))
         with profile.question() as first:
             profile.warn("odd", "one")
             profile.columns("steps")

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 from tests.waiting import EndedDeadline
 
 from peakline.deadline import check_deadline, within
@@ -18,7 +18,7 @@ LIMIT = 64 << 20
 @pytest.fixture
 def profile():
     names = [{"step_id": i, "name": f"train {i}"} for i in range(3000)]
-    with Profile(FakeReader({"steps": columns_of("steps", names)})) as opened:
+    with Profile(FakeReader({"steps": names})) as opened:
         yield opened
 
 

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 from tests.analysis.records import events
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 from tests.report.document import report_of
 
 import peakline
@@ -31,7 +31,7 @@ def made():
     def make(rows, steps=None, losses=None, **options):
         tables = {"allocator_events": events(rows)}
         if steps is not None:
-            tables["steps"] = columns_of("steps", steps)
+            tables["steps"] = steps
         profile = Profile(FakeReader(tables, losses=losses), derived=DERIVED)
         return report_of(profile, **options)
 

@@ -1,8 +1,7 @@
 """The stats of a few events are those of the whole table, wherever the events lie."""
 
 import numpy as np
-import pytest
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 import peakline
 from peakline.tables import Profile
@@ -12,16 +11,6 @@ from reference.xspace_builder import SpaceBuilder
 def whole(profile, rows):
     stats = profile.columns("event_stats")
     return stats.take(np.flatnonzero(np.isin(stats.array("event_id"), rows))).to_pylist()
-
-
-@pytest.fixture
-def opened(tmp_path):
-    def write(content):
-        path = tmp_path / "host.xplane.pb"
-        path.write_bytes(content)
-        return peakline.open(path)
-
-    return write
 
 
 def many_events(lines, events):
@@ -36,7 +25,7 @@ def many_events(lines, events):
 
 
 def test_stats_of_events_in_any_block(opened):
-    with opened(many_events(3, 700).SerializeToString()) as profile:
+    with opened(many_events(3, 700)) as profile:
         rows = np.array([0, 1, 255, 256, 257, 699, 700, 1399, 1400, 2099, 2100, 4199])
         found = profile.stats_of(rows)
         assert found.to_pylist() == whole(profile, rows)
@@ -44,7 +33,7 @@ def test_stats_of_events_in_any_block(opened):
 
 
 def test_order_and_repetition_do_not_matter(opened):
-    with opened(many_events(1, 5).SerializeToString()) as profile:
+    with opened(many_events(1, 5)) as profile:
         found = profile.stats_of(np.array([3, 1, 3, 99, -1]))
         assert found.array("event_id").tolist() == [1, 1, 3, 3]
 
@@ -70,7 +59,7 @@ def test_recorded_sessions(sessions):
 
 def test_other_formats_look_into_the_table():
     rows = [{"event_id": 2, "name": "a", "value": "1"}, {"event_id": 0, "name": "b", "value": "2"}]
-    profile = Profile(FakeReader({"event_stats": columns_of("event_stats", rows)}))
+    profile = Profile(FakeReader({"event_stats": rows}))
     found = profile.stats_of(np.array([2, 0, 1]))
     assert found.array("event_id").tolist() == [0, 2]
     assert found.names("value").to_list() == ["2", "1"]

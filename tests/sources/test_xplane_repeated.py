@@ -4,20 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import peakline
 from reference.xspace_builder import SpaceBuilder
-
-
-@pytest.fixture
-def opened(tmp_path):
-    """The profile of what a builder made."""
-
-    def read(builder: SpaceBuilder) -> peakline.Profile:
-        path = tmp_path / "vm.xplane.pb"
-        path.write_bytes(builder.space.SerializeToString())
-        return peakline.open(str(path))
-
-    return read
 
 
 def of_events(profile):

@@ -4,7 +4,6 @@ import gzip
 
 import pytest
 
-import peakline
 from peakline.errors import UsageError
 from reference.xspace_builder import SpaceBuilder, Uint
 
@@ -23,23 +22,6 @@ MEMORY = {
     "data_type": 1,
     "shape": "[2, 100]",
 }
-
-
-@pytest.fixture
-def opened(tmp_path):
-    """A function that opens what a builder holds."""
-    profiles = []
-
-    def open_(builder, name="worker-0.xplane.pb"):
-        path = tmp_path / name
-        content = builder.space.SerializeToString()
-        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-        profiles.append(peakline.open(str(path)))
-        return profiles[-1]
-
-    yield open_
-    for profile in profiles:
-        profile.close()
 
 
 def test_an_allocation_keeps_everything_the_runtime_said(opened):
@@ -154,7 +136,7 @@ def test_stats_of_events_are_texts_of_their_values(opened):
 def test_gz_and_the_host_in_the_name(opened):
     builder = SpaceBuilder()
     builder.host().line("t", 0).event("MemoryAllocation", 1, 0, MEMORY)
-    profile = opened(builder, "worker-7.xplane.pb.gz")
+    profile = opened(gzip.compress(builder.space.SerializeToString()), "worker-7.xplane.pb.gz")
     assert (profile.host, profile.format) == ("worker-7", "xplane")
     assert profile.columns("allocator_events").rows == 1
 

@@ -59,16 +59,14 @@ def test_random_spaces(seed, tmp_path):
 
 
 @pytest.mark.parametrize("first", ["allocator_events", "events"])
-def test_what_is_given_up_is_read_again(tmp_path, first):
-    path = tmp_path / "vm.xplane.pb"
-    path.write_bytes(random_xspace(5).SerializeToString())
-    with peakline.open(str(path)) as profile:
-        profile.expect("events", "allocator_events")
-        profile.columns(first)
-        before = repr(profile.columns("allocator_events").to_pylist())
-        assert len(before) > 1000
-        profile.release("allocator_events")
-        assert repr(profile.columns("allocator_events").to_pylist()) == before
+def test_what_is_given_up_is_read_again(opened, first):
+    profile = opened(random_xspace(5))
+    profile.expect("events", "allocator_events")
+    profile.columns(first)
+    before = repr(profile.columns("allocator_events").to_pylist())
+    assert len(before) > 1000
+    profile.release("allocator_events")
+    assert repr(profile.columns("allocator_events").to_pylist()) == before
 
 
 def test_a_deadline_at_any_moment_leaves_the_records_whole(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ HLO = b"\x0a\x00"
 
 
 @pytest.fixture
-def profile(tmp_path):
+def profile(opened):
     """Two planes: one with stats on its kinds of events and on itself, one with programs."""
     space = SpaceBuilder()
     gpu = space.plane("/device:GPU:0", {"clock_rate": 7, "name": "x", "details": b"\x08\x01"})
@@ -25,10 +25,7 @@ def profile(tmp_path):
     for name in ("jit_f(1)", "jit_g(2)"):
         entry = programs.message.event_metadata[programs.event_id(name)]
         programs.add_stats(entry, {"Hlo Proto": HLO})
-    path = tmp_path / "host.xplane.pb"
-    path.write_bytes(space.space.SerializeToString())
-    with peakline.open(path) as opened:
-        yield opened
+    return opened(space)
 
 
 def test_kinds_of_events_are_numbered_by_plane_and_id(profile):
@@ -76,17 +73,15 @@ def test_bytes_of_planes_and_programs(profile):
         ("jit_f(7)x", 9, {}, "jit_f(7)x(9)"),
     ],
 )
-def test_a_program_has_a_number(tmp_path, name, key, stats, shown):
+def test_a_program_has_a_number(opened, name, key, stats, shown):
     for stat in ("Hlo Proto", "HLO Proto"):
         builder = SpaceBuilder()
         plane = builder.plane("/host:metadata")
         kind = plane.message.event_metadata[key]
         kind.id, kind.name = key, name
         plane.add_stats(kind, {stat: HLO, **stats})
-        path = tmp_path / "one.xplane.pb"
-        path.write_bytes(builder.space.SerializeToString())
-        with peakline.open(path) as opened:
-            assert opened.hlo_modules() == [(shown, HLO)]
+        profile = opened(builder)
+        assert profile.hlo_modules() == [(shown, HLO)]
 
 
 def test_numbers_are_numbers(profile):

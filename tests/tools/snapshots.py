@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 from peakline.api import Profile
 
@@ -22,9 +22,9 @@ METADATA = ("tf_op_name", "region_type", "data_type", "tensor_shape")
 
 def profile_of(rows, modules=None, **keywords) -> Profile:
     """A profile with these rows of memory_snapshots (and of module_runs)."""
-    tables = {"memory_snapshots": columns_of("memory_snapshots", rows)}
+    tables = {"memory_snapshots": rows}
     if modules is not None:
-        tables["module_runs"] = columns_of("module_runs", modules)
+        tables["module_runs"] = modules
     return Profile(FakeReader(tables, **keywords))
 
 

@@ -34,7 +34,7 @@ def details(profile, event):
 
 
 @pytest.fixture
-def gpu(tmp_path):
+def gpu(opened):
     """A step of 100 us whose only kernel is launched at 10 us and runs from 30 to 100."""
     space = SpaceBuilder()
     space.plane("/device:GPU:0").line("Stream #1(Compute)").event(
@@ -43,10 +43,7 @@ def gpu(tmp_path):
     thread = space.host().line("python")
     thread.event("train", 0, 90 * US, {"step_num": 7, "_r": 1})
     thread.event("cudaLaunchKernel", 10 * US, 5 * US, {"correlation_id": 1})
-    file = tmp_path / "gpu.xplane.pb"
-    file.write_bytes(space.space.SerializeToString())
-    with peakline.open(file) as profile:
-        yield profile
+    return opened(space)
 
 
 def test_the_document_of_a_step(gpu):
@@ -140,23 +137,21 @@ def test_of_a_graph_it_is_the_path_of_the_graph_tool(name):
     ]
 
 
-def test_work_beside_the_path_is_told_with_its_event(gpu, tmp_path):
+def test_work_beside_the_path_is_told_with_its_event(gpu, opened):
     space = SpaceBuilder()
     space.space.CopyFrom(type(space.space).FromString(Path(gpu.path).read_bytes()))
     other = space.space.planes[0].lines.add(name="Stream #2(Compute)", id=9)
     copied = other.events.add()
     copied.CopyFrom(space.space.planes[0].lines[0].events[0])
     copied.offset_ps, copied.duration_ps = 30 * US, 20 * US
-    file = tmp_path / "two.xplane.pb"
-    file.write_bytes(space.space.SerializeToString())
-    with peakline.open(file) as profile:
-        assert ask(profile)["near"] == [
-            {
-                "op": "gemm", "device": "/device:GPU:0", "line": 1,
-                "line_name": "Stream #2(Compute)", "event": 1,
-                "start_ps": 30 * US, "end_ps": 50 * US, "slack_ps": 50 * US,
-            }
-        ]  # fmt: skip
+    profile = opened(space)
+    assert ask(profile)["near"] == [
+        {
+            "op": "gemm", "device": "/device:GPU:0", "line": 1,
+            "line_name": "Stream #2(Compute)", "event": 1,
+            "start_ps": 30 * US, "end_ps": 50 * US, "slack_ps": 50 * US,
+        }
+    ]  # fmt: skip
 
 
 def test_by_default_it_is_the_median_step():

@@ -9,26 +9,9 @@ import pytest
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
-import peakline
 from peakline.errors import NotFoundError
 from peakline.tools import find_tool, run_tool
 from reference.op_spaces import random_op_space
-
-
-@pytest.fixture
-def opened(tmp_path):
-    """A function that opens a space as a profile of a host of its own."""
-    profiles = []
-
-    def open_space(space):
-        path = tmp_path / f"host{len(profiles)}.xplane.pb"
-        path.write_bytes(space.SerializeToString())
-        profiles.append(peakline.open(path))
-        return profiles[-1]
-
-    yield open_space
-    for profile in profiles:
-        profile.close()
 
 
 def rows(table):

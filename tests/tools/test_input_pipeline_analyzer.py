@@ -7,7 +7,6 @@ from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 from tests.tools.tpus import tpu_space
 
-import peakline
 from peakline.errors import NotFoundError
 from peakline.toolbox.registry import find_tool
 
@@ -16,7 +15,7 @@ TOOL = "input_pipeline_analyzer"
 
 
 @pytest.fixture
-def opened(tmp_path):
+def waiting(opened):
     """Opens steps of ``length`` ms that wait ``waits`` ms for input and then compute."""
 
     def build(*waits, host="host", length=10):
@@ -28,9 +27,7 @@ def opened(tmp_path):
             line.event("IteratorGetNext", at, wait * MS)
             line.event("Iterator::Root::TFRecord", at, wait * MS)
             line.event("work", at + wait * MS, (length - wait) * MS)
-        path = tmp_path / f"{host}.xplane.pb"
-        path.write_bytes(builder.space.SerializeToString())
-        return peakline.open(path)
+        return opened(builder, f"{host}.xplane.pb")
 
     return build
 
@@ -54,24 +51,24 @@ def column(table, name):
         (0, "Your program is NOT input-bound because only 0.0%"),
     ],
 )
-def test_how_much_the_steps_wait(opened, wait, conclusion):
-    _, steps, *_ = tables(opened(wait, wait))
+def test_how_much_the_steps_wait(waiting, wait, conclusion):
+    _, steps, *_ = tables(waiting(wait, wait))
     assert column(steps, "infeedTimeMs") == [wait, wait]
     assert column(steps, "stepTimeMs") == [10, 10]
     assert steps["p"]["input_conclusion"].startswith(conclusion)
 
 
-def test_ops_that_bring_data_are_classified(opened):
-    ops = tables(opened(4, 2))[2]
+def test_ops_that_bring_data_are_classified(waiting):
+    ops = tables(waiting(4, 2))[2]
     assert column(ops, "opName") == ["Iterator::Root::TFRecord"]
     assert column(ops, "category") == ["Demanded file read"]
     assert column(ops, "timeInMs") == [6.0]
     assert ops["p"]["demanded_file_read_us"] == "6000.000"
 
 
-def test_of_several_hosts_the_slowest_counts(opened):
+def test_of_several_hosts_the_slowest_counts(waiting):
     tool = find_tool(TOOL)
-    hosts = [opened(1, 1, host="a"), opened(5, 2, host="b", length=12)]
+    hosts = [waiting(1, 1, host="a"), waiting(5, 2, host="b", length=12)]
     shown = {}
     for compatible in ("", "xprof"):
         asked = tool.validated({"compatible": compatible})
@@ -82,20 +79,20 @@ def test_of_several_hosts_the_slowest_counts(opened):
     assert shown["xprof"]["p"]["steptime_ms_average"] == "12.0"
 
 
-def test_levels_and_statements_of_bottlenecks(opened):
-    asked = {key: tables(opened(1, 1), compatible=key)[1]["p"] for key in ("", "xprof")}
+def test_levels_and_statements_of_bottlenecks(waiting):
+    asked = {key: tables(waiting(1, 1), compatible=key)[1]["p"] for key in ("", "xprof")}
     assert asked[""]["kernel_launch_bottleneck"] == "no"
     assert asked["xprof"]["kernel_launch_bottleneck"] == ""
 
 
-def test_the_deviation_of_one_step(opened):
-    asked = {key: tables(opened(1), compatible=key)[1]["p"] for key in ("", "xprof")}
+def test_the_deviation_of_one_step(waiting):
+    asked = {key: tables(waiting(1), compatible=key)[1]["p"] for key in ("", "xprof")}
     assert asked[""]["outfeed_time_ms_sdv"] == "0.0"
     assert asked["xprof"]["outfeed_time_ms_sdv"] == "-nan"
 
 
-def test_a_profile_without_steps_says_so(opened):
-    first, steps, _, advice, diagnostics = tables(opened())
+def test_a_profile_without_steps_says_so(waiting):
+    first, steps, _, advice, diagnostics = tables(waiting())
     assert first == {"cols": [], "rows": []}
     assert steps["rows"] == []
     assert len(advice["rows"]) == 5
@@ -103,15 +100,15 @@ def test_a_profile_without_steps_says_so(opened):
     assert column(diagnostics, "message")[0].startswith("No step marker observed")
 
 
-def test_csv_gives_the_steps(opened):
-    lines = opened(1, 2).tool(TOOL, format="csv").content.decode().splitlines()
+def test_csv_gives_the_steps(waiting):
+    lines = waiting(1, 2).tool(TOOL, format="csv").content.decode().splitlines()
     assert lines[0].startswith('"Step number","Device compute"')
     assert any(line.startswith('"train 1"') for line in lines)
 
 
-def test_another_host_than_the_file_has(opened):
+def test_another_host_than_the_file_has(waiting):
     with pytest.raises(NotFoundError, match="no host 'other'"):
-        opened(1).tool(TOOL, host="other")
+        waiting(1).tool(TOOL, host="other")
 
 
 # TPUs: the core that waits longest for input decides, and the one that computes least.
@@ -120,16 +117,6 @@ CORES = (
     [("loop fusion", 4), ("infeed", 3), ("outfeed", 1)],
     [("convolution", 5), ("infeed", 1), ("sparsecorev0 infeed", 2), ("host send", 1)],
 )
-
-
-@pytest.fixture
-def tpu(tmp_path):
-    def build(*cores, **more):
-        path = tmp_path / "host.xplane.pb"
-        path.write_bytes(tpu_space(*cores, **more).SerializeToString())
-        return peakline.open(path)
-
-    return build
 
 
 def averages(table):
@@ -141,8 +128,8 @@ def averages(table):
 
 
 @each_row("compatible", ["", "xprof"])
-def test_steps_of_tpus(tpu, compatible):
-    slowest, steps, *_ = tables(tpu(*CORES), compatible=compatible)
+def test_steps_of_tpus(opened, compatible):
+    slowest, steps, *_ = tables(opened(tpu_space(*CORES), "host.xplane.pb"), compatible=compatible)
     assert [[cell["v"] for cell in row["c"]] for row in slowest["rows"]] == [
         ["Step number", "0", "1"],
         ["Core name", "host:0", "host:0"],
@@ -166,9 +153,9 @@ def test_steps_of_tpus(tpu, compatible):
     assert steps["p"]["summary_nextstep"].startswith("Consider using ")
 
 
-def test_sparse_cores_have_numbers_of_their_own(tpu):
+def test_sparse_cores_have_numbers_of_their_own(opened):
     sparse = [("loop fusion", 3), ("convolution", 2)]
-    _, steps, *_ = tables(tpu(*CORES, sparse=[sparse]))
+    _, steps, *_ = tables(opened(tpu_space(*CORES, sparse=[sparse])))
     assert not {one["id"] for one in steps["cols"]} & {"scv0ComputeTimeMs", "scv0InfeedTimeMs"}
     found = averages(steps)
     assert {name: value for name, value in found.items() if name.startswith("sc")} == {

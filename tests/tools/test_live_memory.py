@@ -8,7 +8,7 @@ import pytest
 from tests.analysis.records import alloc, events, free
 from tests.analysis.timing.timelines import profile_of
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 from tests.tools.live_scopes import assert_adds_up
 
 from peakline.api import Profile
@@ -28,7 +28,7 @@ STEPS = [{"step_id": n, "name": f"train {n}", "start_ps": 0, "end_ps": 1} for n 
 
 
 def of_rows(rows, steps=()):
-    tables = {"allocator_events": events(rows), "steps": columns_of("steps", list(steps))}
+    tables = {"allocator_events": events(rows), "steps": list(steps)}
     return Profile(FakeReader(tables))
 
 
@@ -341,7 +341,7 @@ def test_a_size_that_no_memory_can_have_is_told_and_not_drawn():
 
 
 def test_a_chart_of_a_viewport_reads_no_events():
-    reader = FakeReader({"allocator_events": events(ROWS), "events": columns_of("events", [])})
+    reader = FakeReader({"allocator_events": events(ROWS), "events": []})
     profile = Profile(reader)
     parameters = {"view": "counter", "start_ps": 100, "end_ps": 500, "width": 4}
     drawn = json.loads(profile.tool("timeline", **parameters).content)

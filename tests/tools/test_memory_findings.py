@@ -9,7 +9,7 @@ import pytest
 from tests.analysis.records import alloc, events, free
 from tests.each_row import each_row
 from tests.engine.ending import DATA
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 import peakline
 from peakline.api import Profile
@@ -32,7 +32,7 @@ def answer(name, **parameters):
 
 
 def of_rows(rows, steps=()):
-    tables = {"allocator_events": events(rows), "steps": columns_of("steps", list(steps))}
+    tables = {"allocator_events": events(rows), "steps": list(steps)}
     return Profile(FakeReader(tables))
 
 

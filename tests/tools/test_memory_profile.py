@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from google.protobuf import json_format
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 from tests.tools.snapshots import alloc, answer, free, profile_of
 
 from peakline.api import Profile
@@ -237,7 +237,7 @@ class TestProto:
 def test_the_capacity_is_known_only_where_free_bytes_are(free_bytes, capacity):
     event = {"time_ps": 1, "allocator": "A", "activity": "allocation", "allocation_id": 1,
              "requested_bytes": 8, "allocated_bytes": 8, "free_bytes": free_bytes}  # fmt: skip
-    reader = FakeReader({"allocator_events": columns_of("allocator_events", [event])})
+    reader = FakeReader({"allocator_events": [event]})
     profile = Profile(reader, derived=DERIVED)
     document = json.loads(profile.tool("memory_profile").content)
     summary = document["memoryProfilePerAllocator"]["A"]["profileSummary"]

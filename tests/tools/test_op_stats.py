@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from google.protobuf import json_format
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 from tests.tools.tfprof_cases import (
     open_runs,
     random_graph,
@@ -143,7 +143,7 @@ def test_only_local_callers_may_name_a_graph():
     ],
 )
 def test_nothing_to_show_is_an_empty_message(view, format_, content):
-    profile = Profile(FakeReader({"steps": columns_of("steps", [])}))
+    profile = Profile(FakeReader({"steps": []}))
     assert run_tool(profile, "op_stats", {"view": view}, format_).content == content
     assert [tuple(warning) for warning in profile.warnings] == [
         ("no_op_stats", 1, "neither a traced run nor a graph in this profile")
@@ -205,7 +205,7 @@ def test_what_is_missing_is_told(run, root):
     assert run_tool(run, "op_stats", {"view": "code", "graph": str(root / GRAPH)}).content == b"{}"
     assert [warning.kind for warning in run.warnings] == ["no_code_traces"]
     gpu = {"op_run_id": 0, "device": "/gpu:0", "name": "a", "all_start_micros": 1}
-    reader = FakeReader({name: columns_of(name, [gpu]) for name in ("op_runs", "op_times")})
+    reader = FakeReader({"op_runs": [gpu], "op_times": [gpu]})
     with Profile(reader) as profile:
         text_of(profile)
         assert [warning.kind for warning in profile.warnings] == ["no_accelerator_time"]
@@ -218,7 +218,7 @@ def chain(count):
         "nodes": [{"name": name, "op": "Op"} for name in names],
         "edges": [{"source": source, "target": target} for target, source in pairwise(names)],
     }
-    reader = FakeReader({name: columns_of(name, rows) for name, rows in tables.items()})
+    reader = FakeReader(tables)
     return Profile(reader)
 
 

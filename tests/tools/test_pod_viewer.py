@@ -119,13 +119,11 @@ class TestHosts:
         assert answer([cpu])["deviceType"] == "CPU"
 
 
-def test_without_steps_it_says_why(tmp_path):
+def test_without_steps_it_says_why(opened):
     builder = SpaceBuilder()
     builder.host().line("t").event("a", 0, 5)
-    path = tmp_path / "h.xplane.pb"
-    path.write_bytes(builder.space.SerializeToString())
-    with peakline.open(path) as profile:
-        found = json.loads(profile.tool("pod_viewer").content)
+    profile = opened(builder)
+    found = json.loads(profile.tool("pod_viewer").content)
     assert found["podStatsSequence"] == {"podStatsMap": []}
     (warning,) = found["diagnostics"]["warnings"]
     assert warning.startswith("No step marker observed")

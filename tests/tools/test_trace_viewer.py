@@ -123,30 +123,21 @@ class TestStepStats:
 class TestEvents:
     def make(self, **more):
         tables = {
-            "planes": columns_of(
-                "planes",
-                [
+            "planes": [
                     {"plane_id": 0, "name": "/device:GPU:0", "kind": "device", "native_id": 4},
                     {"plane_id": 1, "name": "/host:CPU", "kind": "host", "native_id": 9},
                     {"plane_id": 2, "name": "extra", "kind": "other"},
                 ],
-            ),
-            "lines": columns_of(
-                "lines",
-                [
+            "lines": [
                     {"line_id": 0, "plane_id": 0, "name": "Stream #1", "native_id": 1},
                     {"line_id": 1, "plane_id": 1, "name": 'a "thread"', "native_id": 2**40 + 3},
                 ],
-            ),
-            "events": columns_of(
-                "events",
-                [
+            "events": [
                     {"event_id": 0, "line_id": 0, "name": "k\n", "start_ps": 1_500_001,
                      "duration_ps": 2_000_000, "step_id": 3},
                     {"event_id": 1, "line_id": 1, "name": "mark", "start_ps": -7},
                     {"event_id": 2, "line_id": 1, "name": "sum", "duration_ps": 5},
                 ],
-            ),
         } | more  # fmt: skip
         return peakline.Profile(FakeReader(tables))
 
@@ -198,7 +189,7 @@ class TestEvents:
         )
 
     def test_a_profile_without_events(self):
-        profile = peakline.Profile(FakeReader({"steps": columns_of("steps", [])}))
+        profile = peakline.Profile(FakeReader({"steps": []}))
         assert profile.tool("trace_viewer").content == (
             b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[{}]}\n'
         )
@@ -210,6 +201,6 @@ class TestEvents:
 
     def test_tables_without_rows_are_told_too(self):
         names = ("planes", "lines", "events")
-        profile = peakline.Profile(FakeReader({name: columns_of(name, []) for name in names}))
+        profile = peakline.Profile(FakeReader(dict.fromkeys(names, ())))
         assert json.loads(profile.tool("trace_viewer").content)["traceEvents"] == [{}]
         assert [warning.kind for warning in profile.warnings] == ["no_events"]

@@ -244,16 +244,14 @@ class TestLines:
         }  # fmt: skip
 
 
-def test_the_category_of_a_tpu_s_op_beats_its_name(tmp_path):
+def test_the_category_of_a_tpu_s_op_beats_its_name(opened):
     space = SpaceBuilder()
     plane = space.plane(TPU)
     plane.line("XLA Ops", 1).event("%custom.1 = x", 0, 10).event("%fusion.1 = x", 10, 10)
     kind = plane.message.event_metadata[plane.event_id("%custom.1 = x")]
     plane.add_stats(kind, {"hlo_category": "all-gather"})
-    path = tmp_path / "x.xplane.pb"
-    path.write_bytes(space.space.SerializeToString())
-    with peakline.open(path) as profile:
-        assert activities(profile) == {"%custom.1 = x": "COMMUNICATION", "%fusion.1 = x": "COMPUTE"}
+    profile = opened(space)
+    assert activities(profile) == {"%custom.1 = x": "COMMUNICATION", "%fusion.1 = x": "COMPUTE"}
 
 
 def test_categories_of_pytorch():

@@ -351,7 +351,7 @@ class TestAnything:
         assert fast_parts(profile) == slow_parts(profile)
 
 
-def test_kernels_belong_to_the_step_that_launched_them(tmp_path):
+def test_kernels_belong_to_the_step_that_launched_them(opened):
     """An XSpace: what ties a kernel to its step is the correlation with its launch."""
     space = SpaceBuilder()
     stream = space.plane(GPU).line("Stream #13(Compute)")
@@ -361,10 +361,8 @@ def test_kernels_belong_to_the_step_that_launched_them(tmp_path):
         python.event("train", at, 20, {"_r": 1, "step_num": step})
         python.event("cuLaunchKernel", at + 5, 10, {"correlation_id": step + 1})
         stream.event("gemm", 10 + 90 * step, 85, {"correlation_id": step + 1})
-    path = tmp_path / "x.xplane.pb"
-    path.write_bytes(space.space.SerializeToString())
-    with peakline.open(path) as profile:
-        rows = parts_of(profile)
+    profile = opened(space)
+    rows = parts_of(profile)
     assert [(row["name"], row["start"], row["end"]) for row in rows] == [
         ("train 0", 0, 95), ("train 1", 95, 185), ("train 2", 185, 275)
     ]  # fmt: skip

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 import peakline
 from peakline.tables import Profile
@@ -86,15 +86,12 @@ def test_odd_traces(tmp_path):
 def made_by_hand(*rows):
     """A profile of two threads with events (line, name, start, duration)."""
     return {
-        "planes": columns_of("planes", [{"plane_id": 0, "name": "/host:CPU", "kind": "host"}]),
-        "lines": columns_of("lines", [{"line_id": line, "plane_id": 0} for line in (0, 1)]),
-        "events": columns_of(
-            "events",
-            [
-                {"event_id": n, "line_id": line, "name": name, "start_ps": at, "duration_ps": ps}
-                for n, (line, name, at, ps) in enumerate(rows)
-            ],
-        ),
+        "planes": [{"plane_id": 0, "name": "/host:CPU", "kind": "host"}],
+        "lines": [{"line_id": line, "plane_id": 0} for line in (0, 1)],
+        "events": [
+            {"event_id": n, "line_id": line, "name": name, "start_ps": at, "duration_ps": ps}
+            for n, (line, name, at, ps) in enumerate(rows)
+        ],
     }
 
 

@@ -4,7 +4,6 @@ from tests.analysis.timing.programs import Maker, f32
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
-import peakline
 from peakline.hlo.modules import category_of, modules_of, read_module, shape_text
 
 
@@ -76,7 +75,7 @@ def test_what_names_nothing_is_counted():
     assert read_module(made.data).unknown == 2
 
 
-def test_damaged_programs_are_warnings(tmp_path):
+def test_damaged_programs_are_warnings(opened):
     space = SpaceBuilder()
     metadata = space.plane("/host:metadata")
     lost = a_module()
@@ -84,9 +83,7 @@ def test_damaged_programs_are_warnings(tmp_path):
     for name, data in (("jit_f(1)", lost.data), ("jit_g(2)", b"\x0a\xff\xff")):
         entry = metadata.message.event_metadata[metadata.event_id(name)]
         metadata.add_stats(entry, {"Hlo Proto": data})
-    path = tmp_path / "a.xplane.pb"
-    path.write_bytes(space.space.SerializeToString())
-    with peakline.open(path) as profile:
-        assert [module.program_id for module in modules_of(profile)] == [1]
-        told = {warning.kind: warning.count for warning in profile.warnings}
+    profile = opened(space)
+    assert [module.program_id for module in modules_of(profile)] == [1]
+    told = {warning.kind: warning.count for warning in profile.warnings}
     assert told == {"hlo_reference": 1, "hlo_unreadable": 1}

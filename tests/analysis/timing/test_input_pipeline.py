@@ -4,22 +4,19 @@ import pytest
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
-import peakline
 from peakline.timing.input_pipeline import input_stages
 
 US = 10**6
 
 
 @pytest.fixture
-def opened(tmp_path):
+def opened(opened):
     """Opens what a function fills a plane of host threads with."""
 
     def build(fill):
         builder = SpaceBuilder()
         fill(builder.host())
-        path = tmp_path / "host.xplane.pb"
-        path.write_bytes(builder.space.SerializeToString())
-        return peakline.open(path)
+        return opened(builder)
 
     return build
 

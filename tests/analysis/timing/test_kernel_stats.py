@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
@@ -19,22 +18,6 @@ from peakline.xprof.rules.kernels import (
 
 NVIDIA = "regs:32 static_shared:16 dynamic_shared:8 grid:4,2,1 block:256,1,1 occ_pct:50.5"
 AMD = " grid:4,64,1 block:256,1,1 private_mem:0 group_mem:8704 occ_pct:0"
-
-
-@pytest.fixture
-def opened(tmp_path):
-    """A function that opens a space as a profile."""
-    profiles = []
-
-    def open_space(builder):
-        path = tmp_path / f"{len(profiles)}.xplane.pb"
-        path.write_bytes(builder.space.SerializeToString())
-        profiles.append(peakline.open(path))
-        return profiles[-1]
-
-    yield open_space
-    for profile in profiles:
-        profile.close()
 
 
 @each_row(

@@ -3,8 +3,7 @@
 import json
 
 import numpy as np
-import pytest
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
@@ -14,22 +13,6 @@ from peakline.trace.events import trace_of
 from peakline.trace.links import causes, contexts_of, links_of, links_within
 
 US = 10**6
-
-
-@pytest.fixture
-def opened(tmp_path):
-    """A function that opens a space as a profile."""
-    profiles = []
-
-    def open_space(builder):
-        path = tmp_path / f"{len(profiles)}.xplane.pb"
-        path.write_bytes(builder.space.SerializeToString())
-        profiles.append(peakline.open(path))
-        return profiles[-1]
-
-    yield open_space
-    for profile in profiles:
-        profile.close()
 
 
 def pairs(profile, links):
@@ -138,7 +121,7 @@ def test_kernels_of_step_stats_by_the_name_of_their_node():
         run(2, "/device:GPU:0/stream:all", "mul:MatMul", 20, "gpu"),
         run(3, "/device:GPU:0/stream:all", "mul:MatMul", 60, "gpu"),
     ]
-    profile = Profile(FakeReader({"op_runs": columns_of("op_runs", runs)}))
+    profile = Profile(FakeReader({"op_runs": runs}))
     links = links_of(profile)
     start = trace_of(profile).start
     assert links.source == "name"

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.xspace_builder import Ref, SpaceBuilder
@@ -20,22 +19,6 @@ from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables, 
 from reference.op_spaces import PROGRAM, add_program, random_op_space
 
 DATA = Path(__file__).parents[2] / "data"
-
-
-@pytest.fixture
-def opened(tmp_path):
-    """A function that opens a space as a profile."""
-    profiles = []
-
-    def open_space(space):
-        path = tmp_path / f"{len(profiles)}.xplane.pb"
-        path.write_bytes(space.SerializeToString())
-        profiles.append(peakline.open(path))
-        return profiles[-1]
-
-    yield open_space
-    for profile in profiles:
-        profile.close()
 
 
 def told(table):

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
@@ -12,22 +11,6 @@ from peakline.xprof.overview_page.facts import DutyCycle, combine_duty_cycles, d
 from peakline.xprof.rules.hardware import RunEnvironment, gpu_name, peaks_of, run_environment_of
 
 DATA = Path(__file__).parents[2] / "data"
-
-
-@pytest.fixture
-def opened(tmp_path):
-    """A function that opens a space as a profile."""
-    profiles = []
-
-    def open_space(builder):
-        path = tmp_path / f"{len(profiles)}.xplane.pb"
-        path.write_bytes(builder.space.SerializeToString())
-        profiles.append(peakline.open(path))
-        return profiles[-1]
-
-    yield open_space
-    for profile in profiles:
-        profile.close()
 
 
 @each_row(

@@ -2,19 +2,15 @@
 
 from tests.reference.xspace_builder import SpaceBuilder
 
-import peakline
-
 US = 10**6
 
 
-def rows_of(tmp_path, space):
-    path = tmp_path / "a.xplane.pb"
-    path.write_bytes(space.space.SerializeToString())
-    with peakline.open(path) as profile:
-        return profile.columns("thread_time").to_pylist()
+def rows_of(opened, space):
+    profile = opened(space)
+    return profile.columns("thread_time").to_pylist()
 
 
-def test_busy_idle_waiting_and_the_longest_name(tmp_path):
+def test_busy_idle_waiting_and_the_longest_name(opened):
     space = SpaceBuilder()
     space.plane("/device:GPU:0").line("Stream #1(Compute)").event("kernel", 0, US)
     host = space.host()
@@ -24,7 +20,7 @@ def test_busy_idle_waiting_and_the_longest_name(tmp_path):
     python.event("inner", 2 * US, 3 * US)
     python.event("cudaStreamSynchronize", 6 * US, 2 * US)
     python.event("inner", 20 * US, 4 * US)
-    assert rows_of(tmp_path, space) == [
+    assert rows_of(opened, space) == [
         {
             "line_id": 2,
             "plane_id": 1,
@@ -39,25 +35,25 @@ def test_busy_idle_waiting_and_the_longest_name(tmp_path):
     ]
 
 
-def test_overlapping_events_are_covered_once(tmp_path):
+def test_overlapping_events_are_covered_once(opened):
     space = SpaceBuilder()
     line = space.host().line("thread")
     line.event("a", 0, 6 * US)
     line.event("b", 4 * US, 6 * US)
-    (row,) = rows_of(tmp_path, space)
+    (row,) = rows_of(opened, space)
     assert (row["busy_ps"], row["idle_ps"], row["longest_op"]) == (10 * US, 0, "a")
 
 
-def test_sums_beyond_what_a_double_holds_are_exact(tmp_path):
+def test_sums_beyond_what_a_double_holds_are_exact(opened):
     space = SpaceBuilder()
     line = space.host().line("thread")
     line.event("a", 0, 2**59 + 1)
     line.event("a", 2**61, 2**59 + 1)
-    (row,) = rows_of(tmp_path, space)
+    (row,) = rows_of(opened, space)
     assert row["longest_op_ps"] == 2**60 + 2
 
 
-def test_a_profile_without_host_threads_has_no_rows(tmp_path):
+def test_a_profile_without_host_threads_has_no_rows(opened):
     space = SpaceBuilder()
     space.plane("/device:GPU:0").line("Stream #1(Compute)").event("kernel", 0, US)
-    assert rows_of(tmp_path, space) == []
+    assert rows_of(opened, space) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.analysis.timing.gpu_jobs import COLLECTIVES, COPIES, Job, Work, healthy, write
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 from tests.reference.xspace_builder import SpaceBuilder
 from tests.shared import shared
 
@@ -50,7 +50,7 @@ def steps(*rows, device=None, gap_ms=0, name="train {}", found_by="mark"):
             }
             | {f"{part}_ps": length * MS for part, length in parts.items()}
         )
-    return Profile(FakeReader({"step_breakdown": columns_of("step_breakdown", told)}))
+    return Profile(FakeReader({"step_breakdown": told}))
 
 
 def kinds(profile):
@@ -240,7 +240,7 @@ def test_memory_is_a_gain_by_the_capacity_and_not_by_the_peak():
 
 
 def test_no_steps():
-    profile = Profile(FakeReader({"allocator_events": columns_of("allocator_events", [])}))
+    profile = Profile(FakeReader({"allocator_events": []}))
     answer = profile.time()
     assert (answer.times, answer.findings) == (None, ())
     assert answer.nothing == "no time in this file"
@@ -265,7 +265,7 @@ def test_a_few_long_stalls_between_steps_are_named():
         row["start_ps"] += 399 * MS
         row["end_ps"] += 399 * MS
     table[5]["gap_before_ps"] = 400 * MS
-    found = only(Profile(FakeReader({"step_breakdown": columns_of("step_breakdown", table)})))
+    found = only(Profile(FakeReader({"step_breakdown": table})))
     assert found.title == (
         "the device is idle between the steps for 25% of the time: "
         "1 long stall (400.000 ms at 504.000 ms), else 1.000 ms each (median)"
@@ -285,7 +285,7 @@ def test_the_median_of_slow_steps_says_that_it_leaves_out_the_first():
     ("host", "says"),
     [("python", "had not launched its next work"), ("backend_compile", "compiled")],
 )
-def test_an_idle_device_is_told_of_without_steps(tmp_path, host, says):
+def test_an_idle_device_is_told_of_without_steps(opened, host, says):
     space = SpaceBuilder()
     stream = space.plane(GPU).line("Stream #13(Compute)")
     python = space.host().line("python")
@@ -294,10 +294,8 @@ def test_an_idle_device_is_told_of_without_steps(tmp_path, host, says):
         stats = {"correlation_id": number + 1}
         stream.event("gemm", 10 * number * MS, MS, stats)
         python.event("cuLaunchKernel", max(10 * number - 1, 0) * MS, 1000, stats)
-    path = tmp_path / "gpu.xplane.pb"
-    path.write_bytes(space.space.SerializeToString())
-    with peakline.open(path) as profile:
-        answer = profile.time()
+    profile = opened(space)
+    answer = profile.time()
     (found,) = answer.findings
     assert (answer.times, found.kind, found.severity) == (None, "host_bound", "warning")
     assert found.title == f"{GPU} waits for 86% of 21.000 ms while the host {says}"
@@ -314,16 +312,16 @@ def test_an_idle_device_is_told_of_without_steps(tmp_path, host, says):
         (20_000, "/device:GPU:1 waits for 100% of 30.020 ms", "warning", None),
     ],
 )
-def test_of_idle_devices_those_that_work_come_first(tmp_path, copy_ns, says, severity, share):
-    (found,) = idle_of(tmp_path, {"/device:GPU:0": (10, MS), "/device:GPU:1": (15, copy_ns * 1000)})
+def test_of_idle_devices_those_that_work_come_first(opened, copy_ns, says, severity, share):
+    (found,) = idle_of(opened, {"/device:GPU:0": (10, MS), "/device:GPU:1": (15, copy_ns * 1000)})
     assert found.title.startswith(says)
     assert found.severity == severity
     assert share in {None, found.evidence["share"]}
     assert len(found.rows) == 2
 
 
-def test_an_idle_device_that_does_none_of_the_work_is_a_note(tmp_path):
-    (found,) = idle_of(tmp_path, {"/device:GPU:0": (1, MS), "/device:GPU:1": (10, MS // 200)})
+def test_an_idle_device_that_does_none_of_the_work_is_a_note(opened):
+    (found,) = idle_of(opened, {"/device:GPU:0": (1, MS), "/device:GPU:1": (10, MS // 200)})
     assert found.severity == "info"
     assert found.title == (
         "/device:GPU:1 waits for 100% of 20.005 ms while the host had not launched its next work "
@@ -332,7 +330,7 @@ def test_an_idle_device_that_does_none_of_the_work_is_a_note(tmp_path):
     assert (found.evidence["gain_ps"], found.evidence["gain_share"]) == (0, 0.0)
 
 
-def idle_of(tmp_path, devices):
+def idle_of(opened, devices):
     """What is found where each device has three pieces of work, launched as they begin: the ms from
     one to the next, and the ps that each takes.
     """
@@ -347,10 +345,8 @@ def idle_of(tmp_path, devices):
             begin = max(apart * MS, length) * place
             stream.event("gemm", begin, length, stats)
             python.event("cuLaunchKernel", max(begin - 1, 0), 1000, stats)
-    path = tmp_path / "gpu.xplane.pb"
-    path.write_bytes(space.space.SerializeToString())
-    with peakline.open(path) as profile:
-        return profile.time().findings
+    profile = opened(space)
+    return profile.time().findings
 
 
 def test_the_program_that_is_compiled_again_is_named():

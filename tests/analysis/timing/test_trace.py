@@ -5,7 +5,6 @@ from itertools import pairwise, permutations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.each_row import each_row
@@ -29,22 +28,6 @@ from peakline.trace.steps import step_places_of
 
 DATA = Path(__file__).parents[2] / "data"
 LAST = np.iinfo(np.int64).max
-
-
-@pytest.fixture
-def opened(tmp_path):
-    """A function that opens a space as a profile."""
-    profiles = []
-
-    def open_space(builder):
-        path = tmp_path / f"{len(profiles)}.xplane.pb"
-        path.write_bytes(builder.space.SerializeToString())
-        profiles.append(peakline.open(path))
-        return profiles[-1]
-
-    yield open_space
-    for profile in profiles:
-        profile.close()
 
 
 def names_of(trace):

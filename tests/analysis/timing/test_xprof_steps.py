@@ -16,15 +16,13 @@ MARK = {"_r": 1, "step_num": 0}
 
 
 @pytest.fixture
-def opened(tmp_path):
+def opened(opened):
     """Opens what a function fills a space with."""
 
     def build(fill):
         builder = SpaceBuilder()
         fill(builder)
-        path = tmp_path / "host.xplane.pb"
-        path.write_bytes(builder.space.SerializeToString())
-        return peakline.open(path)
+        return opened(builder)
 
     return build
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from itertools import pairwise
 
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 from peakline.api import Profile
 from peakline.timing.timeline import timeline_of
@@ -19,21 +19,16 @@ def profile_of(*lines, counters=(), records=None):
     for number, row in enumerate(rows):
         row["event_id"] = number
     tables = {
-        "planes": columns_of("planes", [{"plane_id": 0, "name": "/host:CPU", "kind": "host"}]),
-        "lines": columns_of(
-            "lines",
-            [
-                {"line_id": number, "plane_id": 0, "name": f"line {number}"}
-                for number in range(len(lines))
-            ],
-        ),
-        "events": columns_of("events", rows),
-        "event_stats": columns_of(
-            "event_stats", [{"event_id": 0, "name": "k", "value": "v"}] if rows else []
-        ),
+        "planes": [{"plane_id": 0, "name": "/host:CPU", "kind": "host"}],
+        "lines": [
+            {"line_id": number, "plane_id": 0, "name": f"line {number}"}
+            for number in range(len(lines))
+        ],
+        "events": rows,
+        "event_stats": [{"event_id": 0, "name": "k", "value": "v"}] if rows else [],
     }
     if counters:
-        tables["counters"] = columns_of("counters", counters)
+        tables["counters"] = counters
     if records is not None:
         tables["allocator_events"] = records
     return Profile(FakeReader(tables))

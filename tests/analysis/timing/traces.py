@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise, takewhile
 
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
 
 from peakline.tables import Profile
 from peakline.tables.derived import DERIVED
@@ -54,7 +54,7 @@ def profile_of(
     rows["event_stats"] = [
         {"event_id": event, "name": name, "value": str(value)} for event, name, value in stats
     ]
-    reader = FakeReader({name: columns_of(name, found) for name, found in rows.items()})
+    reader = FakeReader(rows)
     reader.format = kind
     reader.has_runtime_planes = kind == "xplane"
     reader.has_categories = kind == "chrome_trace"
