@@ -145,9 +145,9 @@ def test_a_tool_is_one_file_and_every_face_has_it(scratch, root):
 def test_a_column_is_its_definition_and_what_makes_it(scratch, tmp_path):
     scratch.edit(
         "tables/time_tables.py",
-        "        longest_idle_ps int64 the longest time without work\n",
-        "        longest_idle_ps int64 the longest time without work\n"
-        "        pieces int64 how many pieces its busy time has\n",
+        "    longest_idle_ps int64 the longest time without work\n",
+        "    longest_idle_ps int64 the longest time without work\n"
+        "    pieces int64 how many pieces its busy time has\n",
     )
     scratch.edit(
         "timing/device_time.py",

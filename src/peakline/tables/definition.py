@@ -13,7 +13,7 @@ _UNITS = {
     "bytes": "bytes",
     "percent": "%",
 }
-"""By the word of a column's name that tells it; bytes may be ``allocated`` or ``in_use``."""
+"""By the word of a column's name that says it; bytes may be ``allocated`` or ``in_use``."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class ColumnDef:
 
     @property
     def unit(self) -> str:
-        """The unit of the values, which the name tells: ``start_ps``, ``peak_bytes_in_use``."""
+        """The unit of the values, which the name gives: ``start_ps``, ``peak_bytes_in_use``."""
         if self.type in {"string", "bool"}:
             return ""
         words = self.name.split("_")
@@ -52,10 +52,18 @@ class TableDef:
         raise KeyError(name)
 
 
-def table(name: str, doc: str, columns: str) -> TableDef:
-    """Parse ``name type doc`` lines; the type ends in ``?`` when nulls may occur."""
-    parsed = []
-    for line in columns.strip().splitlines():
-        column, kind, text = line.split(maxsplit=2)
-        parsed.append(ColumnDef(column, kind.rstrip("?"), kind.endswith("?"), text))
-    return TableDef(name, doc, tuple(parsed))
+def parse_tables(text: str) -> tuple[TableDef, ...]:
+    """Tables as text, with an empty line between them.
+
+    Each begins with ``name: doc``; an indented line ``name type doc`` follows per column, whose
+    type ends in ``?`` when nulls may occur.
+    """
+    found = []
+    for part in text.strip().split("\n\n"):
+        head, *lines = part.split("\n    ")
+        name, doc = head.replace("\n", " ").split(": ", 1)
+        columns = []
+        for column, kind, meaning in (line.split(maxsplit=2) for line in lines):
+            columns.append(ColumnDef(column, kind.rstrip("?"), kind.endswith("?"), meaning))
+        found.append(TableDef(name, doc, tuple(columns)))
+    return tuple(found)

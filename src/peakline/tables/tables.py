@@ -13,20 +13,17 @@ import numpy as np
 
 from peakline.tables import graph_tables, memory_tables, op_tables, time_tables, trace_tables
 from peakline.tables.columns import Column, Columns, Names
-from peakline.tables.definition import TableDef, table
+from peakline.tables.definition import TableDef, parse_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_WARNINGS = table(
-    "warnings",
-    "Everything lost, skipped or guessed.",
-    """
+_WARNINGS = parse_tables("""
+warnings: Everything lost, skipped or guessed.
     kind string what happened, a fixed word per kind
     count int64 how often
     detail string one line for a person
-    """,
-)
+""")
 
 TABLES: dict[str, TableDef] = {
     definition.name: definition
@@ -36,7 +33,7 @@ TABLES: dict[str, TableDef] = {
         *op_tables.DEFINITIONS,
         *graph_tables.DEFINITIONS,
         *time_tables.DEFINITIONS,
-        _WARNINGS,
+        *_WARNINGS,
     )
 }
 
