@@ -7,7 +7,7 @@ checked, but for calls of functions in the graph's own library.
 
 from __future__ import annotations
 
-from peakline.graph.index import GraphIndex
+from peakline.graph.index import index_of
 from peakline.graph.rules import BrokenRule
 from peakline.graph.rules_cycles import check_cycles
 from peakline.graph.rules_devices import check_colocation, check_devices
@@ -18,11 +18,7 @@ from peakline.graph.rules_library import (
     check_gradients,
     check_versions,
 )
-from peakline.graph.rules_names import (
-    check_functions,
-    check_names,
-    repeated_functions,
-)
+from peakline.graph.rules_names import check_functions, check_names, repeated_functions
 from peakline.graph.signatures import Signatures, check_returns
 from peakline.tables import Profile
 
@@ -41,17 +37,10 @@ def check_graphs(profile: Profile, *, consumer: int = CONSUMER) -> list[BrokenRu
     graphs = profile.columns_or_empty("graphs")
     functions = profile.columns_or_empty("functions")
     attrs = profile.columns_or_empty("node_attrs")
-    index = GraphIndex(
-        profile.columns_or_empty("nodes"),
-        profile.columns_or_empty("edges"),
-        profile.columns_or_empty("function_arguments"),
-    )
-    names, kinds = graphs.names("graph").to_list(), graphs.names("kind").to_list()
-    made = {
-        name or "" for name, kind in zip(names, kinds, strict=True) if kind not in _WRITTEN_KINDS
-    }
-    counts = graphs.array("functions").tolist()
-    bare = {name or "" for name, count in zip(names, counts, strict=True) if not count}
+    index = index_of(profile)
+    heads = [*graphs.each("graph", "kind", "functions")]
+    made = {name or "" for name, kind, _ in heads if kind not in _WRITTEN_KINDS}
+    bare = {name or "" for name, _, count in heads if not count}
     signatures = Signatures(index, functions)
     repeated = repeated_functions(functions)
     colocation, colocated = check_colocation(index, attrs)
@@ -68,5 +57,5 @@ def check_graphs(profile: Profile, *, consumer: int = CONSUMER) -> list[BrokenRu
         *check_calls(index, attrs, signatures, without=frozenset(made & bare)),
         *check_gradients(functions, signatures),
     ]
-    order = {name or "": number for number, name in enumerate(names)}
+    order = {name or "": number for number, (name, _, _) in enumerate(heads)}
     return sorted(broken, key=lambda one: order[one.graph])

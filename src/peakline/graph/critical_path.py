@@ -204,7 +204,7 @@ class _Search:
             end = self._end[run]
             if at + 1 < len(runs):
                 # What comes next may begin before this one's bookkeeping ends, and a transfer
-                # may have been asked for before there was anything to send.
+                # may have been requested before there was anything to send.
                 after = self._start[runs[at + 1]]
                 if self._kind[runs[at + 1]] == "rpc":
                     after = max(after, self._done[run])
@@ -243,13 +243,13 @@ class _Search:
     def _latest(self, waits: list[Wait], limit: int, run: int) -> _Release | None:
         """Of all that ``waits`` name, what was computed last by ``limit``."""
         best: _Release | None = None
-        asked: set[Node] = set()
+        looked_at: set[Node] = set()
         stack = list(waits)
         while stack:
             wait = stack.pop()
-            if wait.node in asked:
+            if wait.node in looked_at:
                 continue
-            asked.add(wait.node)
+            looked_at.add(wait.node)
             found = self._runs_of(wait.node)
             if not found:
                 # Never recorded, such as a receive: what it waits for itself.

@@ -9,11 +9,10 @@ from itertools import islice
 
 import numpy as np
 
-from peakline.arrays import AnyArray, Int64Array
+from peakline.arrays import Int64Array
+from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import positions
-
-Array = AnyArray
 
 
 class Strings:
@@ -28,8 +27,8 @@ class Strings:
     def codes(self, names: Names) -> Int64Array:
         """The number of every row's string; -1 for null."""
         values = names.values
-        kept = self._known.get(id(values))
-        if kept is None or kept[1].size != len(values) + 1:
+        known = self._known.get(id(values))
+        if known is None or known[1].size != len(values) + 1:
             numbers = self._codes
             mapping = np.fromiter(
                 (numbers.setdefault(value, len(numbers)) for value in values),
@@ -37,9 +36,9 @@ class Strings:
                 len(values),
             )
             self.values.extend(islice(numbers, len(self.values), None))
-            # The last entry answers code -1; the dictionary is kept so that its id stays its own.
-            kept = self._known[id(values)] = (values, np.append(mapping, -1))
-        return kept[1][names.codes]
+            # The last entry answers code -1; holding the dictionary keeps its id its own.
+            known = self._known[id(values)] = (values, np.append(mapping, -1))
+        return known[1][names.codes]
 
     def code(self, value: str) -> int:
         """The number of ``value``; -2 when no column has it."""
@@ -105,36 +104,19 @@ class GraphIndex:
 
     @cached_property
     def _sorted_nodes(self) -> tuple[Int64Array, Int64Array]:
-        keys = self._keys(self.node_scope, self.node_name)
-        order = np.argsort(keys, kind="stable")
-        return keys[order], order
+        return _sorted(self.node_scope, self.node_name)
 
     @cached_property
-    def _sorted_inputs(self) -> tuple[AnyArray, AnyArray]:
-        keys = self._keys(self.input_scope, self.input_name)
-        order = np.argsort(keys, kind="stable")
-        return keys[order], order
-
-    @staticmethod
-    def _keys(scope: Int64Array, name: Int64Array) -> Int64Array:
-        return (scope << 32) | (name & 0xFFFFFFFF)
-
-    @staticmethod
-    def _find(table: tuple[Int64Array, Int64Array], keys: Int64Array) -> Int64Array:
-        known, order = table
-        return np.append(order, -1)[positions(known, keys)]
+    def _sorted_inputs(self) -> tuple[Int64Array, Int64Array]:
+        return _sorted(self.input_scope, self.input_name)
 
     def find_nodes(self, scope: Int64Array, name: Int64Array) -> Int64Array:
         """Rows of ``nodes``: the first of that name in the scope, -1 for none."""
-        found = self._find(self._sorted_nodes, self._keys(scope, name))
-        found[name < 0] = -1
-        return found
+        return _find(self._sorted_nodes, scope, name)
 
-    def find_inputs(self, scope: AnyArray, name: AnyArray) -> Int64Array:
+    def find_inputs(self, scope: Int64Array, name: Int64Array) -> Int64Array:
         """Rows of `inputs`: the function's argument of that name, -1 for none."""
-        found = self._find(self._sorted_inputs, self._keys(scope, name))
-        found[name < 0] = -1
-        return found
+        return _find(self._sorted_inputs, scope, name)
 
     @cached_property
     def source_row(self) -> Int64Array:
@@ -152,3 +134,27 @@ class GraphIndex:
     def target_row(self) -> Int64Array:
         """Per edge the row of the node it goes to."""
         return self.find_nodes(self.edge_scope, self.edge_target)
+
+
+def _keys(scope: Int64Array, name: Int64Array) -> Int64Array:
+    return (scope << 32) | (name & 0xFFFFFFFF)
+
+
+def _sorted(scope: Int64Array, name: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """The keys of a table's rows, ascending, and the rows in that order."""
+    keys = _keys(scope, name)
+    order = np.argsort(keys, kind="stable")
+    return keys[order], order
+
+
+def _find(table: tuple[Int64Array, Int64Array], scope: Int64Array, name: Int64Array) -> Int64Array:
+    known, order = table
+    found = np.append(order, -1)[positions(known, _keys(scope, name))]
+    found[name < 0] = -1
+    return found
+
+
+def index_of(profile: Profile) -> GraphIndex:
+    """The index of all graphs of ``profile``."""
+    tables = ("nodes", "edges", "function_arguments")
+    return GraphIndex(*map(profile.columns_or_empty, tables))

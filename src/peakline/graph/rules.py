@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peakline.graph.index import GraphIndex
+
 RULES = {
     "producer": "the graph's producer is older than any reader supports",
     "min_consumer": "the graph needs a newer reader than the consumer",
@@ -47,6 +49,14 @@ class BrokenRule:
         """The document; ``with_graph`` adds the graph's name, for files that hold several."""
         document = {"rule": self.rule, "node": self.node, "message": self.message}
         return {**document, "graph": self.graph} if with_graph else document
+
+
+def broken_at(
+    index: GraphIndex, row: int, rule: str, message: str, *, is_error: bool = True
+) -> BrokenRule:
+    """A rule that the node in this row breaks."""
+    graph = index.scopes[int(index.node_scope[row])].graph
+    return BrokenRule(rule, index.path(row), message, graph, is_error)
 
 
 def quoted(name: str, most: int = 120) -> str:

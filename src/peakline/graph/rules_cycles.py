@@ -13,7 +13,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray
 from peakline.graph.index import GraphIndex
-from peakline.graph.rules import BrokenRule, quoted
+from peakline.graph.rules import BrokenRule, broken_at, quoted
 from peakline.kernels.graph_order import components, unreached
 
 _NEXT_ITERATION = ("NextIteration", "RefNextIteration")
@@ -37,10 +37,18 @@ def check_cycles(index: GraphIndex) -> Iterator[BrokenRule]:
     # The edges that leave node n are order[first[n] : first[n + 1]].
     order = np.argsort(sources, kind="stable")
     first = np.append(0, np.cumsum(np.bincount(sources, minlength=count)))
-    stuck = _unreached(first, order, targets, control, back, loop_merge)
+    stuck, entered = np.ones(count, np.bool_), np.zeros(count, np.bool_)
+    room = np.zeros((2, count), np.int64)
+    unreached(first, order, targets, control, back, loop_merge, stuck, room[0], entered, room[1])
     if not stuck.any():
         return
-    found, sizes = _components(first, order, targets, ~back, stuck)
+    # The component of every node, -1 for what is in none, and how many nodes each has.
+    found, seen = np.full((2, count), -1, np.int64)
+    sizes, low, path, open_nodes = np.zeros((4, count), np.int64)
+    components(
+        first, order, targets, ~back, stuck,
+        found, sizes, seen, low, first[:-1].copy(), path, open_nodes,
+    )  # fmt: skip
     inside = (found[sources] >= 0) & (found[sources] == found[targets]) & ~back
     edges = np.flatnonzero(inside)
     component = found[sources[edges]]
@@ -49,45 +57,13 @@ def check_cycles(index: GraphIndex) -> Iterator[BrokenRule]:
     stops = np.append(starts, edges.size)[1:]
     for number, start, stop in zip(circular.tolist(), starts.tolist(), stops.tolist(), strict=True):
         circle = edges[start:stop]
-        path = _shortest_cycle(sources[circle], targets[circle])
-        yield _cycle(index, path, int(sizes[number]), is_next)
+        around = _shortest_cycle(sources[circle], targets[circle])
+        yield _cycle(index, around, int(sizes[number]), is_next)
     entries = np.zeros(count, np.bool_)
     entries[targets[~back & ~control]] = True
     for node in np.flatnonzero(stuck & loop_merge & ~entries).tolist():
         message = "every data input comes from a NextIteration: the loop has no way in"
-        scope = index.scopes[int(index.node_scope[node])]
-        yield BrokenRule("cycle", index.path(node), message, scope.graph)
-
-
-def _unreached(
-    first: AnyArray,
-    order: AnyArray,
-    targets: AnyArray,
-    control: AnyArray,
-    back: AnyArray,
-    loop_merge: AnyArray,
-) -> AnyArray:
-    """Which nodes never become ready."""
-    nodes = first.size - 1
-    stuck, room = np.ones(nodes, np.bool_), np.zeros((2, nodes), np.int64)
-    entered = np.zeros(nodes, np.bool_)
-    unreached(first, order, targets, control, back, loop_merge, stuck, room[0], entered, room[1])
-    return stuck
-
-
-def _components(
-    first: AnyArray, order: AnyArray, targets: AnyArray, use_edge: AnyArray, use_node: AnyArray
-) -> tuple[AnyArray, AnyArray]:
-    """The component of every node, -1 for what is in none, and how many nodes each has."""
-    nodes = first.size - 1
-    found = np.full(nodes, -1, np.int64)
-    sizes, low, path, open_nodes = np.zeros((4, nodes), np.int64)
-    seen = np.full(nodes, -1, np.int64)
-    count = components(
-        first, order, targets, use_edge, use_node,
-        found, sizes, seen, low, first[:-1].copy(), path, open_nodes,
-    )  # fmt: skip
-    return found, sizes[:count]
+        yield broken_at(index, node, "cycle", message)
 
 
 def _shortest_cycle(sources: AnyArray, targets: AnyArray) -> list[int]:
@@ -115,18 +91,14 @@ def _shortest_cycle(sources: AnyArray, targets: AnyArray) -> list[int]:
 
 def _cycle(index: GraphIndex, path: list[int], size: int, is_next: AnyArray) -> BrokenRule:
     names = [index.nodes.names("name")[node] or "" for node in path]
+    shown = [*map(quoted, names)]
     if len(names) > _MOST_NAMED:
-        hidden = len(names) - _MOST_NAMED
-        kept = _MOST_NAMED // 2
-        middle = [f"({hidden} more)"]
-        shown = [*map(quoted, names[:kept]), *middle, *map(quoted, names[-kept:])]
-    else:
-        shown = [*map(quoted, names)]
+        middle, half = f"({len(names) - _MOST_NAMED} more)", _MOST_NAMED // 2
+        shown[half:-half] = [middle]
     text = " -> ".join([*shown, quoted(names[0])])
     message = f"{len(path)} node{'s' if len(path) > 1 else ''} in a cycle: {text}"
     if size > len(path):
         message += f", one of several among {size} nodes"
     if is_next[path].any():
         message += "; a loop goes from NextIteration straight into a data input of Merge"
-    scope = index.scopes[int(index.node_scope[path[0]])]
-    return BrokenRule("cycle", index.path(path[0]), message, scope.graph)
+    return broken_at(index, path[0], "cycle", message)

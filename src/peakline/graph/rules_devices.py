@@ -16,14 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.graph.index import GraphIndex
-from peakline.graph.rules import BrokenRule, quoted
+from peakline.graph.rules import BrokenRule, broken_at, quoted
 from peakline.tables.columns import Columns
 
 _TYPES = {"CPU", "GPU", "TPU", "EPU", "CUSTOM"}
 """Device types that DeviceSpec knows by themselves (TensorFlow 2.21); others need /device:."""
 
-_JOB = re.compile(r"\*|[A-Za-z][A-Za-z0-9_]*")
-_TYPE = re.compile(r"\*|[A-Za-z][A-Za-z0-9_]*")
+_NAME = re.compile(r"\*|[A-Za-z][A-Za-z0-9_]*")
 _GROUP = "loc:@"
 _STRINGS = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -75,9 +74,9 @@ def _malformed(
     device: str, job: str | None, kind: str | None, numbers: dict[str, int]
 ) -> DeviceProblem | None:
     """What placing the node refuses of a device that importing has read."""
-    if job is not None and not _JOB.fullmatch(job):
+    if job is not None and not _NAME.fullmatch(job):
         what = f"job {quoted(job)} is no * or letter followed by letters, digits and _"
-    elif kind is not None and not _TYPE.fullmatch(kind):
+    elif kind is not None and not _NAME.fullmatch(kind):
         what = f"type {quoted(kind)} is no * or letter followed by letters, digits and _"
     elif below := [name for name, number in numbers.items() if number < 0]:
         what = f"the {below[0]} is negative"
@@ -131,10 +130,7 @@ def check_devices(index: GraphIndex, colocated: set[int]) -> Iterator[BrokenRule
     for row in np.flatnonzero(np.isin(devices.codes, list(problems))).tolist():
         if row not in colocated:
             problem = problems[int(devices.codes[row])]
-            scope = index.scopes[int(index.node_scope[row])]
-            yield BrokenRule(
-                "device", index.path(row), problem.message, scope.graph, problem.is_error
-            )
+            yield broken_at(index, row, "device", problem.message, is_error=problem.is_error)
 
 
 def check_colocation(index: GraphIndex, attrs: Columns) -> tuple[list[BrokenRule], set[int]]:
@@ -169,8 +165,8 @@ def check_colocation(index: GraphIndex, attrs: Columns) -> tuple[list[BrokenRule
 
 
 def _of_class(index: GraphIndex, row: int, rule: str, message: str) -> BrokenRule:
-    scope = index.scopes[int(index.node_scope[row])]
-    return BrokenRule(rule, index.path(row), message, scope.graph, scope.function is None)
+    in_body = index.scopes[int(index.node_scope[row])].function is not None
+    return broken_at(index, row, rule, message, is_error=not in_body)
 
 
 def _groups(value: str) -> list[str] | None:

@@ -35,7 +35,7 @@ def check_inputs(index: GraphIndex, signatures: Signatures) -> Iterator[BrokenRu
 
 
 class _Inputs:
-    """The edges with what the rules ask of them."""
+    """The edges with what the rules look at."""
 
     def __init__(self, index: GraphIndex, signatures: Signatures) -> None:
         self._index, self._signatures = index, signatures
@@ -154,8 +154,7 @@ class _Inputs:
         ops = self._index.nodes.names("op")
         known = {name for _, name in self._signatures.functions}
         is_call = np.array([op in known for op in ops.values], np.bool_)
-        found: Int64Array = edges[is_call[ops.codes[self._index.source_row[edges]]]]
-        return found
+        return edges[is_call[ops.codes[self._index.source_row[edges]]]]
 
     def _call_output(self, edge: int) -> Iterator[BrokenRule]:
         """That an output of a call is one that the function's signature has."""

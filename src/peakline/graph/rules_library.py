@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from peakline.graph.index import GraphIndex
-from peakline.graph.rules import BrokenRule, quoted
+from peakline.graph.rules import BrokenRule, broken_at, quoted
 from peakline.graph.signatures import Signatures
 from peakline.tables.columns import Columns
 
@@ -49,10 +49,8 @@ def check_attributes(index: GraphIndex, attrs: Columns) -> Iterator[BrokenRule]:
     scopes, names = index.scopes_of(found), found.names("name")
     for row, key in enumerate(found.names("attr").to_list()):
         scope = index.scopes[int(scopes[row])]
-        message = (
-            f"attribute {quoted(key or '')}: no op can have it; names begin with a letter or _"
-        )
-        message += " and go on with letters, digits and _"
+        message = f"attribute {quoted(key or '')}: no op can have it; names begin with a letter"
+        message += " or _ and go on with letters, digits and _"
         yield BrokenRule("attribute_key", scope.path(names[row] or ""), message, scope.graph)
 
 
@@ -62,14 +60,13 @@ def check_calls(
     """That functions which nodes call are in the library.
 
     A call is an attribute that holds a function, or an op type that no op can have. Not looked
-    at are ``without``: graphs whose library is kept elsewhere.
+    at are ``without``: graphs whose library is stored elsewhere.
     """
     kinds, keys, values = attrs.names("kind"), attrs.names("attr"), attrs.names("value")
     own = [code for code, key in enumerate(keys.values) if key.startswith("_")]
     is_call = kinds.codes == kinds.code_of("func")
     is_call |= (kinds.codes == kinds.code_of("list")) & (keys.codes == keys.code_of("branches"))
-    rows = np.flatnonzero(is_call & ~np.isin(keys.codes, own))
-    calls = attrs.take(rows)
+    calls = attrs.take(is_call & ~np.isin(keys.codes, own))
     scopes = index.scopes_of(calls)
     nodes = index.find_nodes(scopes, index.strings.codes(calls.names("name")))
     ops = index.nodes.names("op")
@@ -83,7 +80,7 @@ def check_calls(
             if (scope.graph, function) not in signatures.functions:
                 key = calls.names("attr")[at] or ""
                 message = f"attribute {key} calls {quoted(function)}, which the library lacks"
-                yield BrokenRule("absent_function", index.path(node), message, scope.graph)
+                yield broken_at(index, node, "absent_function", message)
     strange = [
         code
         for code, op in enumerate(ops.values)
@@ -93,7 +90,7 @@ def check_calls(
         scope, op = index.scopes[int(index.node_scope[node])], ops[node] or ""
         if scope.graph not in without and (scope.graph, op) not in signatures.functions:
             message = f"the op {quoted(op)} is a function's name, which the library lacks"
-            yield BrokenRule("absent_function", index.path(node), message, scope.graph)
+            yield broken_at(index, node, "absent_function", message)
 
 
 def _functions(value: str) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from peakline.graph.index import GraphIndex
-from peakline.graph.rules import BrokenRule, quoted
+from peakline.graph.rules import BrokenRule, broken_at, quoted
 from peakline.tables.columns import Columns
 
 _PART = r"[A-Za-z0-9.][A-Za-z0-9_./\-]*"
@@ -32,18 +32,13 @@ def check_names(
     """Names of nodes, and their ops.
 
     ``internal`` are the graphs that the runtime made; ``repeated`` are functions (graph and
-    name) that a library has twice, whose nodes cannot be told apart.
+    name) that a library has twice, whose nodes cannot be distinguished.
     """
     yield from _forms(index, internal)
     ops = index.nodes.names("op")
     for row in np.flatnonzero(ops.codes == ops.code_of("")).tolist():
-        yield _broken(index, row, "missing_op", "the node does not say which op it is")
+        yield broken_at(index, row, "missing_op", "the node does not say which op it is")
     yield from _duplicates(index, repeated)
-
-
-def _broken(index: GraphIndex, row: int, rule: str, message: str) -> BrokenRule:
-    graph = index.scopes[int(index.node_scope[row])].graph
-    return BrokenRule(rule, index.path(row), message, graph)
 
 
 def _forms(index: GraphIndex, internal: frozenset[str]) -> Iterator[BrokenRule]:
@@ -57,10 +52,10 @@ def _forms(index: GraphIndex, internal: frozenset[str]) -> Iterator[BrokenRule]:
         code = int(index.node_name[row])
         scope = index.scopes[int(index.node_scope[row])]
         if code in worst:
-            yield _broken(index, row, "node_name", _complaint(values[code]))
+            yield broken_at(index, row, "node_name", _complaint(values[code]))
         elif scope.function is None and scope.graph not in internal:
             message = f"{quoted(values[code])} begins with '_', which only the runtime's nodes may"
-            yield _broken(index, row, "node_name", message)
+            yield broken_at(index, row, "node_name", message)
 
 
 def _complaint(name: str) -> str:
@@ -76,21 +71,19 @@ def _complaint(name: str) -> str:
 def _duplicates(index: GraphIndex, repeated: frozenset[tuple[str, str]]) -> Iterator[BrokenRule]:
     merged = np.array([(scope.graph, scope.function) in repeated for scope in index.scopes], bool)
     keys = (index.node_scope << 32) | index.node_name
-    distinct, first, counts = np.unique(keys, return_index=True, return_counts=True)
-    del distinct
+    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
     for row, count in zip(first[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
         if not merged[index.node_scope[row]]:
-            yield _broken(index, row, "duplicate_node", f"{count} nodes have this name")
+            yield broken_at(index, row, "duplicate_node", f"{count} nodes have this name")
     inputs = index.find_inputs(index.node_scope, index.node_name)
     for row in np.flatnonzero(inputs >= 0).tolist():
         message = "the node has the name of an argument of its function"
-        yield _broken(index, row, "duplicate_node", message)
+        yield broken_at(index, row, "duplicate_node", message)
 
 
 def repeated_functions(functions: Columns) -> frozenset[tuple[str, str]]:
     """Graph and name of the functions that a library has more than once."""
-    graphs, names = functions.names("graph").to_list(), functions.names("name").to_list()
-    found = Counter((graph or "", name or "") for graph, name in zip(graphs, names, strict=True))
+    found = Counter((graph or "", name or "") for graph, name in functions.each("graph", "name"))
     return frozenset(function for function, count in found.items() if count > 1)
 
 

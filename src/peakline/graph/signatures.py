@@ -1,7 +1,7 @@
 """Signatures of a library's functions, and where their results come from.
 
 Source: ``InstantiateFunction`` (tensorflow/core/framework/function.cc). That a control result
-names a node is what ``function_def_to_graph`` (tensorflow/python/framework) asks for when a
+names a node is what ``function_def_to_graph`` (tensorflow/python/framework) requires when a
 SavedModel is loaded; calling the function does not look at it.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from peakline.arrays import BoolArray
-from peakline.graph.index import GraphIndex, Scope
+from peakline.arrays import BoolArray, Int64Array
+from peakline.graph.index import GraphIndex
 from peakline.graph.rules import BrokenRule, quoted
 from peakline.tables.columns import Columns
 
@@ -27,17 +27,16 @@ class Signatures:
         self.functions: set[tuple[str, str]] = {
             (graph or "", name or "") for graph, name in functions.each("graph", "name")
         }
-        inputs = index.inputs
-        self.is_list: BoolArray = inputs.is_valid("number_attr") | inputs.is_valid("type_list_attr")
+        self.is_list = _is_list(index.inputs)
         """Per row of the index's ``inputs`` whether the argument is a list of values."""
         self._outputs: dict[tuple[str, str], dict[str, bool]] = {
             function: {} for function in self.functions
         }
         role = index.arguments.names("role")
         results = index.arguments.take(role.codes == role.code_of("output"))
-        is_list = results.is_valid("number_attr") | results.is_valid("type_list_attr")
         arguments = results.each("graph", "function", "name")
-        for (graph, function, name), several in zip(arguments, is_list.tolist(), strict=True):
+        lists = _is_list(results).tolist()
+        for (graph, function, name), several in zip(arguments, lists, strict=True):
             outputs = self._outputs.setdefault((graph or "", function or ""), {})
             outputs[name or ""] = several
 
@@ -46,42 +45,44 @@ class Signatures:
         return self._outputs.get((graph, function))
 
 
+def _is_list(arguments: Columns) -> BoolArray:
+    return arguments.is_valid("number_attr") | arguments.is_valid("type_list_attr")
+
+
 def check_returns(index: GraphIndex, signatures: Signatures) -> Iterator[BrokenRule]:
     """That results and control results of functions come from their bodies."""
     arguments = index.arguments
     role = arguments.names("role")
     rows = arguments.take(role.codes != role.code_of("input"))
-    scopes = index.scopes_of(rows)
-    sources, names, roles = rows.names("source"), rows.names("name"), rows.names("role")
-    for row in range(rows.rows):
-        scope, source = index.scopes[int(scopes[row])], sources[row]
-        body = _Body(index, int(scopes[row]), scope)
-        if roles[row] == "output":
-            what = f"result {quoted(names[row] or '')}"
+    results = rows.each("role", "name", "source")
+    for number, (kind, name, source) in zip(index.scopes_of(rows).tolist(), results, strict=True):
+        body, scope = _Body(index, number), index.scopes[number]
+        if kind == "output":
+            what, rule = "result", "function_return"
             problem = _result(body, signatures, source)
-            rule = "function_return"
         else:
-            what = f"control result {quoted(names[row] or '')}"
+            what, rule = "control result", "function_control_return"
             problem = _control_result(body, source)
-            rule = "function_control_return"
         if problem:
-            yield BrokenRule(rule, scope.function or "", f"{what} {problem}", scope.graph)
+            message = f"{what} {quoted(name or '')} {problem}"
+            yield BrokenRule(rule, scope.function or "", message, scope.graph)
 
 
 class _Body:
     """Looks up names in one function body."""
 
-    def __init__(self, index: GraphIndex, number: int, scope: Scope) -> None:
-        self._index, self.scope = index, scope
+    def __init__(self, index: GraphIndex, number: int) -> None:
+        self._index, self.scope = index, index.scopes[number]
         self._scope = np.array([number], np.int64)
 
     def node(self, name: str) -> int:
-        code = np.array([self._index.strings.code(name)], np.int64)
-        return int(self._index.find_nodes(self._scope, code)[0])
+        return int(self._index.find_nodes(self._scope, self._code(name))[0])
 
     def argument(self, name: str) -> int:
-        code = np.array([self._index.strings.code(name)], np.int64)
-        return int(self._index.find_inputs(self._scope, code)[0])
+        return int(self._index.find_inputs(self._scope, self._code(name))[0])
+
+    def _code(self, name: str) -> Int64Array:
+        return np.array([self._index.strings.code(name)], np.int64)
 
     def op(self, node: int) -> str:
         return self._index.nodes.names("op")[node] or ""

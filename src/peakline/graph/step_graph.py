@@ -2,7 +2,7 @@
 
 The executor does not record ``_Send`` and ``_Recv``; a pair of them is one edge, found by the
 tensor's name that both carry. Executions whose node stands in no graph are led by the inputs
-that their label tells.
+that their label names.
 """
 
 from __future__ import annotations
@@ -44,16 +44,11 @@ class StepGraph:
         self._before: dict[Node, list[Wait]] = {}
         self._by_name: dict[str, list[Node]] = {}
         self._sends: dict[str, list[Node]] = {}
-        nodes = profile.columns_or_empty("nodes")
-        chosen = graphs_of_step(profile.columns_or_empty("graphs"), step_name)
-        names = nodes.names("graph")
-        in_step = np.isin(names.codes, [names.code_of(graph) for graph in chosen])
-        nodes = nodes.take(in_step & (nodes.names("function").codes < 0))
-        ran = "partition" in {
-            row["kind"]
-            for row in profile.columns_or_empty("graphs").to_pylist()
-            if row["graph"] in chosen
-        }
+        graphs = profile.columns_or_empty("graphs")
+        chosen = graphs_of_step(graphs, step_name)
+        heads = graphs.each("graph", "kind")
+        ran = any(kind == "partition" for graph, kind in heads if graph in chosen)
+        nodes = _in_graphs(profile.columns_or_empty("nodes"), chosen)
         devices: dict[tuple[str, str], Node] = {}
         ops: dict[Node, str] = {}
         for graph, device, name, op in nodes.each("graph", "device", "name", "op"):
@@ -70,10 +65,7 @@ class StepGraph:
     def _connect(
         self, profile: Profile, nodes: dict[tuple[str, str], Node], chosen: list[str]
     ) -> None:
-        edges = profile.columns_or_empty("edges")
-        names = edges.names("graph")
-        in_step = np.isin(names.codes, [names.code_of(graph) for graph in chosen])
-        edges = edges.take(in_step & (edges.names("function").codes < 0))
+        edges = _in_graphs(profile.columns_or_empty("edges"), chosen)
         for graph, source, target, control in edges.each("graph", "source", "target", "is_control"):
             before, after = nodes.get((graph, source)), nodes.get((graph, target))
             if before is not None and after is not None:
@@ -126,6 +118,13 @@ class StepGraph:
         return same[0] if len(same) == 1 else None
 
 
+def _in_graphs(table: Columns, graphs: list[str]) -> Columns:
+    """The rows of ``graphs`` that are outside functions."""
+    names = table.names("graph")
+    wanted = np.isin(names.codes, [names.code_of(graph) for graph in graphs])
+    return table.take(wanted & (table.names("function").codes < 0))
+
+
 def graphs_of_step(graphs: Columns, step_name: str) -> list[str]:
     """The graphs that ran in a step: its partitions, else those that programs wrote."""
     rows = graphs.to_pylist()
@@ -140,6 +139,6 @@ def _of_label(node: Node, label: str | None) -> Iterator[Wait]:
     found = _LABEL.fullmatch(label or "")
     for text in found[1].split(", ") if found else ():
         name = text.removeprefix("^").partition(":")[0]
-        # Where a send or receive stands, its label tells the tensor instead.
+        # Where a send or receive stands, its label names the tensor instead.
         if name and " " not in name:
             yield Wait((node[0], name), "control" if text.startswith("^") else "data")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from peakline.arrays import BoolArray
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
-
-Mask = BoolArray
 
 
 @dataclass(frozen=True)
@@ -29,17 +28,8 @@ class GraphRow:
 
     def as_json(self) -> dict[str, object]:
         """The document."""
-        return {
-            "graph": self.graph,
-            "kind": self.kind,
-            "tags": self.tags.split(",") if self.tags else [],
-            "nodes": self.nodes,
-            "edges": self.edges,
-            "functions": self.functions,
-            "producer": self.producer,
-            "min_consumer": self.min_consumer,
-            "bad_consumers": list(self.bad_consumers),
-        }
+        tags = self.tags.split(",") if self.tags else []
+        return {**vars(self), "tags": tags, "bad_consumers": list(self.bad_consumers)}
 
 
 @dataclass(frozen=True)
@@ -135,7 +125,7 @@ def summarize_graphs(profile: Profile) -> GraphSummary:
     )
 
 
-def _largest(nodes: Columns, outside: Mask) -> LargestGraph | None:
+def _largest(nodes: Columns, outside: BoolArray) -> LargestGraph | None:
     """Of graphs of one size the first in the file."""
     if nodes.rows == 0:
         return None
@@ -150,24 +140,13 @@ def _largest(nodes: Columns, outside: Mask) -> LargestGraph | None:
     )
 
 
-def _row(graph: dict[str, object], edges: dict[str, int]) -> GraphRow:
-    numbers = {name: value for name, value in graph.items() if isinstance(value, int)}
-    name = str(graph["graph"])
-    bad = str(graph["bad_consumers"])
-    return GraphRow(
-        graph=name,
-        kind=str(graph["kind"]),
-        tags=str(graph["tags"]),
-        nodes=numbers["nodes"],
-        edges=edges.get(name, 0),
-        functions=numbers["functions"],
-        producer=numbers["producer"],
-        min_consumer=numbers["min_consumer"],
-        bad_consumers=tuple(int(version) for version in bad.split(",") if version),
-    )
+def _row(graph: dict[str, Any], edges: dict[str, int]) -> GraphRow:
+    bad = tuple(int(version) for version in graph["bad_consumers"].split(",") if version)
+    known = {name: graph[name] for name in GraphRow.__annotations__ if name in graph}
+    return GraphRow(**known | {"edges": edges.get(graph["graph"], 0), "bad_consumers": bad})
 
 
-def _counts(names: Names, rows: Mask) -> dict[str, int]:
+def _counts(names: Names, rows: BoolArray) -> dict[str, int]:
     """Rows by name, the most frequent first."""
     codes = names.codes[rows]
     found: dict[str, int] = {}

@@ -11,7 +11,7 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.errors import NotFoundError, UsageError
 from peakline.graph.critical_path import StepRuns
-from peakline.graph.index import GraphIndex, Scope
+from peakline.graph.index import GraphIndex, Scope, index_of
 from peakline.graph.step_graph import graphs_of_step
 from peakline.patterns import Pattern
 from peakline.tables import Profile
@@ -90,11 +90,7 @@ def view_graph(profile: Profile, selection: Selection, step: StepRuns | None) ->
     Raises NotFoundError for a graph, function or node that is not there, UsageError for a bad
     regular expression.
     """
-    index = GraphIndex(
-        profile.columns_or_empty("nodes"),
-        profile.columns_or_empty("edges"),
-        profile.columns_or_empty("function_arguments"),
-    )
+    index = index_of(profile)
     graphs = _graphs(profile, selection.graph, step)
     shown = _in_scope(index, graphs, selection.function)
     if selection.node is not None:
@@ -125,8 +121,7 @@ def _in_scope(index: GraphIndex, graphs: list[str], function: str | None) -> Boo
     numbers = [number for number, scope in enumerate(index.scopes) if scope in wanted]
     if function is not None and not numbers:
         raise NotFoundError(f"no function {function!r} with nodes in these graphs")
-    found: BoolArray = np.isin(index.node_scope, numbers)
-    return found
+    return np.isin(index.node_scope, numbers)
 
 
 def _named(index: GraphIndex, pattern: str) -> BoolArray:
@@ -135,8 +130,7 @@ def _named(index: GraphIndex, pattern: str) -> BoolArray:
     except UsageError as error:
         raise UsageError(f"graph: parameter name: {error}") from None
     names = index.nodes.names("name")
-    found: BoolArray = expression.is_in(names.values)[names.codes]
-    return found
+    return expression.is_in(names.values)[names.codes]
 
 
 def _around(index: GraphIndex, among: BoolArray, node: str, depth: int) -> BoolArray:
@@ -165,11 +159,9 @@ class _Costs:
         self.devices: set[str] = set()
 
     def of(self, device: str, name: str) -> Cost | None:
-        """What the node cost. One that asks for no device that ran is known by its name."""
-        if device in self.devices:
-            cost = self.by_node.get((device, name))
-        else:
-            cost = self.by_name.get(name)
+        """What the node cost. One that requests no device that ran is known by its name."""
+        is_known = device in self.devices
+        cost = self.by_node.get((device, name)) if is_known else self.by_name.get(name)
         kernels = self.kernels.get(name, 0)
         return replace(cost or Cost(), accelerator_ps=kernels) if kernels else cost
 
@@ -207,9 +199,9 @@ def _per_run(profile: Profile, table: str, column: str, runs: Columns) -> Int64A
     ids = runs.array("op_run_id")
     rows = profile.columns_or_empty(table)
     values = np.where(rows.is_valid(column), rows.array(column), 0)
-    sums = np.zeros(int(max(ids.max(initial=-1), rows.array("op_run_id").max(initial=-1))) + 1)
-    sums = sums.astype(np.int64)
-    np.add.at(sums, rows.array("op_run_id"), values)
+    owners = rows.array("op_run_id")
+    sums = np.zeros(int(max(ids.max(initial=-1), owners.max(initial=-1))) + 1, np.int64)
+    np.add.at(sums, owners, values)
     found: AnyArray = sums[ids]
     return found
 

@@ -197,8 +197,7 @@ class History:
     @cached_property
     def was_there(self) -> BoolArray:
         """Which records begin a buffer that is from before the profile."""
-        there: BoolArray = self.events.array("is_before") & self.events.is_valid("is_before")
-        return there
+        return self.events.array("is_before") & self.events.is_valid("is_before")
 
     @cached_property
     def measured(self) -> BoolArray:

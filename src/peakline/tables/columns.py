@@ -42,8 +42,7 @@ class Names:
 
     def per_row(self, find: Callable[[str], object], dtype: Any, null: int = 0) -> AnyArray:
         """What ``find`` says of the text of each row, ``null`` where there is none."""
-        found: AnyArray = np.array([*map(find, self.values), null], dtype)[self.codes]
-        return found
+        return np.array([*map(find, self.values), null], dtype)[self.codes]
 
     def code_of(self, value: str) -> int:
         """The code of ``value``, or -2 when no row can hold it."""

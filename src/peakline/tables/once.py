@@ -26,7 +26,6 @@ def once(
     @wraps(make)
     def find(profile: Profile, /, *args: Other.args, **named: Other.kwargs) -> Made:
         key = (make, args, tuple(sorted(named.items())))
-        found: Made = profile.made_once(key, lambda: make(profile, *args, **named))
-        return found
+        return profile.made_once(key, lambda: make(profile, *args, **named))
 
     return find

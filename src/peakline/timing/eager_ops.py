@@ -113,5 +113,4 @@ def _outermost(profile: Profile, events: AnyArray) -> AnyArray:
 def _in_windows(times: AnyArray, begin: AnyArray, end: AnyArray) -> AnyArray:
     """Whether each time lies in one of the windows, which are sorted and do not overlap."""
     at = np.searchsorted(begin, times, side="right") - 1
-    found: AnyArray = (at >= 0) & (times < end[np.maximum(at, 0)])
-    return found
+    return (at >= 0) & (times < end[np.maximum(at, 0)])

@@ -117,8 +117,7 @@ def waiting_ps(facts: StepFacts) -> AnyArray:
 
 def launching_ps(facts: StepFacts, gaps: Gaps) -> AnyArray:
     """How much of that is spread over launches: a short wait before one piece of work each."""
-    found: AnyArray = np.maximum(facts.part("launch_ps"), np.minimum(gaps.ps, waiting_ps(facts)))
-    return found
+    return np.maximum(facts.part("launch_ps"), np.minimum(gaps.ps, waiting_ps(facts)))
 
 
 def sum_of(facts: StepFacts, *parts: str) -> AnyArray:

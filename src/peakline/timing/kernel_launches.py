@@ -192,8 +192,7 @@ def _is_kernel(profile: Profile, trace: Trace) -> BoolArray:
             on_stream[trace.lines[place].events] = role is Role.STREAM and not device.is_tpu
     works = np.isin(activity_of(profile), (Activity.COMPUTE, Activity.COMMUNICATION))
     sets = np.array([*map(_MEMSET.match, trace.name.values), None]).astype(np.bool_)
-    found: BoolArray = on_stream & works & ~sets[trace.name.codes]
-    return found
+    return on_stream & works & ~sets[trace.name.codes]
 
 
 def _dim(text: str) -> Dim:

@@ -48,8 +48,7 @@ class Stat:
 
     def integers_at(self, rows: Int64Array) -> Int64Array:
         """The number of each of ``rows``, 0 for none."""
-        found: Int64Array = np.append(self.integer, 0)[positions(self.row, rows)]
-        return found
+        return np.append(self.integer, 0)[positions(self.row, rows)]
 
 
 class OpStatColumns:

@@ -68,8 +68,7 @@ class StepTimes:
 
     def part(self, name: str) -> Int64Array:
         """The column of one of `PARTS`."""
-        found: Int64Array = self.parts[:, _PART[name]]
-        return found
+        return self.parts[:, _PART[name]]
 
     def total(self, name: str) -> int:
         """One part over all rows."""
@@ -207,7 +206,4 @@ def _last(computes: Intervals, windows: Windows) -> Int64Array:
         return windows.begin.copy()
     at = np.maximum(np.searchsorted(begins, windows.end) - 1, 0)
     last = np.minimum(ends[at], windows.end)
-    found: Int64Array = np.where(
-        (begins[at] < windows.end) & (last > windows.begin), last, windows.begin
-    )
-    return found
+    return np.where((begins[at] < windows.end) & (last > windows.begin), last, windows.begin)

@@ -190,8 +190,7 @@ class StepFacts:
         population.
         """
         rows, wall = self.slowest_lane()
-        found: Int64Array = rows[wall >= SLOW * np.maximum(self.usual_ps(rows), 1)]
-        return found
+        return rows[wall >= SLOW * np.maximum(self.usual_ps(rows), 1)]
 
     @cached_property
     def is_slow(self) -> BoolArray:
@@ -213,8 +212,7 @@ class StepFacts:
             own = wall[code[every] == number]
             if own.size >= FEWEST_STEPS:
                 usual[number] = np.median(own)
-        found: Float64Array = usual[code[rows]]
-        return found
+        return usual[code[rows]]
 
 
 @once

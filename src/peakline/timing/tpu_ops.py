@@ -54,10 +54,7 @@ def tpu_ops(profile: Profile, rows: Int64Array) -> tuple[list[DeviceOp], Int32Ar
 def types_of(profile: Profile, rows: Int64Array) -> Int64Array:
     """The row of ``event_types`` that each event belongs to, -1 for none."""
     events = profile.columns("events", frozenset(("type_id",)))
-    found: Int64Array = np.where(
-        events.is_valid("type_id")[rows], events.array("type_id")[rows], -1
-    )
-    return found
+    return np.where(events.is_valid("type_id")[rows], events.array("type_id")[rows], -1)
 
 
 def symbol_of(stats: Mapping[str, str]) -> tuple[int, int] | None:

@@ -97,8 +97,7 @@ class Trace:
     def rows(self, events: AnyArray | slice) -> Int64Array:
         """The rows of the source table that ``events`` (indices, mask or slice) stand for."""
         if self.row is not None:
-            found: Int64Array = self.row[events]
-            return found
+            return self.row[events]
         # All numbers of ten million events are not made to pick a few.
         if isinstance(events, slice):
             return np.arange(*events.indices(self.size), dtype=np.int64)
@@ -119,8 +118,7 @@ class Trace:
 
     def lines_of(self, events: Int64Array) -> Int64Array:
         """The place in ``lines`` of each of ``events`` (indices)."""
-        found: Int64Array = np.searchsorted(self.first[1:], events, side="right")
-        return found
+        return np.searchsorted(self.first[1:], events, side="right")
 
     def lines_on(self, *kinds: str) -> Iterator[TraceLine]:
         """The lines with events on planes of one of ``kinds`` (host, device, other)."""

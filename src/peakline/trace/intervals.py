@@ -50,8 +50,7 @@ def covered(intervals: Intervals, begin: Int64Array, end: Int64Array) -> Int64Ar
         inside = np.clip(time - starts[last], 0, ends[last] - starts[last])
         return np.where(at > 0, lengths[last] + inside, 0)
 
-    found: Int64Array = before(np.maximum(begin, end)) - before(np.asarray(begin))
-    return found
+    return before(np.maximum(begin, end)) - before(np.asarray(begin))
 
 
 def intersection(one: Intervals, other: Intervals) -> Intervals:

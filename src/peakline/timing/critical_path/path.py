@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from peakline.errors import NotFoundError
-from peakline.graph.critical_path import CriticalPath
+from peakline.graph.critical_path import CriticalPath, critical_path, step_runs
 from peakline.tables import Profile
 from peakline.timing.critical_path.walk import Walk
 from peakline.trace.device_lines import Device, devices_of
@@ -300,8 +300,6 @@ def _whole(trace: Trace, devices: tuple[Device, ...], device: str | None) -> Win
 
 
 def _of_graph(profile: Profile, step: str | None) -> StepPath | None:
-    from peakline.graph.critical_path import critical_path, step_runs
-
     runs = step_runs(profile, step)
     return None if runs is None else _in_graph_terms(profile, critical_path(profile, runs))
 

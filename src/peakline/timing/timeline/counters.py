@@ -88,8 +88,7 @@ def pixel_edges(start_ps: int, end_ps: int, width: int) -> Int64Array:
     span = end_ps - start_ps
     step, rest = divmod(span, width)
     pixel = np.arange(width + 1, dtype=np.int64)
-    edges: Int64Array = start_ps + pixel * step + pixel * rest // width
-    return edges
+    return start_ps + pixel * step + pixel * rest // width
 
 
 @once

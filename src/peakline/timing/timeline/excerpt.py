@@ -149,8 +149,7 @@ def _longest(lengths: AnyArray, limit: int, min_ps: int) -> AnyArray:
     keep = own > least
     equal = np.flatnonzero(own == least)[: limit - int(np.count_nonzero(keep))]
     keep[equal] = True
-    kept: AnyArray = places[keep]
-    return kept
+    return places[keep]
 
 
 def _line(
