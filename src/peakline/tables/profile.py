@@ -11,19 +11,24 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-import numpy as np
-
 from peakline.deadline import holding
 from peakline.errors import StrictError, UsageError
 from peakline.process_memory import give_back_memory
-from peakline.tables.columns import Columns, Names
+from peakline.tables.columns import Columns
 from peakline.tables.database import WARNINGS, Database
 from peakline.tables.made_columns import ColumnDerivation, joined, without
 from peakline.tables.reader import Reader, Warnings
 from peakline.tables.reader_facts import ReaderFacts
 from peakline.tables.retained import retained_bytes
 from peakline.tables.sql_views import views_over
-from peakline.tables.tables import TABLES, arrow_of, check_columns, empty_columns, whole_table
+from peakline.tables.tables import (
+    TABLES,
+    arrow_of,
+    check_columns,
+    columns_of_rows,
+    empty_columns,
+    whole_table,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -250,7 +255,7 @@ class Profile(ReaderFacts):
         with holding(self._lock):
             self.check_open()
             if name == WARNINGS:
-                return self._warning_columns()
+                return columns_of_rows(name, self._warnings.entries())
             made = self._made.get(name)
             stored = wanted if made is None or wanted is None else made.stored(wanted)
             columns, have = self._columns.get(name, (None, frozenset()))
@@ -423,16 +428,6 @@ class Profile(ReaderFacts):
 
     def _no_table(self, name: str) -> str:
         return f"{self.path}: no table {name} in this profile; it has {', '.join(self.tables)}"
-
-    def _warning_columns(self) -> Columns:
-        entries = self._warnings.entries()
-        return Columns(
-            {
-                "kind": Names.encode([kind for kind, _, _ in entries]),
-                "count": np.array([count for _, count, _ in entries], np.int64),
-                "detail": Names.encode([detail for _, _, detail in entries]),
-            }
-        )
 
 
 def _covers(have: AbstractSet[str] | None, wanted: AbstractSet[str] | None) -> bool:

@@ -7,10 +7,11 @@ bytes. ``string`` columns are dictionary-encoded. ``?`` after a type marks a nul
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from peakline.arrays import BoolArray
 from peakline.tables import graph_tables, memory_tables, op_tables, time_tables, trace_tables
 from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.definition import TableDef, parse_tables
@@ -54,6 +55,22 @@ def empty_columns(name: str) -> Columns:
     return Columns(data)
 
 
+def columns_of_rows(name: str, rows: Iterable[Iterable[Any]]) -> Columns:
+    """The named table of ``rows``, each with a value per column in its order; None is null."""
+    columns = TABLES[name].columns
+    data: dict[str, Column] = {}
+    valid: dict[str, BoolArray] = {}
+    lists = [*zip(*rows, strict=True)] or [()] * len(columns)
+    for column, values in zip(columns, lists, strict=True):
+        if column.type == "string":
+            data[column.name] = Names.encode(values)
+        else:
+            data[column.name] = np.array([value or 0 for value in values], column.type)
+            if column.nullable:
+                valid[column.name] = np.array([value is not None for value in values], np.bool_)
+    return Columns(data, valid)
+
+
 def arrow_of(name: str, columns: Columns) -> pa.Table:
     """``columns`` of the named table as Arrow, each of its declared type: readers may have them in
     fewer bits.
@@ -67,8 +84,8 @@ def arrow_of(name: str, columns: Columns) -> pa.Table:
 def check_columns(name: str, columns: Columns, wanted: Iterable[str] | None = None) -> Columns:
     """``columns`` as the table's definition says, in its order; else TypeError.
 
-    ``wanted`` are the columns that must be there (default: all); others that came along are
-    kept. A nullable column that the reader left out is filled with nulls.
+    ``wanted`` are the columns that must be there (default: all); others that came along
+    stay. A nullable column that the reader left out is filled with nulls.
     """
     definition = TABLES[name]
     known = [column.name for column in definition.columns]

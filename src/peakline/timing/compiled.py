@@ -6,7 +6,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray
 from peakline.tables import Profile
-from peakline.timing.eager_ops import called
+from peakline.timing.eager_ops import called, in_windows
 from peakline.timing.step_facts import StepFacts
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity, is_marker
@@ -33,9 +33,7 @@ def programs_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> lis
         events = line.first + np.flatnonzero(does[line.events] == Activity.COMPILE)
         events = events[parent[events] >= 0]
         events = events[does[parent[events]] != Activity.COMPILE]
-        at = np.searchsorted(begin, trace.start[events], side="right") - 1
-        inside = (at >= 0) & (trace.start[events] < end[np.maximum(at, 0)])
-        events = events[inside]
+        events = events[in_windows(trace.start[events], begin, end)]
         codes = trace.name.codes[parent[events]]
         np.add.at(weights, codes, trace.end[events] - trace.start[events])
     total = int(weights.sum())

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from peakline.arrays import AnyArray
-from peakline.tables import Columns, Names, Profile
+from peakline.tables import Columns, Profile
+from peakline.tables.tables import columns_of_rows
 from peakline.trace.activity_names import Activity
-from peakline.trace.activity_sets import (
-    NEVER,
-    DeviceSets,
-    device_sets_of,
-    either,
-)
+from peakline.trace.activity_sets import NEVER, DeviceSets, device_sets_of, either
 from peakline.trace.intervals import Intervals, total
 
 _COPIES = (Activity.DEVICE_TO_DEVICE, Activity.DEVICE_TO_HOST, Activity.HOST_TO_DEVICE)
@@ -63,16 +56,16 @@ def columns_of(profile: Profile) -> Columns:
     A device that waits for its infeed is not busy. Raises InputError when the profile cannot be
     read.
     """
-    rows: list[list[int]] = []
-    names: list[str | None] = []
+    rows: list[tuple[object, ...]] = []
     for found in device_sets_of(profile):
         sets = found.sets
         busy = _busy(found)
         if not busy[0].size:
             continue
         start, end = int(busy[0][0]), int(busy[1][-1])
-        rows.append([
+        rows.append((
             found.device.plane_id,
+            found.device.name,
             start,
             end,
             total(busy),
@@ -81,17 +74,8 @@ def columns_of(profile: Profile) -> Columns:
             total(found.communication),
             total(either(*(sets.get(kind, NEVER) for kind in _COPIES))),
             int((busy[0][1:] - busy[1][:-1]).max(initial=0)),
-        ])  # fmt: skip
-        names.append(found.device.name)
-    table = np.array(rows, np.int64).reshape(len(rows), 9)
-    columns = (
-        "plane_id", "start_ps", "end_ps", "busy_ps", "idle_ps", "compute_ps", "communication_ps",
-        "copy_ps", "longest_idle_ps",
-    )  # fmt: skip
-    data: dict[str, AnyArray | Names] = {
-        name: np.ascontiguousarray(table[:, place]) for place, name in enumerate(columns)
-    }
-    return Columns(data | {"device": Names.encode(names)})
+        ))  # fmt: skip
+    return columns_of_rows("device_time", rows)
 
 
 def _busy(found: DeviceSets) -> Intervals:

@@ -56,12 +56,12 @@ def eager_ops_of(profile: Profile, facts: StepFacts) -> EagerOps | None:
     if calls.size < ONE_BY_ONE * facts.count:
         return None  # before nesting, which takes a look at every event
     calls = _outermost(profile, calls)
-    calls = calls[_in_windows(trace.start[calls], starts, ends)]
+    calls = calls[in_windows(trace.start[calls], starts, ends)]
     each = calls.size / facts.count
     if each < ONE_BY_ONE:
         return None
     done = activity_of(profile)
-    runs_ops = _on_host(trace, lambda events: done[events] == Activity.HOST_OP)
+    runs_ops = on_host(trace, lambda events: done[events] == Activity.HOST_OP)
     works = np.concatenate([_host_events(trace, named=_WORK), runs_ops])
     busy = int(covered(union(trace.start[works], trace.end[works]), starts, ends).sum())
     lost = max(facts.wall_ps - busy - facts.total("input_wait_ps", "compile_ps"), 0)
@@ -89,10 +89,11 @@ def _host_events(trace: Trace, *, named: tuple[str, ...]) -> AnyArray:
     wanted = np.array([*(name.startswith(named) for name in trace.name.values), False])
     if not wanted.any():
         return np.zeros(0, np.int64)
-    return _on_host(trace, lambda events: wanted[trace.name.codes[events]])
+    return on_host(trace, lambda events: wanted[trace.name.codes[events]])
 
 
-def _on_host(trace: Trace, test: Callable[[slice], AnyArray]) -> AnyArray:
+def on_host(trace: Trace, test: Callable[[slice], AnyArray]) -> AnyArray:
+    """Events of the hosts' threads for which ``test`` holds, given those of a line."""
     found = [line.first + np.flatnonzero(test(line.events)) for line in trace.lines_on(HOST)]
     return np.concatenate(found) if found else np.zeros(0, np.int64)
 
@@ -110,7 +111,7 @@ def _outermost(profile: Profile, events: AnyArray) -> AnyArray:
     return events[free]
 
 
-def _in_windows(times: AnyArray, begin: AnyArray, end: AnyArray) -> AnyArray:
+def in_windows(times: AnyArray, begin: AnyArray, end: AnyArray) -> AnyArray:
     """Whether each time lies in one of the windows, which are sorted and do not overlap."""
     at = np.searchsorted(begin, times, side="right") - 1
     return (at >= 0) & (times < end[np.maximum(at, 0)])

@@ -8,11 +8,12 @@ import numpy as np
 
 from peakline.tables import Profile
 from peakline.tables.once import once
+from peakline.timing.eager_ops import on_host
 from peakline.timing.launches import launch_summary
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity
 from peakline.trace.activity_sets import device_sets_of, either
-from peakline.trace.events import HOST, trace_of
+from peakline.trace.events import trace_of
 from peakline.trace.intervals import Intervals, covered, union
 
 WORKS = 0.01
@@ -92,9 +93,5 @@ def idle_devices_of(profile: Profile, least: float) -> list[IdleDevice]:
 def _compilation(profile: Profile) -> Intervals:
     """When a thread of the host compiled."""
     trace, does = trace_of(profile), activity_of(profile)
-    found = [
-        line.first + np.flatnonzero(does[line.events] == Activity.COMPILE)
-        for line in trace.lines_on(HOST)
-    ]
-    events = np.concatenate([np.zeros(0, np.int64), *found])
+    events = on_host(trace, lambda events: does[events] == Activity.COMPILE)
     return union(trace.start[events], trace.end[events])

@@ -1,34 +1,27 @@
 """Input pipelines: their stages, what each one costs, who waits for it, and which one is too slow.
 
-A stage is an iterator of tf.data (``Iterator::Root::Prefetch::BatchV2``: BatchV2 is asked by
-Prefetch, which is asked by Root), a stage that tells so itself (stats ``_ipl_stage_*``), an enqueue
+A stage is an iterator of tf.data (``Iterator::Root::Prefetch::BatchV2``: Prefetch takes from
+BatchV2, and Root from Prefetch), a stage that says so itself (stats ``_ipl_stage_*``), an enqueue
 to a TPU's infeed, or the iterator of PyTorch's DataLoader. Iterators of one name are one stage,
-whichever dataset they belong to. How iterators are connected is told in
+whichever dataset they belong to. How iterators are connected is said in
 ``convert/xplane_to_tf_data_stats.cc`` of openxla/xprof: by their names and, across threads, by
 time: while a prefetching iterator waits, the one below it works on a thread of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from peakline.arrays import Int32Array, Int64Array
-from peakline.tables import Columns, Names, Profile
+from peakline.tables import Columns, Profile
 from peakline.tables.once import once
+from peakline.tables.tables import columns_of_rows
 from peakline.timing.input_ops import input_category, is_enqueue
 from peakline.timing.op_names import parse_op_name
 from peakline.trace.events import HOST, Trace, nesting_of, trace_of
-from peakline.trace.intervals import (
-    Intervals,
-    covered,
-    intersection,
-    total,
-    union,
-    without,
-)
+from peakline.trace.intervals import Intervals, covered, intersection, total, union, without
 
 SLOW_CALL_PS = 50_000_000
 """A pipeline none of whose calls takes longer is fast enough: 50 us, from
@@ -51,7 +44,7 @@ _STAGE_NAME, _STAGE_CATEGORY = "_ipl_stage_name", "_ipl_stage_category"
 class Stage:
     """One stage of a pipeline; times are ps.
 
-    ``parent`` is the stage that asks it for elements. ``lengths`` are its calls' durations,
+    ``parent`` is the stage that takes its elements. ``lengths`` are its calls' durations,
     ascending, ``self_ps`` their sum without the time in which the stages below worked or were
     waited for. ``wait_ps`` is how long the parent's calls waited for this one; of a stage without
     a parent all its time. ``blocking_ps`` is how long the program waited and this stage was the
@@ -107,27 +100,18 @@ def input_stages(profile: Profile) -> tuple[Stage, ...]:
 
 def columns_of(profile: Profile) -> Columns:
     """The table ``input_pipeline``."""
-    stages = input_stages(profile)
-
-    def numbers(values: Iterable[float]) -> Int64Array:
-        return np.fromiter((round(value) for value in values), np.int64, len(stages))
-
-    return Columns(
-        {
-            "stage": Names.encode([stage.name for stage in stages]),
-            "parent": Names.encode([stage.parent for stage in stages]),
-            "category": Names.encode([stage.category for stage in stages]),
-            "occurrences": numbers(stage.lengths.size for stage in stages),
-            "total_ps": numbers(int(stage.lengths.sum()) for stage in stages),
-            "self_ps": numbers(stage.self_ps for stage in stages),
-            "wait_ps": numbers(stage.wait_ps for stage in stages),
-            "min_ps": numbers(stage.lengths[0] for stage in stages),
-            "median_ps": numbers(_rank(stage.lengths, 0.5) for stage in stages),
-            "p95_ps": numbers(_rank(stage.lengths, 0.95) for stage in stages),
-            "max_ps": numbers(stage.lengths[-1] for stage in stages),
-            "is_bottleneck": np.array([stage.is_bottleneck for stage in stages], np.bool_),
-        }
-    )
+    return columns_of_rows(
+        "input_pipeline",
+        (
+            (
+                stage.name, stage.parent, stage.category, stage.lengths.size,
+                int(stage.lengths.sum()), stage.self_ps, stage.wait_ps,
+                stage.lengths[0], _rank(stage.lengths, 0.5), _rank(stage.lengths, 0.95),
+                stage.lengths[-1], stage.is_bottleneck,
+            )
+            for stage in input_stages(profile)
+        ),
+    )  # fmt: skip
 
 
 def _rank(lengths: Int64Array, share: float) -> int:
@@ -149,10 +133,7 @@ def _named(trace: Trace) -> list[_Calls]:
         return []
     mask = np.zeros(len(trace.name.values), np.bool_)
     mask[list(kinds)] = True
-    on_host = np.zeros(trace.size, np.bool_)
-    for line in trace.lines_on(HOST):
-        on_host[line.events] = True
-    events = np.flatnonzero(on_host & mask[trace.name.codes])
+    events = np.flatnonzero(trace.within(trace.lines_on(HOST)) & mask[trace.name.codes])
     codes = trace.name.codes[events]
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(mask.size + 1))
@@ -164,20 +145,20 @@ def _named(trace: Trace) -> list[_Calls]:
 
 
 def _declared_calls(profile: Profile, trace: Trace) -> list[_Calls]:
-    """Stages that say so themselves; the one around a stage on its thread asks it."""
+    """Stages that say so themselves; the one around a stage on its thread takes its elements."""
     if trace.source != "events" or "event_stats" not in profile.tables:
         return []
     stats = profile.typed_stats(frozenset((_STAGE_NAME, _STAGE_CATEGORY)))
     text, name = stats.names("text"), stats.names("name")
     place = trace.places(stats.array("event_id"))
-    told = (text.codes >= 0) & (place >= 0)
-    named = told & (name.codes == name.code_of(_STAGE_NAME))
+    known = (text.codes >= 0) & (place >= 0)
+    named = known & (name.codes == name.code_of(_STAGE_NAME))
     if not named.any():
         return []
     categories = {
         int(event): text.values[code]
         for event, code in zip(
-            *(part[told & ~named].tolist() for part in (place, text.codes)), strict=True
+            *(part[known & ~named].tolist() for part in (place, text.codes)), strict=True
         )
     }
     stage_of = np.full(trace.size, -1, np.int32)
@@ -191,9 +172,9 @@ def _declared_calls(profile: Profile, trace: Trace) -> list[_Calls]:
         above = int(parent[first])
         while above >= 0 and stage_of[above] in {-1, code}:
             above = int(parent[above])
-        asked_by = text.values[int(stage_of[above])] if above >= 0 else None
+        consumer = text.values[int(stage_of[above])] if above >= 0 else None
         own = _CATEGORIES.get(category or "", _OTHER)
-        found.append(_Calls(text.values[code], events, own, asked_by))
+        found.append(_Calls(text.values[code], events, own, consumer))
     return found
 
 
@@ -209,18 +190,18 @@ def _above(name: str, calls: dict[str, _Calls]) -> str | None:
 def _pipeline(
     profile: Profile, trace: Trace, root: _Calls, below: dict[str | None, list[_Calls]]
 ) -> list[Stage]:
-    """The stages of one pipeline, each before those that it asks."""
+    """The stages of one pipeline, each before those that it takes from."""
     slowest = int((trace.end[root.events] - trace.start[root.events]).max())
     made: list[Stage] = []
     waiting: list[tuple[_Calls, _Calls | None, Intervals]] = [(root, None, root.time)]
     while waiting:
         call, parent, blocked = waiting.pop()
-        asked = below.get(call.name, [])
+        sources = below.get(call.name, [])
         length = trace.end[call.events] - trace.start[call.events]
-        own = length.sum() - _time_in(profile, call, asked).sum()
+        own = length.sum() - _time_in(profile, call, sources).sum()
         wait = length.sum() if parent is None else _time_in(profile, parent, [call]).sum()
         inner: list[tuple[_Calls, _Calls | None, Intervals]] = [
-            (one, call, intersection(blocked, one.time)) for one in asked
+            (one, call, intersection(blocked, one.time)) for one in sources
         ]
         rest = blocked
         for _, _, times in inner:
@@ -245,24 +226,24 @@ def _accused(stage: Stage, waited_ps: int) -> Stage:
     return replace(stage, is_bottleneck=True, why=why)
 
 
-def _time_in(profile: Profile, call: _Calls, asked: list[_Calls]) -> Int64Array:
-    """Per call the time in which stages of ``asked`` worked: those within it on its thread; in
+def _time_in(profile: Profile, call: _Calls, sources: list[_Calls]) -> Int64Array:
+    """Per call the time in which stages of ``sources`` worked: those within it on its thread; in
     a call without any, those of other threads, which it waits for.
     """
     trace, parent = trace_of(profile), nesting_of(profile).parent
     begin, end = trace.start[call.events], trace.end[call.events]
     found = np.zeros(call.events.size, np.int64)
-    if not asked:
+    if not sources:
         return found
     alone = np.ones(call.events.size, np.bool_)
-    for one in asked:
+    for one in sources:
         within = _enclosing(parent, one.events, call.events)
         mine = within >= 0
         at = np.searchsorted(call.events, within[mine])
         inner = one.events[mine]
         np.add.at(found, at, trace.end[inner] - trace.start[inner])
         alone[at] = False
-    times = zip(*(one.time for one in asked), strict=True)
+    times = zip(*(one.time for one in sources), strict=True)
     elsewhere = union(*(np.concatenate(part) for part in times))
     found[alone] = covered(elsewhere, begin[alone], end[alone])
     return found

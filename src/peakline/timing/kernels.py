@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from peakline.tables import Columns, Names, Profile
+from peakline.tables import Columns, Profile
 from peakline.tables.once import once
+from peakline.tables.tables import columns_of_rows
 from peakline.timing.kernel_launches import Launch, Launches, launches_of
 from peakline.trace.distribution import distribution
 
@@ -36,13 +35,13 @@ class KernelReport:
     longest_ps: int
 
     def order(self) -> tuple[object, ...]:
-        """By total time, the longest first, then by what tells kernels apart."""
+        """By total time, the longest first, then by what distinguishes kernels."""
         return (-self.total_ps, self.launch)
 
 
 @once
 def kernel_reports(profile: Profile) -> list[KernelReport]:
-    """The kernels of a profile, those that took longest first; kept with it.
+    """The kernels of a profile, those that took longest first; made once.
 
     Raises InputError when the profile cannot be read.
     """
@@ -91,28 +90,17 @@ def merge_reports(reports: Iterable[KernelReport]) -> list[KernelReport]:
 
 def columns_of(profile: Profile) -> Columns:
     """The table ``kernels``, those that took longest first."""
-    reports = kernel_reports(profile)
-    launches = [report.launch for report in reports]
-    ints: dict[str, list[int]] = {
-        "registers_per_thread": [launch.registers for launch in launches],
-        "static_shared_bytes": [launch.static_shared for launch in launches],
-        "dynamic_shared_bytes": [launch.dynamic_shared for launch in launches],
-        "occurrences": [report.occurrences for report in reports],
-        "total_ps": [report.total_ps for report in reports],
-        "min_ps": [report.shortest_ps for report in reports],
-        "median_ps": [report.median_ps for report in reports],
-        "p95_ps": [report.p95_ps for report in reports],
-        "max_ps": [report.longest_ps for report in reports],
-    }
-    return Columns(
-        {
-            "kernel": Names.encode([launch.name for launch in launches]),
-            "op": Names.encode([launch.op or None for launch in launches]),
-            "grid": Names.encode([",".join(map(str, launch.grid)) for launch in launches]),
-            "block": Names.encode([",".join(map(str, launch.block)) for launch in launches]),
-            "occupancy_percent": np.array([r.occupancy_percent for r in reports], np.float64),
-            "uses_tensor_cores": np.array([launch.uses_tensor_cores for launch in launches], bool),
-            "could_use_tensor_cores": np.array([launch.could_use for launch in launches], bool),
-            **{name: np.array(values, np.int64) for name, values in ints.items()},
-        }
-    )
+    reports = ((report.launch, report) for report in kernel_reports(profile))
+    return columns_of_rows(
+        "kernels",
+        (
+            (
+                launch.name, launch.op or None, ",".join(map(str, launch.grid)),
+                ",".join(map(str, launch.block)), launch.registers, launch.static_shared,
+                launch.dynamic_shared, report.occupancy_percent, launch.uses_tensor_cores,
+                launch.could_use, report.occurrences, report.total_ps, report.shortest_ps,
+                report.median_ps, report.p95_ps, report.longest_ps,
+            )
+            for launch, report in reports
+        ),
+    )  # fmt: skip

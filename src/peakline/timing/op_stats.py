@@ -11,13 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from peakline.tables import Columns, Names, Profile
+from peakline.tables import Columns, Profile
 from peakline.tables.once import once
-from peakline.timing.device_ops import (
-    device_executions,
-    framework_executions,
-    launching_runs,
-)
+from peakline.tables.tables import columns_of_rows
+from peakline.timing.device_ops import device_executions, framework_executions, launching_runs
 from peakline.timing.host_ops import Executions, host_executions, summed
 from peakline.timing.op_names import IDLE
 from peakline.trace.distribution import distinct, distribution
@@ -30,7 +27,7 @@ class OpTime:
     """One op of one side (host or device), times in ps.
 
     ``self_ps`` is ``total_ps`` without the ops within it. ``flops`` and ``bytes_accessed`` are
-    those of all runs, None where the profile does not tell.
+    those of all runs, None where the profile does not say.
     """
 
     side: str
@@ -69,10 +66,6 @@ def op_times(profile: Profile, *, by_type: bool = False) -> OpTimes:
 
     Empty where nothing ran. Raises InputError when the profile cannot be read.
     """
-    return _times(profile, by_type=by_type)
-
-
-def _times(profile: Profile, *, by_type: bool) -> OpTimes:
     found: list[OpTime] = []
     device = framework_executions(profile)
     costs = _costs(profile, device)
@@ -164,17 +157,14 @@ def _spread(
 def columns_of(profile: Profile) -> Columns:
     """The table ``op_stats``: devices first, then the host, the most self time first."""
     ops = op_times(profile).ops
-    data: dict[str, object] = {
-        "side": Names.encode([op.side for op in ops]),
-        "op": Names.encode([op.op for op in ops]),
-        "op_type": Names.encode([op.op_type or None for op in ops]),
-        "is_eager": np.array([op.is_eager for op in ops], np.bool_),
-    }
-    for name in ("occurrences", "total_ps", "self_ps", "min_ps", "median_ps", "p95_ps", "max_ps"):
-        data[name] = np.array([getattr(op, name) for op in ops], np.int64)
-    valid = {}
-    for name in ("flops", "bytes_accessed"):
-        values = [getattr(op, name) for op in ops]
-        data[name] = np.array([value or 0.0 for value in values], np.float64)
-        valid[name] = np.array([value is not None for value in values], np.bool_)
-    return Columns(data, valid)  # type: ignore[arg-type]
+    return columns_of_rows(
+        "op_stats",
+        (
+            (
+                op.side, op.op, op.op_type or None, op.occurrences, op.total_ps, op.self_ps,
+                op.min_ps, op.median_ps, op.p95_ps, op.max_ps, op.flops, op.bytes_accessed,
+                op.is_eager,
+            )
+            for op in ops
+        ),
+    )  # fmt: skip

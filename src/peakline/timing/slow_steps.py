@@ -8,6 +8,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray
 from peakline.tables import Profile
+from peakline.tables.joins import ranges
 from peakline.timing.step_facts import FEWEST_STEPS, PARTS, SLOW, WARM_UP, StepFacts
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity, is_marker
@@ -130,10 +131,10 @@ def _period(at: AnyArray) -> int | None:
 def longest_of(
     profile: Profile, begin: AnyArray, end: AnyArray, is_slow: BoolArray
 ) -> Longer | None:
-    """The name with most extra time in the windows that are slow; None where no event tells.
+    """The name with most extra time in the windows that are slow; None where no event says it.
 
     ``begin`` and ``end`` are the windows of all steps, in order of time; of many an even choice is
-    looked at. Markers of steps tell nothing of what they hold.
+    looked at. Markers of steps say nothing of what they hold.
     """
     trace = trace_of(profile)
     if not trace.size or not is_slow.any() or is_slow.all():
@@ -182,18 +183,12 @@ def own_in(nesting: Nesting, begin: AnyArray, end: AnyArray) -> tuple[AnyArray, 
     behind = np.maximum(behind, last)
     bounds = np.concatenate([[0], np.cumsum(behind - first)])
     if bounds[-1] > trace.size:
-        events = _ranges(first, last)
+        events = ranges(first, last)
         return events, nesting.own_ps[events]
-    events = _ranges(first, behind)
+    events = ranges(first, behind)
     total, own = np.empty(events.size, np.int64), np.empty(events.size, np.int64)
     self_times(
         trace.start, trace.end, events.astype(np.int32), bounds, np.concatenate(nests), total, own
     )
     mine = events < np.repeat(last, behind - first)
     return events[mine], own[mine]
-
-
-def _ranges(first: AnyArray, last: AnyArray) -> AnyArray:
-    """All numbers from each of ``first`` to the one of ``last``, exclusive."""
-    parts = [np.arange(lo, hi) for lo, hi in zip(first.tolist(), last.tolist(), strict=True)]
-    return np.concatenate([np.zeros(0, np.int64), *parts])

@@ -27,10 +27,21 @@ from peakline.trace.windows import Windows, windows_of
 PARTS = tuple(column.removesuffix("_ps") for column in PART_COLUMNS)
 """The parts of a step's time; ``NAME_ps`` is the column of ``step_breakdown``."""
 _PART = {name: number for number, name in enumerate(PARTS)}
-_COPIES = (
-    (Activity.DEVICE_TO_DEVICE, "device_to_device"),
-    (Activity.DEVICE_TO_HOST, "device_to_host"),
-    (Activity.HOST_TO_DEVICE, "host_to_device"),
+_DEVICE_LAYERS = (
+    ("compute", Activity.COMPUTE),
+    ("communication", Activity.COMMUNICATION),
+    ("device_to_device", Activity.DEVICE_TO_DEVICE),
+    ("device_to_host", Activity.DEVICE_TO_HOST),
+    ("host_to_device", Activity.HOST_TO_DEVICE),
+    ("input_wait", Activity.INPUT_WAIT),
+)
+_HOST_LAYERS = (
+    ("communication", Activity.COMMUNICATION),
+    ("input_wait", Activity.INPUT_WAIT),
+    ("compile", Activity.COMPILE),
+    ("launch", Activity.LAUNCH),
+    ("host_compute", Activity.HOST_OP),
+    ("host_compute", Activity.HOST),
 )
 
 
@@ -109,16 +120,14 @@ def step_times(profile: Profile) -> StepTimes:
     found = []
     for own in windows:
         device = by_plane[own.device.plane_id] if own.device is not None else None
-        layers = _host_layers(host) if device is None else _device_layers(device, host)
-        parts = _parts(layers, own, "unknown" if device is None else "idle")
+        parts = _parts(_layers(device, host), own, "unknown" if device is None else "idle")
         communication = host.get(Activity.COMMUNICATION, NEVER)
         computes = either(host.get(Activity.HOST_OP, NEVER), host.get(Activity.HOST, NEVER))
         if device is not None:
             communication = device.communication
             computes = device.sets.get(Activity.COMPUTE, NEVER)
         found.append((parts, covered(communication, own.begin, own.end), _last(computes, own), own))
-    step = np.concatenate([np.zeros(0, np.int64), *(own.step for own in windows)])
-    steps = steps_of(profile).take(step)
+    steps = steps_of(profile).take(_joined([own.step for own in windows]))
     counts = [own.step.size for own in windows]
     has_device = [own.device is not None for own in windows]
     numbers = np.where(has_device, np.arange(len(windows)), -1).astype(np.int32)
@@ -147,33 +156,15 @@ def _joined(arrays: list[Int64Array]) -> Int64Array:
     return np.concatenate([np.zeros(0, np.int64), *arrays])
 
 
-def _device_layers(device: DeviceSets, host: Sets) -> list[tuple[str, Intervals]]:
-    """What explains a moment of a step, the first that holds it."""
-    own = device.sets
-    return [
-        ("compute", own.get(Activity.COMPUTE, NEVER)),
-        ("communication", own.get(Activity.COMMUNICATION, NEVER)),
-        *((part, own.get(kind, NEVER)) for kind, part in _COPIES),
-        ("input_wait", own.get(Activity.INPUT_WAIT, NEVER)),
-        ("communication", host.get(Activity.COMMUNICATION, NEVER)),
-        ("input_wait", host.get(Activity.INPUT_WAIT, NEVER)),
-        ("compile", host.get(Activity.COMPILE, NEVER)),
-        ("launch", host.get(Activity.LAUNCH, NEVER)),
-        ("host_compute", host.get(Activity.HOST_OP, NEVER)),
-        ("host_compute", host.get(Activity.HOST, NEVER)),
-    ]
+def _layers(device: DeviceSets | None, host: Sets) -> list[tuple[str, Intervals]]:
+    """What explains a moment of a step, the first that holds it.
 
-
-def _host_layers(host: Sets) -> list[tuple[str, Intervals]]:
-    """The same without a device, whose place the ops take that the host runs."""
-    return [
-        ("host_compute", host.get(Activity.HOST_OP, NEVER)),
-        ("communication", host.get(Activity.COMMUNICATION, NEVER)),
-        ("input_wait", host.get(Activity.INPUT_WAIT, NEVER)),
-        ("compile", host.get(Activity.COMPILE, NEVER)),
-        ("launch", host.get(Activity.LAUNCH, NEVER)),
-        ("host_compute", host.get(Activity.HOST, NEVER)),
-    ]
+    Without a device the ops that the host runs take its place.
+    """
+    layers = [(part, host.get(kind, NEVER)) for part, kind in _HOST_LAYERS]
+    if device is None:
+        return [("host_compute", host.get(Activity.HOST_OP, NEVER)), *layers]
+    return [*((part, device.sets.get(kind, NEVER)) for part, kind in _DEVICE_LAYERS), *layers]
 
 
 def _parts(layers: list[tuple[str, Intervals]], windows: Windows, rest: str) -> Int64Array:

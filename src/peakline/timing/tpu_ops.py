@@ -12,15 +12,11 @@ from peakline.tables.once import once
 from peakline.timing.device_programs import DeviceOp
 
 _OP_LINE = "XLA Ops"
-_WANTED = frozenset(
-    (
-        "program_id", "symbol_id", "tf_op", "flops", "model_flops", "bytes_accessed",
-    )
-)  # fmt: skip
+_WANTED = frozenset(("program_id", "symbol_id", "tf_op", "flops", "model_flops", "bytes_accessed"))
 
 
 def is_op_line(plane: str, line: str) -> bool:
-    """Whether a line of a TPU's plane tells which ops its TensorCore ran."""
+    """Whether a line of a TPU's plane shows which ops its TensorCore ran."""
     return line == _OP_LINE and "SparseCore" not in plane
 
 
@@ -66,11 +62,6 @@ def symbol_of(stats: Mapping[str, str]) -> tuple[int, int] | None:
 @once
 def type_stats_of(profile: Profile) -> dict[int, dict[str, str]]:
     """The stats of each kind of event, as texts; made once."""
-    return _said(profile)
-
-
-def _said(profile: Profile) -> dict[int, dict[str, str]]:
-    """The stats of each kind of event, as texts."""
     stats = profile.columns("event_type_stats")
     names = stats.names("name")
     codes = [code for code, text in enumerate(names.values) if text in _WANTED]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
-from peakline.arrays import UInt8Array
+from peakline.arrays import BoolArray, UInt8Array
 from peakline.tables import Profile
 from peakline.tables.columns import Names
 from peakline.tables.joins import positions
@@ -52,23 +52,24 @@ def activity_of(profile: Profile) -> UInt8Array:
         return found
     on_host = _Table(trace.name, host_activity)
     on_device = _Table(trace.name, device_activity)
-    of_devices = [(device, place) for device in devices_of(profile) for place, _ in device.lines]
-    for _, place in of_devices:
-        events = trace.lines[place].events
-        found[events] = on_device.of(events)[trace.name.codes[events]]
+    devices = devices_of(profile)
+    lines = [trace.lines[place] for device in devices for place, _ in device.lines]
+    for line in lines:
+        found[line.events] = on_device.of(line.events)[trace.name.codes[line.events]]
     for line in trace.lines_on(HOST):
         found[line.events] = _of_line(line, on_host)[trace.name.codes[line.events]]
     if trace.source == "op_runs":
-        _refine_runs(profile, trace, found, [place for _, place in of_devices])
+        _refine_runs(profile, trace, found, lines)
         return found
     if profile.has_categories:
-        _refine_categories(profile, trace, found, [place for _, place in of_devices])
-    if any(device.is_tpu for device, _ in of_devices):
-        _refine_tpu(profile, trace, found, [place for dev, place in of_devices if dev.is_tpu])
+        _refine_categories(profile, trace, found, lines)
+    of_tpus = [trace.lines[place] for one in devices if one.is_tpu for place, _ in one.lines]
+    if of_tpus:
+        _refine_tpu(profile, trace, found, of_tpus)
     if trace.name.code_of(_THUNKS) >= 0:
         _refine_thunks(profile, trace, found)
     if any(lacks_direction(name) for name in trace.name.values):
-        _refine_copies(profile, trace, found, [place for _, place in of_devices])
+        _refine_copies(profile, trace, found, lines)
     return found
 
 
@@ -101,7 +102,7 @@ def _of_line(line: TraceLine, names: _Table) -> UInt8Array:
 
 
 class _Table:
-    """An activity per distinct name, made for the names that are asked for."""
+    """An activity per distinct name, made for the names that are looked up."""
 
     _FEW = 1 << 12
     """So many names are sooner decided than looked for among millions of events."""
@@ -126,35 +127,32 @@ class _Table:
 
 
 def _refine_categories(
-    profile: Profile, trace: Trace, found: UInt8Array, places: list[int]
+    profile: Profile, trace: Trace, found: UInt8Array, lines: list[TraceLine]
 ) -> None:
     """PyTorch's categories say which events are calls of the driver, and which are no work."""
     category = profile.columns("events", frozenset(("category",))).names("category")
     if not category.values:
         return
-    codes = category.codes if trace.row is None else category.codes[trace.row]
-    lower = [value.lower() for value in category.values]
-    no_work = np.array([*(value in NO_WORK for value in lower), False])
-    found[no_work[codes]] = Activity.NOTHING
-    runtime = np.array([*(value in _RUNTIME for value in lower), False])
-    found[runtime[codes] & (found == Activity.HOST_OP)] = Activity.HOST
-    annotation = np.array([*(value == "user_annotation" for value in lower), False])
+    category = category if trace.row is None else category.take(trace.row)
+
+    def is_one_of(words: Collection[str]) -> BoolArray:
+        return category.per_row(lambda text: text.lower() in words, np.bool_)
+
+    found[is_one_of(NO_WORK)] = Activity.NOTHING
+    found[is_one_of(_RUNTIME) & (found == Activity.HOST_OP)] = Activity.HOST
     # What a program calls a stretch of its own code says nothing of what it does there.
-    found[annotation[codes] & (found != Activity.INPUT_WAIT)] = Activity.NOTHING
-    op = np.array([*(value == "cpu_op" for value in lower), False])
-    found[op[codes] & (found == Activity.HOST)] = Activity.HOST_OP
-    kernel = np.array([*(value in _KERNEL for value in lower), False])
-    for place in places:
-        events = trace.lines[place].events
-        # Whatever a kernel is called, even as what is no work elsewhere, it is one.
-        silent = kernel[codes[events]] & (found[events] == Activity.NOTHING)
-        found[events][silent] = Activity.COMPUTE
+    is_annotation = is_one_of(("user_annotation",))
+    found[is_annotation & (found != Activity.INPUT_WAIT)] = Activity.NOTHING
+    found[is_one_of(("cpu_op",)) & (found == Activity.HOST)] = Activity.HOST_OP
+    # Whatever a kernel is called, even as what is no work elsewhere, it is one.
+    silent = is_one_of(_KERNEL) & (found == Activity.NOTHING) & trace.within(lines)
+    found[silent] = Activity.COMPUTE
     recorded = recorded_collectives(profile)
     found[recorded[found[recorded] == Activity.COMPUTE]] = Activity.COMMUNICATION
 
 
-def _refine_tpu(profile: Profile, trace: Trace, found: UInt8Array, places: list[int]) -> None:
-    """The compiler tells the category of every op of a TPU; a name only its opcode."""
+def _refine_tpu(profile: Profile, trace: Trace, found: UInt8Array, lines: list[TraceLine]) -> None:
+    """The compiler records the category of every op of a TPU; a name only its opcode."""
     stats = profile.columns_or_empty("event_type_stats")
     rows = np.flatnonzero(stats.names("name").codes == stats.names("name").code_of("hlo_category"))
     if not rows.size:
@@ -163,15 +161,14 @@ def _refine_tpu(profile: Profile, trace: Trace, found: UInt8Array, places: list[
     category = dict(stats.take(rows).each("type_id", "value"))
     table = np.zeros(kinds.rows + 1, np.uint8)
     for row, (type_id, name) in enumerate(kinds.each("type_id", "name")):
-        if told := category.get(type_id):
-            table[row] = category_activity(told, name or "")
+        if kind := category.get(type_id):
+            table[row] = category_activity(kind, name or "")
     events = profile.columns("events", frozenset(("type_id",)))
     type_id, is_known = events.array("type_id"), events.is_valid("type_id")
-    for place in places:
-        part = trace.lines[place].events
-        rows = trace.rows(part)
-        told_of = table[np.where(is_known[rows], type_id[rows], kinds.rows)]
-        found[part] = np.where(told_of > 0, told_of, found[part])
+    for line in lines:
+        rows = trace.rows(line.events)
+        stated = table[np.where(is_known[rows], type_id[rows], kinds.rows)]
+        found[line.events] = np.where(stated > 0, stated, found[line.events])
 
 
 def _refine_thunks(profile: Profile, trace: Trace, found: UInt8Array) -> None:
@@ -181,10 +178,7 @@ def _refine_thunks(profile: Profile, trace: Trace, found: UInt8Array) -> None:
         return
     places = trace.places(stats.array("event_id"))
     places = places[places >= 0]
-    on_host = np.zeros(trace.size, np.bool_)
-    for line in trace.lines_on(HOST):
-        on_host[line.events] = True
-    places = places[on_host[places]]
+    places = places[trace.within(trace.lines_on(HOST))[places]]
     places = places[found[places] == Activity.HOST]
     communicates = np.zeros(len(trace.name.values) + 1, np.bool_)
     for code in np.unique(trace.name.codes[places]).tolist():
@@ -194,59 +188,48 @@ def _refine_thunks(profile: Profile, trace: Trace, found: UInt8Array) -> None:
     )
 
 
-def _refine_copies(profile: Profile, trace: Trace, found: UInt8Array, places: list[int]) -> None:
-    """ROCm's copies by kernel do not tell where to: what launched them (by correlation) does."""
+def _refine_copies(
+    profile: Profile, trace: Trace, found: UInt8Array, lines: list[TraceLine]
+) -> None:
+    """ROCm's copies by kernel do not name a target: what launched them (by correlation) does."""
     stats = profile.typed_stats(_CORRELATION)
     number, event = stats.array("integer"), trace.places(stats.array("event_id"))
     known = stats.is_valid("integer") & (event >= 0)
     number, event = number[known], event[known]
     values = trace.name.values
     unsaid = np.array([*map(lacks_direction, values), False])
-    told = np.array([*(int(copy_of(name) or 0) for name in values), 0], np.uint8)
-    told[unsaid] = 0
+    direction = np.array([*(int(copy_of(name) or 0) for name in values), 0], np.uint8)
+    direction[unsaid] = 0
     codes = trace.name.codes[event]
-    on_device = np.zeros(trace.size, np.bool_)
-    for place in places:
-        on_device[trace.lines[place].events] = True
+    on_device = trace.within(lines)
     copies = np.flatnonzero(unsaid[codes] & on_device[event])
-    calls = np.flatnonzero((told[codes] > 0) & ~on_device[event])
+    calls = np.flatnonzero((direction[codes] > 0) & ~on_device[event])
     if not copies.size or not calls.size:
         return
     calls = calls[np.argsort(number[calls], kind="stable")]
     at = positions(number[calls], number[copies])
-    found[event[copies[at >= 0]]] = told[codes[calls[at[at >= 0]]]]
+    found[event[copies[at >= 0]]] = direction[codes[calls[at[at >= 0]]]]
 
 
-def _refine_runs(profile: Profile, trace: Trace, found: UInt8Array, places: list[int]) -> None:
-    """Executions of ops: their kind, type and label tell what the name of the node does not."""
+def _refine_runs(profile: Profile, trace: Trace, found: UInt8Array, lines: list[TraceLine]) -> None:
+    """Executions of ops: their kind, type and label say what the name of the node does not."""
     wanted = frozenset(("kind", "op_type", "label"))
     runs = profile.columns("op_runs", wanted)
     rows = trace.rows(slice(None))
     kind, op_type, label = (runs.names(name).take(rows) for name in ("kind", "op_type", "label"))
-    typed = _by_value(op_type, lambda text: host_activity(f"x:{text}"))
+    typed = op_type.per_row(lambda text: host_activity(f"x:{text}"), np.uint8)
     plain = np.isin(found, (Activity.HOST, Activity.HOST_OP, Activity.NOTHING))
-    on_device = np.zeros(trace.size, np.bool_)
-    for place in places:
-        on_device[trace.lines[place].events] = True
+    on_device = trace.within(lines)
     found[:] = np.where(plain & ~on_device, np.where(typed > 0, typed, Activity.HOST_OP), found)
     device_plane = np.array([plane.kind != HOST for plane in trace.planes], np.bool_)
     for line in trace.lines:
         if device_plane[line.plane] and not on_device[line.first : line.last].all():
             found[line.events] = Activity.LAUNCH
-    for line in (trace.lines[place] for place in places):
+    for line in lines:
         copied = copy_of(trace.planes[line.plane].name.rpartition("<")[2].rstrip(">"))
         if copied is not None:
             found[line.events] = copied
-    copied_by = _by_value(label, lambda text: copy_of(text) or Activity.NOTHING)
+    copied_by = label.per_row(lambda text: copy_of(text) or Activity.NOTHING, np.uint8)
     found[:] = np.where(on_device & (copied_by > 0), copied_by, found)
     found[kind.codes == kind.code_of("sync")] = Activity.WAIT
     found[kind.codes == kind.code_of("rpc")] = Activity.COMMUNICATION
-
-
-def _by_value(names: Names, decide: Callable[[str], Activity]) -> UInt8Array:
-    """``decide`` of every row's text, 0 for null."""
-    table = np.zeros(len(names.values) + 1, np.uint8)
-    for code in np.unique(names.codes).tolist():
-        if code >= 0:
-            table[code] = decide(names.values[code])
-    return table[names.codes]

@@ -18,7 +18,7 @@ class Activity(IntEnum):
     """What an event says is going on.
 
     NOTHING explains nothing by itself: a step's marker, an annotation of a device's line, an
-    instant, a line that repeats what others tell.
+    instant, a line that repeats what others show.
     """
 
     NOTHING = 0
@@ -30,7 +30,7 @@ class Activity(IntEnum):
     DEVICE_TO_HOST = 4
     HOST_TO_DEVICE = 5
     INPUT_WAIT = 6
-    """A training loop asks for its next batch, or a device for its next infeed."""
+    """A training loop waits for its next batch, or a device for its next infeed."""
     INPUT_WORK = 7
     """An input pipeline works, on whatever thread."""
     COMPILE = 8
@@ -106,11 +106,11 @@ _HLO_COLLECTIVE = frozenset(
 )
 _HOST_COLLECTIVE = _HLO_COLLECTIVE - {"send", "recv"}
 _LONG_NUMBER = re.compile(r"([0-9])[0-9]+")
-"""Names differ by their numbers most of all, and no rule asks for more than a number's first digit:
+"""Names differ by their numbers most of all, and no rule looks at more than a number's first digit:
 one decision is enough for all that are alike but for the rest.
 """
 _LONG_NAME = 256
-"""No decision on a longer name is kept, so that what is kept stays small."""
+"""No decision on a longer name is cached, so that the cache stays small."""
 _BACKEND = re.compile(r"^(?:gloo|mpi|ucc):")
 _TENSORFLOW_COLLECTIVE = {
     "CollectiveReduceScatter": "reduce-scatter",
@@ -218,7 +218,7 @@ _HOST_RULES = (
 
 
 def is_marker(name: str) -> bool:
-    """Whether an event called so only tells that something of a step begins and ends."""
+    """Whether an event called so only marks that something of a step begins and ends."""
     return _MARKER.fullmatch(name) is not None
 
 
@@ -228,7 +228,7 @@ def host_activity(name: str) -> Activity:
         return Activity.NOTHING
     if len(name) > _LONG_NAME:
         return _by_rules(name)
-    return _kept(_LONG_NUMBER.sub(r"\g<1>0", name))
+    return _cached(_LONG_NUMBER.sub(r"\g<1>0", name))
 
 
 def _by_rules(name: str) -> Activity:
@@ -241,14 +241,14 @@ def _by_rules(name: str) -> Activity:
     return Activity.HOST
 
 
-_kept = lru_cache(1 << 14)(_by_rules)
+_cached = lru_cache(1 << 14)(_by_rules)
 
 
 def copy_of(name: str) -> Activity | None:
     """The direction of a copy: ``MemcpyH2D``, ``Memcpy DtoH (Device -> Pageable)``, ...
 
     None where ``name`` is no copy's; a copy within the host's memory is none of a device, and one
-    that does not tell its direction counts as one within devices.
+    that does not name its direction counts as one within devices.
     """
     found = _COPY.match(name)
     if found is None:
@@ -260,7 +260,7 @@ def copy_of(name: str) -> Activity | None:
 
 
 def lacks_direction(name: str) -> bool:
-    """Whether the name is that of a copy that does not tell from where to where."""
+    """Whether the name is that of a copy that does not say from where to where."""
     return _COPY.match(name) is None and _COPY_ANYHOW.match(name) is not None
 
 

@@ -62,7 +62,7 @@ def host_sets_of(profile: Profile) -> Sets:
     place, activity = step_places_of(profile), activity_of(profile)
     marked = markers.event[(markers.event >= 0) & ~markers.on_device]
     threads = set(markers.line[markers.line >= 0].tolist())
-    gathered = _Collected()
+    found: list[tuple[Activity, Intervals]] = []
     for number, line in enumerate(trace.lines):
         on_host = trace.planes[line.plane].kind == HOST or trace.source == "op_runs"
         if not on_host or line.first == line.last:
@@ -76,9 +76,8 @@ def host_sets_of(profile: Profile) -> Sets:
         events = np.flatnonzero(keep)
         if events.size:
             start, end = trace.start[line.events][events], trace.end[line.events][events]
-            for kind, intervals in _of_thread(start, end, code[events]):
-                gathered.add(kind, intervals)
-    return gathered.sets()
+            found += _of_thread(start, end, code[events])
+    return _together(found)
 
 
 def either(*sets: Intervals) -> Intervals:
@@ -97,37 +96,31 @@ def either(*sets: Intervals) -> Intervals:
     return found
 
 
-class _Collected:
+def _together(found: Iterable[tuple[Activity, Intervals]]) -> dict[Activity, Intervals]:
     """Sets of several lines, by activity."""
-
-    def __init__(self) -> None:
-        self.parts: dict[Activity, list[Intervals]] = {}
-
-    def add(self, activity: Activity, intervals: Intervals) -> None:
+    parts: dict[Activity, list[Intervals]] = {}
+    for kind, intervals in found:
         if intervals[0].size:
-            self.parts.setdefault(activity, []).append(intervals)
-
-    def sets(self) -> dict[Activity, Intervals]:
-        return {activity: either(*parts) for activity, parts in self.parts.items()}
+            parts.setdefault(kind, []).append(intervals)
+    return {kind: either(*own) for kind, own in parts.items()}
 
 
 def _of_device(trace: Trace, activity: UInt8Array, device: Device) -> DeviceSets:
-    gathered, beside = _Collected(), _Collected()
+    own: list[tuple[Activity, Intervals]] = []
+    beside: list[tuple[Activity, Intervals]] = []
     for number, role in device.lines:
         events = trace.lines[number].events
         start, end, code = trace.start[events], trace.end[events], activity[events]
         if role is Role.OPS:
-            for kind, intervals in _painted(start, end, code):
-                gathered.add(kind, intervals)
+            own += _painted(start, end, code)
             continue
-        home = beside if role is Role.ASYNC else gathered
-        for kind in _present(code):
-            home.add(kind, _union_of(start, end, code == kind))
-    sets, others = gathered.sets(), beside.sets()
+        home = beside if role is Role.ASYNC else own
+        home += [(kind, _union_of(start, end, code == kind)) for kind in _present(code)]
+    sets, others = _together(own), _together(beside)
     communication = either(
         sets.get(Activity.COMMUNICATION, NEVER), others.get(Activity.COMMUNICATION, NEVER)
     )
-    # The op line tells what the core itself was at; a transfer beside it explains only the rest.
+    # The op line says what the core itself was at; a transfer beside it explains only the rest.
     busy = either(*sets.values())
     for kind, intervals in others.items():
         sets[kind] = either(sets.get(kind, NEVER), without(intervals, busy))
@@ -137,13 +130,13 @@ def _of_device(trace: Trace, activity: UInt8Array, device: Device) -> DeviceSets
 def _explaining(
     trace: Trace, line: TraceLine, code: UInt8Array, place: Int32Array, *, is_thread: bool
 ) -> BoolArray:
-    """Which events of a thread tell what a step's time went to."""
+    """Which events of a thread say what a step's time went to."""
     keep: BoolArray = code != Activity.NOTHING
     keep &= trace.end[line.events] > trace.start[line.events]
     if is_thread:
         return keep
     if trace.source == "op_runs":
-        # What a device ran is told by its sets.
+        # What a device ran is in its sets.
         keep &= code > Activity.HOST_TO_DEVICE
         keep |= (code == Activity.COMMUNICATION) & (trace.planes[line.plane].kind == HOST)
     works_for_step = place[line.events] >= 0

@@ -1,6 +1,6 @@
 """Several hosts on one axis of time, and how far the clocks of the hosts can be trusted.
 
-A profile's clock begins at zero; most formats tell when that was by the host's own clock: XSpace
+A profile's clock begins at zero; most formats say when that was by the host's own clock: XSpace
 (the times of lines, or ``profile_start_time`` of the plane ``Task Environment``), the Chrome
 traces of PyTorch (``baseTimeNanoseconds``) and StepStats (``all_start``). Clocks of hosts differ,
 by milliseconds where something keeps them, by anything elsewhere. What happens on all hosts at
@@ -10,8 +10,9 @@ that wait for each other begin the steps of one name together.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class HostClock:
     """What one host's profile says about time; can be pickled.
 
     ``zero_ns`` is when its clock was zero, in ns since 1970 by the host's own clock, None where the
-    format does not tell. Of steps with a name that no other step of the host has: the name, and
+    format does not say. Of steps with a name that no other step of the host has: the name, and
     when each began, ended, and its last collective ended (-1: it has none), in ps.
     """
 
@@ -54,7 +55,7 @@ class HostOffset:
     ``source``: ``clock`` (the host's own clock is believed), ``collectives`` or ``steps`` (put
     where those match those of the reference), ``none`` (nothing is known; its zero is that of the
     axis).
-    ``matches`` things were compared with the reference, which told that the host's clock is
+    ``matches`` things were compared with the reference, which says that the host's clock is
     ``skew_ps`` ahead of the reference's, give or take ``uncertainty_ps`` (the median deviation,
     scaled to that of a normal distribution); null where too few match, or match too badly
     (``spread_ps`` is their deviation even then).
@@ -73,8 +74,8 @@ class HostOffset:
     def matched_offset_ps(self) -> int:
         """What puts the host where it matches the reference, whoever is believed.
 
-        To ask who is late within a step: what all steps are late by in the same way cannot be told
-        from a clock that is wrong.
+        For who is late within a step: what all steps are late by in the same way cannot be
+        distinguished from a clock that is wrong.
         """
         if self.source == "clock" and self.skew_ps is not None:
             return self.offset_ps - self.skew_ps
@@ -126,18 +127,10 @@ def clock_of(profile: Profile, host: str | None = None) -> HostClock:
     steps = steps_of(profile)
     names = [text or "" for text in steps.name.to_list()]
     last = _last_collectives(profile, steps.size)
-    seen: dict[str, int] = {}
-    for text in names:
-        seen[text] = seen.get(text, 0) + 1
+    seen = Counter(names)
     rows = [row for row, text in enumerate(names) if text and seen[text] == 1]
-    return HostClock(
-        name,
-        zero,
-        tuple(names[row] for row in rows),
-        steps.begin[rows],
-        steps.end[rows],
-        last[rows],
-    )
+    own = tuple(names[row] for row in rows)
+    return HostClock(name, zero, own, steps.begin[rows], steps.end[rows], last[rows])
 
 
 def _zero_ns(profile: Profile) -> int | None:
@@ -187,15 +180,11 @@ def align(clocks: Sequence[HostClock]) -> Alignment:
         for clock, own in zip(clocks, sets, strict=True)
     ]
     first = clocks[shared.index(max(shared))]
-    base = _base_ns(clocks)
+    base = min((clock.zero_ns for clock in clocks if clock.zero_ns is not None), default=None)
     found = [_against(first, clock, base) for clock in clocks]
     start = min((own.offset_ps for own in found), default=0)
-    moved = tuple(HostOffset(**{**vars(own), "offset_ps": own.offset_ps - start}) for own in found)
+    moved = tuple(replace(own, offset_ps=own.offset_ps - start) for own in found)
     return Alignment(first.host, None if base is None else base + start // 1000, moved)
-
-
-def _base_ns(clocks: Sequence[HostClock]) -> int | None:
-    return min((clock.zero_ns for clock in clocks if clock.zero_ns is not None), default=None)
 
 
 def _own_offset(clock: HostClock, base: int | None) -> int | None:
@@ -210,39 +199,25 @@ def _against(reference: HostClock, clock: HostClock, base: int | None) -> HostOf
     if clock is reference:
         return plain
     what, here, there = _matches(reference, clock)
+    matched = replace(plain, matches=int(here.size), matched=what)
     if here.size < LEAST_MATCHES:
-        return HostOffset(clock.host, believed, plain.source, int(here.size), what)
-    lead = lead or 0
-    ahead = (here + believed) - (there + lead)
+        return matched
+    ahead = (here + believed) - (there + (lead or 0))
     skew = int(np.median(ahead))
     spread = int(1.4826 * np.median(np.abs(ahead - skew)))
     period = float(np.median(np.abs(np.diff(np.sort(there)))))
-    told = HostOffset(clock.host, believed, plain.source, int(here.size), what, spread_ps=spread)
+    matched = replace(matched, spread_ps=spread)
     if spread > MOST_SPREAD * period:
-        return told
+        return matched
     # The median of n values is that much surer than one of them.
     unsure = int(spread * 1.2533 / np.sqrt(here.size)) + 1
-    is_wrong = abs(skew) > max(SURE * unsure, _tolerance(what, period))
-    move = own is None or is_wrong
-    return HostOffset(
-        clock.host,
-        believed - skew if move else believed,
-        what if move else plain.source,
-        int(here.size),
-        what,
-        None if own is None else skew,
-        unsure,
-        spread,
-    )
-
-
-def _tolerance(what: str, period: float) -> float:
-    """How far apart the same may be on hosts whose clocks agree.
-
-    Nothing holds one host's step back but the collectives in it, so steps may begin apart by a
-    large part of one.
-    """
-    return 0.0 if what == "collectives" else period
+    matched = replace(matched, uncertainty_ps=unsure, skew_ps=None if own is None else skew)
+    # Nothing holds one host's step back but the collectives in it, so steps of hosts whose clocks
+    # agree may begin apart by a large part of one.
+    tolerance = 0.0 if what == "collectives" else period
+    if own is not None and abs(skew) <= max(SURE * unsure, tolerance):
+        return matched
+    return replace(matched, offset_ps=believed - skew, source=what)
 
 
 def _matches(reference: HostClock, clock: HostClock) -> tuple[str, Int64Array, Int64Array]:

@@ -40,10 +40,7 @@ def recorded_collectives(profile: Profile) -> Int64Array:
     places, text = trace.places(stats.array("event_id")), stats.names("text")
     found = np.zeros(trace.size, np.bool_)
     found[places[(places >= 0) & (text.codes >= 0)]] = True
-    on_device = np.zeros(trace.size, np.bool_)
-    for line in trace.lines_on(DEVICE):
-        on_device[line.events] = True
-    found &= on_device
+    found &= trace.within(trace.lines_on(DEVICE))
     if record >= 0:
         links, parent = links_of(profile), nesting_of(profile).parent
         above = links.cause.astype(np.int64)

@@ -1,4 +1,4 @@
-"""The devices of a trace, and which of their lines tell what they did."""
+"""The devices of a trace, and which of their lines show what they did."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DERIVED = re.compile(
     r"(?:framework|tensorflow|name) (?:ops|name scope|scopes?)|name scope|source(?: code)?|"
     r"launch stats|overheads?|(?:async )?xla ops.*derived.*|.*\bderived\b.*"
 )
-"""Lines that repeat what others tell: XProf makes them, and so do some runtimes."""
+"""Lines that repeat what others show: XProf makes them, and so do some runtimes."""
 _OPS = re.compile(r"(?i)(?:sparse ?core |tensor ?core )?(?:xla |hlo )?ops")
 _ASYNC = re.compile(r"(?i)async (?:sparse ?core )?(?:xla )?ops")
 _TRACEME = re.compile(r"(?i)xla traceme")
@@ -47,8 +47,8 @@ class Device:
 def devices_of(profile: Profile) -> tuple[Device, ...]:
     """The devices of the profile with work of their own, in the order of their planes.
 
-    Lines that are derived from others are left out. An XLA device whose streams are told has its
-    op line derived from them.
+    Lines that are derived from others are left out. An XLA device whose streams are recorded has
+    its op line derived from them.
     """
     trace = trace_of(profile)
     if trace.source == "op_runs":
@@ -79,17 +79,19 @@ def _role(line: TraceLine, *, is_tpu: bool) -> Role | None:
     if _ASYNC.fullmatch(line.name):
         return Role.ASYNC
     if is_tpu:
-        # It tells of barriers, which no op line does.
+        # It shows barriers, which no op line does.
         return Role.STREAM if _TRACEME.fullmatch(line.name) else None
     return None if _DERIVED.fullmatch(line.name) else Role.STREAM
 
 
 def _of_runs(trace: Trace) -> tuple[Device, ...]:
-    """Devices of StepStats: the streams and the copies of a device are told as devices.
+    """Devices of StepStats: the streams and the copies of a device are recorded as devices.
 
-    What the executor ran for a device whose streams are told, it ran on the host.
+    What the executor ran for a device whose streams are recorded, it ran on the host.
     """
-    told = {_key(_PART.sub("", plane.name)) for plane in trace.planes if _PART.search(plane.name)}
+    recorded = {
+        _key(_PART.sub("", plane.name)) for plane in trace.planes if _PART.search(plane.name)
+    }
     homes: dict[tuple[str, str], Device] = {}
     for number, plane in enumerate(trace.planes):
         part = _PART.search(plane.name)
@@ -97,7 +99,7 @@ def _of_runs(trace: Trace) -> tuple[Device, ...]:
             continue
         name = _PART.sub("", plane.name)
         task, device = _key(name)
-        if part is None and ((task, device) in told or ("", device) in told):
+        if part is None and ((task, device) in recorded or ("", device) in recorded):
             continue
         lines = [
             (place, Role.STREAM) for place, line in enumerate(trace.lines) if line.plane == number

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from peakline.arrays import AnyArray, Int32Array, Int64Array
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.kernels.trace_nesting import ends
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
@@ -68,7 +68,7 @@ class Trace:
     """All events that have a time, line after line, each line by start, the longest first.
 
     ``source`` is the table they come from, ``events`` or ``op_runs`` (executions of StepStats; a
-    line per device and thread, work told twice left out). ``end`` is never before ``start``, and
+    line per device and thread, repeated work left out). ``end`` is never before ``start``, and
     both lie within 2**62 - 1 ps (53 days) of the profile's start: what is farther stands there.
     ``row`` is None where event n is row n of the table.
     """
@@ -126,6 +126,13 @@ class Trace:
             if line.last > line.first and self.planes[line.plane].kind in kinds:
                 yield line
 
+    def within(self, lines: Iterable[TraceLine]) -> BoolArray:
+        """Which events lie on one of ``lines``."""
+        found = np.zeros(self.size, np.bool_)
+        for line in lines:
+            found[line.events] = True
+        return found
+
     def span(self) -> tuple[int, int]:
         """From the first start to the last end; (0, 0) without events."""
         if not self.size:
@@ -137,7 +144,7 @@ class Trace:
 class Nesting:
     """What lies in what, within each line of ``trace``; each array is made when it is first read.
 
-    Events that overlap only in part are both kept: neither is the other's parent, and the later
+    Of events that overlap only in part neither is the other's parent, and the later
     one gets a row of its own.
     """
 
@@ -193,7 +200,7 @@ def trace_of(profile: Profile) -> Trace:
 def read_with_steps(profile: Profile) -> None:
     """Read the events and which step each belongs to at once.
 
-    For who needs both: asked for the trace first, the file would be read again for the steps.
+    For who needs both: had the trace been read first, the file would be read again for the steps.
     """
     if not profile.has_rows("op_runs") and "events" in profile.tables:
         profile.columns("events", _EVENTS | {"step_id"})
@@ -213,8 +220,6 @@ def line_bounds(line_id: AnyArray, lines: Iterable[int]) -> list[int]:
 
 
 def _empty() -> Trace:
-    from peakline.tables.columns import Names
-
     none = np.zeros(0, np.int64)
     return Trace("events", (), (), none, none, Names(np.zeros(0, np.int32), []), None, 0)
 

@@ -80,7 +80,17 @@ def links_of(profile: Profile) -> Links:
 
 @once
 def _launch_links(profile: Profile) -> Links:
-    return _links(profile, trace_of(profile))
+    trace = trace_of(profile)
+    on_device, on_host = _on(trace, DEVICE), _on(trace, HOST)
+    if not (on_device.any() and on_host.any()):
+        return _none()
+    if trace.source == "op_runs":
+        return _by_name(profile, trace, on_device)
+    found = _launched(trace, _by_name_of(trace, profile.typed_stats(frozenset(_CORRELATION))))
+    if not found:
+        others = frozenset((*_RUN, *_PRODUCED, *_CONSUMED))
+        found = _launched(trace, _by_name_of(trace, profile.typed_stats(others)))
+    return found or _by_flow(profile, trace)
 
 
 @once
@@ -108,24 +118,8 @@ def links_within(profile: Profile, begin: int, end: int) -> tuple[Links, Links]:
         return links_of(profile), contexts_of(profile)
     wanted = frozenset((*_CORRELATION, *_RUN, *_PRODUCED, *_CONSUMED))
     stats = _by_name_of(trace, typed_stats(profile.stats_of(trace.rows(events)), wanted))
-    launches = _launched(trace, stats)
-    if not launches:
-        on_device, on_host = _on(trace, DEVICE), _on(trace, HOST)
-        launches = _by_flow(profile, trace, on_host, on_device)
+    launches = _launched(trace, stats) or _by_flow(profile, trace)
     return launches, _handed(trace, stats)
-
-
-def _links(profile: Profile, trace: Trace) -> Links:
-    on_device, on_host = _on(trace, DEVICE), _on(trace, HOST)
-    if not (on_device.any() and on_host.any()):
-        return _none()
-    if trace.source == "op_runs":
-        return _by_name(profile, trace, on_device, on_host)
-    found = _launched(trace, _by_name_of(trace, profile.typed_stats(frozenset(_CORRELATION))))
-    if not found:
-        others = frozenset((*_RUN, *_PRODUCED, *_CONSUMED))
-        found = _launched(trace, _by_name_of(trace, profile.typed_stats(others)))
-    return found or _by_flow(profile, trace, on_host, on_device)
 
 
 def _launched(trace: Trace, stats: Stats) -> Links:
@@ -266,7 +260,7 @@ def _ordinal(plane: str) -> int:
     return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
 
 
-def _by_flow(profile: Profile, trace: Trace, on_host: BoolArray, on_device: BoolArray) -> Links:
+def _by_flow(profile: Profile, trace: Trace) -> Links:
     """Arrows that begin at a host thread and end on a device."""
     if not profile.has_rows("flows"):
         return _none()
@@ -276,8 +270,8 @@ def _by_flow(profile: Profile, trace: Trace, on_host: BoolArray, on_device: Bool
     starts, ends = names.code_of("s"), names.code_of("f")
     there = place >= 0
     line = trace.lines_of(np.maximum(place, 0))
-    begins = there & (names.codes == starts) & on_host[line]
-    finishes = there & (names.codes == ends) & on_device[line]
+    begins = there & (names.codes == starts) & _on(trace, HOST)[line]
+    finishes = there & (names.codes == ends) & _on(trace, DEVICE)[line]
     number = flows.array("flow_id")
     found = _joined(
         "flow", trace, (place[begins], [number[begins]]), (place[finishes], [number[finishes]])
@@ -316,7 +310,7 @@ def _bound(profile: Profile, trace: Trace, flows: Columns) -> Int64Array:
     return place
 
 
-def _by_name(profile: Profile, trace: Trace, on_device: AnyArray, on_host: AnyArray) -> Links:
+def _by_name(profile: Profile, trace: Trace, on_device: BoolArray) -> Links:
     """Kernels of StepStats and the runs of their nodes."""
     line = trace.lines_of(np.arange(trace.size))
     kind = profile.columns("op_runs", frozenset(("kind",))).names("kind")
@@ -327,13 +321,7 @@ def _by_name(profile: Profile, trace: Trace, on_device: AnyArray, on_host: AnyAr
         np.int64,
     )
     code = codes[trace.name.codes]
-    hosts = np.flatnonzero(by_executor & ~_streams(trace)[line])
+    streams = ["stream" in trace.planes[one.plane].name.lower() for one in trace.lines]
+    hosts = np.flatnonzero(by_executor & ~np.array(streams, np.bool_)[line])
     devices = np.flatnonzero(on_device[line] & ~by_executor)
-    if not on_host.any():
-        return _none()
     return _joined("name", trace, (hosts, [code[hosts]]), (devices, [code[devices]]))
-
-
-def _streams(trace: Trace) -> AnyArray:
-    names = [trace.planes[line.plane].name.lower() for line in trace.lines]
-    return np.array(["stream" in name for name in names], np.bool_)

@@ -192,7 +192,7 @@ class _Work:
         return np.concatenate(parts)
 
     def _step_lines(self, device: Device) -> list[int]:
-        """The line of a TPU that tells its steps: its own one, else that of its modules."""
+        """The line of a TPU that shows its steps: its own one, else that of its modules."""
         if not device.is_tpu:
             return []
         for pattern in _STEP_LINES:
@@ -224,7 +224,7 @@ class _Work:
         return found
 
     def marked(self, device: Device) -> tuple[Int64Array, Int64Array]:
-        """Per step the first begin and last end of what the device's own line tells of it."""
+        """Per step the first begin and last end of what the device's own line shows of it."""
         events = self.events((device,), grouped=True)
         begin = np.full(self.steps, np.iinfo(np.int64).max)
         np.minimum.at(begin, self.place[events], self.trace.start[events])

@@ -23,7 +23,7 @@ WAITED_PS = 1_000_000
 _INSTRUCTION = re.compile(r"%?([\w.-]+)(?: = .*)?", re.DOTALL)
 _INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
 _DONE = re.compile(r"(.*)-done((?:\.\d+)*)")
-_MOST_ASKED = 200
+_MOST_LOOKED_AT = 200
 """Instructions without an event of their own that are looked through for one operand."""
 Key = tuple[int | None, str]
 """A program, and the name of one of its instructions."""
@@ -79,7 +79,7 @@ class DeviceWork:
 
     def title(self, event: int) -> str:
         """What an event is called: the instruction alone where the name is a whole one."""
-        name = _name(self._trace, event)
+        name = self._trace.name[event] or ""
         found = _INSTRUCTION.fullmatch(name) if name.startswith("%") else None
         return found[1] if found else name
 
@@ -175,13 +175,13 @@ class DeviceWork:
         module = self._modules[program]
         start = int(self._trace.start[event])
         found: list[int] = []
-        asked: set[str] = set()
+        looked_at: set[str] = set()
         waiting = [*own.operands, *own.controls]
-        while waiting and len(asked) < _MOST_ASKED:
+        while waiting and len(looked_at) < _MOST_LOOKED_AT:
             name = waiting.pop()
-            if name in asked:
+            if name in looked_at:
                 continue
-            asked.add(name)
+            looked_at.add(name)
             runs = self._runs.get((program, name))
             at = bisect_right(runs, (start, -1)) - 1 if runs else -1
             if runs and at >= 0:
@@ -193,10 +193,10 @@ class DeviceWork:
 
     def _named(self, profile: Profile, device: Device) -> Iterator[tuple[int, Key]]:
         """Program and instruction of each event: from its stats, or its name and its program."""
-        told = _stats(profile, self._trace, self._events)
+        stated = _stats(profile, self._trace, self._events)
         modules = _program_runs(self._trace, device)
         for event in self._events:
-            program, name = told.get(event, (None, None))
+            program, name = stated.get(event, (None, None))
             if program is None:
                 program = _running(modules, int(self._trace.start[event]))
             # Its name spells a program's id so; stats may hold it as a signed number.
@@ -206,10 +206,6 @@ class DeviceWork:
             name = name or self.title(event)
             if name in module.instructions:
                 yield event, (module.program_id, name)
-
-
-def _name(trace: Trace, event: int) -> str:
-    return trace.name.values[trace.name.codes[event]] or ""
 
 
 def _stats(
@@ -238,7 +234,7 @@ def _program_runs(trace: Trace, device: Device) -> list[tuple[int, int, int]]:
         if trace.planes[line.plane].plane_id != device.plane_id or line.name != "XLA Modules":
             continue
         for event in range(line.first, line.last):
-            found = re.search(r"\((\d{1,20})\)$", _name(trace, event))
+            found = re.search(r"\((\d{1,20})\)$", trace.name[event] or "")
             if found:
                 runs.append((int(trace.start[event]), int(trace.end[event]), int(found[1])))
     return sorted(runs)

@@ -107,7 +107,7 @@ class Walk:
             self._pieces[-1] = (*self._pieces[-1][:3], why, *self._pieces[-1][4:])
 
     def _name(self, event: int) -> str:
-        return self._trace.name.values[self._trace.name.codes[event]] or ""
+        return self._trace.name[event] or ""
 
     def _line(self, event: int) -> int:
         return int(self._trace.lines_of(np.array([event]))[0])
