@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.each_row import each_row
 
-from peakline.memory import trend
+from peakline.memory import pattern
 from peakline.memory.pattern import (
     CACHE,
     LEAK,
@@ -162,8 +162,8 @@ def test_ten_thousand_steps_take_little_time_and_give_the_slope_per_step():
 @given(st.lists(st.integers(-50, 50), max_size=25))
 def test_slope_and_concordance_equal_the_slow_ones(values):
     array = np.array(values, np.int64)
-    assert trend.median_slope(array) == pytest.approx(slope(values))
-    assert trend.concordance(array) == pytest.approx(concordance(values))
+    assert pattern.median_slope(array) == pytest.approx(slope(values))
+    assert pattern.concordance(array) == pytest.approx(concordance(values))
 
 
 @settings(max_examples=300)

@@ -167,7 +167,7 @@ def test_what_has_a_finding_of_growth_is_no_saving():
     assert [finding.kind for finding in growth_findings(made, growth)] == ["leak"]
     told = signatures_held(made, 0, find_grown(made, growth))
     assert [made.signatures[k].shape for k in np.flatnonzero(told)] == ["[4]"]
-    before, after = find_savings(made, 0, marks), find_savings(made, 0, marks, told=told)
+    before, after = find_savings(made, 0, marks), find_savings(made, 0, marks, growing=told)
     assert {saving.kind for saving in before if "[4]" in saving.title} == {"offload", "older_copy"}
     assert [saving for saving in before if "[4]" not in saving.title] == list(after)
     assert {saving.kind for saving in after} == {"temporary", "recompute"}

@@ -138,7 +138,7 @@ def self_times(profile: Profile, steps: int, begin_ps: int, end_ps: int) -> Self
 
 
 def _by_name(runs: Executions, inside: np.ndarray | slice) -> dict[str, OpOwn]:
-    from peakline.timing.host_ops import summed
+    from peakline.tables.joins import summed
 
     op, count = runs.op[inside], len(runs.keys)
     own = summed(op, runs.own_ps[inside], count).tolist()

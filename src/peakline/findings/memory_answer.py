@@ -110,7 +110,7 @@ def explain_memory(
         return _findings_only(failures, number)
     # Compiling and loading the kernels takes a moment: only when there is something to explain.
     from peakline.memory.details import read_details, records_of_step
-    from peakline.memory.plausible import without_implausible
+    from peakline.memory.usage import without_implausible
 
     events, implausible = without_implausible(events)
     history, details = read_details(

@@ -17,7 +17,7 @@ def columns_of(profile: Profile) -> Columns:
 
 
 def events_of(buffers: Columns) -> Columns:
-    """``allocator_events`` of a file that tells only which buffers there are.
+    """``allocator_events`` of a file that has only buffers.
 
     One allocation per buffer, at its start (0 when not known), and a deallocation where it has
     an end. Buffers without an id and an address get an id of their own.

@@ -36,21 +36,14 @@ class SignatureChurn:
 
 
 class ChurnRows(Sequence[SignatureChurn]):
-    """The churn of many signatures, each row of it made when it is asked for.
+    """The churn of many signatures, each row of it made when it is read.
 
     ``codes`` are the signatures' numbers among ``signatures`` and ``counts`` their figures, in the
     order of the rows, per row those of `SignatureChurn`.
     """
 
-    def __init__(
-        self,
-        signatures: Signatures,
-        codes: IntpArray,
-        counts: Int64Array,
-    ) -> None:
-        self.signatures = signatures
-        self.codes = codes
-        self.counts = counts
+    def __init__(self, signatures: Signatures, codes: IntpArray, counts: Int64Array) -> None:
+        self.signatures, self.codes, self.counts = signatures, codes, counts
 
     def __len__(self) -> int:
         return int(self.codes.size)
@@ -80,7 +73,7 @@ class ChurnRows(Sequence[SignatureChurn]):
 class AllocatorChurn:
     """What one allocator handed out. Sizes are bytes.
 
-    ``steps`` is how many steps the profile has (None where nothing tells them; then ``same_step``
+    ``steps`` is how many steps the profile has (None without any; then ``same_step``
     is 0), ``signatures`` all of them, the one with most bytes first. Memory from before the profile
     was not handed out in it: it counts nowhere, and a signature of which there is no other has 0
     allocations.
@@ -97,7 +90,7 @@ class AllocatorChurn:
 
     @property
     def bytes_per_step(self) -> float | None:
-        """Bytes handed out in a step, None where nothing tells steps."""
+        """Bytes handed out in a step, None without steps."""
         return self.bytes / self.steps if self.steps else None
 
     @property

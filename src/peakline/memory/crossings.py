@@ -41,9 +41,9 @@ class Crossing:
         ``place`` and ``weight`` are per buffer; one with place -1 is left out.
         """
         change = np.zeros((places, self.marks + 1), np.int64)
-        kept = place >= 0
-        np.add.at(change, (place[kept], self.first[kept]), weight[kept])
-        np.subtract.at(change, (place[kept], self.until[kept]), weight[kept])
+        is_counted = place >= 0
+        np.add.at(change, (place[is_counted], self.first[is_counted]), weight[is_counted])
+        np.subtract.at(change, (place[is_counted], self.until[is_counted]), weight[is_counted])
         return np.cumsum(change[:, :-1], axis=1)
 
 

@@ -30,7 +30,7 @@ class MemoryDetails:
     """What the analyses found in one allocator.
 
     ``peak`` is the one that the answer is about, ``deferred`` None where it is certain. ``growth``
-    is None where nothing tells steps, ``fragmentation`` where no buffer has an address. ``grown``
+    is None without steps, ``fragmentation`` where no buffer has an address. ``grown``
     is what deserves attention of the former. ``savings`` are those at the peak, most bytes first.
     """
 
@@ -60,7 +60,7 @@ def read_details(
 ) -> tuple[History, tuple[MemoryDetails, ...]]:
     """All analyses of ``allocator_events`` (in time order), and what they read.
 
-    ``allocator`` keeps one allocator; the peak is that of the records that are ``eligible``. The
+    ``allocator`` selects one allocator; the peak is that of the records that are ``eligible``. The
     others are those of `peakline.findings.memory_answer.explain_memory`. Raises NotFoundError for
     an unknown allocator.
     """
@@ -91,7 +91,7 @@ def read_details(
             fragmentation,
             ops=ops,
             eligible=eligible,
-            told=signatures_held(history, number, grown),
+            growing=signatures_held(history, number, grown),
             programs=programs,
         )
         details.append(

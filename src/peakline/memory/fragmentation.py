@@ -25,7 +25,7 @@ from peakline.memory.key_numbers import number_keys
 from peakline.memory.signatures import History, Signature, split_by
 
 _SAMPLES = 512
-"""Points of the course over time."""
+"""Points of memory over time."""
 _EXTENSIONS = 256
 """Allocations that are looked at when they grow the memory touched."""
 _WORK = 2**28
@@ -82,7 +82,7 @@ class Pins:
 class Forced:
     """An allocation that found enough memory free, but in pieces that were all too small.
 
-    ``bytes`` is what it asked for, ``new_bytes`` what it touched for the first time, ``free`` and
+    ``bytes`` is what it requested, ``new_bytes`` what it touched for the first time, ``free`` and
     ``largest`` what was free just before it in memory touched by then.
     """
 
@@ -99,7 +99,7 @@ class Forced:
 class Fragmentation:
     """The free memory of one allocator. Sizes are bytes, times picoseconds.
 
-    The arrays are one course over time: ``free``, ``largest`` hole and number of ``holes`` made
+    The arrays are one series over time: ``free``, ``largest`` hole and number of ``holes`` made
     from addresses, ``touched`` the memory known by then, and ``reported`` the allocator's own
     figure (NaN where it gave none). ``touched_bytes`` is all memory that buffers lay on,
     ``peak_bytes`` the most that buffers with addresses took of it at a time: what is above it was
@@ -134,7 +134,7 @@ class Fragmentation:
 
     @property
     def is_harmful(self) -> bool:
-        """Whether pins kept so much free memory in pieces that it is worth a word."""
+        """Whether pins hold so much free memory in pieces that it is worth a word."""
         worst, pins, peak = self.worst, self.pins, self.peak_bytes
         return (
             worst is not None
@@ -147,7 +147,7 @@ class Fragmentation:
     def at(self, time_ps: int) -> float | None:
         """(free - largest hole) / free at ``time_ps``, made from addresses.
 
-        That is at the last point of the course until then; None before the first, and where nothing
+        That is at the last point of the series until then; None before the first, and where nothing
         was free. What is free is a lower bound: memory that no buffer of the profile lay on is not
         known.
         """
@@ -183,7 +183,8 @@ def find_fragmentation(history: History, allocator: int) -> Fragmentation | None
     samples = np.zeros((wanted.size, len(SAMPLE_FIELDS)), np.int64)
     extensions = np.zeros((min(_EXTENSIONS, count), len(EXTENSION_FIELDS)), np.int64)
     first_seen = np.full(space.start.size, -1, np.int64)
-    touched_bytes = _covered(space, np.arange(space.start.size))
+    is_touched = _cover(space, np.arange(space.start.size)) > 0
+    touched_bytes = int(space.cell_bytes[is_touched].sum())
     check_deadline()
     found, most = sweep(
         space.rows,
@@ -210,8 +211,8 @@ def find_fragmentation(history: History, allocator: int) -> Fragmentation | None
     worst = max(forced, key=lambda one: (one.new_bytes, one.free), default=None)
     at_worst, pins = ((), None) if worst is None else _pieces(history, space, first_seen, worst)
     rows, free, largest, holes, touched = samples.T[:5]
-    told = history.events.is_valid("fragmentation")[rows]
-    reported = np.where(told, history.events.array("fragmentation")[rows], np.nan)
+    known = history.events.is_valid("fragmentation")[rows]
+    reported = np.where(known, history.events.array("fragmentation")[rows], np.nan)
     return Fragmentation(
         allocator=history.lifetimes.allocators[allocator],
         time_ps=history.events.array("time_ps")[rows],
@@ -262,11 +263,6 @@ def _places(history: History, rows: Int64Array, count: int) -> Int64Array:
     return np.unique(np.append(even, fullest))
 
 
-def _covered(space: _Space, spans: IntpArray) -> int:
-    """Bytes that at least one of ``spans`` lies on."""
-    return int(space.cell_bytes[_cover(space, spans) > 0].sum())
-
-
 def _cover(space: _Space, spans: AnyArray) -> Int64Array:
     """Per cell, how many of ``spans`` lie on it."""
     change = np.zeros(space.cell_bytes.size + 1, np.int64)
@@ -279,10 +275,10 @@ def _forced(history: History, extensions: Int64Array) -> tuple[Forced, ...]:
     found = []
     times = history.events.array("time_ps")
     for row, new, free, largest, _ in extensions.tolist():
-        asked = int(history.requested[row])
-        if largest < asked <= free:
+        size = int(history.requested[row])
+        if largest < size <= free:
             signature = history.signatures[int(history.signatures.codes[row])]
-            found.append(Forced(row, int(times[row]), signature, asked, new, free, largest))
+            found.append(Forced(row, int(times[row]), signature, size, new, free, largest))
     return tuple(found)
 
 

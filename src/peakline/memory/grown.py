@@ -14,10 +14,18 @@ import numpy as np
 from peakline.arrays import BoolArray, Int64Array
 from peakline.kernels.memory_layout import DEALLOCATION, UNTRACKED_DEALLOCATION
 from peakline.memory.growth import AllocatorGrowth, GroupGrowth
-from peakline.memory.pattern import CACHE, LEAK, SAWTOOTH, SINGLE, STEADY, STEP_UP, WARM_UP
+from peakline.memory.pattern import (
+    CACHE,
+    LEAK,
+    SAWTOOTH,
+    SINGLE,
+    STEADY,
+    STEP_UP,
+    WARM_UP,
+    median_slope,
+)
 from peakline.memory.replaced import without_replaced
 from peakline.memory.signatures import History
-from peakline.memory.trend import median_slope
 
 LEAK_BYTES = 1024
 """A leak of fewer bytes per step is none: a number that is stored per step (a loss) takes 256 or

@@ -1,7 +1,7 @@
 """What is left in memory at the end of every step, by signature, and what that does over time.
 
 One pass over the records adds up, for every signature that any step leaves anything of, the bytes
-that are live at each step's end. What a program asked for is what counts: the allocator hands out
+that are live at each step's end. What a program requested is what counts: the allocator hands out
 larger pieces when it has them at hand, which changes from step to step and is no growth. An op
 whose shapes change from step to step is looked at as a whole as well.
 """
@@ -21,12 +21,13 @@ from peakline.memory.pattern import LEAK, SINGLE, STEADY, Pattern, classify
 from peakline.memory.peak import UNATTRIBUTED
 from peakline.memory.signatures import History, Signature
 from peakline.memory.single_pass import PassFacts, SinglePass, find_single_pass
+from peakline.tables.joins import summed
 
 _MARKS = 1024
 """More steps than this are thinned evenly; the slopes stay those per step."""
 _REST_RISES, _REST_SURE = 8, 0.9
 """Growth that no signature explains is believed only when it is this clear: what the allocator
-hands out beyond what was asked for changes from step to step."""
+hands out beyond what was requested changes from step to step."""
 _GROUPS = 2048
 """So many signatures are followed, those that leave the most bytes."""
 
@@ -36,7 +37,7 @@ class GroupGrowth:
     """What the steps leave of one signature, or of one op in all its shapes.
 
     ``signature`` has an empty shape, and no size, where it stands for an op in all its shapes or
-    sizes; ``forms`` is then how many there are, else 1. ``series`` is the bytes asked for that
+    sizes; ``forms`` is then how many there are, else 1. ``series`` is the bytes requested that
     live at each step's end; ``held_bytes`` the bytes handed out for them at the last.
     """
 
@@ -53,10 +54,10 @@ class AllocatorGrowth:
 
     ``total`` is the memory in use at each step's end. ``groups`` hold what is left of each
     signature, the one that leaves most at the end first. ``bytes_per_step`` is what the leaks among
-    them ask for together in a step (0 without one), ``steps_left`` how many more steps fit into the
+    them request together in a step (0 without one), ``steps_left`` how many more steps fit into the
     capacity above the peak at that rate (None without a leak or a known capacity). ``steps`` is how
     many steps there are; ``marks`` are every ``stride``-th of them, one per entry of the series.
-    ``one_pass`` is the pass over layers that keeps the `SINGLE` groups, None without any.
+    ``one_pass`` is the pass over layers that holds the `SINGLE` groups, None without any.
     """
 
     allocator: str
@@ -105,14 +106,16 @@ def find_growth(
     leaks = [group for group in groups if group.pattern.kind == LEAK]
     one_pass = _one_pass(history, allocator, marks, leaks, facts)
     if one_pass:
-        groups = [_of_one_pass(group) if group in leaks else group for group in groups]
+        for place, group in enumerate(groups):
+            if group.pattern.kind == LEAK:
+                groups[place] = replace(group, pattern=replace(group.pattern, kind=SINGLE))
         leaks = []
     rate = sum(group.pattern.bytes_per_step for group in leaks)
     capacity = history.capacities[allocator]
     left = None
     if rate > 0 and capacity is not None:
-        asked = sum(int(group.series[-1]) for group in leaks)
-        handed_out = rate * max(sum(group.held_bytes for group in leaks) / asked, 1.0)
+        requested = sum(int(group.series[-1]) for group in leaks)
+        handed_out = rate * max(sum(group.held_bytes for group in leaks) / requested, 1.0)
         left = max(int((capacity - peak) / handed_out), 0)
     return AllocatorGrowth(
         allocator=history.lifetimes.allocators[allocator],
@@ -149,10 +152,6 @@ def _one_pass(
     return find_single_pass(history, allocator, marks, np.flatnonzero(chosen), facts)
 
 
-def _of_one_pass(group: GroupGrowth) -> GroupGrowth:
-    return replace(group, pattern=replace(group.pattern, kind=SINGLE))
-
-
 def _matrix(
     history: History, allocator: int, marks: Marks
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
@@ -161,8 +160,7 @@ def _matrix(
     crossing = find_crossing(history, allocator, marks.rows)
     codes = signatures.codes[crossing.rows]
     requested, allocated = history.requested[crossing.rows], history.allocated[crossing.rows]
-    left = np.zeros(len(signatures), np.int64)
-    np.add.at(left, codes, requested)
+    left = summed(codes, requested, len(signatures))
     places = np.flatnonzero(left)
     if places.size > _GROUPS:
         places = np.sort(places[np.argsort(-left[places], kind="stable")[:_GROUPS]])
@@ -171,8 +169,7 @@ def _matrix(
     place = place_of[codes]
     series = crossing.live_at_marks(place, places.size, requested)
     at_the_end = (crossing.until == crossing.marks) & (place >= 0)
-    held = np.zeros(places.size, np.int64)
-    np.add.at(held, place[at_the_end], allocated[at_the_end])
+    held = summed(place[at_the_end], allocated[at_the_end], places.size)
     return places, series, held
 
 
@@ -216,16 +213,13 @@ def _together(groups: list[GroupGrowth], members: list[int], stride: int) -> Gro
     if 2 * alike >= pattern.bytes:
         return None
     first = groups[members[0]].signature
-    whole = Signature(first.allocator, first.op, "", "", "", None)
     regions = {groups[k].signature.region_type for k in members}
     types = {groups[k].signature.data_type for k in members}
-    if len(regions) == 1:
-        whole = Signature(whole.allocator, whole.op, first.region_type, "", "", None)
-    if len(types) == 1:
-        whole = Signature(whole.allocator, whole.op, whole.region_type, first.data_type, "", None)
-    return GroupGrowth(
-        whole, len(members), series, sum(groups[k].held_bytes for k in members), pattern
-    )
+    region = first.region_type if len(regions) == 1 else ""
+    data_type = first.data_type if len(types) == 1 else ""
+    whole = Signature(first.allocator, first.op, region, data_type, "", None)
+    held = sum(groups[k].held_bytes for k in members)
+    return GroupGrowth(whole, len(members), series, held, pattern)
 
 
 def _with_the_rest(
@@ -250,8 +244,5 @@ def _per_step(pattern: Pattern, stride: int) -> Pattern:
     """The pattern of a thinned series with its slope per step."""
     if stride == 1:
         return pattern
-    return replace(
-        pattern,
-        bytes_per_step=pattern.bytes_per_step / stride,
-        period=pattern.period * stride,
-    )
+    slope, period = pattern.bytes_per_step / stride, pattern.period * stride
+    return replace(pattern, bytes_per_step=slope, period=period)

@@ -7,7 +7,6 @@ three remainders add up to the bytes in use exactly.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,9 +17,16 @@ from peakline.deadline import check_deadline
 from peakline.kernels.memory_layout import ALLOCATION, DEALLOCATION, OTHER
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
-from peakline.memory.plausible import without_implausible
 from peakline.memory.signatures import split_by
-from peakline.memory.usage import Usage, buffer_bytes, measure
+from peakline.memory.usage import (
+    Usage,
+    buffer_bytes,
+    fragmentation_at,
+    measure,
+    number_at,
+    reported_bytes,
+    without_implausible,
+)
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 from peakline.tables.once import once
@@ -93,12 +99,9 @@ class MemoryRecords:
     def _measured(self, rows: IntpArray) -> Series:
         """What the allocator reports, else the running sum of its live buffers."""
         check_deadline()
-        told = self.events.is_valid("in_use_bytes")[rows]
-        if told.any():
-            rows = rows[told]
-            reserved = self.events.array("reserved_bytes")[rows]
-            reserved = np.where(self.events.is_valid("reserved_bytes")[rows], reserved, 0)
-            return Series(rows, self.events.array("in_use_bytes")[rows] + reserved)
+        reports = self.events.is_valid("in_use_bytes")[rows]
+        if reports.any():
+            return Series(rows[reports], reported_bytes(self.events, rows[reports]))
         change = np.where(
             self.lifetimes.kind[rows] == ALLOCATION, buffer_bytes(self.events, rows), 0
         )
@@ -139,16 +142,12 @@ class MemoryRecords:
             rest = used - reserved - before - int(sizes.sum())
             every = {BEFORE_PROFILE: before, UNATTRIBUTED: rest, RESERVED: reserved}
             remainders = {name: size for name, size in every.items() if size}
-        fragmentation = None
-        if self.events.is_valid("fragmentation")[row]:
-            told = float(self.events.array("fragmentation")[row])
-            fragmentation = told if math.isfinite(told) else None
         return MemoryMoment(
             row,
             int(self.events.array("time_ps")[row]),
             used,
             self.number("step_id", row),
-            fragmentation,
+            fragmentation_at(self.events, row),
             buffers,
             sizes,
             remainders,
@@ -162,9 +161,8 @@ class MemoryRecords:
         return in_use + (self.number("reserved_bytes", row) or 0) + free
 
     def number(self, column: str, row: int) -> int | None:
-        """A whole number that a record tells; None where it does not."""
-        known = self.events.is_valid(column)[row]
-        return int(self.events.array(column)[row]) if known else None
+        """A whole number that a record has; None where it is null."""
+        return number_at(self.events, column, row)
 
     def _unmatched_bytes(self, number: int, row: int) -> int:
         """Bytes freed up to a record by deallocations that found no live buffer."""
@@ -177,7 +175,7 @@ class MemoryRecords:
         return [self._sum_unmatched(rows) for rows in self._rows]
 
     def _sum_unmatched(self, rows: IntpArray) -> tuple[IntpArray, Int64Array]:
-        """By the rule of `peakline.memory.usage`: a size that is not told is what the reports
+        """By the rule of `peakline.memory.usage`: a size that is not recorded is what the reports
         before and after differ by, where no other change lies between them.
         """
         check_deadline()

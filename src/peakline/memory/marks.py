@@ -54,7 +54,7 @@ class Marks:
     before it is what step k left. ``ids`` and ``names`` are the steps' own (None, ``""`` where the
     period was found); ``start`` the first record of the first step. ``found_by`` is ``steps`` or
     ``period``, and ``detail`` says it for a person. ``last`` is the number of the last step and
-    ``stride`` how many lie between two of them, where not every one is kept (`every`).
+    ``stride`` how many lie between two of them, where not every one is chosen (`every`).
     """
 
     rows: Int64Array
@@ -109,12 +109,12 @@ class Marks:
         """Every so-manieth mark, the last one always among them."""
         if stride <= 1:
             return self
-        kept = np.arange(len(self) - 1, -1, -stride)[::-1]
+        chosen = np.arange(len(self) - 1, -1, -stride)[::-1]
         return Marks(
-            self.rows[kept],
+            self.rows[chosen],
             self.start,
-            tuple(self.ids[k] for k in kept),
-            tuple(self.names[k] for k in kept),
+            tuple(self.ids[k] for k in chosen),
+            tuple(self.names[k] for k in chosen),
             self.found_by,
             self.detail,
             stride,

@@ -45,10 +45,10 @@ def snapshots_of(events: Columns) -> Columns:
         reported = events.is_valid("in_use_bytes")[rows]
         in_use[rows] = np.where(reported, events.array("in_use_bytes")[rows], in_use[rows])
         highest = np.maximum.accumulate(in_use[rows])
-        told = events.is_valid("peak_bytes")[rows]
-        peak[rows] = np.where(told, events.array("peak_bytes")[rows], highest)
+        has_peak = events.is_valid("peak_bytes")[rows]
+        peak[rows] = np.where(has_peak, events.array("peak_bytes")[rows], highest)
 
-    # A deallocation rarely repeats what it frees: its allocation tells.
+    # A deallocation rarely repeats what it frees: its allocation has it.
     source = np.where(matched & (found.kind != ALLOCATION), found.begin, every)
 
     def number_of(name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
@@ -65,9 +65,9 @@ def snapshots_of(events: Columns) -> Columns:
     # The tool pairs records by address, so a buffer without one gets a number of its own, from
     # the half of the address space that no allocator hands out.
     first = np.where(matched, found.begin, every).astype(np.uint64)
-    told = number_of("address").astype(np.uint64)
+    recorded = number_of("address").astype(np.uint64)
     has_address = events.is_valid("address") | events.is_valid("address")[source]
-    address = np.where(has_address, told, first | np.uint64(1 << 63))
+    address = np.where(has_address, recorded, first | np.uint64(1 << 63))
 
     activity = events.names("activity")
     code_of = np.array([_ACTIVITIES.get(name, 0) for name in activity.values], np.int32)

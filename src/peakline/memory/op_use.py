@@ -1,4 +1,4 @@
-"""When ops ran, how long they took, and when what they made was read: where a file tells.
+"""When ops ran, how long they took, and when what they made was read: where a file says it.
 
 Records of an allocator say when a buffer begins and ends, never when it is used. Executions of ops
 (`op_runs`) with the graph that they executed do: what an op put out is read when the ops that it
@@ -26,10 +26,10 @@ _HANDS_ON = frozenset(
 
 @dataclass(frozen=True)
 class OpUse:
-    """What executions of ops tell, by the op's name. Times are picoseconds.
+    """What executions of ops show, by the op's name. Times are picoseconds.
 
     ``costs`` is how long one execution takes, the median; ``uses`` when what the op put out was
-    read, ascending. An op that is in neither was not told of.
+    read, ascending. An op that is in neither has no execution in the file.
     """
 
     costs: Mapping[str, int] = field(default_factory=dict)
@@ -39,12 +39,12 @@ class OpUse:
 def read_op_use(op_runs: Columns, edges: Columns | None = None) -> OpUse:
     """Costs from ``op_runs``, and uses where the ``edges`` of its graph are there too."""
     ids: dict[str, int] = {}
-    told = np.flatnonzero(~(op_runs.array("is_duplicate") & op_runs.is_valid("is_duplicate")))
-    names = _numbers(op_runs.names("name"), ids)[told]
+    counted = np.flatnonzero(~(op_runs.array("is_duplicate") & op_runs.is_valid("is_duplicate")))
+    names = _numbers(op_runs.names("name"), ids)[counted]
     texts = tuple(ids)
     computed = op_runs.is_valid("compute_ps")
     took = np.where(computed, op_runs.array("compute_ps"), op_runs.array("duration_ps"))
-    first, sorted_took = _by_number(names, took[told], len(texts))
+    first, sorted_took = _by_number(names, took[counted], len(texts))
     counts = np.diff(first)
     ran = np.flatnonzero(counts)
     # The median: the middle one, or half way between the two in the middle.
@@ -55,9 +55,8 @@ def read_op_use(op_runs: Columns, edges: Columns | None = None) -> OpUse:
     if edges is None:
         return OpUse(costs)
     types = op_runs.names("op_type")
-    # The last place is that of the null code -1.
-    passes = np.array([kind in _HANDS_ON for kind in (*types.values, "")], np.bool_)
-    hands_on = set(np.unique(names[passes[types.codes[told]]]).tolist())
+    passes = types.per_row(_HANDS_ON.__contains__, np.bool_)
+    hands_on = set(np.unique(names[passes[counted]]).tolist())
     data = np.flatnonzero(~edges.array("is_control") & ~edges.is_valid("function"))
     sources = _numbers(edges.names("source"), ids)[data]
     targets = _numbers(edges.names("target"), ids)[data]
@@ -65,7 +64,7 @@ def read_op_use(op_runs: Columns, edges: Columns | None = None) -> OpUse:
         costs,
         _Uses(
             {texts[name]: name for name in ran.tolist()},
-            _by_number(names, op_runs.array("start_ps")[told], len(ids)),
+            _by_number(names, op_runs.array("start_ps")[counted], len(ids)),
             _by_number(sources, targets, len(ids)),
             hands_on,
         ),
@@ -86,10 +85,10 @@ def _by_number(numbers: IntpArray, values: Int64Array, count: int) -> tuple[Intp
 
 
 class _Uses(Mapping[str, Int64Array]):
-    """When what an op put out was read, worked out for the ops that are asked for.
+    """When what an op put out was read, worked out for the ops that are looked up.
 
-    ``ran`` are the numbers of the ops that were told of; ``starts`` when each ran, ``readers`` the
-    nodes outside functions that each feeds with data, as `_by_number` gives them.
+    ``ran`` are the numbers of the ops whose executions are recorded; ``starts`` when each ran,
+    ``readers`` the nodes outside functions that each feeds with data, as `_by_number` gives them.
     """
 
     def __init__(
@@ -124,7 +123,7 @@ class _Uses(Mapping[str, Int64Array]):
         first, times = self._starts
         reached = self._reached(self._ran[name])
         parts = [times[first[reader] : first[reader + 1]] for reader in reached]
-        # A reader whose execution the file does not tell may have read at any time.
+        # A reader whose execution is not recorded may have read at any time.
         if not parts or not all(part.size for part in parts):
             return None
         return np.sort(np.concatenate(parts))

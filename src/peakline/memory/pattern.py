@@ -1,7 +1,7 @@
 """What a series of bytes, one per step, does: leak, cache, step up, sawtooth, warm-up or steady.
 
 The rules look at the *floor* of a series, which is at each step the least it ever comes back to
-from there on: what is kept, without what comes and goes. Only a floor that keeps rising is a
+from there on: what stays, without what comes and goes. Only a floor that keeps rising is a
 leak. All rules are pure arithmetic on one series; which series deserve a finding is decided in
 `peakline.memory.grown`.
 """
@@ -13,8 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from peakline.arrays import Int64Array
-from peakline.memory.trend import concordance, median_slope
+from peakline.arrays import Int64Array, IntpArray
 
 STEADY = "steady"
 """Comes and goes, or stays: no growth."""
@@ -52,7 +51,7 @@ RELEASED = 0.5
 """A fall by this share of the rise before it is a release: a tooth of a sawtooth."""
 
 NOISE = 2.0
-"""The floor must rise by this many times what comes and goes, for growth to be told from it."""
+"""The floor must rise by this many times what comes and goes, for growth to differ from it."""
 
 MIN_TOOTH = 3
 """A tooth takes this many rises; shorter ones are buffers that come and go."""
@@ -67,7 +66,7 @@ REGULAR = 0.25
 """A time between two releases is regular when it differs by this share of the median (or one step)
 at most, ..."""
 MOSTLY_REGULAR = 0.8
-"""... and this share of them must be, for a period to be told."""
+"""... and this share of them must be, for a period to be given."""
 
 _POINTS = 256
 """The slope is taken over so many points at most: it needs every pair of them."""
@@ -151,7 +150,7 @@ def _growth(series: Int64Array, floor: Int64Array) -> Pattern:
     usual = float(np.median(steps[steps > 0]))
     distance = float(np.median(np.diff(rises))) if len(rises) > 1 else 0
     if rises[0] <= distance and 0.5 * usual <= floor[0] <= 2 * usual:
-        # The first step kept as much as the others did.
+        # The first step left as much as the others did.
         rises.insert(0, 0)
     run = _last_stretch(rises)
     first, last = run[0], run[-1]
@@ -237,3 +236,28 @@ def _sawtooth(series: Int64Array, teeth: list[_Tooth], last_low: int) -> Pattern
         (end + 1 - teeth[0].low) / series.size,
         round(usual) if regular.mean() >= MOSTLY_REGULAR else 0,
     )
+
+
+def median_slope(values: Int64Array) -> float:
+    """The median of the slopes between all pairs of places (Theil-Sen), 0 for fewer than two.
+
+    Needs room for every pair: give it a few hundred values at most.
+    """
+    if values.size < 2:
+        return 0.0
+    rise, run = _pairs(values)
+    return float(np.median(rise / run))
+
+
+def concordance(values: Int64Array) -> float:
+    """The share of pairs of places that rise less the share that fall; -1 to 1, 0 without pairs."""
+    if values.size < 2:
+        return 0.0
+    rise, _ = _pairs(values)
+    return float(np.sign(rise).sum() / rise.size)
+
+
+def _pairs(values: Int64Array) -> tuple[Int64Array, IntpArray]:
+    """For every pair of places how much higher the later one is, and how far apart they are."""
+    first, second = np.triu_indices(values.size, 1)
+    return values[second] - values[first], second - first

@@ -5,7 +5,7 @@ At the peak, memory in use is made of
 * live buffers: allocated inside the profile and not yet freed, whatever step they come from;
 * ``(before profile)``: what was in use before the first record, less the deallocations since
   then that found no live buffer (they freed memory from before the profile), and what a source
-  found to be there without knowing who asked for it;
+  found to be there without knowing who requested it;
 * ``(reserved)``: bytes the allocator reported as reserved outside its heap;
 * ``(unattributed)``: the signed rest, such as allocations that carry neither id nor address.
   It is negative when the records name more than the allocator says is in use.
@@ -16,7 +16,6 @@ measured by the running sum of its live buffers; then only those rows occur.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields, replace
 from weakref import WeakKeyDictionary
 
@@ -27,8 +26,9 @@ from peakline.deadline import checked
 from peakline.errors import NotFoundError
 from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
-from peakline.memory.usage import Usage, buffer_bytes, measure
+from peakline.memory.usage import Usage, buffer_bytes, fragmentation_at, measure, number_at
 from peakline.tables.columns import Columns
+from peakline.tables.joins import summed
 
 BEFORE_PROFILE = "(before profile)"
 RESERVED = "(reserved)"
@@ -36,9 +36,9 @@ UNATTRIBUTED = "(unattributed)"
 
 _LABELS = ("op", "region_type", "data_type", "shape")
 
-_told: WeakKeyDictionary[Lifetimes, dict[tuple[int, int], AllocatorPeak]] = WeakKeyDictionary()
+_found: WeakKeyDictionary[Lifetimes, dict[tuple[int, int], AllocatorPeak]] = WeakKeyDictionary()
 """The peaks of whole profiles, by the allocator's number and the peak's record: a profile of very
-many ops takes long to explain, and moments near the peak ask for the peak again."""
+many ops takes long to explain, and moments near the peak need the peak again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def find_peaks(
 ) -> tuple[AllocatorPeak, ...]:
     """The peak of every allocator of ``allocator_events`` (in time order), by allocator name.
 
-    ``allocator`` keeps only the named one. ``eligible`` marks the records that may be the peak
+    ``allocator`` selects the named one. ``eligible`` marks the records that may be the peak
     (default: all); an allocator without one is left out, and the counts stay those of the whole
     profile. ``lifetimes`` are those of `match_lifetimes` where they are known already. Raises
     NotFoundError for an allocator without records.
@@ -116,17 +116,17 @@ def find_peaks(
     if lifetimes is None:
         lifetimes = match_lifetimes(events)
     if allocator is not None and allocator not in lifetimes.allocators:
-        known = ", ".join(name or '""' for name in lifetimes.allocators)
-        raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")
+        names = ", ".join(name or '""' for name in lifetimes.allocators)
+        raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {names}")
     usages = measure(events, lifetimes, eligible)
     moments = np.array([usage.peak_row for usage in usages], np.int64)
     if allocator is not None:
         moments[np.arange(moments.size) != lifetimes.allocators.index(allocator)] = -1
-    told = _told.get(lifetimes, {})
+    known = _found.get(lifetimes, {})
     wanted = np.flatnonzero(moments >= 0).tolist()
     keys = [(number, int(moments[number])) for number in wanted]
-    if all(key in told for key in keys):
-        return tuple(told[key] for key in keys)
+    if all(key in known for key in keys):
+        return tuple(known[key] for key in keys)
     groups = _live_groups(events, lifetimes, moments)
     # Rows that stand for memory from before the profile are no records of the file.
     made_up = events.array("is_before") & events.is_valid("is_before")
@@ -141,20 +141,17 @@ def find_peaks(
         for number in wanted
     )
     if eligible is None:
-        _told.setdefault(lifetimes, {}).update(zip(keys, peaks, strict=True))
+        _found.setdefault(lifetimes, {}).update(zip(keys, peaks, strict=True))
     return peaks
 
 
 def _explain(events: Columns, name: str, usage: Usage, buffers: list[PeakBuffer]) -> AllocatorPeak:
     row = usage.peak_row
-
-    def number(column: str) -> int | None:
-        return int(events.array(column)[row]) if events.is_valid(column)[row] else None
-
     capacity = None
     if usage.reported:
-        in_use, free = number("in_use_bytes") or 0, number("free_bytes")
-        reserved = number("reserved_bytes") or 0
+        in_use = number_at(events, "in_use_bytes", row) or 0
+        free = number_at(events, "free_bytes", row)
+        reserved = number_at(events, "reserved_bytes", row) or 0
         if free is not None:
             capacity = in_use + reserved + free
         before = max(usage.before - usage.unmatched_bytes_at_peak, 0)
@@ -165,20 +162,15 @@ def _explain(events: Columns, name: str, usage: Usage, buffers: list[PeakBuffer]
         buffers = buffers + [
             PeakBuffer(op, "", "", "", size, 0, None) for op, size in special.items() if size
         ]
-    fragmentation = None
-    if events.is_valid("fragmentation")[row]:
-        fragmentation = float(events.array("fragmentation")[row])
-        if not math.isfinite(fragmentation):
-            fragmentation = None
     explained = usage.reported and usage.unmatched_bytes <= max(usage.before, 0)
     return AllocatorPeak(
         allocator=name,
         capacity_bytes=capacity,
         peak_bytes=usage.peak,
         peak_time_ps=int(events.array("time_ps")[row]),
-        peak_step=number("step_id"),
+        peak_step=number_at(events, "step_id", row),
         lifetime_peak_bytes=usage.lifetime_peak,
-        fragmentation_at_peak=fragmentation,
+        fragmentation_at_peak=fragmentation_at(events, row),
         allocations=usage.allocations,
         deallocations=usage.deallocations,
         unmatched_deallocations=usage.unmatched,
@@ -193,14 +185,8 @@ def _explain(events: Columns, name: str, usage: Usage, buffers: list[PeakBuffer]
 
 def _order(buffer: PeakBuffer) -> tuple[int, str, str, str, str, int]:
     step = -1 if buffer.start_step is None else buffer.start_step
-    return (
-        -buffer.bytes,
-        buffer.op,
-        buffer.region_type,
-        buffer.data_type,
-        buffer.shape,
-        step,
-    )
+    labels = buffer.op, buffer.region_type, buffer.data_type, buffer.shape
+    return (-buffer.bytes, *labels, step)
 
 
 def _live_groups(
@@ -218,7 +204,7 @@ def _live_groups(
     ops, (op_codes, op_texts) = np.zeros(rows.size, np.bool_), labels[0]
     if BEFORE_PROFILE in op_texts:
         ops = op_codes == op_texts.index(BEFORE_PROFILE)
-    # What was there before the profile is one row, whatever is told of it.
+    # What was there before the profile is one row, whatever is known of it.
     keys: list[AnyArray] = [lifetimes.allocator[rows], op_codes]
     keys += [np.where(ops, -1, codes) for codes, _ in labels[1:]]
     keys.append(np.where(ops, -1, step_codes))
@@ -232,28 +218,16 @@ def _live_groups(
         combined = combined * span + key + 1
         bound *= span
     _, first, group = np.unique(combined, return_index=True, return_inverse=True)
-    sizes, counts = np.zeros(first.size, np.int64), np.zeros(first.size, np.int64)
-    np.add.at(sizes, group, buffer_bytes(events, rows))
-    summed = events.is_valid("count")[rows]
-    np.add.at(counts, group, np.where(summed, events.array("count")[rows], 1))
+    sizes = summed(group, buffer_bytes(events, rows), first.size)
+    counted = np.where(events.is_valid("count")[rows], events.array("count")[rows], 1)
+    counts = summed(group, counted, first.size)
     counts[ops[first]] = 0
 
     found: list[list[PeakBuffer]] = [[] for _ in lifetimes.allocators]
     known_steps: list[int | None] = [*steps.tolist(), None]
     op, region, data_type, shape = ([*texts, ""] for _, texts in labels)
-    columns: list[list[int]] = [key[first].tolist() for key in keys]
-    owners, *codes, numbers = columns
-    rows_told = zip(owners, *codes, numbers, sizes.tolist(), counts.tolist(), strict=True)
-    for owner, a, b, c, d, step, size, count in checked(rows_told):
-        found[owner].append(
-            PeakBuffer(
-                op[a],
-                region[b],
-                data_type[c],
-                shape[d],
-                size,
-                count,
-                known_steps[step],
-            )
-        )
+    columns = (values.tolist() for values in (*(key[first] for key in keys), sizes, counts))
+    for owner, a, b, c, d, step, size, count in checked(zip(*columns, strict=True)):
+        labelled = op[a], region[b], data_type[c], shape[d]
+        found[owner].append(PeakBuffer(*labelled, size, count, known_steps[step]))
     return found

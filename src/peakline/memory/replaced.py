@@ -30,7 +30,7 @@ def without_replaced(
 ) -> list[GroupGrowth]:
     """``groups`` less what took the place of old memory in the steps ``first`` to ``last``.
 
-    A new buffer takes the place of an old one for which as many bytes had been asked, once for
+    A new buffer takes the place of an old one for which as many bytes had been requested, once for
     each that was freed; the groups with the fewest bytes come first. Those of which nothing is
     left are left out; the others come in order of their bytes.
     """
@@ -59,10 +59,10 @@ def _freed_before_profile(history: History, number: int, begin: int, end: int) -
     ended = lifetimes.begin[rows]
     chosen = np.zeros(history.rows, np.bool_)
     chosen[rows[ended < 0]] = True
-    _, asked = buffer_sizes(events, chosen)
+    _, requested = buffer_sizes(events, chosen)
     known = ended[ended >= 0]
     sizes = [
-        *asked[rows[ended < 0]].tolist(),
+        *requested[rows[ended < 0]].tolist(),
         *history.requested[known[history.was_there[known]]].tolist(),
     ]
     return Counter(sizes)

@@ -65,5 +65,4 @@ def reserved_of(profile: Profile, peak: AllocatorPeak) -> Reserved | None:
 
 
 def _rows_of(names: Names, wanted: str) -> BoolArray:
-    codes = [code for code, value in enumerate(names.values) if value == wanted]
-    return np.isin(names.codes, codes)
+    return names.per_row(wanted.__eq__, np.bool_)

@@ -29,7 +29,7 @@ from peakline.memory.signatures import History
 from peakline.text import size_text
 
 WORTH = 0.05
-"""A saving of less than this share of the peak is not told."""
+"""A saving of less than this share of the peak is left out."""
 
 _ROWS = 8
 """So many rows stand behind a saving."""
@@ -98,20 +98,20 @@ def find_savings(
     *,
     ops: OpUse | None = None,
     eligible: BoolArray | None = None,
-    told: BoolArray | None = None,
+    growing: BoolArray | None = None,
     programs: Collection[str] = (),
 ) -> tuple[Saving, ...]:
     """What would lower the peak of ``history.lifetimes.allocators[allocator]``, most bytes first.
 
-    ``eligible`` marks the records that can be the peak (default: all). ``ops`` tells how long ops
+    ``eligible`` marks the records that can be the peak (default: all). ``ops`` says how long ops
     take and when what they made was read; without it a buffer counts as unused from its beginning
-    to its end. ``told`` marks the signatures that have a finding of growth, which says what to do
-    about them: they are no saving (`peakline.memory.grown.signatures_held`).
+    to its end. ``growing`` marks the signatures that have a finding of growth, which says what to
+    do about them: they are no saving (`peakline.memory.grown.signatures_held`).
     ``programs`` are the names of the compiled programs that the file holds. Nothing
-    that saves less than 5 % of the peak is told, nor ``fragmentation`` that is not harmful.
+    that saves less than 5 % of the peak is given, nor ``fragmentation`` that is not harmful.
     """
     counted = history.measured if eligible is None else history.measured & eligible
-    found = buffers_at_peak(history, allocator, marks, counted, told)
+    found = buffers_at_peak(history, allocator, marks, counted, growing)
     if found is None or not found.rows.size:
         return ()
     uses = ops or OpUse()

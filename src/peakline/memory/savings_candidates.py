@@ -18,7 +18,8 @@ from peakline.memory.marks import Marks
 from peakline.memory.op_use import OpUse
 from peakline.memory.peak import BEFORE_PROFILE
 from peakline.memory.signatures import History, dimensions, split_by
-from peakline.memory.variables import Variables, find_variables, updates_variables
+from peakline.memory.variables import find_variables, updates_variables
+from peakline.tables.joins import summed
 
 SHORT = 0.15
 """A temporary is freed within this share of the records of a step, ..."""
@@ -48,11 +49,12 @@ _UNRECORDED = " (when it is used is not recorded)"
 class AtPeak:
     """The buffers at the peak: rows of their allocations, sorted out by signature.
 
-    ``starts`` are the first records of the steps, ascending (empty where nothing tells them),
-    ``step`` and ``own_step`` the numbers of the buffers' steps and of the peak's; ``is_told`` marks
-    those whose signature has a finding of growth.
+    ``starts`` are the first records of the steps, ascending (empty without steps), ``step`` and
+    ``own_step`` the numbers of the buffers' steps and of the peak's; ``has_finding`` marks those
+    whose signature has a finding of growth.
     """
 
+    allocator: int
     row: int
     peak: int
     starts: Int64Array
@@ -63,16 +65,14 @@ class AtPeak:
     left: Int64Array
     step: Int64Array
     is_freed: BoolArray
-    is_told: BoolArray
+    has_finding: BoolArray
     own_step: int
     has_ends: bool
 
     def by_code(self, chosen: BoolArray | slice = slice(None)) -> tuple[Int32Array, Int64Array]:
         """The signatures of the ``chosen`` buffers, ascending, and their bytes."""
         codes, place = np.unique(self.codes[chosen], return_inverse=True)
-        totals = np.zeros(codes.size, np.int64)
-        np.add.at(totals, place, self.bytes[chosen])
-        return codes, totals
+        return codes, summed(place, self.bytes[chosen], codes.size)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def find_candidates(
     """
     candidates = _batch(history, found)
     if found.has_ends:
-        # Where nothing is ever freed, the file tells of one moment, and of no time before or after.
+        # Where nothing is ever freed, the file is of one moment, and of no time before or after.
         candidates += _temporaries(history, found, marks, programs)
         candidates += _held(history, found, marks, ops)
         candidates += _older(history, found, marks)
@@ -118,11 +118,11 @@ def buffers_at_peak(
     allocator: int,
     marks: Marks | None,
     counted: BoolArray,
-    told: BoolArray | None = None,
+    growing: BoolArray | None = None,
 ) -> AtPeak | None:
     """The buffers at the largest memory in use after a ``counted`` record; None without any.
 
-    ``told`` marks the signatures that have a finding of growth.
+    ``growing`` marks the signatures that have a finding of growth.
     """
     lifetimes = history.lifetimes
     own_rows = history.rows_of(allocator)
@@ -146,6 +146,7 @@ def buffers_at_peak(
 
     # Ages are in the allocator's own records: others' are no measure of its time.
     return AtPeak(
+        allocator=allocator,
         row=row,
         peak=int(history.used[row]),
         starts=starts,
@@ -156,7 +157,7 @@ def buffers_at_peak(
         left=np.searchsorted(own_rows, ends) - ordinal,
         step=step_of(rows),
         is_freed=is_freed,
-        is_told=np.zeros(rows.size, np.bool_) if told is None else told[codes],
+        has_finding=np.zeros(rows.size, np.bool_) if growing is None else growing[codes],
         own_step=int(step_of(np.array([row]))[0]),
         has_ends=bool((lifetimes.begin[own_rows] >= 0).any()),
     )
@@ -164,7 +165,7 @@ def buffers_at_peak(
 
 def _records_per_step(history: History, found: AtPeak, marks: Marks | None) -> int:
     """How many records of the allocator a step has: the median; without steps a tenth of all."""
-    own = history.rows_of(int(history.lifetimes.allocator[found.row]))
+    own = history.rows_of(found.allocator)
     if marks is None:
         return max(own.size // 10, 1)
     bounds = np.searchsorted(own, np.append(marks.start, marks.rows))
@@ -194,9 +195,9 @@ def _temporaries(
     pairs = np.stack([signatures.data_type[codes], signatures.shape[codes]])
     forms, form_of = np.unique(pairs, axis=1, return_inverse=True)
     counts = np.bincount(form_of.ravel(), minlength=forms.shape[1])
-    totals = np.zeros(counts.size, np.int64)
     mine = np.flatnonzero(brief & np.isin(found.codes, codes))
-    np.add.at(totals, form_of.ravel()[np.searchsorted(codes, found.codes[mine])], found.bytes[mine])
+    form = form_of.ravel()[np.searchsorted(codes, found.codes[mine])]
+    totals = summed(form, found.bytes[mine], counts.size)
     totals[counts < 2] = 0
     for place in np.argsort(-totals, kind="stable")[:_EACH].tolist():
         if totals[place]:
@@ -215,7 +216,7 @@ def _temporaries(
 def _is_of_program(op: str, programs: Collection[str]) -> bool:
     """Whether the buffer of ``op`` is one of a compiled program as a whole.
 
-    XLA's runtimes ask for such buffers under the program's name or none, TensorFlow's under that of
+    XLA's runtimes request such buffers under the program's name or none, TensorFlow's under that of
     the op that runs a cluster (tensorflow/compiler/jit/xla_launch_util.cc).
     """
     return op in programs or (not op and bool(programs)) or op.endswith("/xla_run")
@@ -229,11 +230,13 @@ def _held(history: History, found: AtPeak, marks: Marks | None, ops: OpUse) -> l
     """
     gap = max(IDLE * _records_per_step(history, found, marks), 1)
     before, after = _unused(history, found, ops)
-    across = (before >= gap) & (after >= gap) & ~found.is_told
-    kept = history.was_there[found.rows] | (found.step < found.own_step)
+    across = (before >= gap) & (after >= gap) & ~found.has_finding
+    older = history.was_there[found.rows] | (found.step < found.own_step)
     codes = _largest(found, across, _LOOKED_AT)
-    variables = _variables(history, found, marks, codes)
-    is_updating = _is_updating(history, found)
+    variables = find_variables(history, found.allocator, marks, codes)
+    # Whether the peak is an allocation of an op that updates variables, and so reads them.
+    code = int(history.signatures.codes[found.row])
+    is_updating = code >= 0 and updates_variables(history.signatures[code].op)
     candidates: dict[str, list[Candidate]] = {"recompute": [], "offload": []}
     for code in codes:
         signature = history.signatures[code]
@@ -241,7 +244,7 @@ def _held(history: History, found: AtPeak, marks: Marks | None, ops: OpUse) -> l
             continue
         mine = across & (found.codes == code)
         stays = not signature.op or signature.region_type.startswith("persist")
-        if not stays and not updates_variables(signature.op) and (mine & ~kept).any():
+        if not stays and not updates_variables(signature.op) and (mine & ~older).any():
             candidates["recompute"].append(
                 Candidate("recompute", (code,), signature.title, which=OF_THE_STEP)
             )
@@ -249,23 +252,11 @@ def _held(history: History, found: AtPeak, marks: Marks | None, ops: OpUse) -> l
         is_needed = code in variables.states and (
             is_updating or (not is_recorded and code in variables.replaced)
         )
-        if (stays or (mine & kept).any()) and not is_needed:
+        if (stays or (mine & older).any()) and not is_needed:
             title = signature.title + ("" if is_recorded else _UNRECORDED)
             which = ALL if stays else FROM_BEFORE
             candidates["offload"].append(Candidate("offload", (code,), title, which=which))
     return [one for kind in candidates.values() for one in kind[:_EACH]]
-
-
-def _variables(history: History, found: AtPeak, marks: Marks | None, codes: list[int]) -> Variables:
-    """Which of the signatures ``codes`` are variables' content."""
-    allocator = int(history.lifetimes.allocator[found.row])
-    return find_variables(history, allocator, marks, codes)
-
-
-def _is_updating(history: History, found: AtPeak) -> bool:
-    """Whether the peak is an allocation of an op that updates variables, and so reads them."""
-    code = int(history.signatures.codes[found.row])
-    return code >= 0 and updates_variables(history.signatures[code].op)
 
 
 def _unused(history: History, found: AtPeak, ops: OpUse) -> tuple[Int64Array, Int64Array]:
@@ -274,12 +265,12 @@ def _unused(history: History, found: AtPeak, ops: OpUse) -> tuple[Int64Array, In
     Its beginning and its end count as uses.
     """
     before, after = found.age.copy(), found.left.copy()
-    own = history.rows_of(int(history.lifetimes.allocator[found.row]))
+    own = history.rows_of(found.allocator)
     times = history.events.array("time_ps")
     peak_time, ordinal = int(times[found.row]), int(np.searchsorted(own, found.row))
     own_times = times[own]
     if not ops.costs:
-        # No op was told of, so none has uses.
+        # No op's execution is recorded, so none has uses.
         return before, after
     codes, place_of = np.unique(found.codes, return_inverse=True)
     buffers = split_by(place_of, codes.size)
@@ -303,8 +294,8 @@ def _older(history: History, found: AtPeak, marks: Marks | None) -> list[Candida
     Not those that are variables' content: there the newest takes the place of the old one.
     """
     candidates = []
-    codes = _largest(found, ~found.is_told, _LOOKED_AT)
-    variables = _variables(history, found, marks, codes)
+    codes = _largest(found, ~found.has_finding, _LOOKED_AT)
+    variables = find_variables(history, found.allocator, marks, codes)
     for code in codes:
         mine = found.codes == code
         if code in variables.states or not history.signatures[code].op:
@@ -320,14 +311,13 @@ def _older(history: History, found: AtPeak, marks: Marks | None) -> list[Candida
 def _batch(history: History, found: AtPeak) -> list[Candidate]:
     """The leading dimension that most bytes at the peak share."""
     signatures = history.signatures
-    codes, sums = found.by_code(~found.is_told)
+    codes, sums = found.by_code(~found.has_finding)
     forms, form_of = np.unique(signatures.shape[codes], return_inverse=True)
     shapes = [dimensions(signatures.shapes[form]) or (0,) for form in checked(forms.tolist())]
     # Not a dimension that a file only claims.
     leading = np.array([shape[0] if shape[0] < _LONGEST else 0 for shape in shapes], np.int64)
     sizes, size_of = np.unique(leading[form_of], return_inverse=True)
-    totals = np.zeros(sizes.size, np.int64)
-    np.add.at(totals, size_of, sums)
+    totals = summed(size_of, sums, sizes.size)
     for place in np.argsort(-totals, kind="stable").tolist():
         if totals[place] < SHARED * found.peak:
             break

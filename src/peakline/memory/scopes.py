@@ -85,23 +85,23 @@ def without_small(root: Scope, most: int) -> Scope:
     while level:
         ranked += [(scope.bytes, depth, scope) for scope in level]
         level, depth = [part for scope in level for part in scope.parts], depth + 1
-    # Equal sizes: the outer one first, so that what is kept hangs together.
+    # Equal sizes: the outer one first, so that what is chosen hangs together.
     ranked.sort(key=lambda entry: (-entry[0], entry[1], entry[2].path))
-    kept = {id(scope) for _, _, scope in ranked[:most]}
-    return _pruned(root, kept)
+    chosen = {id(scope) for _, _, scope in ranked[:most]}
+    return _pruned(root, chosen)
 
 
-def _pruned(root: Scope, kept: set[int]) -> Scope:
+def _pruned(root: Scope, chosen: set[int]) -> Scope:
     copy = Scope(root.label, root.path, root.bytes, root.count, [], root.buffers)
     waiting = [(root, copy)]
     while waiting:
         scope, drawn = waiting.pop()
-        small = [part for part in scope.parts if id(part) not in kept]
+        small = [part for part in scope.parts if id(part) not in chosen]
         for part in scope.parts:
-            if id(part) in kept or len(small) == 1:
+            if id(part) in chosen or len(small) == 1:
                 new = Scope(part.label, part.path, part.bytes, part.count, [], part.buffers)
                 drawn.parts.append(new)
-                if id(part) in kept:
+                if id(part) in chosen:
                     waiting.append((part, new))
         if len(small) > 1:
             drawn.parts.append(

@@ -1,8 +1,8 @@
 """What buffers are: the grouping that all analyses of memory share, and the history they read.
 
 A *signature* is the allocator, op, region, element type and shape of a buffer. Shapes are spelled
-in one way (``[32, 10]``), whatever the runtime writes. A buffer whose record tells no shape is
-known by the size that was asked for instead, so that the nameless buffers of a runtime stay apart.
+in one way (``[32, 10]``), whatever the runtime writes. A buffer whose record has no shape is
+known by the size that was requested instead, so that the nameless buffers of a runtime stay apart.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from peakline.deadline import check_deadline, checked
 from peakline.kernels.memory_layout import ALLOCATION, UNTRACKED_ALLOCATION
 from peakline.memory.key_numbers import number_keys
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
+from peakline.memory.usage import reported_bytes
 from peakline.tables.columns import Columns, Names
 from peakline.text import size_text
 
@@ -57,7 +58,7 @@ def scope_of(op: str) -> str:
 class Signature:
     """One signature as a person reads it.
 
-    ``bytes`` is what one buffer was asked for with, None where the shape tells it. What a record
+    ``bytes`` is what was requested for one buffer, None where the shape gives it. What a record
     did not say is the empty string.
     """
 
@@ -98,8 +99,8 @@ class Signatures:
 
     ``codes`` is per record the number of its signature, -1 where it begins no buffer.
     ``allocator``, ``op``, ``region_type``, ``data_type`` and ``shape`` are per signature numbers of
-    texts in the lists of the same name; ``size`` is what one buffer of it was asked for with, -1
-    where the shape tells it.
+    texts in the lists of the same name; ``size`` is what was requested for one buffer of it, -1
+    where the shape gives it.
     """
 
     codes: Int32Array
@@ -173,26 +174,18 @@ class History:
         begin = self.lifetimes.begin
         for reports, rows in zip(checked(self.reports.tolist()), self._rows, strict=True):
             if reports and known[rows].all():
-                used[rows] = self._reported(rows)
+                used[rows] = reported_bytes(self.events, rows)
                 continue
             if reports:
-                told = np.flatnonzero(known[rows])
-                figures = np.concatenate([[0], self._reported(rows[told])])
-                used[rows] = np.repeat(figures, np.diff(told, prepend=0, append=rows.size))
+                places = np.flatnonzero(known[rows])
+                figures = np.concatenate([[0], reported_bytes(self.events, rows[places])])
+                used[rows] = np.repeat(figures, np.diff(places, prepend=0, append=rows.size))
                 continue
             change = np.where(self.lifetimes.kind[rows] == ALLOCATION, self.allocated[rows], 0)
             first = begin[rows]
             change -= np.where(first >= 0, self.allocated[first], 0)
             used[rows] = np.cumsum(change)
         return used
-
-    def _reported(self, rows: IntpArray) -> Int64Array:
-        """What records with a report say is in use, reserved bytes included."""
-        found: Int64Array = self.events.array("in_use_bytes")[rows]
-        reserved = self.events.array("reserved_bytes")[rows]
-        reserved[~self.events.is_valid("reserved_bytes")[rows]] = 0
-        found += reserved
-        return found
 
     @cached_property
     def was_there(self) -> BoolArray:
@@ -208,13 +201,13 @@ class History:
     @cached_property
     def capacities(self) -> tuple[int | None, ...]:
         """Per allocator the most it may take, as its last record with all figures says."""
-        told = self.events.is_valid("in_use_bytes") & self.events.is_valid("free_bytes")
-        rows = np.flatnonzero(told)
+        known = self.events.is_valid("in_use_bytes") & self.events.is_valid("free_bytes")
+        rows = np.flatnonzero(known)
         last = np.full(len(self.lifetimes.allocators), -1, np.int64)
         last[self.lifetimes.allocator[rows]] = rows  # of several, the last one stays
         sizes = np.zeros(last.size, np.int64)
-        known = last[last >= 0]
-        sizes[last >= 0] = self._reported(known) + self.events.array("free_bytes")[known]
+        rows = last[last >= 0]
+        sizes[last >= 0] = reported_bytes(self.events, rows) + self.events.array("free_bytes")[rows]
         return tuple(
             size if row >= 0 else None
             for size, row in zip(sizes.tolist(), last.tolist(), strict=True)
@@ -246,18 +239,17 @@ def read_history(events: Columns, lifetimes: Lifetimes | None = None) -> History
 
 
 def buffer_sizes(events: Columns, chosen: BoolArray) -> tuple[Int64Array, Int64Array]:
-    """What was handed out and what was asked for, as the ``chosen`` records say; else 0.
+    """What was handed out and what was requested, as the ``chosen`` records say; else 0.
 
-    What was asked for is never more; where it is not known it is the same.
+    What was requested is never more; where it is not known it is the same.
     """
     known = chosen & events.is_valid("requested_bytes")
-    asked = np.where(known, events.array("requested_bytes"), 0)
+    requested = np.where(known, events.array("requested_bytes"), 0)
     known = chosen & events.is_valid("allocated_bytes")
-    allocated = np.where(known, events.array("allocated_bytes"), asked)
-    told = (asked > 0) & (asked <= allocated)
-    return allocated.astype(np.int64, copy=False), np.where(told, asked, allocated).astype(
-        np.int64, copy=False
-    )
+    allocated = np.where(known, events.array("allocated_bytes"), requested)
+    is_stated = (requested > 0) & (requested <= allocated)
+    requested = np.where(is_stated, requested, allocated)
+    return allocated.astype(np.int64, copy=False), requested.astype(np.int64, copy=False)
 
 
 def _name(

@@ -1,4 +1,4 @@
-"""Whether what repeats is one pass over a model's layers, which keeps their activations.
+"""Whether what repeats is one pass over a model's layers, which holds their activations.
 
 Where nothing marks steps, the period of the allocations may be a step of a loop or a layer of one
 forward pass. What a forward pass makes stays until the backward pass (PyTorch's autograd saves
@@ -33,7 +33,7 @@ is a loop."""
 LAYERS = 128
 """One frame that calls so many repetitions is no longer taken for a model of so many layers."""
 MOSTLY = 0.8
-"""So far nothing is released: the repetitions keep this share of the bytes that they make."""
+"""So far nothing is released: the repetitions hold this share of the bytes that they make."""
 SAVED = 1 / 3
 """Autograd saves at least this share of what a forward pass makes: of a linear layer and what
 follows it at least one of two, or of three, is needed by a derivative. What a loop loses beside
@@ -63,8 +63,8 @@ class PassFacts:
 
 @dataclass(frozen=True)
 class SinglePass:
-    """What one pass keeps: `FOR_BACKWARD` or `FOR_NOW`, the layers (or repetitions) seen so far,
-    and the bytes asked for that all of them hold.
+    """What one pass holds: `FOR_BACKWARD` or `FOR_NOW`, the layers (or repetitions) seen so far,
+    and the bytes requested that all of them hold.
     """
 
     held_for: str
@@ -83,9 +83,7 @@ def read_pass_facts(profile: Profile) -> PassFacts:
     events = profile.columns("events")
     stats = profile.typed_stats(frozenset((_SEQUENCE,)))
     names = events.names("name")
-    is_backward = np.array(
-        [*(name.startswith(_BACKWARD_OP) for name in names.values), False], np.bool_
-    )[names.codes]
+    is_backward = names.per_row(lambda name: name.startswith(_BACKWARD_OP), np.bool_)
     start, length = events.array("start_ps"), events.array("duration_ps")
     backward = np.sort(start[is_backward])
     numbered = stats.array("event_id")
@@ -102,7 +100,7 @@ def find_single_pass(
     codes: IntpArray,
     facts: Callable[[], PassFacts] | None,
 ) -> SinglePass | None:
-    """The pass that keeps the buffers of the signatures ``codes`` that live at the last mark.
+    """The pass that holds the buffers of the signatures ``codes`` that live at the last mark.
 
     None where the repetitions are those of a loop. Steps that the profile marks are no pass.
     """
@@ -187,9 +185,7 @@ def _runs_backward(history: History, made: IntpArray, stacks: Columns) -> bool:
     ids = history.events.array("stack_id")[made]
     has = history.events.is_valid("stack_id")[made]
     functions = stacks.names("function")
-    is_backward = np.array(
-        [*("backward" in (name or "").lower() for name in functions.values), False], np.bool_
-    )[functions.codes]
+    is_backward = functions.per_row(lambda name: "backward" in name.lower(), np.bool_)
     return bool(not has.all() or np.isin(ids, stacks.array("stack_id")[is_backward]).any())
 
 

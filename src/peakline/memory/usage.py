@@ -6,6 +6,7 @@ was largest. `peakline.memory.peak` turns the sums into an explanation.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,17 @@ from peakline.memory.lifetimes import Lifetimes
 from peakline.tables.columns import Columns
 
 _NEVER = -(2**63)
+MOST_BYTES = 2**48
+"""No memory is larger: what processors can address is at most about that."""
+
+_SIZES = (
+    "requested_bytes",
+    "allocated_bytes",
+    "in_use_bytes",
+    "reserved_bytes",
+    "free_bytes",
+    "peak_bytes",
+)
 
 
 @dataclass(frozen=True)
@@ -46,12 +58,31 @@ class Usage:
 
 
 def buffer_bytes(events: Columns, rows: AnyArray) -> Int64Array:
-    """Bytes handed out by the allocations ``rows``; what was asked for where that is unknown."""
+    """Bytes handed out by the allocations ``rows``; what was requested where that is unknown."""
     allocated = events.array("allocated_bytes")[rows]
-    asked = np.where(
+    requested = np.where(
         events.is_valid("requested_bytes")[rows], events.array("requested_bytes")[rows], 0
     )
-    return np.where(events.is_valid("allocated_bytes")[rows], allocated, asked).astype(np.int64)
+    return np.where(events.is_valid("allocated_bytes")[rows], allocated, requested).astype(np.int64)
+
+
+def number_at(events: Columns, column: str, row: int) -> int | None:
+    """A whole number that a record has; None where it is null."""
+    return int(events.array(column)[row]) if events.is_valid(column)[row] else None
+
+
+def fragmentation_at(events: Columns, row: int) -> float | None:
+    """The fragmentation that a record reports; None where it reports none, or nothing was free."""
+    found = float(events.array("fragmentation")[row])
+    return found if events.is_valid("fragmentation")[row] and math.isfinite(found) else None
+
+
+def reported_bytes(events: Columns, rows: AnyArray) -> Int64Array:
+    """What records with a report say is in use, reserved bytes included."""
+    known = events.is_valid("reserved_bytes")[rows]
+    found: Int64Array = events.array("in_use_bytes")[rows]
+    found += np.where(known, events.array("reserved_bytes")[rows], 0)
+    return found
 
 
 def measure(
@@ -106,3 +137,21 @@ def measure(
         )
         for number, s in enumerate(state.tolist())
     ]
+
+
+def without_implausible(events: Columns) -> tuple[Columns, int]:
+    """``allocator_events`` with every size below 0 or above `MOST_BYTES` as null.
+
+    The number is how many records had one; where it is 0 the table is the same.
+    """
+    # A damaged or hostile file must not skew sums.
+    wrong = np.zeros(events.rows, np.bool_)
+    valid = dict(events.valid)
+    for name in _SIZES:
+        sizes, known = events.array(name), events.is_valid(name)
+        odd = known & ((sizes < 0) | (sizes > MOST_BYTES))
+        if odd.any():
+            valid[name] = known & ~odd
+            wrong |= odd
+    count = int(np.count_nonzero(wrong))
+    return (Columns(events.data, valid), count) if count else (events, 0)

@@ -1,4 +1,4 @@
-"""Joining what carries the same number: causes, and what they caused."""
+"""Joining and adding up what carries the same number: causes, and what they caused."""
 
 from __future__ import annotations
 
@@ -33,6 +33,13 @@ def positions(keys: AnyArray, wanted: AnyArray) -> Int64Array:
         return np.full(wanted.size, -1, np.int64)
     at = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
     return np.where(keys[at] == wanted, at, -1)
+
+
+def summed(group: AnyArray, values: AnyArray, groups: int) -> Int64Array:
+    """The sum of ``values`` in each of ``groups``, exactly; ``group`` says which each is in."""
+    total = np.zeros(groups, np.int64)
+    np.add.at(total, group, values)
+    return total
 
 
 def ranges(first: AnyArray, last: AnyArray) -> Int64Array:
@@ -76,7 +83,7 @@ def by_process(
     at: Int64Array,
     of_plane: AnyArray,
 ) -> tuple[Int64Array, Int64Array, int]:
-    """Keys that tell processes (planes) apart, of causes and of targets, and how many keys of
+    """Keys that distinguish processes (planes), of causes and of targets, and how many keys of
     targets have causes of several processes.
 
     In a merged file every process counts from one on. A target's cause is of its own plane, else

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from peakline.arrays import Int64Array
 from peakline.tfprof.grouped import code_view, op_view
 from peakline.tfprof.model import OpStats
 from peakline.tfprof.options import MEASURES, Options
@@ -21,7 +22,7 @@ _TOP = 3
 
 
 def advise(stats: OpStats) -> dict[str, list[str]]:
-    """The reports of every checker by its name, in tfprof's words."""
+    """The reports of every checker by its name, as tfprof phrases them."""
     return {
         "AcceleratorUtilizationChecker": _utilization(stats),
         "OperationChecker": _operations(stats),
@@ -77,7 +78,7 @@ def _expensive(stats: OpStats) -> list[str]:
         reports.append(
             [
                 f"top {place} operation type: {shown.names[place]}, "
-                f"{_times(shown, place)} ({100.0 * shown.own[place, _TOTAL] / whole:.2f}%)"
+                f"{_times(shown.own[place])} ({100.0 * shown.own[place, _TOTAL] / whole:.2f}%)"
                 for place in range(1, min(_TOP + 1, shown.rows))
             ]
         )
@@ -85,7 +86,7 @@ def _expensive(stats: OpStats) -> list[str]:
     top = np.flatnonzero(shown.depth == 1)[:_TOP].tolist()
     reports.append(
         [
-            f"top {place} graph node: {shown.names[row]}, {_times(shown, row)}"
+            f"top {place} graph node: {shown.names[row]}, {_times(shown.own[row])}"
             for place, row in enumerate(top, 1)
         ]
     )
@@ -96,9 +97,9 @@ def _expensive(stats: OpStats) -> list[str]:
     return ["\n".join(lines) for lines in reports]
 
 
-def _times(shown: Shown, row: int) -> str:
+def _times(measures: Int64Array) -> str:
     cpu, accelerator, total = (
-        format_time(int(shown.own[row, measure])) for measure in (_CPU, _ACCELERATOR, _TOTAL)
+        format_time(int(measures[measure])) for measure in (_CPU, _ACCELERATOR, _TOTAL)
     )
     return f"cpu: {cpu}, accelerator: {accelerator}, total: {total}"
 
@@ -127,16 +128,10 @@ def _calls(shown: Shown) -> list[str] | None:
         if len(children[row]) <= 1 or depth > _MOST_CALL_DEPTH:
             return
         for child in children[row][:_TOP]:
-            total, accelerator, cpu = (
-                int(shown.totals[child, measure]) for measure in (_TOTAL, _ACCELERATOR, _CPU)
-            )
-            if total < _WORTH_SAYING_MICROS:
-                continue
-            lines.append(
-                f"{' ' * (2 * depth)}{shown.names[child]}, cpu: {format_time(cpu)}, "
-                f"accelerator: {format_time(accelerator)}, total: {format_time(total)}"
-            )
-            describe(child, depth + 1)
+            if shown.totals[child, _TOTAL] >= _WORTH_SAYING_MICROS:
+                times = _times(shown.totals[child])
+                lines.append(f"{' ' * (2 * depth)}{shown.names[child]}, {times}")
+                describe(child, depth + 1)
 
     describe(row, 0)
     return lines

@@ -1,6 +1,6 @@
 """What every node cost in every step, summed up from its executions.
 
-The rules are tfprof's (tensorflow/core/profiler/internal/tfprof_node.cc): the device tells which
+The rules are tfprof's (tensorflow/core/profiler/internal/tfprof_node.cc): the device says which
 rows count as accelerator time and which as CPU time; a node stays with the first device it ran on,
 and rows of other devices are left out; memory counts on that device only.
 """
@@ -15,6 +15,7 @@ import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array
 from peakline.tables import Columns, Names, Profile
+from peakline.tables.joins import summed
 from peakline.trace.steps import steps_of
 
 _CANONICAL = re.compile(r".*/(device:gpu|gpu|device:cpu|cpu):\d+", re.ASCII)
@@ -73,15 +74,15 @@ def read_costs(profile: Profile, graph_names: Sequence[str]) -> Costs:
     ran, first = np.unique(node[rows], return_index=True)
     first_device[ran] = device.codes[rows[first]]
     is_home = is_canonical & (device.codes == first_device[node])
-    kept = (node >= 0) & (is_home | ~is_canonical)
+    counted = (node >= 0) & (is_home | ~is_canonical)
     start = np.zeros(runs.rows, np.int64)
     micros = np.zeros(runs.rows, np.int64)
     run = times.array("op_run_id")
     start[run] = times.array("all_start_micros")
     micros[run] = times.array("op_end_rel_micros")
-    timed = kept & (start > 0)
+    timed = counted & (start > 0)
     measured = np.where(micros == 0, 1, micros)
-    groups = _Groups(node, step, kept, len(steps))
+    groups = _Groups(node, step, counted, len(steps))
     on_cpu = timed & is_home & ~is_accelerator
     memory = _memory(profile, runs.rows)
     sums = {
@@ -108,18 +109,16 @@ def read_costs(profile: Profile, graph_names: Sequence[str]) -> Costs:
 class _Groups:
     """Rows by node and step."""
 
-    def __init__(self, node: Int64Array, step: Int64Array, kept: BoolArray, steps: int) -> None:
+    def __init__(self, node: Int64Array, step: Int64Array, rows: BoolArray, steps: int) -> None:
         key = node * max(steps, 1) + step
-        keys, inverse = np.unique(key[kept], return_inverse=True)
+        keys, inverse = np.unique(key[rows], return_inverse=True)
         self.node = keys // max(steps, 1)
         self.step = keys % max(steps, 1)
         self._group = np.full(node.size, -1, np.int64)
-        self._group[kept] = inverse
+        self._group[rows] = inverse
 
     def sum(self, rows: BoolArray, values: Int64Array) -> Int64Array:
-        total = np.zeros(self.node.size, np.int64)
-        np.add.at(total, self._group[rows], values[rows])
-        return total
+        return summed(self._group[rows], values[rows], self.node.size)
 
     def extent(
         self, rows: BoolArray, start: Int64Array, end: Int64Array
@@ -189,10 +188,10 @@ def _memory(profile: Profile, rows: int) -> dict[str, Int64Array]:
     ):
         np.add.at(sums[name], run, memory.array(field))
     stats = profile.columns_or_empty("op_memory_stats")
-    run, kept = stats.array("op_run_id"), stats.array("persistent_bytes")
-    np.add.at(sums["residual_bytes"], run, kept)
+    run, persistent = stats.array("op_run_id"), stats.array("persistent_bytes")
+    np.add.at(sums["residual_bytes"], run, persistent)
     for name in ("requested_bytes", "peak_bytes"):
-        np.add.at(sums[name], run, kept + stats.array("temp_bytes"))
+        np.add.at(sums[name], run, persistent + stats.array("temp_bytes"))
     outputs = profile.columns_or_empty("op_outputs")
     size = np.maximum(outputs.array("allocated_bytes"), outputs.array("requested_bytes"))
     rows_with = outputs.array("has_allocation")

@@ -51,20 +51,20 @@ class Forest:
         np.cumsum(own, axis=0, out=running[1:])
         return running[self.ends()] - running[:-1]
 
-    def keep(self, kept: BoolArray) -> tuple[Forest, Int64Array]:
-        """The tree of the ``kept`` rows and the root, and those rows.
+    def keep(self, chosen: BoolArray) -> tuple[Forest, Int64Array]:
+        """The tree of the rows ``chosen`` and the root, and those rows.
 
-        What was below a row that is not kept hangs on the nearest row above it that is.
+        What was below a row that is not chosen hangs on the nearest row above it that is.
         """
         nearest = [0] * self.rows
-        keeps = kept.tolist()
-        keeps[0] = True
+        stays_in = chosen.tolist()
+        stays_in[0] = True
         parents = self.parent.tolist()
         for row in checked(range(1, self.rows)):
             above = parents[row]
-            nearest[row] = above if keeps[above] else nearest[above]
-        rows = np.flatnonzero(keeps)
-        place = np.cumsum(keeps) - 1
+            nearest[row] = above if stays_in[above] else nearest[above]
+        rows = np.flatnonzero(stays_in)
+        place = np.cumsum(stays_in) - 1
         parent = place[np.array(nearest, np.int64)[rows]]
         parent[0] = -1
         return Forest(parent, self.item[rows]), rows
@@ -92,7 +92,7 @@ class Forest:
         """The tree in depth-first order, the children of every row sorted by ``key``; its rows.
 
         Children with equal keys, or without a ``key``, keep their order. Parents must stand before
-        their children, but more is not asked of the rows.
+        their children, but nothing else is required of the rows.
         """
         children: list[list[int]] = [[] for _ in range(self.rows)]
         parents = self.parent.tolist()

@@ -146,14 +146,14 @@ def _attributes(profile: Profile, found: _Rows) -> dict[str, dict[int, str]]:
     name = attrs.names("attr")
     attrs = attrs.take(_is_in(name, frozenset(_ATTRIBUTES)))
     node = found.nodes(attrs, "name")
-    kept = node >= 0
+    known = node >= 0
     if "shape" in name.values:
         # An attribute of this name that holds no shape (a tensor's, say) is another thing.
         is_shape = _is_in(attrs.names("kind"), frozenset({"shape"}))
-        kept &= is_shape | (attrs.names("attr").codes != name.code_of("shape"))
+        known &= is_shape | (attrs.names("attr").codes != name.code_of("shape"))
     texts: dict[str, dict[int, str]] = {}
-    columns = attrs.take(kept).each("attr", "value")
-    for number, (attribute, text) in zip(node[kept].tolist(), columns, strict=True):
+    columns = attrs.take(known).each("attr", "value")
+    for number, (attribute, text) in zip(node[known].tolist(), columns, strict=True):
         texts.setdefault(attribute, {})[number] = text
     return texts
 

@@ -1,4 +1,4 @@
-"""The views op and code: nodes gathered by type, and by the line of Python that made them."""
+"""The views op and code: nodes grouped by type, and by the line of Python that made them."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def op_view(stats: OpStats, options: Options) -> Shown:
     """
     nodes = stats.at(options.step)
     names, groups = _by_op(nodes)
-    gathered = _Groups(nodes, groups, options)
-    sizes = [len(members) for members in gathered.members]
-    key = sort_key(options.order_by, names, gathered.own, sizes)
-    order = sorted(np.flatnonzero(gathered.accounted).tolist(), key=key)
+    grouped = _Groups(nodes, groups, options)
+    sizes = [len(members) for members in grouped.members]
+    key = sort_key(options.order_by, names, grouped.own, sizes)
+    order = sorted(np.flatnonzero(grouped.accounted).tolist(), key=key)
     listed = [names[place] for place in order]
-    totals = _running(gathered.own[order])
+    totals = _running(grouped.own[order])
     root = totals[0] if order else np.zeros(len(MEASURES), np.int64)
     kept = _listed(options, listed, totals, [sizes[place] for place in order])
     totals = totals[kept]
     rows = [order[place] for place in kept]
     if options.account_displayed_op_only:
-        totals = _running(gathered.own[rows])
+        totals = _running(grouped.own[rows])
         root = totals[0] if rows else np.zeros(len(MEASURES), np.int64)
     count = len(rows) + 1
     return Shown(
@@ -67,10 +67,10 @@ def op_view(stats: OpStats, options: Options) -> Shown:
         names=[ROOT, *(names[place] for place in rows)],
         depth=np.arange(count, dtype=np.int64),
         item=np.full(count, -1, np.int64),
-        own=np.vstack([np.zeros((1, len(MEASURES)), np.int64), gathered.own[rows]]),
+        own=np.vstack([np.zeros((1, len(MEASURES)), np.int64), grouped.own[rows]]),
         totals=np.vstack([root[None], totals]),
         accounted=np.arange(count) > 0,
-        members=[[], *(gathered.members[place] for place in rows)],
+        members=[[], *(grouped.members[place] for place in rows)],
     )
 
 
@@ -116,16 +116,16 @@ def code_view(stats: OpStats, options: Options) -> Shown | None:
         return None
     labels, parents, groups = _calls(stats)
     forest, order = Forest.build(parents, range(len(parents))).sort()
-    gathered = _Groups(nodes, [sorted(groups[row]) for row in order.tolist()], options)
-    gathered.accounted[0] = False
-    forest, rows = forest.keep(forest.totals(gathered.accounted.astype(np.int64)) > 0)
-    own = gathered.own[rows]
-    members = {int(forest.item[place]): gathered.members[row] for place, row in enumerate(rows)}
+    grouped = _Groups(nodes, [sorted(groups[row]) for row in order.tolist()], options)
+    grouped.accounted[0] = False
+    forest, rows = forest.keep(forest.totals(grouped.accounted.astype(np.int64)) > 0)
+    own = grouped.own[rows]
+    members = {int(forest.item[place]): grouped.members[row] for place, row in enumerate(rows)}
     tree = Tree(
         forest=forest,
         names=[labels[item] for item in forest.item.tolist()],
         own=own,
-        accounted=gathered.accounted[rows],
+        accounted=grouped.accounted[rows],
         totals=forest.totals(own),
         members=members.__getitem__,
     )

@@ -13,6 +13,7 @@ from peakline.arrays import Int64Array
 from peakline.deadline import checked
 from peakline.errors import NotFoundError
 from peakline.tables import Names, Profile
+from peakline.tables.joins import summed
 from peakline.tfprof.costs import Costs, read_costs
 from peakline.tfprof.flops import float_ops
 from peakline.tfprof.graph import OpGraph, read_graph
@@ -144,8 +145,7 @@ class OpStats:
             "exec_micros": costs.sums["accelerator_exec_micros"] + costs.sums["cpu_exec_micros"],
         }
         for name, values in sums.items():
-            total = np.zeros(len(self.names), np.int64)
-            np.add.at(total, node[rows], values[rows])
+            total = summed(node[rows], values[rows], len(self.names))
             # Unsigned, as the original divides.
             mean = total.view(np.uint64) // np.maximum(executed, 1).astype(np.uint64)
             measures[:, MEASURES.index(name)] = mean.view(np.int64)

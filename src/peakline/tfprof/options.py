@@ -1,4 +1,4 @@
-"""What is asked of a view: tfprof's options, under tfprof's names."""
+"""What a view shows: tfprof's options, under tfprof's names."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Shape = tuple[int, ...] | None
 """Sizes, -1 where unknown; None when not even the rank is known."""
 
 Shapes = dict[int, list[Shape]]
-"""By node: the shapes of its outputs, as far as anything tells them."""
+"""By node: the shapes of its outputs, as far as they are known."""
 
 _SHAPED_BY_ATTRIBUTE = {
     "Placeholder",
@@ -104,7 +104,7 @@ def _of_runs(outputs: Columns, node_of_run: Int64Array) -> list[tuple[int, list[
     run = outputs.array("op_run_id")
     node = node_of_run[run]
     count = np.bincount(run)
-    # Slots with a gap: more outputs than were written, so places in the list tell nothing.
+    # Slots with a gap: more outputs than were written, so places in the list say nothing.
     highest = np.zeros(count.size, np.int64)
     np.maximum.at(highest, run, outputs.array("slot"))
     rows = np.flatnonzero((node >= 0) & (highest + 1 == count)[run])

@@ -15,16 +15,8 @@ from peakline.tfprof.patterns import matches_any
 
 ROOT = "_TFProfRoot"
 
-_TOTAL_MINIMA = {
-    "min_bytes": "requested_bytes",
-    "min_peak_bytes": "peak_bytes",
-    "min_residual_bytes": "residual_bytes",
-    "min_output_bytes": "output_bytes",
-    "min_micros": "exec_micros",
-    "min_accelerator_micros": "accelerator_exec_micros",
-    "min_cpu_micros": "cpu_exec_micros",
-}
-_OTHER_MINIMA = {"min_params": "parameters", "min_float_ops": "float_ops"}
+_OF_A_NODE = ("params", "float_ops")
+"""What only a row's own node has, in views whose rows are nodes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +24,7 @@ class Tree:
     """The rows of a view before anything is hidden.
 
     ``own`` and ``accounted`` are per row of ``forest``; the root's are zero and False. ``members``
-    gives the nodes gathered in a row, for views whose rows are no nodes themselves.
+    gives the nodes grouped in a row, for views whose rows are no nodes themselves.
     """
 
     forest: Forest
@@ -58,7 +50,7 @@ class Tree:
 class Shown:
     """A view as it is printed: the root first, children after their parents, ``depth`` 0 the root.
 
-    ``item`` is the node that a row is, -1 for none. ``members`` are the nodes that a row gathers
+    ``item`` is the node that a row is, -1 for none. ``members`` are the nodes that a row groups
     (views op and code), by row.
     """
 
@@ -79,14 +71,14 @@ class Shown:
 
 def show(nodes: OpNodes, tree: Tree, options: Options) -> Shown:
     """Apply tfprof's filters and order to a tree whose totals are there."""
-    gathered = tree.members is not None
+    is_grouped = tree.members is not None
     if options.start_name_regexes != EVERYTHING:
         tree = tree.take(
             *tree.forest.below_first(matches_any(tree.names, options.start_name_regexes))
         )
     depth = tree.forest.depth() + 1
     trimmed = matches_any(tree.names, options.trim_name_regexes)
-    if gathered:
+    if is_grouped:
         # In the code view a trimmed row goes too; in the others only what is below it.
         inside = ~trimmed & (depth <= options.max_depth)
         reached = tree.forest.reached(inside | (depth == 1), inside)
@@ -96,13 +88,13 @@ def show(nodes: OpNodes, tree: Tree, options: Options) -> Shown:
     shown = (
         reached
         & (depth <= options.max_depth)
-        & passes_minima(options, tree.totals, tree.totals if gathered else tree.own)
+        & passes_minima(options, tree.totals, tree.totals if is_grouped else tree.own)
         & passes_names(options, tree.names)
     )
-    if not gathered:
+    if not is_grouped:
         shown &= tree.own[:, MEASURES.index("run_count")] >= options.min_occurrence
     tree = tree.take(*tree.forest.keep(shown))
-    if options.account_displayed_op_only and not gathered:
+    if options.account_displayed_op_only and not is_grouped:
         own = tree.own.copy()
         own[0, MEASURES.index("definition_count")] = 1
         tree = replace(tree, totals=tree.forest.totals(own))
@@ -118,7 +110,7 @@ def show(nodes: OpNodes, tree: Tree, options: Options) -> Shown:
         nodes=nodes,
         names=tree.names,
         depth=tree.forest.depth(),
-        item=np.full(tree.forest.rows, -1, np.int64) if gathered else tree.forest.item,
+        item=np.full(tree.forest.rows, -1, np.int64) if is_grouped else tree.forest.item,
         own=tree.own,
         totals=tree.totals,
         accounted=tree.accounted,
@@ -129,9 +121,9 @@ def show(nodes: OpNodes, tree: Tree, options: Options) -> Shown:
 def passes_minima(options: Options, totals: Int64Array, other: Int64Array) -> BoolArray:
     """Rows that reach the minima; ``other`` is what parameters and operations are taken from."""
     passes = np.ones(len(totals), np.bool_)
-    for minima, measures in ((_TOTAL_MINIMA, totals), (_OTHER_MINIMA, other)):
-        for option, measure in minima.items():
-            passes &= measures[:, MEASURES.index(measure)] >= getattr(options, option)
+    for name, measure in ORDERS.items():
+        measures = other if name in _OF_A_NODE else totals
+        passes &= measures[:, MEASURES.index(measure)] >= getattr(options, f"min_{name}")
     return passes
 
 

@@ -45,9 +45,8 @@ def graph_view(stats: OpStats, options: Options) -> Shown:
     accounted = np.append(nodes.times_accounted(options.account_type_regexes) > 0, False)
     forest, _ = forest.keep(accounted[forest.item])
     names = [ROOT, *(nodes.names[item] for item in forest.item[1:].tolist())]
-    kept = np.ones(forest.rows, np.bool_)
-    kept[0] = False
-    return show(nodes, _tree(nodes, forest, names, kept), options)
+    is_node = np.arange(forest.rows) > 0
+    return show(nodes, _tree(nodes, forest, names, is_node), options)
 
 
 def _tree(nodes: OpNodes, forest: Forest, names: list[str], accounted: BoolArray) -> Tree:

@@ -3,9 +3,9 @@
 An event is the execution of an op when its name is one (`peakline.timing.op_names`), when
 it is a stage of an input pipeline (stat ``_ipl_stage_id``), when it is an instruction of a program
 that XLA compiled for the CPU (stat ``hlo_op``), when TensorFlow runs it eagerly
-(``EagerLocalExecute: ``), or when it says which op it was for (stat ``tf_op``), unless it only
-tells of memory or is a call of the driver for a device that the profile shows. Kineto's traces say
-by the category of an event whether it is one.
+(``EagerLocalExecute: ``), or when it says which op it was for (stat ``tf_op``), unless it is
+only about memory or is a call of the driver for a device that the profile shows. Kineto's traces
+say by the category of an event whether it is one.
 """
 
 from __future__ import annotations
@@ -16,17 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
+from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.device_programs import Programs, gpu_ops
-from peakline.timing.op_names import (
-    EAGER,
-    INPUT_PIPELINE,
-    TENSORFLOW,
-    OpName,
-    parse_op_name,
-)
+from peakline.timing.op_names import EAGER, INPUT_PIPELINE, TENSORFLOW, OpName, parse_op_name
 from peakline.timing.op_stats_columns import MEMORY_EVENTS, OpStatColumns, op_stats_of
 from peakline.trace.distribution import distinct
 from peakline.trace.events import DEVICE, Trace, TraceLine, trace_of
@@ -96,7 +90,7 @@ def host_lines(profile: Profile, trace: Trace) -> dict[int, TraceLine]:
 
 @once
 def host_executions(profile: Profile) -> Executions:
-    """Every execution of an op by the host, kept with the profile.
+    """Every execution of an op by the host, found once for the profile.
 
     Raises InputError when the profile cannot be read.
     """
@@ -137,19 +131,17 @@ def op_numbers_of_runs(profile: Profile, trace: Trace, ops: Ops) -> Int32Array:
 
 def _ops_of_events(profile: Profile, trace: Trace, ops: Ops) -> tuple[Int32Array, frozenset[int]]:
     """The op of every event by its name or its stats, -1 for none; and which ops were eager."""
-    kineto = _kineto_ops(profile, trace, ops)
-    if kineto is not None:
-        return kineto, frozenset()
-    timeline = _timeline_ops(profile, trace, ops)
-    if timeline is not None:
-        return timeline, frozenset()
+    for find in (_kineto_ops, _timeline_ops):
+        stated = find(profile, trace, ops)
+        if stated is not None:
+            return stated, frozenset()
     numbers = np.full(len(trace.name.values) + 1, -1, np.int32)
     eager_ops: set[int] = set()
     for code, text in enumerate(trace.name.values):
         found = parse_op_name(text)
         if text.startswith(EAGER) and not text.startswith(f"{EAGER}__"):
             # The CPU says nothing else of an op that is run eagerly. Two underscores begin the
-            # name of a function, whose ops tell of themselves.
+            # name of a function, whose ops have events of their own.
             op_type = text.removeprefix(EAGER)
             numbers[code] = ops.add(OpName(op_type, op_type, TENSORFLOW))
             eager_ops.add(int(numbers[code]))
@@ -190,7 +182,7 @@ def _ops_of_events(profile: Profile, trace: Trace, ops: Ops) -> tuple[Int32Array
 
 
 def _calls_of_driver(trace: Trace, stats: OpStatColumns, rows: Int64Array) -> BoolArray:
-    """Which events are calls for a device that tells itself what it did."""
+    """Which events are calls for a device whose own events show what it did."""
     if not any(True for _ in trace.lines_on(DEVICE)):
         return np.zeros(rows.size, np.bool_)
     return stats["correlation_id"].at(rows)[1]
@@ -252,10 +244,3 @@ def _timeline_ops(profile: Profile, trace: Trace, ops: Ops) -> Int32Array | None
             node, op = values.values[int(name[place])], values.values[int(kind[place])]
             found[place] = ops.add(OpName(node, op, TENSORFLOW))
     return found if (found >= 0).any() else None
-
-
-def summed(op: AnyArray, values: AnyArray, count: int) -> Int64Array:
-    """The sum of ``values`` per op, exactly."""
-    total = np.zeros(count, np.int64)
-    np.add.at(total, op, values)
-    return total

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from peakline.tables import Columns, Profile
+from peakline.tables.joins import summed
 from peakline.tables.once import once
 from peakline.tables.tables import columns_of_rows
 from peakline.timing.device_ops import device_executions, framework_executions, launching_runs
-from peakline.timing.host_ops import Executions, host_executions, summed
+from peakline.timing.host_ops import Executions, host_executions
 from peakline.timing.op_names import IDLE
 from peakline.trace.distribution import distinct, distribution
 

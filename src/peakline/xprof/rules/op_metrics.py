@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from peakline.arrays import AnyArray
+from peakline.tables.joins import summed
 from peakline.timing.device_programs import Key
-from peakline.timing.host_ops import summed
 from peakline.timing.op_names import IDLE, parse_op_name
 
 _MODULUS = 2**64
