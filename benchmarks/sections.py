@@ -181,7 +181,7 @@ SECTIONS = {
         " measured from start to exit, the programs taking turns: five times, or three where a run"
         " takes more than 30 s, but for XProf's memory_profile; exports once. Memory is the peak of"
         " resident pages, pages of mapped files included. In every comparison both programs'"
-        " answers were checked to agree. DrawnAllocator are"
+        " answers were checked to agree. Compared are"
         ' `peakline.open(FILE).tool("memory_profile")` in a new Python process, `peakline memory'
         " FILE`, `summary`, `steps`, `report` and `export` likewise, `sql` of the number and the"
         " time of the events of every name, and of XProf"
