@@ -123,7 +123,7 @@ def _after_unknown(
     i: cython.longlong,
     end: cython.longlong,
 ) -> cython.longlong:
-    """Where a field that nobody asks for ends; behind ``end`` if that cannot be said."""
+    """Where a field that nobody requests ends; behind ``end`` if that cannot be said."""
     size: cython.ulonglong
     room: cython.ulonglong = end - i
     if 8 <= tag < 0x80:

@@ -160,7 +160,7 @@ def gather(
     the node around it, so producers and memory events are noted by their number in the line
     (``line_event`` is that of the first); ``own_ends`` makes nodes of all producers. With
     ``prune`` an instant that only consumes, that nothing can lie in, and whose own step nobody
-    asks for, is left out: it leads nowhere.
+    requests, is left out: it leads nowhere.
 
     ``at`` gets how many nodes, roots, producers, consumers, attributes, memory records and spans
     there are, how many ``marks`` of thread-pool regions (twice the event's number, plus one for a

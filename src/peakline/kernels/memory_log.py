@@ -114,10 +114,10 @@ def track(
 ) -> bool:
     """What each record means for the buffers, by the ids that are live where it stands.
 
-    ``skipped`` marks records that mean nothing, ``anonymous`` those whose op is not the one that
-    asked. Writes per record its ``role`` (BEGINS_OR_ENDS, SHARED) and its ``life``: how often the
-    ids of its allocator had begun anew; then per allocator its ``newest`` life, and how many
-    allocations came under an id of which none was left (``crowded``). All four are given as 0.
+    ``skipped`` marks records that mean nothing, ``anonymous`` those whose op is not the one
+    that requested. Writes per record its ``role`` (BEGINS_OR_ENDS, SHARED) and its ``life``: how
+    often the ids of its allocator had begun anew; then per allocator its ``newest`` life, and how
+    many allocations came under an id of which none was left (``crowded``). All four are given as 0.
 
     An id is given out once by an allocator, so an allocation under an id that had one already
     belongs to another process or object. It goes to the latest life in which its id is unused.

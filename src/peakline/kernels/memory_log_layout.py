@@ -49,4 +49,4 @@ SHARED = 2
 """A tensor output whose buffer somebody else made or put out before."""
 
 MOST_LIVES = 16
-"""So many times the ids of an allocator may begin anew and still be kept apart."""
+"""So many times the ids of an allocator may begin anew and still be distinguished."""

@@ -37,7 +37,7 @@ COMMENT = 32
     F_KIND,
     F_CHILD,  # owner number of the message or the enum, -1 for other kinds
     F_REPEATED,
-    F_SLOT,  # bit that tells that the field, or its oneof, was given; -1 for repeated fields
+    F_SLOT,  # bit that says that the field, or its oneof, was given; -1 for repeated fields
     F_IMPLICIT,  # 1: zero is the same as absent, and so it is left out
     F_CLOSED,  # 1: an enum that takes known numbers only
     F_WIDTH,

@@ -7,7 +7,7 @@ MOST_ROWS = 4096
 last."""
 
 SPARED = 8
-"""A level is worth its memory when each of its runs spares so many items of the kept level below
+"""A level is worth its memory when each of its runs spares so many items of the stored level below
 it: two runs then take as much as one event of the trace, and a level is read that has five to ten
 times fewer items."""
 NEVER = 65

@@ -2,7 +2,7 @@
 
 A *frame* is a message that is a row each time it occurs (the root, an element of a repeated
 field, a map entry). Singular sub-messages live inside their frame (*inline*), so that two
-occurrences merge as the encoding demands. Values of the open frames are kept in *cells*, one
+occurrences merge as the encoding demands. Values of the open frames are stored in *cells*, one
 per column, and reach the columns when the frame ends: a frame that a filter rejects or that
 turns out to be damaged leaves no trace.
 

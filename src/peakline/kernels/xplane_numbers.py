@@ -116,7 +116,7 @@ R_FRAGMENTATION, R_DATA_TYPE, R_FIRST_TEXT = (
 )  # fmt: skip
 R_KEPT = int(Role.KEPT)
 KEEP = 128
-"""Added to the role of a stat that is kept with its event as it is, whatever else it means."""
+"""Added to the role of a stat that is stored with its event as it is, whatever else it means."""
 
 ATTRIBUTES = (
     1 << Role.IS_ROOT

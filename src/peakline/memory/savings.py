@@ -45,11 +45,11 @@ _SUGGESTIONS = {
         "after the call (donate_argnums), recompute (jax.checkpoint), or make the batch smaller."
     ),
     "recompute": (
-        "Made early in the step and kept across the peak: recompute it where it is needed "
+        "Made early in the step and held across the peak: recompute it where it is needed "
         "(tf.recompute_grad, jax.checkpoint, torch.utils.checkpoint)."
     ),
     "offload": (
-        "Kept across the peak from an earlier step: move it to the host while it is not needed, "
+        "Held across the peak from an earlier step: move it to the host while it is not needed, "
         "shard it, or keep it in a smaller type."
     ),
     "older_copy": (

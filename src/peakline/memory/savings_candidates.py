@@ -225,7 +225,7 @@ def _is_of_program(op: str, programs: Collection[str]) -> bool:
 def _held(history: History, found: AtPeak, marks: Marks | None, ops: OpUse) -> list[Candidate]:
     """Buffers that were made, or last read, well before the peak and are needed well after it.
 
-    Those of the peak's own step can be made again; what an earlier one made, or what is there for
+    Those of the peak's own step can be made again; what an earlier one made, or what stays for
     good, can only be moved away. A signature may have both.
     """
     gap = max(IDLE * _records_per_step(history, found, marks), 1)

@@ -7,7 +7,6 @@ import that goes up.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -15,13 +14,17 @@ from peakline.tables.made_columns import ColumnDerivation
 from peakline.tables.profile import Derivation
 
 if TYPE_CHECKING:
-    from peakline.tables import Profile
     from peakline.tables.columns import Columns
 
 
-def _event_columns(profile: Profile, names: AbstractSet[str]) -> Columns:
-    columns: Columns = import_module("peakline.timing.event_columns").columns_of(profile, names)
-    return columns
+def _in(room: str, module: str) -> Callable[..., Columns]:
+    """``columns_of`` of a module, imported where it is called."""
+
+    def make(*args: object) -> Columns:
+        columns: Columns = import_module(f"peakline.{room}.{module}").columns_of(*args)
+        return columns
+
+    return make
 
 
 _PLACED = frozenset(("line_id", "name", "start_ps", "duration_ps"))
@@ -32,40 +35,26 @@ _EVENTS = ColumnDerivation(
         "self_ps": _PLACED,
         "activity": _PLACED | {"category", "type_id"},
     },
-    _event_columns,
+    _in("timing", "event_columns"),
 )
 
 
-def _in(room: str, table: str) -> Callable[[Profile], Columns]:
-    """What makes ``table``, imported where it is used."""
-
-    def make(profile: Profile) -> Columns:
-        columns: Columns = import_module(f"peakline.{room}.{table}").columns_of(profile)
-        return columns
-
-    return make
-
-
-_MEMORY: Mapping[str, Derivation] = {
-    name: Derivation(needs, _in("memory", name))
-    for name, needs in (
-        ("buffers", ("allocator_events",)),
-        ("allocator_events", ("buffers",)),
-        ("memory_snapshots", ("allocator_events",)),
-    )
-}
 _RAN = ("events", "op_runs")
-_TIME: Mapping[str, Derivation] = {
-    name: Derivation(needs, _in("timing", name), one_of=one_of)
-    for name, needs, one_of in (
-        ("step_breakdown", ("steps",), _RAN),
-        ("device_time", (), _RAN),
-        ("thread_time", (), _RAN),
-        ("op_stats", (), _RAN),
-        ("kernels", ("events",), ()),
-        ("input_pipeline", ("events",), ()),
-    )
+_MADE = (
+    ("memory", "buffers", ("allocator_events",), ()),
+    ("memory", "allocator_events", ("buffers",), ()),
+    ("memory", "memory_snapshots", ("allocator_events",), ()),
+    ("timing", "step_breakdown", ("steps",), _RAN),
+    ("timing", "device_time", (), _RAN),
+    ("timing", "thread_time", (), _RAN),
+    ("timing", "op_stats", (), _RAN),
+    ("timing", "kernels", ("events",), ()),
+    ("timing", "input_pipeline", ("events",), ()),
+)
+"""Of each table the room that makes it, what it needs, and of which it needs one."""
+DERIVED: Mapping[str, Derivation | ColumnDerivation] = {
+    "events": _EVENTS,
+    **{name: Derivation(needs, _in(room, name), one_of) for room, name, needs, one_of in _MADE},
 }
-DERIVED: Mapping[str, Derivation | ColumnDerivation] = {"events": _EVENTS, **_MEMORY, **_TIME}
-"""What `peakline.open` gives every profile: a format that tells only buffers gets its events, one
-that tells only events its buffers, and either the snapshots of the memory_profile tool."""
+"""What `peakline.open` gives every profile: a format that has only buffers gets its events, one
+that has only events its buffers, and either the snapshots of the memory_profile tool."""

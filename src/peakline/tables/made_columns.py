@@ -19,7 +19,7 @@ class ColumnDerivation:
 
     ``made_of`` gives for each of them the columns of the table that it needs, so that one read
     brings all; ``make`` returns those of the given names, one value per row of the table and in its
-    order. It may ask the profile for the table, not for the columns it makes.
+    order. It may read the table of the profile, not the columns it makes.
     """
 
     made_of: Mapping[str, frozenset[str]]

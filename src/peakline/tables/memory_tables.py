@@ -13,9 +13,9 @@ in time order.
     activity string allocation, deallocation, reservation or expansion
     address uint64? address of the buffer
     allocation_id int64? the allocator's number for the buffer
-    requested_bytes int64? what was asked for
+    requested_bytes int64? what was requested
     allocated_bytes int64? what was handed out
-    op string? the op that asked, null when not known
+    op string? the op that requested it, null when not known
     region_type string? output, temp, persist, dynamic, ...
     data_type string? element type
     shape string? shape as the runtime spells it, such as [3, 3, 512, 512]
@@ -25,7 +25,7 @@ in time order.
     free_bytes int64? bytes still available, as reported
     fragmentation float64? 0 to 1, as reported; NaN when nothing is free
     peak_bytes int64? the allocator's lifetime peak so far, as reported
-    deferred bool? a deallocation that was asked for here and takes effect later
+    deferred bool? a deallocation that was requested here and takes effect later
     returned_sequence int64? the sequence at which a deferred deallocation took effect
     stream int64? the stream whose memory it is
     stack_id int64? the call stack, see stacks
@@ -37,11 +37,11 @@ buffers: One row per buffer: from its allocation to its deallocation.
     allocator string the allocator or memory it belongs to, empty when not named
     address uint64? its address
     allocation_id int64? the allocator's number for it
-    op string? the op that asked for it, null when not known
+    op string? the op that requested it, null when not known
     region_type string? output, temp, persist, dynamic, ...
     data_type string? element type
     shape string? shape, such as [3, 3, 512, 512]
-    requested_bytes int64? what was asked for
+    requested_bytes int64? what was requested
     allocated_bytes int64? what was handed out
     start_ps int64? when it was allocated; null when it was there before the profile
     end_ps int64? when it was deallocated; null while live at the end
@@ -60,7 +60,7 @@ memory_snapshots: One row per MemoryProfileSnapshot, read by the rules of the me
     free_memory_bytes int64 bytes available
     fragmentation float64 0 to 1
     peak_bytes_in_use int64 lifetime peak so far
-    requested_bytes int64 what was asked for
+    requested_bytes int64 what was requested
     allocation_bytes int64 what was handed out
     address uint64 address of the buffer
     tf_op_name string the op, empty when not given
@@ -69,7 +69,7 @@ memory_snapshots: One row per MemoryProfileSnapshot, read by the rules of the me
     data_type string element type, empty when not given
     tensor_shape string shape, empty when not given
 
-tensor_outputs: One row per tensor an op put out, as a memory log tells.
+tensor_outputs: One row per tensor an op put out, as a memory log records it.
     sequence int64 place of the record in the log
     time_ps int64 when it was logged
     step_id int64 the step as logged; -1 to -6 are the special ones
@@ -77,7 +77,7 @@ tensor_outputs: One row per tensor an op put out, as a memory log tells.
     output_index int64 which output of the op
     data_type string? element type
     shape string? shape, such as [3, 3, 512, 512]
-    requested_bytes int64? what was asked for
+    requested_bytes int64? what was requested
     allocated_bytes int64? what was handed out
     allocator string? the allocator
     allocation_id int64? the allocator's number for the buffer
@@ -89,7 +89,7 @@ log_records: One row per record of a memory log, as logged.
     sequence int64 place of the record in the log
     message string the message, such as MemoryLogTensorAllocation
     time_ps int64 when it was logged
-    time_ns int64? nanoseconds since the epoch; since the year or day began where no date told
+    time_ns int64? nanoseconds since the epoch; since the year or day began where no date is given
     thread int64? the thread that logged it
     step_id int64? the step as logged; -1 to -6 are the special ones
     handle string? feeds, fetches and targets of a step
@@ -97,7 +97,7 @@ log_records: One row per record of a memory log, as logged.
     output_index int64? which output of the op
     data_type string? element type
     shape string? shape, such as [3, 3, 512, 512]
-    requested_bytes int64? what was asked for
+    requested_bytes int64? what was requested
     allocated_bytes int64? what was handed out
     allocator string? the allocator as logged
     allocation_id int64? the allocator's number for the buffer
@@ -120,7 +120,7 @@ segments: One row per segment an allocator took from the device.
     total_bytes int64 its size; the sum is what the allocator has reserved
     allocated_bytes int64 bytes of blocks in use
     active_bytes int64 bytes in use or waiting for another stream
-    requested_bytes int64 bytes that were asked for
+    requested_bytes int64 bytes that were requested
     stream int64 the stream whose memory it is
     segment_type string large or small
     pool string the private pool, empty for the common one
@@ -131,17 +131,17 @@ blocks: One row per block or chunk of a segment or region, in address order.
     report_id int64? the out-of-memory report it stands in
     address uint64 address of its first byte
     bytes int64 its size
-    requested_bytes int64? what was asked for
+    requested_bytes int64? what was requested
     state string in_use, awaiting_free or free
     stack_id int64? the call stack of its allocation
 
 oom_reports: One row per report of a failed allocation.
     report_id int64 row number
-    time_ps int64 when, where the log tells, else 0
+    time_ps int64 when, where the log says it, else 0
     allocator string the allocator that failed
-    requested_bytes int64? what was asked for
+    requested_bytes int64? what was requested
     rounded_bytes int64? what the allocator would have handed out
-    op string? who asked
+    op string? the op that requested it
     device string? the device
     data_type string? element type of the tensor
     shape string? shape of the tensor
@@ -152,6 +152,6 @@ oom_reports: One row per report of a failed allocation.
     free_bytes int64? free bytes in its pool
     largest_free_bytes int64? the largest free chunk
     fragmentation float64? (free - largest free) / free; null when nothing is free
-    device_free_bytes int64? what was free outside its pool, where the report tells
+    device_free_bytes int64? what was free outside its pool, where the report says it
     is_complete bool whether the report was there from its first to its last line
 """)

@@ -23,7 +23,7 @@ op_runs: One row per execution of an op (NodeExecStats).
     op_run_id int64 row number
     device string the device, as the runtime names it
     name string name of the node
-    op_type string? type of the op: from the label, null where it does not tell
+    op_type string? type of the op: from the label, null where it does not say
     start_ps int64 when the executor started the node
     duration_ps int64 until the node ended, bookkeeping included (all_end_rel)
     scheduled_ps int64? when the node became ready
@@ -33,7 +33,7 @@ op_runs: One row per execution of an op (NodeExecStats).
     compute_ps int64? how long it computed (op_end_rel - op_start_rel)
     label string? timeline_label
     kind string executor, stream, stream_all, memcpy, sync or rpc
-    is_duplicate bool whether another row tells of the same work: a sum must leave it out
+    is_duplicate bool whether another row is of the same work: a sum must leave it out
     device_entry int64 row number of its DeviceStepStats in the file
 
 op_times: One row per execution of an op: the times as written (NodeExecStats).
@@ -56,7 +56,7 @@ op_outputs: One row per output of an execution (NodeOutput).
     slot int64 which output of the op
     data_type string? element type, null without a tensor description
     shape string? shape, such as [3, 3, 512, 512]
-    requested_bytes int64? what was asked for
+    requested_bytes int64? what was requested
     allocated_bytes int64? what was handed out
     allocator string? the allocator
     allocation_id int64? the allocator's number for the buffer
@@ -67,7 +67,7 @@ op_outputs: One row per output of an execution (NodeOutput).
 
 op_references: One row per tensor an execution referred to (referenced_tensor).
     op_run_id int64 the execution
-    requested_bytes int64 what was asked for
+    requested_bytes int64 what was requested
     allocated_bytes int64 what was handed out
     allocator string the allocator
     allocation_id int64 the allocator's number for the buffer
@@ -91,11 +91,11 @@ op_allocations: One row per allocation or deallocation of an execution (Allocati
 op_memory_stats: One row per execution that has memory_stats (MemoryStats).
     op_run_id int64 the execution
     temp_bytes int64 temporary memory
-    persistent_bytes int64 memory kept between steps
+    persistent_bytes int64 memory held between steps
     device_temp_bytes int64 deprecated field
     device_persistent_bytes int64 deprecated field
 
-op_persistent: One row per buffer that an execution keeps between steps.
+op_persistent: One row per buffer that an execution holds between steps.
     op_run_id int64 the execution
     allocation_id int64 the allocator's number for the buffer
     is_device bool whether it stands in the deprecated device field
@@ -117,7 +117,7 @@ cost_nodes: One row per node of a cost graph (CostGraphDef.Node).
     compute_time int64 estimated compute time
     memory_time int64 estimated time of memory accesses
     temporary_bytes int64 temporary memory
-    persistent_bytes int64 memory kept between steps
+    persistent_bytes int64 memory held between steps
     host_temp_bytes int64 deprecated field
     device_temp_bytes int64 deprecated field
     device_persistent_bytes int64 deprecated field

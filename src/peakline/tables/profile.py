@@ -78,7 +78,7 @@ class Profile(ReaderFacts):
     Tables are read at most once and shared: do not write into their arrays. Methods may be
     called from several threads. With ``strict``, a read that loses anything raises
     `StrictError`. Reading ends at the deadline (`peakline.deadline`) with DeadlineError or
-    CancelledError; the profile stays as it was, and the same question may be asked again.
+    CancelledError; the profile stays as it was, and the same question may be put again.
     An ``is_alone`` profile is answered for from its own file, whatever lies beside it.
     """
 
@@ -176,7 +176,7 @@ class Profile(ReaderFacts):
         return self.made_once("runtime_steps", self._with_runtime_steps)
 
     def _with_runtime_steps(self) -> Profile:
-        # Read with their steps at once: whoever asks for these needs the events too.
+        # Read with their steps at once: whoever reads these needs the events too.
         if not self.has_runtime_planes:
             return self
         self.columns("events", frozenset(("step_id",)))
@@ -195,17 +195,17 @@ class Profile(ReaderFacts):
 
     @property
     def concerning(self) -> list[ProfileWarning]:
-        """The `warnings`, and those of the `question` that is being asked, if one is."""
+        """The `warnings`, and those of the `question` that is being answered, if one is."""
         question = _question.get()
         own = question[1].entries() if question and question[0] is self else ()
         return [*self.warnings, *(ProfileWarning(*entry) for entry in own)]
 
     @contextmanager
     def question(self) -> Iterator[Callable[[], list[ProfileWarning]]]:
-        """One of several questions to a shared profile, asked within the block.
+        """One of several questions to a shared profile, answered within the block.
 
         What it gives lists the warnings that concern this question: those of all reads so far
-        and what `warn` was told in the block, which nobody else sees.
+        and what `warn` counted in the block, which nobody else sees.
         """
         own = Warnings()
         token = _question.set((self, own))
@@ -218,7 +218,7 @@ class Profile(ReaderFacts):
         """Count ``count`` more of a warning; raises StrictError when opened with ``strict``.
 
         With ``once`` the same kind and detail count only the first time, in the profile and in each
-        `question` to it: so may an answer tell what it found however often it is asked for.
+        `question` to it: so may an answer report what it found however often it is made.
         """
         question = _question.get()
         warnings = question[1] if question and question[0] is self else self._warnings
@@ -307,25 +307,27 @@ class Profile(ReaderFacts):
 
     @property
     def held(self) -> int:
-        """A number that grows with every column, table and answer that is kept: cheap to ask for,
+        """A number that grows with every column, table and answer that is held: cheap to read,
         where `nbytes` looks at all of them.
         """
         return sum(map(len, [*self._columns.values()])) + len(self._arrow) + len(self._results)
 
     def _read(self, name: str, needed: AbstractSet[str] | None) -> Columns:
         if name not in self._reader.tables:
-            raise UsageError(self._no_table(name))
+            listed = ", ".join(self.tables)
+            raise UsageError(f"{self.path}: no table {name} in this profile; it has {listed}")
         if needed is not None:
             # Readers leave out what they never fill; one column that is always there says how
             # many rows there are.
-            needed = _with_one_that_is_there(name, needed)
+            sure = [column.name for column in TABLES[name].columns if not column.nullable]
+            needed = needed if needed & set(sure) else needed | {sure[0]}
         found = self._reader.read(name, self._warnings, needed)
         stored = whole_table(name)
         if name in self._made:
             made = self._made[name].made_of.keys()
             stored, found = stored - made, without(found, made)
         columns = check_columns(name, found, stored if needed is None else needed)
-        # A reader that gave all of them need not be asked again.
+        # A reader that gave all of them need not be called again.
         have = None if len(columns) == len(stored) else needed
         if name in self._made and name in self._columns:
             columns = joined(columns, without(self._columns[name][0], stored))
@@ -375,7 +377,7 @@ class Profile(ReaderFacts):
         return value
 
     def release(self, name: str) -> None:
-        """Give up what has been read of a table; it is read again when somebody asks for it."""
+        """Give up what has been read of a table; it is read again when somebody needs it."""
         with holding(self._lock):
             self._columns.pop(name, None)
             self._arrow.pop(name, None)
@@ -426,15 +428,6 @@ class Profile(ReaderFacts):
         if self._closed:
             raise UsageError(f"{self.path}: the profile is closed")
 
-    def _no_table(self, name: str) -> str:
-        return f"{self.path}: no table {name} in this profile; it has {', '.join(self.tables)}"
-
 
 def _covers(have: AbstractSet[str] | None, wanted: AbstractSet[str] | None) -> bool:
     return have is None or (wanted is not None and wanted <= have)
-
-
-def _with_one_that_is_there(name: str, needed: AbstractSet[str]) -> AbstractSet[str]:
-    """The columns ``needed``, and one that may not be null unless one of them is such."""
-    sure = [column.name for column in TABLES[name].columns if not column.nullable]
-    return needed if needed & set(sure) else needed | {sure[0]}

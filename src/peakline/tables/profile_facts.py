@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class ProfileFacts:
     """``path`` is what was opened, ``host`` empty where the file does not say.
 
-    ``is_moment``: the file has no records over time, it tells one moment (a heap, a report).
+    ``is_moment``: the file has no records over time, it is of one moment (a heap, a report).
     """
 
     path: str
@@ -48,7 +48,7 @@ def is_moment(profile: Profile) -> bool:
 
 
 def facts_of(profile: Profile, path: str | None = None) -> ProfileFacts:
-    """The facts of an open profile; ``path`` is told in place of its own."""
+    """The facts of an open profile; ``path`` takes the place of its own."""
     return ProfileFacts(
         profile.path if path is None else path,
         profile.format,

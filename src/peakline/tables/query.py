@@ -1,7 +1,7 @@
 """What a query needs: which tables it names, and which of their columns its plan scans.
 
-The database itself is asked: it plans the query over empty tables of the same columns, and the
-scans of that plan tell what would be read.
+The database itself plans the query over empty tables of the same columns, and the
+scans of that plan name what would be read.
 """
 
 from __future__ import annotations
@@ -97,13 +97,13 @@ def _named(planner: duckdb.DuckDBPyConnection, query: str, known: AbstractSet[st
     try:
         named = {name.lower() for name in planner.get_table_names(query)}
     except duckdb.Error:
-        # Some statements cannot be asked before their tables exist (PIVOT, for one).
+        # Some statements cannot be planned before their tables exist (PIVOT, for one).
         named = {word.lower() for word in re.findall(r"\w+", query)}
     return (named & known).union(found.name for found in views_over(known, named))
 
 
 def _scanned(plan: Any) -> Iterator[str]:
-    """Every word in what the scans of a plan tell about themselves."""
+    """Every word in what the scans of a plan say of themselves."""
     if isinstance(plan, list):
         for node in plan:
             yield from _scanned(node)

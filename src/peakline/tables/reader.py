@@ -29,7 +29,7 @@ class Warnings:
             self._entries[kind] = (before + count, first)
 
     def add_once(self, kind: str, detail: str, count: int = 1) -> None:
-        """As `add`, but for what was counted so before: an answer may be asked for again."""
+        """As `add`, but for what was counted so before: an answer may be made again."""
         if (kind, detail) not in self._once:
             self._once.add((kind, detail))
             self.add(kind, detail, count)
@@ -44,7 +44,7 @@ class Warnings:
 
 
 class Reader(ABC):
-    """An open file of one format. Tables are read when asked for.
+    """An open file of one format. Tables are read when they are needed.
 
     ``format`` is the short name of the format, such as ``xplane``, ``path`` what was opened, as the
     caller named it. What only some files can say has an answer here for the others.
@@ -107,7 +107,7 @@ class Reader(ABC):
 
     def has_rows(self, table: str) -> bool | None:  # noqa: ARG002 (of the readers that know)
         """Whether a table of `tables` has a row, from less than reading it; None when only reading
-        tells.
+        it shows.
         """
         return None
 

@@ -15,7 +15,6 @@ from peakline.deadline import holding
 from peakline.errors import NotFoundError
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Reader, Warnings
-from peakline.tables.tables import empty_columns
 from peakline.tables.typed import typed_stats
 
 
@@ -31,14 +30,9 @@ class ReaderFacts:
     _warnings: Warnings
     _strict: bool
 
-    @property
     @abstractmethod
-    def tables(self) -> list[str]:
-        """Names of the tables this profile has, sorted."""
-
-    @abstractmethod
-    def columns(self, name: str, wanted: AbstractSet[str] | None = None) -> Columns:
-        """The named table as NumPy columns."""
+    def columns_or_empty(self, name: str) -> Columns:
+        """The named table as NumPy columns; without rows where the profile lacks it."""
 
     @abstractmethod
     def strict(self) -> None:
@@ -67,7 +61,7 @@ class ReaderFacts:
     @property
     def start_ns(self) -> int | None:
         """When the clock is zero, in ns since 1970 by the clock of the host; None where the format
-        does not tell.
+        does not say.
         """
         with self._open_reader() as reader:
             return reader.start_ns
@@ -95,7 +89,7 @@ class ReaderFacts:
                 if self._strict:
                     self.strict()
                 return found
-        return typed_stats(self._all_stats(), wanted)
+        return typed_stats(self.columns_or_empty("event_stats"), wanted)
 
     def stats_of(self, rows: Int64Array) -> Columns:
         """The stats of the events ``rows`` (of ``events``): ``event_id``, ``name``, ``value``.
@@ -107,9 +101,9 @@ class ReaderFacts:
             found = reader.stats_of(rows)
             if found is not None:
                 return found
-        stats = self._all_stats()
-        kept = np.flatnonzero(np.isin(stats.array("event_id"), rows))
-        return stats.take(kept[np.argsort(stats.array("event_id")[kept], kind="stable")])
+        stats = self.columns_or_empty("event_stats")
+        own = np.flatnonzero(np.isin(stats.array("event_id"), rows))
+        return stats.take(own[np.argsort(stats.array("event_id")[own], kind="stable")])
 
     def hlo_modules(self) -> list[tuple[str, bytes]]:
         """The compiled programs that the file holds: name and HloProto (xla/service/hlo.proto)."""
@@ -138,7 +132,3 @@ class ReaderFacts:
         with holding(self._lock):
             self.check_open()
             yield self._reader
-
-    def _all_stats(self) -> Columns:
-        has_stats = "event_stats" in self.tables
-        return self.columns("event_stats") if has_stats else empty_columns("event_stats")

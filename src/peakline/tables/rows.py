@@ -2,7 +2,7 @@
 
 JSON is an array of objects: whole decimals are integers, NaN and infinities null, bytes
 hexadecimal, times text. Integers are JSON numbers however large; a caller whose language reads
-them as doubles asks for those beyond 2^53 as strings, the way proto JSON has them.
+them as doubles gets those beyond 2^53 as strings, the way proto JSON has them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a query may not call: functions that tell about the machine or waste it.
+"""What a query may not call: functions that read about the machine or waste it.
 
 DuckDB's own parser says which functions and tables a statement names. Under a memory limit the
 functions that make one large cell out of small arguments are bounded too: DuckDB computes 2048
@@ -120,7 +120,7 @@ def _refuse_name(name: str, more: frozenset[str] = frozenset()) -> None:
     if lower in _HARMLESS:
         return
     if lower in _PRIVATE or lower in more or lower.startswith(_PRIVATE_PREFIXES):
-        raise CheckFailed(f"{name} is not allowed in a query; ask the tables of the profile")
+        raise CheckFailed(f"{name} is not allowed in a query; query the tables of the profile")
 
 
 def _nodes(tree: Any) -> Iterator[tuple[dict[str, Any], bool]]:
@@ -156,7 +156,7 @@ def bound_generators(connection: duckdb.DuckDBPyConnection, most: int) -> None:
     """
 
     def checked(count: str, size: str) -> str:
-        message = f"a call may make {most} bytes in one cell; ask for less"
+        message = f"a call may make {most} bytes in one cell; request less"
         return f"case when {size} > {most} then error('{message}') else {count} end"
 
     product = "strlen(a)::double * strlen(b)"

@@ -55,7 +55,7 @@ def bounded_table(relation: duckdb.DuckDBPyRelation, max_bytes: int) -> pa.Table
 def _refuse_more(taken: int, max_bytes: int) -> None:
     if taken > max_bytes:
         raise CheckFailed(
-            f"the answer takes more than {max_bytes} bytes; ask for fewer rows (LIMIT) or columns"
+            f"the answer takes more than {max_bytes} bytes; request fewer rows (LIMIT) or columns"
         )
 
 
@@ -89,13 +89,11 @@ def watching_memory(interrupt: Callable[[], object], limit: int) -> Iterator[Non
         yield
     except Exception as error:
         if exceeded.is_set():
-            raise CheckFailed(_TOO_MUCH.format(limit)) from error
+            message = f"the query takes more memory than its limit of {limit} bytes; request less"
+            raise CheckFailed(message) from error
         raise
     finally:
         ended.set()
         watcher.join()
         with _running_lock:
             del _running[key]
-
-
-_TOO_MUCH = "the query takes more memory than its limit of {} bytes; ask for less"

@@ -26,7 +26,7 @@ The parts add up to wall_ps.
     launch_ps int64 the host launched work, with none of the above
     host_compute_ps int64 the host computed, with none of the above
     idle_ps int64 there is a device, and nothing explains what was waited for
-    unknown_ps int64 no event tells what happened
+    unknown_ps int64 no event shows what happened
     communication_total_ps int64 collectives and messages, those behind computation included
 
 device_time: One row per device: how long it was busy.
@@ -63,8 +63,8 @@ op_stats: One row per op of a host or a device: how often it ran, and for how lo
     median_ps int64 the median run
     p95_ps int64 of 20 runs 19 took no longer
     max_ps int64 the longest run
-    flops float64? floating-point operations of all runs, where the profile tells
-    bytes_accessed float64? bytes read and written by all runs, where the profile tells
+    flops float64? floating-point operations of all runs, where the profile says it
+    bytes_accessed float64? bytes read and written by all runs, where the profile says it
     is_eager bool? whether it was run one by one instead of as part of a function
 
 kernels: One row per GPU kernel, its launch dimensions and its op.
@@ -88,9 +88,9 @@ kernels: One row per GPU kernel, its launch dimensions and its op.
 input_pipeline: One row per stage of an input pipeline (a tf.data iterator, an infeed,
 a data loader).
     stage string name, such as Iterator::Root::Prefetch::BatchV2
-    parent string? the stage that asks it for elements
+    parent string? the stage that takes its elements
     category string source, preprocessing, enqueue or other
-    occurrences int64 how often it was asked
+    occurrences int64 how often it was called
     total_ps int64 how long it took, the stages below included
     self_ps int64 how long itself
     wait_ps int64 how long the consumer above had to wait for it

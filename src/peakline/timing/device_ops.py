@@ -58,7 +58,7 @@ class DeviceExecutions:
 
 @once
 def device_executions(profile: Profile) -> DeviceExecutions:
-    """Every execution of an op on a device, kept with the profile.
+    """Every execution of an op on a device, found once for the profile.
 
     Raises InputError when the profile cannot be read.
     """
@@ -89,7 +89,7 @@ def device_executions(profile: Profile) -> DeviceExecutions:
 
 
 def op_lines(trace: Trace) -> list[TraceLine]:
-    """The lines that tell what ran on a device, each thing once."""
+    """The lines that show what ran on a device, each thing once."""
     found = []
     for line in trace.lines:
         plane = trace.planes[line.plane]
@@ -102,7 +102,7 @@ def op_lines(trace: Trace) -> list[TraceLine]:
 
 
 def _times(profile: Profile, trace: Trace, event: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """By the clock of the device, where the profile tells (TPU), else by the host's."""
+    """By the clock of the device, where the profile has it (TPU), else by the host's."""
     start, end = trace.start[event], trace.end[event]
     if trace.source != "events" or not event.size:
         return start, end

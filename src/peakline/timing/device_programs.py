@@ -107,7 +107,7 @@ class Programs:
 
 @dataclass(frozen=True, eq=False)
 class GpuOps:
-    """The op of each of some events of GPUs, as a place in ``ops``; -1 where nothing tells it."""
+    """The op of each of some events of GPUs, as a place in ``ops``; -1 where it is not known."""
 
     ops: list[DeviceOp]
     op: Int32Array

@@ -32,7 +32,7 @@ Dim = tuple[int, int, int]
 
 
 class Launch(NamedTuple):
-    """What tells one kernel from another; sorts as XProf does. ``op`` is empty where not known."""
+    """What distinguishes kernels; sorts as XProf does. ``op`` is empty where not known."""
 
     name: str
     grid: Dim
@@ -136,12 +136,10 @@ def _of_xspace(profile: Profile, trace: Trace) -> Launches:
     made = []
     for row in first.tolist():
         key, text = ops.keys[int(op[row])], trace.name.values[int(name[row])]
-        # A kernel that stands for itself has no op.
-        framework = "" if key.name == text else key.name
         one = parse_details(stats.texts[int(details[row])])
-        used = uses(text, vendors.get(trace.planes[int(plane[row])].plane_id, ""))
-        could = used or could_use(framework) or key.op_type in ("Einsum", "XlaEinsum")
-        made.append((Launch(text, *one[:5], used, could, framework), one.occupancy))
+        vendor = vendors.get(trace.planes[int(plane[row])].plane_id, "")
+        is_einsum = key.op_type in ("Einsum", "XlaEinsum")
+        made.append(_launch(text, key.name, one, vendor, is_einsum=is_einsum))
     return collect(made, which, (found.end - found.start)[use])
 
 
@@ -165,20 +163,29 @@ def _of_kineto(profile: Profile, trace: Trace) -> Launches:
     first, which = distinct(name, op, *said.values())
     made = []
     for row in first.tolist():
-        told = {
+        text_of = {
             label: values.values[int(codes[row])] if codes[row] >= 0 else ""
             for label, codes in said.items()
         }
         key, text = ops.keys[int(op[row])], trace.name.values[int(name[row])]
-        framework = "" if key.name == text else key.name
-        used = uses(text, "")
         one = Details(
-            _dim(told["grid"]), _dim(told["block"]), _unsigned(told["registers per thread"]) or 0,
-            0, _unsigned(told["shared memory"]) or 0, _real(told[_KINETO_OCCUPANCY], 0.0),
+            _dim(text_of["grid"]), _dim(text_of["block"]),
+            _unsigned(text_of["registers per thread"]) or 0,
+            0, _unsigned(text_of["shared memory"]) or 0, _real(text_of[_KINETO_OCCUPANCY], 0.0),
         )  # fmt: skip
-        could = used or could_use(framework)
-        made.append((Launch(text, *one[:5], used, could, framework), one.occupancy))
+        made.append(_launch(text, key.name, one))
     return collect(made, which, (found.end - found.start)[use])
+
+
+def _launch(
+    text: str, op: str, details: Details, vendor: str = "", *, is_einsum: bool = False
+) -> tuple[Launch, float]:
+    """A launch of the kernel ``text`` by ``op``, with its occupancy."""
+    # A kernel that stands for itself has no op.
+    op = "" if op == text else op
+    used = uses(text, vendor)
+    could = used or could_use(op) or is_einsum
+    return Launch(text, *details[:5], used, could, op), details.occupancy
 
 
 def _is_kernel(profile: Profile, trace: Trace) -> BoolArray:

@@ -46,7 +46,7 @@ class DeviceLaunches:
 
     The device's idle time between its first and its last event is ``starved_ps`` (the next work had
     not been launched yet), ``latency_ps`` (it was being launched), ``blocked_ps`` (it had been
-    launched before, and waited for something else), ``unexplained_ps`` (no link tells its launch).
+    launched before, and waited for something else), ``unexplained_ps`` (no link shows its launch).
     """
 
     device: str

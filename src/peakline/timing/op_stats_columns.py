@@ -1,4 +1,4 @@
-"""The stats of events that say which op an event belongs to, read once for all who ask."""
+"""The stats of events that say which op an event belongs to, read once for all who need them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class OpStatColumns:
 
 
 def op_stats_of(profile: Profile, *, whole: bool = False) -> OpStatColumns:
-    """The stats of the profile's events that name ops, kept with it.
+    """The stats of the profile's events that name ops, read once.
 
     TensorFlow on a CPU names the op (``tf_op``) of millions of memory events and of nothing else:
     only ``whole`` surely has these. Raises InputError when the profile cannot be read.

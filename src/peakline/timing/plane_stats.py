@@ -22,7 +22,7 @@ def plane_stats_of(profile: Profile, plane: int) -> Mapping[str, str]:
 
 
 def vendors_of(profile: Profile) -> dict[int, str]:
-    """Who made the device of each plane that tells it: Nvidia, AMD."""
+    """Who made the device of each plane that says it: Nvidia, AMD."""
     planes = profile.columns("planes").rows
-    told = {plane: plane_stats_of(profile, plane).get("device_vendor") for plane in range(planes)}
-    return {plane: vendor for plane, vendor in told.items() if vendor}
+    stated = {plane: plane_stats_of(profile, plane).get("device_vendor") for plane in range(planes)}
+    return {plane: vendor for plane, vendor in stated.items() if vendor}

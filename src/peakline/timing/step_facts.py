@@ -1,4 +1,4 @@
-"""What the findings of time ask about a profile's steps: ``step_breakdown`` as arrays and sums."""
+"""What the findings of time need of a profile's steps: ``step_breakdown`` as arrays and sums."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class StepFacts:
 
 @once
 def step_facts_of(profile: Profile) -> StepFacts:
-    """The steps of ``profile``, read once; no rows where nothing tells what a step is.
+    """The steps of ``profile``, read once; no rows without steps.
 
     Raises InputError when the profile cannot be read.
     """

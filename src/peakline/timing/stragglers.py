@@ -54,7 +54,7 @@ class HostSteps:
 
 
 def host_steps_of(profile: Profile) -> HostSteps | None:
-    """The steps of a host, None where nothing tells what a step is.
+    """The steps of a host, None without steps.
 
     Raises InputError when the profile cannot be read.
     """

@@ -20,7 +20,7 @@ _AMD = re.compile(
     "FMHA_FWD|_xdl|aiter|attn_fwd|bwd_kernel_|gemm_fusion|gtcx|mfma|miopenSp3AsmConvRage|moe_gemm|"
     "moe_mxgemm|wmma"
 )
-# Of the same libraries: they prepare or gather, and multiply nothing.
+# Of the same libraries: they prepare or collect, and multiply nothing.
 _AMD_HELPERS = re.compile("_dq_convert|_dq_shuffle|_odo_|DqAccPrezeroKernel|topksoftmax")
 # cuBLAS since CUDA 12, CUTLASS, Hopper's and Blackwell's instructions, FlashAttention.
 _NEWER = re.compile("nvjet|tensorop|wgmma|tcgen05|flash_fwd|flash_bwd")

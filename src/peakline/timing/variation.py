@@ -16,7 +16,7 @@ BEHIND = 0.02
 OFTEN = 0.5
 """... and it is the last one in more than this share of the steps."""
 FEWEST = 2
-"""Fewer common steps tell nothing."""
+"""Fewer common steps say nothing."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class StepVariation:
 class MemberSteps:
     """The steps of one device or host, an entry per step, on a clock that all members share.
 
-    ``step`` tells which steps are the same; it may hold numbers or names. ``last_compute`` is when
+    ``step`` says which steps are the same; it may hold numbers or names. ``last_compute`` is when
     its own computation ended, ``communication`` how long it was in collectives; picoseconds.
     """
 
@@ -168,7 +168,7 @@ def device_straggler(times: StepTimes) -> Straggler | None:
 def host_steps(times: StepTimes, host: str, clock_ps: int = 0) -> MemberSteps:
     """The steps of a host as one member: its devices' computation ends with the last of them.
 
-    Steps are told by their names, which all hosts of a job share, and by their numbers where names
+    Steps are known by their names, which all hosts of a job share, and by their numbers where names
     repeat. ``clock_ps`` is added to all times, to put hosts on one clock.
     """
     ids, first, place = np.unique(times.step_id, return_index=True, return_inverse=True)

@@ -96,7 +96,7 @@ def test_neighbours_are_those_of_the_same_row():
 
 def test_more_items_than_wanted_are_refused():
     found = timeline([("a", 10 * k, 5) for k in range(100)])
-    with pytest.raises(UsageError, match="100 items, more than 99: ask for fewer lines"):
+    with pytest.raises(UsageError, match="100 items, more than 99: request fewer lines"):
         draw_tile(found, 0, 1000, 1000, most=99)
 
 

@@ -11,7 +11,7 @@ step's begin. What a piece of work waited for is known from
   that blocks the work that ended last before it went on.
 
 Of several the one that came last counts: without the others the step would have been no shorter.
-docs/critical-path.md tells the rules and where they can be wrong.
+docs/critical-path.md has the rules and where they can be wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from peakline.trace.steps import steps_of
 from peakline.trace.windows import markers_of, windows_of
 
 MOST_NEAR = 20
-"""Pieces beside the path that are told, those with the least slack."""
+"""Pieces beside the path that are given, those with the least slack."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Piece:
     """A piece of the path; times in picoseconds.
 
     ``kind`` is op (work of a device or an execution), transfer (asynchronous, until it was waited
-    for), launch (from the call until the work began), host, input (a thread asked for its next
-    batch), wait (a thread blocked, and nothing tells by what). ``why`` it came after the piece
+    for), launch (from the call until the work began), host, input (a thread requested its next
+    batch), wait (a thread blocked, and nothing says by what). ``why`` it came after the piece
     before it: data, control, order (of the stream), transfer, launch, thread (the same one),
     context (handed over by another thread), release (the thread blocked until then), guess, or
     another word of the graph's path; start for the first. The path did nothing for ``wait_ps``
@@ -91,7 +91,7 @@ class StepPath:
     ``step`` is the step's name, or its id as text where it has none; empty without steps.
     ``source`` is graph, hlo (instructions of compiled programs decided), or links. ``start_ps`` to
     ``end_ps`` is the step's window, or with no steps the device's time. ``guesses`` counts the
-    pieces that were chosen without a link, ``is_cut`` says that the path was longer than is told.
+    pieces that were chosen without a link, ``is_cut`` says that the path was longer than is given.
     """
 
     step: str
@@ -113,8 +113,8 @@ class StepPath:
     @property
     def explained(self) -> float:
         """The share of the window that pieces explain which are no blind waits; 0 to 1."""
-        told = sum(piece.busy_ps for piece in self.pieces if piece.kind != "wait")
-        return told / (self.end_ps - self.start_ps) if self.end_ps > self.start_ps else 0.0
+        known = sum(piece.busy_ps for piece in self.pieces if piece.kind != "wait")
+        return known / (self.end_ps - self.start_ps) if self.end_ps > self.start_ps else 0.0
 
     def by_name(self) -> list[tuple[str, str, int]]:
         """Kind, name and time of everything on the path, the longest first."""
@@ -181,7 +181,7 @@ def critical_path_of(
     if walk.guesses:
         profile.warn(
             "critical_path_guess",
-            "pieces of a critical path that no link of the profile tells",
+            "pieces of a critical path that no link of the profile shows",
             walk.guesses,
             once=True,
         )

@@ -32,7 +32,7 @@ class EventDetails:
     ``parents`` begins with the innermost. ``children`` are the names of direct children that take
     the most time, at most 20, ``child_count`` and ``child_ps`` count all. ``previous`` and
     ``next`` are its neighbours on its track. ``step`` is the step's id and name, None where it
-    belongs to none or was not asked for. ``stats`` are those of the event itself, in the file's
+    belongs to none or was not requested. ``stats`` are those of the event itself, in the file's
     order.
     """
 
@@ -132,8 +132,8 @@ def _stats(profile: Profile, timeline: Timeline, event: int) -> tuple[tuple[str,
     row = timeline.trace.rows(np.array([event]))
     if timeline.trace.source == "op_runs":
         runs = profile.columns("op_runs").take(row)
-        told = ((name, runs.names(name)[0]) for name in _RUN_TEXTS if name in runs)
-        return tuple((name, value) for name, value in told if value)
+        known = ((name, runs.names(name)[0]) for name in _RUN_TEXTS if name in runs)
+        return tuple((name, value) for name, value in known if value)
     stats = profile.stats_of(row)
     names, values = stats.names("name").to_list(), stats.names("value").to_list()
     return tuple((name or "", value) for name, value in zip(names, values, strict=True))

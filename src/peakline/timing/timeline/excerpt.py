@@ -13,7 +13,7 @@ from peakline.trace import intervals
 from peakline.trace.events import Nesting, Trace
 
 _GAPS = 100
-"""A gap on a line is told where it takes one part in so many of the stretch, the longest ones."""
+"""A gap on a line is given where it takes one part in so many of the stretch, the longest ones."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class Timeline:
 
     Level k merges neighbours of a track that are shorter than 2^k ps and begin in the same cell of
     a grid of that width into *runs*; ``joint`` is per place in ``order`` the first level at which
-    the event there is merged with the one before it. Levels are kept where they are worth it
+    the event there is merged with the one before it. Levels are stored where they are worth it
     (`SPARED`): those of track n are ``track_levels[n]:track_levels[n + 1]`` of ``level_bits`` (the
     k of each, ascending), their runs ``level_first[l]:level_first[l + 1]``. A run is the events
     ``order[run_first:run_last]``, two or more, from ``run_begin`` to ``run_until``; the longest of

@@ -17,7 +17,7 @@ class Found:
 
     ``names`` are the codes of the names that some event has, the most frequent first, ``counts``
     how many have each. ``first`` and ``last`` are the first and the last event by start,
-    ``previous`` and ``next`` those around the asked one or the asked time. ``bins`` counts per
+    ``previous`` and ``next`` those around the given one or the given time. ``bins`` counts per
     pixel the events that begin in it; what began before the viewport and reaches into it counts in
     the first.
     """

@@ -97,7 +97,7 @@ def draw_tile(
         if most is not None and found > most:
             raise UsageError(
                 f"the tile would have {found:,} items, more than {most:,}: "
-                "ask for fewer lines or rows, or a smaller width"
+                "request fewer lines or rows, or a smaller width"
             )
     resolution = 1 << level if level >= 0 else 0
     return Tile(
