@@ -90,8 +90,7 @@ class OfNodes:
         allocator = events.names("allocator").take(rows)
 
         def value(name: str) -> AnyArray:
-            found: AnyArray = np.where(events.is_valid(name)[rows], events.array(name)[rows], 0)
-            return found
+            return np.where(events.is_valid(name)[rows], events.array(name)[rows], 0)
 
         buffers = allocation_descriptions(
             [
@@ -166,8 +165,7 @@ def _running(events: Columns, rows: Int64Array, names: Names, start: Int64Array)
     same = (latest >= 0) & (key[order[latest]] == key[order])
     found = np.full(key.size, -1, np.int64)
     found[order] = np.where(same, order[latest], -1)
-    answer: Int64Array = np.where(wanted >= 0, found[start.size :], -1)
-    return answer
+    return np.where(wanted >= 0, found[start.size :], -1)
 
 
 def _sums(values: Int64Array, bounds: Int64Array) -> Int64Array:

@@ -85,8 +85,7 @@ class _Writer:
             yield from self._values(track, counter.time_ps, value)
 
     def _time(self, time_ps: AnyArray) -> Int64Array:
-        when: Int64Array = (time_ps - self._zero) // 1000
-        return when
+        return (time_ps - self._zero) // 1000
 
     # Tracks.
 

@@ -83,8 +83,7 @@ def _text(number: int, names: Names) -> Spans:
 
 
 def _value(table: Columns, name: str) -> AnyArray:
-    values: AnyArray = np.where(table.is_valid(name), table.array(name), 0)
-    return values
+    return np.where(table.is_valid(name), table.array(name), 0)
 
 
 def _descriptions(table: Columns, rows: Int64Array, frame: int) -> Messages:
@@ -170,8 +169,7 @@ def _micros(profile: Profile, time_ps: Int64Array) -> Int64Array:
     when = np.where(nanos != 0, nanos, micros * 1000)
     zero = int(when[when != 0].min(initial=np.iinfo(np.int64).max)) if when.any() else 0
     since = time_ps // 1000 + zero
-    found: Int64Array = np.where((time_ps == 0) & (zero % 1000 != 0), 0, since // 1000)
-    return found
+    return np.where((time_ps == 0) & (zero % 1000 != 0), 0, since // 1000)
 
 
 def _memory_stats(profile: Profile) -> _PerRun:

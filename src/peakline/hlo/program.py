@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -226,8 +226,7 @@ def _plain(made: Made) -> bool:
 def _kinds() -> dict[int, str]:
     from peakline.schema import PrimitiveType
 
-    kinds: dict[int, Any] = {number: name.lower() for name, number in PrimitiveType.items()}
-    return kinds
+    return {number: name.lower() for name, number in PrimitiveType.items()}
 
 
 @cache

@@ -91,5 +91,4 @@ def _ran(trace: Trace, ops: Int64Array, row: int) -> Int32Array:
     start = events.start[ops]
     begin = int(events.start[row])
     first, last = np.searchsorted(start, (begin, begin + int(events.duration[row])))
-    names: Int32Array = events.name[ops[first:last]]
-    return names
+    return events.name[ops[first:last]]

@@ -201,5 +201,4 @@ def _of_one_process(trace: Trace, steps: Steps, planes: Int32Array) -> Int32Arra
     only = np.unique(steps.plane)
     if only.size != 1 or not trace.planes.is_process[only[0]]:
         return planes
-    found: Int32Array = np.where(trace.planes.is_process[planes], only[0], planes)
-    return found
+    return np.where(trace.planes.is_process[planes], only[0], planes)

@@ -23,8 +23,7 @@ def outermost(rows: AnyArray, start: AnyArray, duration: AnyArray) -> AnyArray:
     rows = rows[np.lexsort((-duration[rows], start[rows]))]
     end = start[rows] + duration[rows]
     before = np.maximum.accumulate(np.concatenate([[np.iinfo(np.int64).min], end[:-1]]))
-    found: AnyArray = rows[start[rows] >= before]
-    return found
+    return rows[start[rows] >= before]
 
 
 def turns(rows: AnyArray, names: Names, is_other: Callable[[str], object]) -> AnyArray:
@@ -40,8 +39,7 @@ def turns(rows: AnyArray, names: Names, is_other: Callable[[str], object]) -> An
         and not is_other(names.values[code])
         and not _PART.search(names.values[code])
     ]
-    found: AnyArray = rows[np.isin(names.codes, fit)]
-    return found
+    return rows[np.isin(names.codes, fit)]
 
 
 def counted(names: Iterable[str]) -> list[str]:

@@ -71,8 +71,7 @@ def read_node_frames(source: GraphSource) -> Columns:
 def _above(decoded: Decoded, table: str) -> Int32Array:
     """The row of the map entry that every row of ``table``, two levels below, belongs to."""
     entry: Int32Array = decoded[table.rpartition(".")[0]].parent
-    found: Int32Array = entry[decoded[table].parent]
-    return found
+    return entry[decoded[table].parent]
 
 
 def _frames(buffer: Buffer, decoded: Decoded) -> dict[str, Column]:

@@ -70,8 +70,7 @@ class _Bases:
 
     def ends(self, rank: Int64Array, latest: int) -> Int64Array:
         """Those that end with their run, because a later one follows."""
-        gone: Int64Array = np.flatnonzero(rank[self.run] < latest)
-        return gone
+        return np.flatnonzero(rank[self.run] < latest)
 
 
 def read_allocator_events(runs: Runs) -> tuple[Columns, Estimates]:
@@ -155,8 +154,7 @@ class _Events:
         _, once = np.unique(
             same(self._nodes.run[node], self._parts.names.codes[node]), return_index=True
         )
-        fed: Int64Array = rows[np.sort(once)]
-        return fed
+        return rows[np.sort(once)]
 
     # Runs.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
@@ -66,10 +66,8 @@ def read_op_runs(runs: Runs, columns: AbstractSet[str] | None) -> Columns:
     wanted = [name for name in _FIELDS if columns is None or name in columns]
     fields = sorted({field for name in wanted for field in _FIELDS[name]} - {"device"})
     read = _Executions(runs, runs.steps("dev_stats.device", *(f"{NODES}.{f}" for f in fields)))
-    data: dict[str, Column] = {}
+    data = {name: read.make[name]() for name in wanted}
     valid: dict[str, BoolArray] = {}
-    for name in wanted:
-        data[name] = read.make[name]()
     if "scheduled_ps" in data:
         valid["scheduled_ps"] = read.given(_SCHEDULED)
     if "thread" in data:
@@ -86,21 +84,20 @@ class _Executions:
         self.make: dict[str, Callable[[], Column]] = {
             "op_run_id": lambda: steps.op_run_ids,
             "device": lambda: self._devices.take(self._nodes.parent),
-            "name": self._names,
+            "name": lambda: self._names,
             "op_type": self._op_types,
-            "start_ps": self._start,
+            "start_ps": lambda: self._start,
             "duration_ps": lambda: self._length(_END),
             "scheduled_ps": lambda: self._clock.at(*self._fields(_SCHEDULED)),
             "thread": lambda: self._nodes.array("thread_id").astype(np.int64),
             "step_id": lambda: runs.step_ids[steps.run_of_node],
-            "compute_start_ps": lambda: self._start() + self._length(_COMPUTE_START),
+            "compute_start_ps": lambda: self._start + self._length(_COMPUTE_START),
             "compute_ps": lambda: self._length(_COMPUTE_END) - self._length(_COMPUTE_START),
-            "label": self._labels,
-            "kind": lambda: Names(self._kinds().astype(np.int32), texts.KINDS),
+            "label": lambda: self._labels,
+            "kind": lambda: Names(self._kinds.astype(np.int32), texts.KINDS),
             "is_duplicate": self._is_duplicate,
             "device_entry": lambda: self._nodes.parent.astype(np.int64),
         }
-        self._made: dict[str, Any] = {}
 
     def given(self, fields: tuple[str, ...]) -> BoolArray:
         """The rows where one of the fields is not 0."""
@@ -111,61 +108,44 @@ class _Executions:
         micros, nanos = names
         return self._nodes.array(micros), self._nodes.array(nanos)
 
-    def _once(self, key: str, make: Callable[[], Any]) -> Any:
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
-
-    @property
-    def _clock(self) -> Clock:
-        clock: Clock = self._once("clock", lambda: clock_of(self._nodes))
-        return clock
-
-    @property
-    def _devices(self) -> Names:
-        names: Names = self._once("devices", self._steps.device_names)
-        return names
-
-    def _names(self) -> Names:
-        spans = self._nodes.spans("node_name")
-        names: Names = self._once("names", lambda: names_of(self._runs.buffer, spans))
-        return names
-
-    def _labels(self) -> Names:
-        spans = self._nodes.spans("timeline_label")
-
-        def read() -> Names:
-            names = names_of(self._runs.buffer, spans)
-            return Names(
-                np.where(spans.length == 0, -1, names.codes).astype(np.int32), names.values
-            )
-
-        labels: Names = self._once("labels", read)
-        return labels
-
-    def _start(self) -> Int64Array:
-        start: Int64Array = self._once("start", lambda: self._clock.at(*self._fields(_START)))
-        return start
-
     def _length(self, names: tuple[str, str]) -> Int64Array:
         return picoseconds(*self._fields(names))
 
+    @cached_property
+    def _clock(self) -> Clock:
+        return clock_of(self._nodes)
+
+    @cached_property
+    def _devices(self) -> Names:
+        return self._steps.device_names()
+
+    @cached_property
+    def _names(self) -> Names:
+        return names_of(self._runs.buffer, self._nodes.spans("node_name"))
+
+    @cached_property
+    def _labels(self) -> Names:
+        spans = self._nodes.spans("timeline_label")
+        names = names_of(self._runs.buffer, spans)
+        return Names(np.where(spans.length == 0, -1, names.codes).astype(np.int32), names.values)
+
+    @cached_property
+    def _start(self) -> Int64Array:
+        return self._clock.at(*self._fields(_START))
+
+    @cached_property
     def _kinds(self) -> Int8Array:
         """An index of `texts.KINDS` per row."""
-
-        def read() -> Int8Array:
-            of_name = np.array([texts.device_kind(d) for d in self._devices.values], np.int8)
-            kinds: Int8Array = of_name[self._devices.codes][self._nodes.parent]
-            calls = self._names().codes == self._names().code_of("RecvTensor")
-            kinds[calls & (kinds == texts.EXECUTOR)] = texts.RPC
-            return kinds
-
-        kinds: Int8Array = self._once("kinds", read)
+        of_name = np.array([texts.device_kind(d) for d in self._devices.values], np.int8)
+        kinds: Int8Array = of_name[self._devices.codes][self._nodes.parent]
+        calls = self._names.codes == self._names.code_of("RecvTensor")
+        kinds[calls & (kinds == texts.EXECUTOR)] = texts.RPC
         return kinds
 
     def _op_types(self) -> Names:
-        kinds, labels, names = self._kinds(), self._labels(), self._names()
-        by_label = [_executor_op(label) for label in labels.values]
+        kinds, labels, names = self._kinds, self._labels, self._names
+        parts = [texts.label_parts(label) for label in labels.values]
+        by_label = [found[0] if found else None for found in parts]
         types = dict.fromkeys(op for op in by_label if op is not None)
         numbers = {op: number for number, op in enumerate([*types, "RecvTensor"])}
         of_label = np.array([-1 if op is None else numbers[op] for op in by_label] + [-1], np.int32)
@@ -187,18 +167,18 @@ class _Executions:
         """A tracer saves a kernel as it is under ``stream:K`` and ``stream:all``, a copy under
         ``stream:K`` and ``memcpy``: what stands in the latter is marked if it is in the former.
         """
-        kinds = self._kinds()
+        kinds = self._kinds
         found = np.zeros(kinds.size, np.bool_)
         rows = np.flatnonzero(np.isin(kinds, (texts.STREAM, texts.STREAM_ALL, texts.MEMCPY)))
         if not rows.size:
             return found
         devices = self._devices
         hardware = Names.encode([texts.hardware(name) for name in devices.values]).codes
-        start, length = self._start(), self._length(_END)
+        start, length = self._start, self._length(_END)
         group = same(
             self._steps.run_of_node[rows],
             hardware[devices.codes][self._nodes.parent[rows]],
-            self._names().codes[rows],
+            self._names.codes[rows],
             start[rows],
             length[rows],
         )
@@ -207,11 +187,6 @@ class _Executions:
         copies = np.flatnonzero(again)
         found[rows[copies]] = place_in_group(group[copies]) < originals[group[copies]]
         return found
-
-
-def _executor_op(label: str) -> str | None:
-    parts = texts.label_parts(label)
-    return parts[0] if parts else None
 
 
 def read_op_times(runs: Runs, columns: AbstractSet[str] | None) -> Columns:
@@ -225,8 +200,7 @@ def read_op_times(runs: Runs, columns: AbstractSet[str] | None) -> Columns:
 
 def read_steps(runs: Runs) -> Columns:
     """``steps``: one per run, from its first start to its last end (0 where nothing has a time)."""
-    start = np.zeros(len(runs.runs), np.int64)
-    end = start.copy()
+    start, end = np.zeros((2, len(runs.runs)), np.int64)
     steps = runs.steps(*(f"{NODES}.{field}" for field in (*_START, *_END)))
     read = _Executions(runs, steps)
     timed = read.given(_START)

@@ -35,8 +35,7 @@ class Records:
     @property
     def is_free(self) -> BoolArray:
         """The records of deallocations."""
-        free: BoolArray = self.bytes < 0
-        return free
+        return self.bytes < 0
 
     @cached_property
     def partner(self) -> Int64Array:
@@ -76,8 +75,7 @@ class Tensors:
         """Per buffer the row that shows it first."""
         order = np.lexsort((self.rank, self.key))
         _, at = np.unique(self.key[order], return_index=True)
-        rows: Int64Array = order[at]
-        return rows
+        return order[at]
 
     @cached_property
     def renumbers(self) -> BoolArray:
@@ -85,8 +83,7 @@ class Tensors:
         shown = self.first[(self.number[self.first] > 0) & (self.address[self.first] > 0)]
         pair = same(self.domain[shown], self.number[shown])
         twice = self.domain[shown][np.bincount(pair)[pair] > 1] if shown.size else shown
-        found: BoolArray = np.isin(self.domain, twice)
-        return found
+        return np.isin(self.domain, twice)
 
 
 class Ownership:

@@ -174,8 +174,7 @@ class Runs:
         A plan that looks deeper may meet damage for which it drops an execution; its rows are
         found here.
         """
-        start: AnyArray = self._steps(()).nodes.spans("@span").start
-        return start
+        return self._steps(()).nodes.spans("@span").start
 
     @cached_property
     def clock(self) -> Clock:
@@ -216,14 +215,12 @@ class StepTables:
     @cached_property
     def run_of_device(self) -> Int64Array:
         """The run (its place in the list) of each row of `devices`."""
-        run: Int64Array = self._run_of_root[self.devices.parent]
-        return run
+        return self._run_of_root[self.devices.parent]
 
     @cached_property
     def run_of_node(self) -> Int64Array:
         """The run (its place in the list) of each row of `nodes`."""
-        run: Int64Array = self.run_of_device[self.nodes.parent]
-        return run
+        return self.run_of_device[self.nodes.parent]
 
     def device_names(self) -> Names:
         """The name of each device entry; its path must have been asked for."""

@@ -152,5 +152,4 @@ def _own_parents(
         of_producer.astype(np.int64) << 32 | producer_node,
         of_consumer.astype(np.int64) << 32 | consumer_node,
     )
-    nodes_of: AnyArray = pairs & 0xFFFFFFFF
-    return nodes_of
+    return pairs & 0xFFFFFFFF

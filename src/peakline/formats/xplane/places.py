@@ -52,8 +52,5 @@ def places_of(metadata: Int64Array, plane: PlaneOutline) -> Int32Array:
     table = plane.event_places
     if table is not None:
         last = np.uint64(table.size - 1)
-        place: Int32Array = table[
-            np.minimum(metadata.astype(np.uint64, copy=False), last).view(np.int64)
-        ]
-        return place
+        return table[np.minimum(metadata.astype(np.uint64, copy=False), last).view(np.int64)]
     return positions(plane.event_ids, metadata).astype(np.int32)
