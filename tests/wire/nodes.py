@@ -79,7 +79,7 @@ class Node:
 
 
 def parse_paths(message: Descriptor, paths: Iterable[str]) -> Node:
-    """The root of the tree. Raises ValueError for a field asked for in two ways."""
+    """The root of the tree. Raises ValueError for a field named in two ways."""
     root = Node("", message, None, is_frame=True)
     everything: list[Node] = []
     for path in paths:
@@ -98,7 +98,7 @@ def parse_paths(message: Descriptor, paths: Iterable[str]) -> Node:
     for node in root.walk():
         twice = set(node.children) & {*node.leaves, *node.values}
         if twice:
-            raise ValueError(f"{node.join(twice.pop())!r} asked for in two ways")
+            raise ValueError(f"{node.join(twice.pop())!r} named in two ways")
     return root
 
 

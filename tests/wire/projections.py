@@ -30,7 +30,7 @@ def _reachable(message: Descriptor) -> frozenset[str]:
 def paths(
     rng: Random, message: Descriptor, above: frozenset[str] = frozenset(), depth: int = 0
 ) -> list[str]:
-    """Paths for `Plan`, no field asked for in two ways.
+    """Paths for `Plan`, no field named in two ways.
 
     ``**`` is left out where a message above, of which only parts are asked, may recur below.
     """

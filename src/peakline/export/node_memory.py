@@ -1,4 +1,4 @@
-"""Which execution each record of an allocator belongs to, and what it tells of it."""
+"""Which execution each record of an allocator belongs to, and what it says of it."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class OfNodes:
 def node_memory(events: Columns, names: Names, start: Int64Array, end: Int64Array) -> OfNodes:
     """Give every allocation to the execution of its op that was running, or ran last before it.
 
-    A deallocation belongs to who allocated the buffer. What belongs to no execution is gathered
+    A deallocation belongs to who allocated the buffer. What belongs to no execution is grouped
     by its op.
     """
     lifetimes = match_lifetimes(events)

@@ -22,7 +22,7 @@ _ROWS = 1 << 20
 _WARNINGS = "warnings"
 _OF_MEMORY = frozenset(("allocator_events", "blocks", "edges", "oom_reports", "op_runs", "steps"))
 """What the answer about memory is read from."""
-_TELLING = ("allocator_events", "oom_reports")
+_NEEDED = ("allocator_events", "oom_reports")
 """Without a row of these there is no such answer."""
 
 
@@ -45,7 +45,7 @@ def _export(profile: Profile, sink: Sink, options: Options) -> None:
         sink(partial(_write, name=name, columns=columns), f"{name}.parquet")
         if name not in _OF_MEMORY:
             profile.release(name)
-    if any(name in names and profile.has_rows(name) for name in _TELLING):
+    if any(name in names and profile.has_rows(name) for name in _NEEDED):
         answer_memory(profile)
     columns = profile.columns(_WARNINGS)
     sink(partial(_write, name=_WARNINGS, columns=columns), f"{_WARNINGS}.parquet")

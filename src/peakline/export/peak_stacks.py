@@ -1,5 +1,5 @@
 """Memory at the peak of every allocator, as stacks: by the scope of the op, or by the call stack
-where the profile tells one.
+where the profile has one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def peak_stacks(profile: Profile, allocator: str | None) -> tuple[AllocatorStack
     """What every allocator (or the named one) held at its peak, most bytes first.
 
     The last frame is the op's own name with type and shape; with a call stack it is what the
-    record tells besides it. What had to be guessed is counted in ``profile.warnings``, as by
+    record has besides it. What had to be guessed is counted in ``profile.warnings``, as by
     ``peakline memory``. Raises NotFoundError for an unknown allocator.
     """
     answer = answer_memory(profile, allocator=allocator)
@@ -103,13 +103,13 @@ def _live_rows(
             label.values[code] if code >= 0 else ""
             for label, code in zip(labels, codes, strict=True)
         )
-        told = " ".join(part for part in what if part)
+        what_else = " ".join(part for part in what if part)
         path = frames.get(number, ())
         if path:
-            path = (*path, Frame(told)) if told else path
+            path = (*path, Frame(what_else)) if what_else else path
         else:
             *scope, last = op.split("/") if op else ["(no op)"]
-            path = (*map(Frame, scope), Frame(f"{last} {told}".strip()))
+            path = (*map(Frame, scope), Frame(f"{last} {what_else}".strip()))
         row = StackRow(path, bytes_, many, region)
         found.setdefault(lifetimes.allocators[owner], []).append(row)
     return found

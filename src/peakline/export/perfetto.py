@@ -35,7 +35,17 @@ from peakline.tables.columns import Names
 from peakline.trace.nesting import Lanes, bind_flows, lanes_of
 from peakline.viewer.events import TraceRows
 from peakline.wire import threads
-from peakline.wire.encode import Field, Messages, Number, Pool, Spans, encode, fixed, varint
+from peakline.wire.encode import (
+    Field,
+    Messages,
+    Number,
+    Pool,
+    Spans,
+    encode,
+    fixed,
+    message,
+    varint,
+)
 
 _ROWS = 1 << 16
 """Packets made at a time."""
@@ -181,7 +191,7 @@ class _Writer:
         return encode(rows, fields, frame=_IN_TRACE).view
 
     def _interned(self, kind: str, names: Names) -> Generator[memoryview, None, int]:
-        """Tell the texts of a column; returns the number of each, and of the one for nulls."""
+        """Intern the texts of a column; returns the number of the first, nulls are the last."""
         texts = [*names.values, ""]
         first, self._names = self._names + 1, self._names + len(texts)
         numbers = np.arange(first, first + len(texts))
@@ -254,8 +264,7 @@ class _Writer:
 
 def _framed(packet: Any) -> bytes:
     """A packet as a field of the trace."""
-    content = packet.SerializeToString()
-    return varint(_IN_TRACE << 3 | 2) + varint(len(content)) + bytes(content)
+    return message(_IN_TRACE, packet.SerializeToString())
 
 
 def _ahead(make: Callable[[slice], memoryview], parts: Iterable[slice]) -> Iterator[memoryview]:

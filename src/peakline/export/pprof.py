@@ -55,8 +55,7 @@ def _profile(allocators: Iterable[AllocatorStacks], path: str) -> bytes:
                 if value:
                     sample.label.add(key=text(key), str=text(value))
     made.string_table.extend(strings)
-    content: bytes = made.SerializeToString(deterministic=True)
-    return content
+    return bytes(made.SerializeToString(deterministic=True))
 
 
 EXPORTER = Exporter(

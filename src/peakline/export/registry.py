@@ -1,7 +1,7 @@
 """Targets by name: what ``peakline export`` writes for other tools.
 
 A target is one module of this package with an `Exporter` named ``EXPORTER``. Modules are
-imported when their target is asked for.
+imported when their target is chosen.
 """
 
 from __future__ import annotations
@@ -16,14 +16,7 @@ from peakline.errors import NotFoundError, UsageError
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-_MODULES = {
-    "chrome-trace": "peakline.export.chrome_trace",
-    "parquet": "peakline.export.parquet",
-    "perfetto": "peakline.export.perfetto",
-    "pprof": "peakline.export.pprof",
-    "run-metadata": "peakline.export.run_metadata",
-    "speedscope": "peakline.export.speedscope",
-}
+_TARGETS = ("chrome-trace", "parquet", "perfetto", "pprof", "run-metadata", "speedscope")
 
 
 @dataclass(frozen=True)
@@ -61,14 +54,14 @@ class Exporter:
 
 def target_names() -> list[str]:
     """The names of all targets, sorted."""
-    return sorted(_MODULES)
+    return sorted(_TARGETS)
 
 
 def find_exporter(name: str) -> Exporter:
     """The target called ``name``; raises UsageError that names the known ones."""
-    if name not in _MODULES:
+    if name not in _TARGETS:
         raise UsageError(f"no target {name!r:.80}; there is: {', '.join(target_names())}")
-    found: Exporter = import_module(_MODULES[name]).EXPORTER
+    found: Exporter = import_module(f"peakline.export.{name.replace('-', '_')}").EXPORTER
     return found
 
 

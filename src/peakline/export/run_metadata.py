@@ -1,7 +1,7 @@
 """RunMetadata: what ran on which device, its memory and outputs, as TensorFlow's own tools read it.
 
 A profile of executions (StepStats) comes back field by field. Of a profile of events the
-executions of ops are taken, and what its allocators tell of them.
+executions of ops are taken, and what its allocators record of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from peakline.tables import Profile
 def _export(profile: Profile, sink: Sink, options: Options) -> None:
     """For TensorFlow's ``timeline`` and ``tfprof``: StepStats, graphs, and the session's name."""
     if options.allocator is not None:
-        raise UsageError("run-metadata tells of all allocators; --allocator is not for it")
+        raise UsageError("run-metadata holds all allocators; --allocator is not for it")
     is_traced = profile.has_rows("op_runs")
     steps = encode_steps(*(executions if is_traced else executions_of_events)(profile))
     rest = _rest(profile)
@@ -37,8 +37,7 @@ def _rest(profile: Profile) -> bytes:
         if name is not None:
             made.session_metadata.name = name
             made.session_metadata.version = int(runs.array("session_version")[0])
-    content: bytes = made.SerializeToString(deterministic=True)
-    return content
+    return bytes(made.SerializeToString(deterministic=True))
 
 
 EXPORTER = Exporter(

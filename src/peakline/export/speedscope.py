@@ -9,8 +9,6 @@ from peakline.export.peak_stacks import AllocatorStacks, Frame, peak_stacks
 from peakline.export.registry import Exporter, Options, Sink
 from peakline.tables import Profile
 
-_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
-
 
 def _export(profile: Profile, sink: Sink, options: Options) -> None:
     """For speedscope: a profile per allocator, a sample per stack; the width of a frame is bytes.
@@ -54,7 +52,7 @@ def _document(allocators: tuple[AllocatorStacks, ...], name: str) -> dict[str, o
             shown["line"] = frame.line
         frames.append(shown)
     return {
-        "$schema": _SCHEMA,
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
         "name": f"{name}: memory at the peak",
         "exporter": "peakline",
         "activeProfileIndex": 0,

@@ -25,6 +25,10 @@ _TIMES = {
 }
 
 
+_PerRun = tuple[Int64Array, Messages]
+"""Messages that belong to executions: the id of each one's execution."""
+
+
 def executions(profile: Profile) -> tuple[Names, Int64Array, Messages, Messages, Int64Array]:
     """Devices, the first execution of each (and the end), the executions as messages; names of
     threads as messages, and the first of each device.
@@ -35,12 +39,13 @@ def executions(profile: Profile) -> tuple[Names, Int64Array, Messages, Messages,
     bounds = np.append(ids, np.iinfo(np.int64).max)
     fields: list[Field] = [_text(1, runs.names("name")), _text(8, runs.names("label"))]
     fields += [Number(number, times.array(name)) for name, number in _TIMES.items()]
-    fields += [
-        _memory(profile).of_runs(bounds),
-        _outputs(profile.columns("op_outputs")).of_runs(bounds),
-        _references(profile.columns("op_references")).of_runs(bounds),
-        _memory_stats(profile).of_runs(bounds),
-    ]
+    for owner, messages in (
+        _memory(profile),
+        _outputs(profile.columns("op_outputs")),
+        _references(profile.columns("op_references")),
+        _memory_stats(profile),
+    ):
+        fields.append(messages.of(np.searchsorted(owner, bounds)))
     nodes = encode(runs.rows, fields, frame=2)
     entries = np.arange(devices.rows + 1)
     first = np.searchsorted(runs.array("device_entry"), entries)
@@ -66,16 +71,6 @@ def encode_steps(
     fields: list[Field] = [_text(1, devices), nodes.of(first), threads.of(first_thread)]
     entries = encode(len(devices), fields, frame=1)
     return encode(1, [entries.of(np.array([0, len(devices)]))], frame=1)
-
-
-class _PerRun:
-    """Messages that belong to executions."""
-
-    def __init__(self, op_run_id: Int64Array, messages: Messages) -> None:
-        self._owner, self._messages = op_run_id, messages
-
-    def of_runs(self, bounds: Int64Array) -> Spans:
-        return self._messages.of(np.searchsorted(self._owner, bounds))
 
 
 def _text(number: int, names: Names) -> Spans:
@@ -111,7 +106,7 @@ def _outputs(table: Columns) -> _PerRun:
         3,
     )
     fields: list[Field] = [Number(1, table.array("slot")), tensors.at(_places(described))]
-    return _PerRun(table.array("op_run_id"), encode(table.rows, fields, frame=7))
+    return table.array("op_run_id"), encode(table.rows, fields, frame=7)
 
 
 def _places(chosen: BoolArray) -> Int64Array:
@@ -120,8 +115,7 @@ def _places(chosen: BoolArray) -> Int64Array:
 
 
 def _references(table: Columns) -> _PerRun:
-    every = np.arange(table.rows)
-    return _PerRun(table.array("op_run_id"), _descriptions(table, every, 11))
+    return table.array("op_run_id"), _descriptions(table, np.arange(table.rows), 11)
 
 
 def _memory(profile: Profile) -> _PerRun:
@@ -139,7 +133,7 @@ def _memory(profile: Profile) -> _PerRun:
     sizes = {"total_bytes": 2, "peak_bytes": 3, "live_bytes": 4, "allocator_bytes_in_use": 5}
     fields: list[Field] = [_text(1, table.names("allocator")), each.of(first)]
     fields += [Number(number, table.array(name)) for name, number in sizes.items()]
-    return _PerRun(table.array("op_run_id"), encode(table.rows, fields, frame=6))
+    return table.array("op_run_id"), encode(table.rows, fields, frame=6)
 
 
 def _owners(table: Columns, records: Columns) -> tuple[Int64Array, Int64Array]:
@@ -173,17 +167,16 @@ def _micros(profile: Profile, time_ps: Int64Array) -> Int64Array:
 
 
 def _memory_stats(profile: Profile) -> _PerRun:
-    table, kept = profile.columns("op_memory_stats"), profile.columns("op_persistent")
+    table, held = profile.columns("op_memory_stats"), profile.columns("op_persistent")
     owner = table.array("op_run_id")
-    fields: list[Field] = []
     sizes = {
         "temp_bytes": 1, "device_temp_bytes": 2,
         "persistent_bytes": 3, "device_persistent_bytes": 4,
     }  # fmt: skip
-    fields += [Number(number, table.array(name)) for name, number in sizes.items()]
-    on_device = kept.array("is_device")
+    fields: list[Field] = [Number(number, table.array(name)) for name, number in sizes.items()]
+    on_device = held.array("is_device")
     for number, mine in ((5, ~on_device), (6, on_device)):
-        some = kept.take(mine)
+        some = held.take(mine)
         first = np.append(np.searchsorted(some.array("op_run_id"), owner), some.rows)
         fields.append(packed(number, some.array("allocation_id"), first))
-    return _PerRun(owner, encode(table.rows, fields, frame=12))
+    return owner, encode(table.rows, fields, frame=12)

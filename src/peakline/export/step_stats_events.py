@@ -16,7 +16,7 @@ from peakline.tables.tables import empty_columns
 from peakline.wire.encode import Field, Messages, Number, Pool, encode
 
 START_NS = 1_000_000_000
-"""Where the profile's clock begins: the tables do not tell when that was, and 0 is no time."""
+"""Where the profile's clock begins: the tables do not say when that was, and 0 is no time."""
 _TASK = "/job:localhost/replica:0/task:0"
 _OP = re.compile(r"([^\s:()]+):([A-Za-z_]\w*)")
 """How TensorFlow's executors name what they run: ``scope/name:Type``."""
@@ -24,7 +24,7 @@ _DERIVED = re.compile(
     r"(?i)steps|xla modules|xla traceme|framework ops|framework name scope|source code|"
     r"async xla ops|launch stats|overheads?|.*derived.*"
 )
-"""Lines of a device that repeat what others tell."""
+"""Lines of a device that repeat what others show."""
 _STREAM = re.compile(r"(?i)stream\s*#?\s*(\w+)")
 
 
@@ -46,11 +46,11 @@ def executions_of_events(
     is_op = np.array([found is not None for found in named] + [False], np.bool_)
     kinds = dict(planes.each("plane_id", "kind"))
     on_host = np.array([kinds[plane] == "host" for plane in lines.array("plane_id").tolist()])
-    told = np.array([name is not None for name in device_of_line], np.bool_)
+    is_own = np.array([name is not None for name in device_of_line], np.bool_)
     line, codes = events.array("line_id"), events.names("name").codes
     host = on_host[line]
     ops = is_op[codes]
-    chosen = told[line] & (~host | ops) if (ops & host).any() else told[line]
+    chosen = is_own[line] & (~host | ops) if (ops & host).any() else is_own[line]
     chosen &= events.is_valid("start_ps")
     rows = np.flatnonzero(chosen)
     if not rows.size:

@@ -31,7 +31,7 @@ EMPTY = "this profile has no events, executions of ops, or records of an allocat
 
 @dataclass(frozen=True, eq=False)
 class MemoryCounter:
-    """Bytes in use of one allocator after each of its records that tells or implies them."""
+    """Bytes in use of one allocator after each of its records that gives or implies them."""
 
     allocator: str
     time_ps: Int64Array
@@ -56,7 +56,7 @@ class Timeline:
     memory: tuple[MemoryCounter, ...]
 
     def event_sets(self) -> Iterator[tuple[Columns, Columns | None]]:
-        """The events and the steps, each with what tells more about them."""
+        """The events and the steps, each with more about them."""
         if self.events.rows:
             yield self.events, self.stats
         if self.steps.rows:
@@ -188,7 +188,7 @@ def _joined(one: Columns, other: Columns) -> Columns:
 
 
 def _executions(profile: Profile) -> tuple[Columns, Columns, Columns, Columns]:
-    """Executions of ops as planes (devices), lines (threads), events and what tells more."""
+    """Executions of ops as planes (devices), lines (threads), events and more about them."""
     runs, devices = profile.columns("op_runs"), profile.columns("op_devices")
     entry, thread = runs.array("device_entry"), np.where(
         runs.is_valid("thread"), runs.array("thread"), 0

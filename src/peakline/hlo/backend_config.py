@@ -55,12 +55,12 @@ def contracted(config: bytes) -> list[int] | None:
     if not config:
         return []
     try:
-        told = json.loads(config)
+        read = json.loads(config)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(told, dict) or not _is_known(told, _CONFIG):
+    if not isinstance(read, dict) or not _is_known(read, _CONFIG):
         return None
-    numbers = (told.get("gemm_backend_config") or {}).get("dot_dimension_numbers") or {}
+    numbers = (read.get("gemm_backend_config") or {}).get("dot_dimension_numbers") or {}
     return [int(one) for one in numbers.get("lhs_contracting_dimensions") or ()]
 
 

@@ -1,7 +1,7 @@
 """What the instructions of a compiled program cost: operations, and bytes read and written.
 
 By the rules of XLA's own cost analysis (``xla/service/hlo_cost_analysis.cc``), which is also what
-``jax.jit(f).lower(x).compile().cost_analysis()`` tells: an elementwise instruction does one
+``jax.jit(f).lower(x).compile().cost_analysis()`` gives: an elementwise instruction does one
 operation per element of its result, but exponentials, logarithms, roots and the like are counted
 apart as transcendentals; a multiplication and an addition are two; a reduction applies its function
 once for every element that disappears; a fusion does what its parts do and touches only its inputs

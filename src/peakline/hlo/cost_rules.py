@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from peakline.hlo.fusion import fusion
+from peakline.hlo.fusion import SumOf, fusion
 from peakline.hlo.modules import ELEMENTWISE
 from peakline.hlo.program import (
     CONVOLUTIONS,
@@ -28,7 +28,6 @@ from peakline.hlo.program import (
 if TYPE_CHECKING:
     from peakline.schema import ShapeProto
 
-SumOf = Callable[[int], Sum]
 Rule = Callable[[Made, SumOf, Program], None]
 TRANSCENDENTAL = frozenset(
     "acos acosh asin asinh atan2 atanh cbrt cosh cosine erf exponential exponential-minus-one log "
@@ -50,7 +49,7 @@ def nothing_special(_made: Made, _sum_of: SumOf, _program: Program) -> None:
 
 
 def untouched(made: Made, _sum_of: SumOf, _program: Program) -> None:
-    """Names what is there already."""
+    """Names what exists already."""
     made.bytes = 0.0
     made.out = {(): 0}
     made.read = dict.fromkeys(made.read, 0)
@@ -76,7 +75,8 @@ def _slice(made: Made, _sum_of: SumOf, _program: Program) -> None:
     made.use[0] = elements(made.shape) / elements(made.operands[0].shape)
 
 
-def _dynamic_slice(made: Made, sum_of: SumOf, program: Program) -> None:
+def _indexed_slice(made: Made, sum_of: SumOf, program: Program) -> None:
+    """A slice, or a gather of slices, with the places of where they begin."""
     _slice(made, sum_of, program)
     made.bytes += size_of(made.operands[1].shape)
 
@@ -89,13 +89,6 @@ def _dynamic_update_slice(made: Made, _sum_of: SumOf, _program: Program) -> None
     made.read[0, ()] = 0
     whole = elements(made.shape)
     made.use[0] = (whole - elements(update)) / whole
-
-
-def _gather(made: Made, _sum_of: SumOf, _program: Program) -> None:
-    size = size_of(made.shape)
-    made.bytes = 2.0 * size + size_of(made.operands[1].shape)
-    made.read[0, ()] = size
-    made.use[0] = elements(made.shape) / elements(made.operands[0].shape)
 
 
 def _scatter(made: Made, sum_of: SumOf, _program: Program) -> None:
@@ -239,7 +232,7 @@ def _become(made: Made, total: Sum) -> None:
 
 
 def _while(made: Made, sum_of: SumOf, _program: Program) -> None:
-    """One turn: how many there are, nobody can tell from the program."""
+    """One turn: the program does not say how many there are."""
     turn = Sum()
     turn.add(sum_of(0))
     turn.add(sum_of(1))
@@ -308,8 +301,8 @@ def _custom_call(made: Made, sum_of: SumOf, program: Program) -> None:
     target = made.proto.custom_call_target
     result = leaves(made.shape)[0][1]
     if target in MATRIX_PRODUCTS:
-        told = json.loads(made.proto.backend_config)["gemm_backend_config"]
-        numbers = told["dot_dimension_numbers"]["lhs_contracting_dimensions"]
+        config = json.loads(made.proto.backend_config)["gemm_backend_config"]
+        numbers = config["dot_dimension_numbers"]["lhs_contracting_dimensions"]
         made.flops = product(made.operands[0].shape, result, [int(one) for one in numbers])
     elif target in CONVOLUTIONS:
         made.flops = convolved(made, result)
@@ -336,11 +329,10 @@ RULES: dict[str, Rule] = {
     "convolution": _convolution,
     "custom-call": _custom_call,
     **dict.fromkeys(("dot", "scaled-dot"), _dot),
-    "dynamic-slice": _dynamic_slice,
+    **dict.fromkeys(("dynamic-slice", "gather"), _indexed_slice),
     "dynamic-update-slice": _dynamic_update_slice,
     "fft": _fft,
     "fusion": fusion,
-    "gather": _gather,
     "infeed": _infeed,
     "map": _map,
     "outfeed": _outfeed,

@@ -67,7 +67,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Module:
-    """A compiled program. ``program_id`` is None where the profile does not tell it.
+    """A compiled program. ``program_id`` is None where the profile does not say it.
 
     ``instructions`` holds all of them by name, those of called computations too; of two with one
     name the first counts. ``computations`` are the names of the instructions of each, in an order

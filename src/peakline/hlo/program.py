@@ -38,19 +38,8 @@ class Made:
     """
 
     __slots__ = (
-        "bytes",
-        "calls",
-        "flops",
-        "opcode",
-        "operands",
-        "out",
-        "proto",
-        "read",
-        "shape",
-        "share",
-        "transcendentals",
-        "use",
-        "users",
+        "bytes", "calls", "flops", "opcode", "operands", "out", "proto", "read", "shape", "share",
+        "transcendentals", "use", "users",
     )  # fmt: skip
 
     def __init__(self, proto: HloInstructionProto) -> None:

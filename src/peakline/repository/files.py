@@ -29,7 +29,7 @@ class HostFile:
     def stamp(self) -> Hashable:
         """What identifies the content: path, size, time of change and inode, or the object's tag.
 
-        A local file is asked each time; a remote one has what the listing said that found it.
+        A local file is looked at each time; a remote one has what the listing said that found it.
         Raises NotFoundError when the file is gone, InputError when it cannot be read.
         """
         if self._listed is not None:
@@ -38,7 +38,7 @@ class HostFile:
             return store_for(self.path, self.storage_options).stamp(self.path)
 
     def status(self) -> FileStatus:
-        """Its size and when it last changed; asked and raising as `stamp`."""
+        """Its size and when it last changed; read and raising as `stamp`."""
         if self._status is not None:
             return self._status
         with reading(f"the file of host {self.host!r}"):
@@ -49,7 +49,7 @@ class HostFile:
 class Extent:
     """What the profiles of a session take: ``bytes`` together, and when the newest changed.
 
-    ``modified`` is in seconds since the epoch. None: the file system does not tell it of a file.
+    ``modified`` is in seconds since the epoch. None: the file system does not give it for a file.
     """
 
     bytes: int | None
@@ -57,12 +57,12 @@ class Extent:
 
     def as_json(self) -> dict[str, object]:
         """``bytes``, and ``modified`` as ISO 8601 in UTC, to the second."""
-        told = None
+        shown = None
         if self.modified is not None:
             with suppress(ValueError, OverflowError, OSError):  # a year that no calendar has
                 moment = datetime.fromtimestamp(self.modified, UTC).replace(tzinfo=None)
-                told = f"{moment.isoformat(timespec='seconds')}Z"
-        return {"bytes": self.bytes, "modified": told}
+                shown = f"{moment.isoformat(timespec='seconds')}Z"
+        return {"bytes": self.bytes, "modified": shown}
 
 
 def extent_of(files: Iterable[HostFile]) -> Extent:

@@ -22,7 +22,7 @@ def whole_folder(output: str, stale: Collection[str], *, force: bool) -> Iterato
     A new folder is made beside ``output`` and gets its name; into one that is there the files are
     moved, and with ``force``, which one with files needs, replace those of the same names. Files
     named in ``stale`` that were not written are removed, others stay. When the block raises, or
-    the process is asked to end (SIGTERM), ``output`` is as it was.
+    the process gets SIGTERM, ``output`` is as it was.
     Raises ExistsError for a folder with files without ``force``, UsageError for what is no folder,
     cannot be written, or has something else than a file under a name to replace, OutputError when
     the disk is full.

@@ -68,7 +68,7 @@ class Session:
 
     ``session_id`` is the directory's name, ``name`` that of the run (``train/ID`` for a nested
     one, else the id), ``path`` the directory, a URL where it is remote. On a local file system
-    the disk is asked anew each time, a remote session answers from the listing that found it.
+    the disk is read anew each time, a remote session answers from the listing that found it.
     """
 
     session_id: str
@@ -90,9 +90,9 @@ class Session:
     def hosts_and_refused(self) -> tuple[list[HostFile], list[HostFile]]:
         """The hosts, and those that the repository's rule refuses; raises as `hosts`."""
         everyone = self._all_hosts()
-        kept = self._ruled(everyone)
-        names = {file.host for file in kept}
-        return kept, [file for file in everyone if file.host not in names]
+        allowed = self._ruled(everyone)
+        names = {file.host for file in allowed}
+        return allowed, [file for file in everyone if file.host not in names]
 
     def _ruled(self, files: list[HostFile]) -> list[HostFile]:
         return files if self._rule is None else self._rule(files)
@@ -143,7 +143,7 @@ class Repository:
     """One log directory, on the local file system or any that fsspec opens.
 
     ``logdir`` is the directory or its ``plugins/profile``: both name the same sessions. What
-    ``storage_options`` say goes to fsspec's driver. Nothing is asked of the file system before
+    ``storage_options`` say goes to fsspec's driver. The file system is not used before
     a method is called, and nothing is remembered that could be out of date. Safe to share
     between threads.
     """
@@ -152,7 +152,7 @@ class Repository:
         self.logdir = local_or_url(os.fspath(logdir))
         """The directory as it was given."""
         self.rule: Rule | None = None
-        """Which sessions and hosts are listed; to be set before anything is asked."""
+        """Which sessions and hosts are listed; to be set before the first listing."""
         self._options = storage_options
         self._store: Store = store_for(self.logdir, storage_options)
 

@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -42,6 +42,22 @@ def _unreadable(error: OSError) -> Unreadable:
     return (Missing if gone else Unreadable)(error.strerror or str(error))
 
 
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _unreadable(error) from None
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Unwritable(error.strerror or str(error)) from error
+
+
 def _stat(path: str) -> os.stat_result:
     try:
         return os.stat(path)
@@ -65,17 +81,14 @@ class LocalFolder:
     known: dict[str, tuple[int, ...]] = field(compare=False, repr=False)
 
     def files(self) -> Iterator[FileEntry]:
-        try:
-            with os.scandir(self.path) as entries:
-                for entry in entries:
-                    try:
-                        is_file = entry.is_file()
-                    except OSError:
-                        is_file = True  # a link that cannot be followed: opening it says why
-                    if is_file:
-                        yield FileEntry(entry.name, entry.path)
-        except OSError as error:
-            raise _unreadable(error) from None
+        with _reading(), os.scandir(self.path) as entries:
+            for entry in entries:
+                try:
+                    is_file = entry.is_file()
+                except OSError:
+                    is_file = True  # a link that cannot be followed: opening it says why
+                if is_file:
+                    yield FileEntry(entry.name, entry.path)
 
     def holds_profile(self) -> bool:
         change = self.stamp()
@@ -127,18 +140,15 @@ class LocalStore:
         return LocalFolder(os.path.basename(path), path, self._known)
 
     def folders(self, path: str) -> Iterator[Folder | Problem]:
-        try:
-            with os.scandir(path) as entries:
-                for entry in entries:
-                    if entry.name[0] == ".":
-                        continue
-                    try:
-                        if entry.is_dir():
-                            yield LocalFolder(entry.name, entry.path, self._known)
-                    except OSError as error:
-                        yield Problem(entry.name, entry.path, str(_unreadable(error)))
-        except OSError as error:
-            raise _unreadable(error) from None
+        with _reading(), os.scandir(path) as entries:
+            for entry in entries:
+                if entry.name[0] == ".":
+                    continue
+                try:
+                    if entry.is_dir():
+                        yield LocalFolder(entry.name, entry.path, self._known)
+                except OSError as error:
+                    yield Problem(entry.name, entry.path, str(_unreadable(error)))
 
     def nested(self, logdir: str) -> Iterator[tuple[str, Folder | Problem]]:
         """Links are followed, each directory is looked at once, installed programs are not."""
@@ -264,22 +274,19 @@ class LocalClaim:
             os.unlink(name, dir_fd=self._directory)
 
     def write(self, name: str, write: Callable[[BinaryIO], object]) -> FileEntry:
-        try:
-            publish(self._directory, name, write)
-        except FileExistsError:
-            raise Taken("the file exists") from None
-        except OSError as error:
-            raise Unwritable(error.strerror or str(error)) from error
+        with _writing():
+            try:
+                publish(self._directory, name, write)
+            except FileExistsError:
+                raise Taken("the file exists") from None
         return FileEntry(name, os.path.join(self._path, name))
 
     def names(self) -> list[str]:
         return os.listdir(self._directory)
 
     def remove(self, name: str) -> None:
-        try:
+        with _writing():
             os.unlink(name, dir_fd=self._directory)
-        except OSError as error:
-            raise Unwritable(error.strerror or str(error)) from error
 
     def release(self) -> None:
         if self._made:

@@ -10,14 +10,10 @@ from peakline.errors import UsageError
 XPLANE_SUFFIX = ".xplane.pb"
 """What TensorFlow, JAX and PyTorch/XLA write: an XSpace message."""
 
-GZIPPED_SUFFIX = ".xplane.pb.gz"
-"""The same, compressed."""
-
-OTHER_SUFFIX = ".profile"
-"""Any other format that Peakline reads (an uploaded RunMetadata, a log ...), told by content."""
-
-SUFFIXES = (XPLANE_SUFFIX, GZIPPED_SUFFIX, OTHER_SUFFIX)
-"""The files of a session that are a host's profile, the one that counts first."""
+SUFFIXES = (XPLANE_SUFFIX, f"{XPLANE_SUFFIX}.gz", ".profile")
+"""The files of a session that are a host's profile, the one that counts first: an XSpace, the same
+compressed, and any other format (an uploaded RunMetadata, a log ...), recognised by its content.
+"""
 
 TIMESTAMP = re.compile(r"\d{4}(_\d{2}){5}")
 """The session ids that the runtimes make up: ``2026_11_20_17_02_06``, local time."""
@@ -54,7 +50,8 @@ def check_name(kind: str, name: str) -> str:
     """
     why = _complaint(name)
     if why:
-        shown = encodable(repr(name[:_SHOWN]))
+        # Half surrogate pairs, which no stream can write, as escapes.
+        shown = repr(name[:_SHOWN]).encode(errors="backslashreplace").decode()
         more = "..." if len(name) > _SHOWN else ""
         raise UsageError(f"{shown}{more} is no {kind}: {why}").quoting(shown)
     return name
@@ -83,11 +80,6 @@ def _complaint(name: str) -> str:
     if len(name) * 4 > _MOST_BYTES and len(name.encode()) > _MOST_BYTES:
         return f"it is longer than {_MOST_BYTES} bytes"
     return ""
-
-
-def encodable(text: str) -> str:
-    """``text`` with half surrogate pairs, which no stream can write, as escapes."""
-    return text.encode(errors="backslashreplace").decode()
 
 
 def host_file_name(host: str) -> str:

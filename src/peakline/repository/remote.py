@@ -43,7 +43,7 @@ _Info = Mapping[str, Any]
 
 
 @contextmanager
-def _asking() -> Iterator[None]:
+def _calling() -> Iterator[None]:
     """Whatever a driver raises as Unreadable or Missing."""
     try:
         yield
@@ -86,7 +86,7 @@ def _name(url: str) -> str:
 def _identity(url: str, info: _Info) -> Hashable:
     """What identifies a file's content: the store's own tag, else the time of change.
 
-    One of them only: a listing and a question about one file may tell times differently.
+    One of them only: a listing and a question about one file may give times differently.
     """
     tag = next((str(info[key]) for key in _TAGS if info.get(key)), None)
     return url, info.get("size"), tag or _modified(info)
@@ -156,7 +156,7 @@ class RemoteStore:
         """The folder's files are listed here, by one request for a thousand of them."""
         system, place = connect(path, self._options)
         folder = RemoteFolder(_name(path), path)
-        with suppress(Missing), _asking():
+        with suppress(Missing), _calling():
             for info in system.ls(place, detail=True):
                 if info["type"] == "file" and _relative(info["name"], place):
                     folder.infos[_name("x://" + info["name"])] = info
@@ -187,7 +187,7 @@ class RemoteStore:
     def _all(self, path: str) -> Iterator[tuple[str, _Info]]:
         """Every file under ``path`` by its name below it."""
         system, place = connect(path, self._options)
-        with _asking():
+        with _calling():
             listing = system.find(place, detail=True)
         for name, info in listing.items():
             key = _relative(name, place)
@@ -202,7 +202,7 @@ class RemoteStore:
 
     def _info(self, path: str) -> _Info:
         system, place = connect(path, self._options)
-        with _asking():
+        with _calling():
             return cast("_Info", system.info(place))
 
     def claim(self, path: str) -> RemoteClaim:
@@ -233,7 +233,7 @@ class RemoteClaim:
 
     Object stores have no locks but can create an object only if there is none. The claim is
     such an object with a hidden name, removed at the end. A process that is killed leaves it,
-    and the session id stays taken: nothing could tell that its owner is gone.
+    and the session id stays taken: nothing could show that its owner is gone.
     """
 
     def __init__(self, system: Any, place: str, url: str) -> None:
@@ -268,7 +268,7 @@ class RemoteClaim:
         return [key for name in listing if (key := _relative(name, self._place))]
 
     def write(self, name: str, write: Callable[[BinaryIO], object]) -> FileEntry:
-        """The content is gathered in a local temporary file and put at the end."""
+        """The content is collected in a local temporary file and put at the end."""
         place, url = f"{self._place}/{name}", _join(self._url, name)
         with tempfile.NamedTemporaryFile() as spool:
             try:

@@ -159,5 +159,5 @@ def _saved_model(store: Store, place: str) -> str | None:
         except Missing:
             continue
         except Unreadable:
-            return None  # what cannot be looked into is told when it is listed
+            return None  # what cannot be looked into is reported when it is listed
     return None

@@ -50,7 +50,7 @@ class Taken(Exception):
 class FileStatus(NamedTuple):
     """How large a file is in bytes, and when it last changed, in seconds since the epoch.
 
-    None is what the file system does not tell.
+    None is what the file system does not give.
     """
 
     bytes: int | None
@@ -58,9 +58,9 @@ class FileStatus(NamedTuple):
 
 
 class FileEntry(NamedTuple):
-    """A file of a folder. ``stamp`` identifies its content where the listing tells it.
+    """A file of a folder. ``stamp`` identifies its content where the listing gives it.
 
-    So does ``status``: it is None where the file has to be asked.
+    So does ``status``: it is None where the file has to be looked at.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Problem:
 class Folder(Protocol):
     """A directory that may be a session. A link counts as what it points to.
 
-    Locally every question is asked of the disk anew; of a URL it is answered from the one
+    Locally every answer is read from the disk anew; of a URL it is answered from the one
     listing that found the folder.
     """
 

@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from typing import Any, TypeVar
 
 import numpy as np
@@ -81,8 +82,7 @@ def decode(buf: Buffer, plan: Plan, spans: Spans | None = None) -> Decoded:
         piece, base, got = job
         state = piece.state.copy()
         state.rows = np.where(atoms, base, state.rows)
-        part = Store.__new__(Store)
-        part.__dict__.update(store.__dict__)
+        part = copy(store)
         part.capacity = np.where(atoms, base + got, 0)
         run_walk(plan, buf, bounds, state, 1, piece.stop, 0, part, None, new_damage())
 
@@ -104,7 +104,7 @@ def on_all_cores(work: Callable[[Job], Result], jobs: list[Job]) -> list[Result]
 
 
 def ahead(parts: Iterator[Result], depth: int) -> Iterator[Result]:
-    """The same parts, as many as ``depth`` made by another thread before they are asked for."""
+    """The same parts, as many as ``depth`` made by another thread before they are taken."""
     pool = ThreadPoolExecutor(1)
     try:
         waiting = deque(pool.submit(next, parts, None) for _ in range(depth))

@@ -25,7 +25,7 @@ _KEY_PARENT, _KEY_START, _KEY_LENGTH, _KEY_NEXT, _KEY_TIME, _KEY_WORD, _KEY_WIDT
 
 @dataclass(frozen=True, eq=False)
 class Objects:
-    """Some objects of the array; valid until the next ones are asked for.
+    """Some objects of the array; valid until the next ones are read.
 
     ``offset`` is where each begins in the file, ``size`` its length in bytes.
     """
@@ -202,7 +202,7 @@ class JsonEvents:
         self._base += at
         self._needed = 2 * rest.size if state[K.S_NEED] else 0
         if rest.size:
-            # A copy, so that the block itself need not be kept.
+            # A copy, so that the block itself can go.
             self._waiting, self._waiting_bytes = [rest.copy()], rest.size
 
     def _note_roots(self, buffer: Buffer, count: int) -> None:

@@ -82,17 +82,10 @@ class MemoryLogScanner:
         """The counts of everything fed so far; an unfinished line is not in them."""
         counts, state = self._counts.tolist(), self._state.tolist()
         return LogCounts(
-            records=counts[L.C_RECORDS],
-            with_time=counts[L.C_WITH_TIME],
-            undated=counts[L.C_UNDATED],
-            cut=counts[L.C_CUT],
-            malformed=counts[L.C_MALFORMED],
-            unknown_messages=counts[L.C_UNKNOWN_MESSAGES],
-            unknown_fields=state[L.S_UNKNOWN],
-            first_unknown_field=self._first_unknown,
-            redacted=state[L.S_REDACTED],
-            too_long=self._too_long,
-        )
+            counts[L.C_RECORDS], counts[L.C_WITH_TIME], counts[L.C_UNDATED], counts[L.C_CUT],
+            counts[L.C_MALFORMED], counts[L.C_UNKNOWN_MESSAGES], state[L.S_UNKNOWN],
+            self._first_unknown, state[L.S_REDACTED], self._too_long,
+        )  # fmt: skip
 
     def feed(self, block: Buffer | bytes) -> Buffer:
         """The records of the lines that end in ``block``; valid until the next call."""

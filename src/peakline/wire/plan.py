@@ -19,7 +19,7 @@ numbers or strings)
 
 Every table has ``@parent``: the row in the table of the enclosing message (the index of the
 root's span for the root). A message type that recurs below itself in a ``**`` is one table whose
-``@parent_table`` tells which table the parent row is in. Singular recursion is left as a span.
+``@parent_table`` says which table the parent row is in. Singular recursion is left as a span.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _MOST_TABLES = 8192
 
 @dataclass
 class _Request:
-    """What the paths ask of one message: columns, and children by field name."""
+    """What the paths name of one message: columns, and children by field name."""
 
     names: list[str] = field(default_factory=list)
     children: dict[str, _Request] = field(default_factory=dict)
@@ -93,7 +93,11 @@ class Plan:
         self._specs: list[dict[int, FieldSpec]] = []
         self._everything: set[int] = set()
         self._deferred: list[tuple[int, _Request]] = []
-        self._build(_parse(message, paths))
+        # The tree of tables, frame by frame so that a frame's tables are neighbours.
+        self._new_table("", message, -1, -1)
+        self._deferred.append((0, _parse(message, paths)))
+        while self._deferred:
+            self._fill(*self._deferred.pop(0))
         self.by_path = {table.path: index for index, table in enumerate(self.tables)}
         for path in containers:
             at = self.by_path.get(path, -1)
@@ -112,15 +116,6 @@ class Plan:
                 above = self.tables[above].parent
         wanted = {path: np.unique(np.fromiter(ids, np.int64)) for path, ids in (keep or {}).items()}
         self._lay_out(wanted)
-
-    # Building the tree of tables, frame by frame so that a frame's tables are neighbours.
-
-    def _build(self, request: _Request) -> None:
-        self._new_table("", self.message, -1, -1)
-        self._deferred.append((0, request))
-        while self._deferred:
-            table, wanted = self._deferred.pop(0)
-            self._fill(table, wanted)
 
     def _new_table(self, path: str, message: MessageShape | None, parent: int, frame: int) -> int:
         index = len(self.tables)
@@ -146,8 +141,7 @@ class Plan:
                     request.names.append(fd.name)
         for name in request.names:
             if name == "@span":
-                table.columns.append(PlanColumn("@span", "int64", "start"))
-                table.columns.append(PlanColumn("@span", "int64", "length"))
+                table.columns += _span_columns("@span")
             elif name in message.oneofs_by_name and name not in message.fields_by_name:
                 self._union(index, message.oneofs_by_name[name])
             elif name != "@":
@@ -171,8 +165,7 @@ class Plan:
         table = self.tables[index]
         position = table.find(oneof.name, "case")
         if position < 0:
-            position = len(table.columns)
-            table.columns.append(PlanColumn(oneof.name, "int32", "case"))
+            position = _column_at(table, PlanColumn(oneof.name, "int32", "case"))
             for member in oneof.fields:
                 wire = _BYTES if member.type in _SPANS else _TYPES[member.type][0]
                 self._specs[index].setdefault(
@@ -182,10 +175,7 @@ class Plan:
 
     def _union(self, index: int, oneof: OneofShape) -> None:
         table = self.tables[index]
-        case = table.find(oneof.name, "case")
-        if case < 0:
-            case = len(table.columns)
-            table.columns.append(PlanColumn(oneof.name, "int32", "case"))
+        case = _column_at(table, PlanColumn(oneof.name, "int32", "case"))
         bits = len(table.columns)
         table.columns.append(PlanColumn(oneof.name, "int64", "bits"))
         table.columns.append(PlanColumn(oneof.name, "int64", "length"))
@@ -208,8 +198,7 @@ class Plan:
             child = self._new_table(self._join(index, fd.name), None, index, table.frame)
             columns = self.tables[child].columns
             if span:
-                columns.append(PlanColumn("value", "int64", "start"))
-                columns.append(PlanColumn("value", "int64", "length"))
+                columns += _span_columns("value")
             else:
                 columns.append(PlanColumn("value", dtype))
             action = L.SPANS if span else L.VALUES
@@ -220,8 +209,7 @@ class Plan:
         if before is None or before.action == L.CASE:
             column = len(table.columns)
             if span:
-                table.columns.append(PlanColumn(fd.name, "int64", "start"))
-                table.columns.append(PlanColumn(fd.name, "int64", "length"))
+                table.columns += _span_columns(fd.name)
             else:
                 table.columns.append(PlanColumn(fd.name, dtype))
             case = self._case(index, fd)
@@ -234,7 +222,7 @@ class Plan:
             table.columns.append(PlanColumn(f"{fd.name}?", "bool"))
 
     def _twice(self, index: int, fd: FieldShape) -> None:
-        raise ValueError(f"{self._join(index, fd.name)!r} asked for in two ways")
+        raise ValueError(f"{self._join(index, fd.name)!r} named in two ways")
 
     def _child(self, index: int, fd: FieldShape, request: _Request) -> None:
         table, message = self.tables[index], fd.message_type
@@ -244,9 +232,7 @@ class Plan:
         if fd.is_repeated:
             above = self._open_frame(index, message) if request.everything else -1
             if above >= 0:
-                other = self.tables[above]
-                if other.find("@parent_table") < 0:
-                    other.columns.append(PlanColumn("@parent_table", "int32"))
+                _column_at(self.tables[above], PlanColumn("@parent_table", "int32"))
                 self._specs[index][fd.number] = FieldSpec(L.FRAME, _BYTES, child=above)
                 return
             child = self._new_table(self._join(index, fd.name), message, index, -1)
@@ -295,6 +281,19 @@ class Plan:
                     path = self.tables[field_spec.child].path
                     raise ValueError(f"{path!r} recurs inside an atomic message")
         self.arrays = lay_out(self.tables, specs, self.containers, keep)
+
+
+def _column_at(table: PlanTable, column: PlanColumn) -> int:
+    """The position of a column, which the table gets where it lacks it."""
+    position = table.find(column.name, column.role)
+    if position < 0:
+        position = len(table.columns)
+        table.columns.append(column)
+    return position
+
+
+def _span_columns(name: str) -> list[PlanColumn]:
+    return [PlanColumn(name, "int64", "start"), PlanColumn(name, "int64", "length")]
 
 
 def _parse(message: MessageShape, paths: Iterable[str]) -> _Request:

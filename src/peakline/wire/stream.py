@@ -38,7 +38,7 @@ _MOST_ROWS = 32 << 20
 class Part:
     """One piece of a stream: its atomic tables (rows numbered from 0 within the piece).
 
-    The columns are valid until the next piece is asked for. ``position`` is the offset up to
+    The columns are valid until the next piece is read. ``position`` is the offset up to
     which the buffer has been read.
     """
 

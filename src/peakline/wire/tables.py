@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
@@ -52,6 +53,7 @@ class Union:
 
 
 WireColumn = AnyArray | Spans | Union
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,22 +67,19 @@ class WireTable:
 
     def array(self, name: str) -> AnyArray:
         """A column of numbers."""
-        column = self.columns[name]
-        if not isinstance(column, np.ndarray):
-            raise TypeError(f"{self.path}.{name} holds {type(column).__name__}")
-        return column
+        return self._column(name, np.ndarray)
 
     def spans(self, name: str) -> Spans:
         """A column of strings, bytes or messages."""
-        column = self.columns[name]
-        if not isinstance(column, Spans):
-            raise TypeError(f"{self.path}.{name} holds {type(column).__name__}")
-        return column
+        return self._column(name, Spans)
 
     def union(self, name: str) -> Union:
         """A oneof column."""
+        return self._column(name, Union)
+
+    def _column(self, name: str, kind: type[_Kind]) -> _Kind:
         column = self.columns[name]
-        if not isinstance(column, Union):
+        if not isinstance(column, kind):
             raise TypeError(f"{self.path}.{name} holds {type(column).__name__}")
         return column
 

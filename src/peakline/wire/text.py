@@ -109,17 +109,15 @@ def text_to_wire(
     )  # fmt: skip
 
 
-def new_stack(
-    tables: TextTables, close: int = L.NO_CLOSE, owner: int = 0
-) -> tuple[Int64Array, UInt64Array]:
+def new_stack(tables: TextTables) -> tuple[Int64Array, UInt64Array]:
     """The stack with the root open, and its presence bits."""
     stack = np.zeros(L.MAX_DEPTH * L.K_WIDTH, np.int64)
-    stack[[L.K_OWNER, L.K_CLOSE, L.K_LIST]] = owner, close, L.NO_LIST
+    stack[[L.K_OWNER, L.K_CLOSE, L.K_LIST]] = 0, L.NO_CLOSE, L.NO_LIST
     return stack, np.zeros((L.MAX_DEPTH, tables.words), np.uint64)
 
 
 def grown(out: Buffer, used: int) -> Buffer:
-    """Twice the room, with the first ``used`` bytes kept."""
+    """Twice the room, with the first ``used`` bytes."""
     larger = np.empty(2 * out.size + L.ROOM, np.uint8)
     larger[:used] = out[:used]
     return larger

@@ -13,34 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import Int64Array, UInt8Array
-from peakline.kernels.text_layout import (
-    BLANK,
-    BOOL,
-    COMMENT,
-    DIGIT,
-    DOUBLE,
-    ENUM,
-    F_WIDTH,
-    FIXED32,
-    FIXED64,
-    FLOAT,
-    H_OWNER,
-    H_WIDTH,
-    IDENTIFIER,
-    IDENTIFIER_START,
-    INT32,
-    INT64,
-    MESSAGE,
-    NUMBER,
-    SFIXED32,
-    SFIXED64,
-    SINT32,
-    SINT64,
-    STRING,
-    UINT32,
-    UINT64,
-)
+from peakline.kernels import text_layout as L
 from peakline.schema.shapes import EnumShape, FieldShape, MessageShape
+from peakline.wire.encode import varint
 
 I64 = Int64Array
 
@@ -52,12 +27,12 @@ def _classes(blanks: bytes) -> UInt8Array:
         letter = character.isascii() and (character.isalpha() or character == "_")
         digit = character.isascii() and character.isdigit()
         classes[byte] = (
-            BLANK * (byte in blanks)
-            | IDENTIFIER_START * letter
-            | IDENTIFIER * (letter or digit)
-            | DIGIT * digit
-            | NUMBER * (letter or digit or character in ".+-")
-            | COMMENT * (character == "#")
+            L.BLANK * (byte in blanks)
+            | L.IDENTIFIER_START * letter
+            | L.IDENTIFIER * (letter or digit)
+            | L.DIGIT * digit
+            | L.NUMBER * (letter or digit or character in ".+-")
+            | L.COMMENT * (character == "#")
         )
     return classes
 
@@ -67,23 +42,23 @@ LINE_CLASSES = _classes(b" \t\v\f\r")
 """For text that ends with its line."""
 
 _KINDS = {
-    11: (MESSAGE, 2),
-    9: (STRING, 2),
-    12: (STRING, 2),  # bytes
-    8: (BOOL, 0),
-    14: (ENUM, 0),
-    2: (FLOAT, 5),
-    1: (DOUBLE, 1),
-    5: (INT32, 0),
-    3: (INT64, 0),
-    13: (UINT32, 0),
-    4: (UINT64, 0),
-    17: (SINT32, 0),
-    18: (SINT64, 0),
-    7: (FIXED32, 5),
-    6: (FIXED64, 1),
-    15: (SFIXED32, 5),
-    16: (SFIXED64, 1),
+    11: (L.MESSAGE, 2),
+    9: (L.STRING, 2),
+    12: (L.STRING, 2),  # bytes
+    8: (L.BOOL, 0),
+    14: (L.ENUM, 0),
+    2: (L.FLOAT, 5),
+    1: (L.DOUBLE, 1),
+    5: (L.INT32, 0),
+    3: (L.INT64, 0),
+    13: (L.UINT32, 0),
+    4: (L.UINT64, 0),
+    17: (L.SINT32, 0),
+    18: (L.SINT64, 0),
+    7: (L.FIXED32, 5),
+    6: (L.FIXED64, 1),
+    15: (L.SFIXED32, 5),
+    16: (L.SFIXED64, 1),
 }
 """Kind and wire type by field type (google/protobuf/descriptor.proto)."""
 
@@ -140,7 +115,7 @@ def make_tables(
     for enum in enums:
         entries += [(owners[enum.full_name], v.name, v.number) for v in enum.values]
     hashes, names = _hash_table(entries)
-    return TextTables(np.array(fields or [[0] * F_WIDTH], np.int64).ravel(), hashes, names, words)
+    return TextTables(np.array(fields or [[0] * L.F_WIDTH], np.int64).ravel(), hashes, names, words)
 
 
 class _Slots:
@@ -179,11 +154,7 @@ def _field_row(field: FieldShape, owners: Mapping[str, int], slots: _Slots) -> l
     if field.type not in _KINDS:
         raise ValueError(f"{field.name}: groups are not supported")
     kind, wire = _KINDS[field.type]
-    tag, key = bytearray(), field.number << 3 | wire
-    while key > 0x7F:
-        tag.append(key & 0x7F | 0x80)
-        key >>= 7
-    tag.append(key)
+    tag = varint(field.number << 3 | wire)
     child: MessageShape | EnumShape | None = field.message_type or field.enum_type
     return [
         int.from_bytes(tag, "little"),
@@ -201,12 +172,12 @@ def _hash_table(entries: list[tuple[int, str, int]]) -> tuple[I64, UInt8Array]:
     size = 16
     while size < 3 * len(entries):
         size *= 2
-    table = np.full((size, H_WIDTH), -1, np.int64)
+    table = np.full((size, L.H_WIDTH), -1, np.int64)
     names = bytearray()
     for owner, text, value in entries:
         name = text.encode()
         slot = name_hash(owner, len(name), name[0], name[len(name) >> 1], name[-1]) & (size - 1)
-        while table[slot, H_OWNER] >= 0:
+        while table[slot, L.H_OWNER] >= 0:
             slot = (slot + 1) & (size - 1)
         table[slot] = owner, len(names), len(name), value
         names += name

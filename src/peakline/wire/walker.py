@@ -132,8 +132,8 @@ class Skeleton:
         self.state = State.initial(plan, int(spans[0][0]) if spans[0].size else 0)
         self.done = spans[0].size == 0
         self.damage = new_damage()
-        containers = plan.arrays.nodes[:, L.N_PHASE] == 0
-        self.capacity = np.where(containers, 256, 0).astype(np.int64)
+        self._containers = plan.arrays.nodes[:, L.N_PHASE] == 0
+        self.capacity = np.where(self._containers, 256, 0).astype(np.int64)
         self.store = self._new_store()
 
     def _new_store(self) -> Store:
@@ -148,7 +148,7 @@ class Skeleton:
                 self.plan, self.buf, self.spans, self.state, 0, (EVERYWHERE, EVERYWHERE),
                 self.cut, self.store, None, self.damage,
             )  # fmt: skip
-            if not self._overflowed():
+            if not (self.state.rows[self._containers] > self.capacity[self._containers]).any():
                 break
             self._grow()
             self.state, self.damage = before.copy(), damage.copy()
@@ -158,14 +158,10 @@ class Skeleton:
         read = self.state.where[L.S_ATOM_BYTES] - before.where[L.S_ATOM_BYTES]
         return Piece(before, stop, int(read))
 
-    def _overflowed(self) -> bool:
-        containers = self.plan.arrays.nodes[:, L.N_PHASE] == 0
-        return bool((self.state.rows[containers] > self.capacity[containers]).any())
-
     def _grow(self) -> None:
         old, old_capacity = self.store, self.capacity
         grown = np.maximum(self.state.rows * 2, old_capacity)
-        self.capacity = np.where(self.plan.arrays.nodes[:, L.N_PHASE] == 0, grown, 0)
+        self.capacity = np.where(self._containers, grown, 0)
         self.store = self._new_store()
         for index, table in enumerate(self.plan.tables):
             for c in range(len(table.columns)):

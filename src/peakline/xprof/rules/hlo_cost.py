@@ -10,7 +10,15 @@ from __future__ import annotations
 
 from peakline.hlo.backend_config import contracted
 from peakline.hlo.cost import NOTHING, Cost, Costing, ProgramCost, moved
-from peakline.hlo.cost_rules import RULES, Rule, SumOf, convolved, product, reduction, untouched
+from peakline.hlo.cost_rules import (
+    RULES,
+    Rule,
+    convolved,
+    product,
+    reduction,
+    untouched,
+)
+from peakline.hlo.fusion import SumOf
 from peakline.hlo.modules import ELEMENTWISE
 from peakline.hlo.program import (
     CONVOLUTIONS,
