@@ -94,7 +94,7 @@ def test_files_of_old_tools_are_written_beside(repository, tmp_path):
     assert outcome.state == "stored"
     # What could not be kept is told: the name of a profile, and the second trace.
     assert "other.xplane.pb" in outcome.error
-    assert outcome.error.count("was not kept") >= 2
+    assert outcome.error.count("was not stored") >= 2
     assert outcome.error.isprintable()
 
 

@@ -1,7 +1,7 @@
-"""Profile running jobs: ask the profilers inside them, on many hosts at once, and keep the answers.
+"""Profile running jobs: call the profilers inside them, on many hosts at once; store the answers.
 
 `capture` is the whole of it; `monitor` and `terminate` are the two other calls that a profiler
-answers. docs/capture.md tells what happens when a host is slow, busy, old, dead or broken.
+answers. docs/capture.md says what happens when a host is slow, busy, old, dead or broken.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from peakline.errors import InputError
 from peakline.formats.xplane.detect import why_not_xspace
 from peakline.wire import Buffer, Plan, Spans, as_buffer, decode, stream
 
-_RESPONSE = "tensorflow.ProfileResponse"
 _BYTES = 12
 """The type of a field that holds bytes (google/protobuf/descriptor.proto)."""
 _SPACE = "tensorflow.profiler.XSpace"
@@ -103,7 +102,7 @@ def _answer_plan() -> Plan:
 
     A plan gives the last occurrence of a field that is not repeated, as parsers do with numbers.
     """
-    response = schema.shape(_RESPONSE)
+    response = schema.shape("tensorflow.ProfileResponse")
     number = response.fields_by_name["xspace"].number
     paths = ("empty_trace?", "xspace", "tool_data.name", "tool_data.data")
     return Plan(response.with_field(f"xspace {number} {_BYTES} *"), paths)

@@ -81,7 +81,7 @@ def profile(
 
     channel = grpc.insecure_channel(channel_target(address), options=_OPTIONS)
     channel.subscribe(connected)
-    # On the wire a call with one answer is a stream of one. As a stream it tells when it begins.
+    # On the wire a call with one answer is a stream of one. As a stream it shows when it begins.
     call = channel.unary_stream(f"/{_SERVICE}/Profile")(request, timeout=timeout_s)
     try:
         with stop.cancelling(call):
@@ -186,7 +186,7 @@ def _call(address: str, method: str, request: Message, duration_ms: int) -> byte
 
 
 def _explained(error: Any, timeout_s: float) -> WorkerError:
-    """What a failed call says, in words that tell what to do where that is known."""
+    """What a failed call says, and what to do where that is known."""
     code: str = error.code().name
     details = _one_line(error.details() or "")
     if code == "UNAVAILABLE":
@@ -198,8 +198,8 @@ def _explained(error: Any, timeout_s: float) -> WorkerError:
     if code == "RESOURCE_EXHAUSTED" and "larger than max" in details:
         return WorkerError("its answer is larger than 2 GiB; record for a shorter time", code)
     if code == "ALREADY_EXISTS" or (code == "INTERNAL" and _BUSY in details):
-        told = "another profiling session is active there"
-        return WorkerError(told, code, transient=True, busy=True)
+        busy = "another profiling session is active there"
+        return WorkerError(busy, code, transient=True, busy=True)
     removed = code == "UNKNOWN" and _STREAM_REMOVED in details
     return WorkerError(f"{code}: {details}", code, transient=removed)
 

@@ -15,7 +15,7 @@ _CLOSE = 0.85
 
 
 def default_options() -> schema.ProfileOptions:
-    """What the capture clients of TensorFlow and JAX ask for."""
+    """The options that the capture clients of TensorFlow and JAX send."""
     return schema.ProfileOptions(
         version=1,
         host_tracer_level=2,

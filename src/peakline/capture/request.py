@@ -1,4 +1,4 @@
-"""What is asked of every host, in the words of the capture clients of TensorFlow and JAX."""
+"""The request to every host, as the capture clients of TensorFlow and JAX send it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,9 @@ from peakline.errors import UsageError
 from peakline.repository import host_file_name
 
 _TOOLS = (
-    "trace_viewer",
-    "op_profile",
-    "input_pipeline",
-    "kernel_stats",
-    "memory_viewer",
-    "memory_profile",
-    "overview_page",
-    "pod_viewer",
-    "tensorflow_stats",
-    "xplane.pb",
-)
+    "trace_viewer", "op_profile", "input_pipeline", "kernel_stats", "memory_viewer",
+    "memory_profile", "overview_page", "pod_viewer", "tensorflow_stats", "xplane.pb",
+)  # fmt: skip
 _MAX_EVENTS = 1_000_000
 _LEAST_DEADLINE_S = 60.0
 _MOST_MS = 7 * 24 * 3600 * 1000
@@ -96,7 +88,7 @@ def profile_request(
 ) -> schema.ProfileRequest:
     """The message for one host.
 
-    ``emit_xspace`` asks for the profile in the answer. A server that is too old to know it saves
+    ``emit_xspace`` wants the profile in the answer. A server that is too old to know it saves
     under ``root``, in a file named after the host, where it is found if the disk is shared.
     """
     options = type(request.options)()

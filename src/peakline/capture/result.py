@@ -19,7 +19,7 @@ class HostOutcome:
     """What came of one host.
 
     ``state``: ``stored`` by us; ``saved_by_host``, in the session's directory on a disk shared
-    with it; ``empty``, nothing was recorded and nothing is kept; ``failed``, and why is in
+    with it; ``empty``, nothing was recorded and nothing is stored; ``failed``, and why is in
     ``error``. ``error`` is one line, and with a stored profile says what else went wrong. ``size``
     is the profile's, in bytes.
     """
@@ -46,4 +46,4 @@ class CaptureResult:
     empty_trace: bool
     """Every host's trace was empty: there is no session."""
     notes: tuple[str, ...] = ()
-    """What was asked for and not done, a line each."""
+    """What was requested and not done, a line each."""

@@ -1,7 +1,7 @@
 """What old profilers leave behind: files on a disk they share with us, and files for single tools.
 
 A server from before ``emit_xspace`` saves its profile under the root it is given, and may send
-files that it made for the tools it was asked for. Upstream's client writes those beside the
+files that it made for the tools that were requested. Upstream's client writes those beside the
 profile (xla/tsl/profiler/rpc/client/save_profile.cc), under whatever name they come with.
 """
 
@@ -56,7 +56,7 @@ def _saved(repository: Repository, session: NewSession, host: str) -> HostFile |
     try:
         if is_url(session.path):
             return repository.session(name).host(host)
-        # Asked directly: a repository that lacks the session would list all others.
+        # By itself: a repository that lacks the session would list all others.
         return Session(name, name, session.path).host(host)
     except PeaklineError:
         return None
@@ -70,7 +70,7 @@ def listed_names(answer: Answer) -> list[str]:
 
 
 def keep_tool_files(answer: Answer, host: str, session: NewSession) -> list[str]:
-    """Write the tools' files beside the profile; returns what could not be kept, a line each."""
+    """Write the tools' files beside the profile; returns what could not be stored, a line each."""
     notes = []
     for file in answer.tool_files:
         if file.name.endswith(_NOT_KEPT):
@@ -80,7 +80,7 @@ def keep_tool_files(answer: Answer, host: str, session: NewSession) -> list[str]
         try:
             session.write_beside(host, name, partial(_write, content))
         except PeaklineError as error:
-            notes.append(f"the file {name} of an old tool was not kept: {error}")
+            notes.append(f"the file {name} of an old tool was not stored: {error}")
     return notes
 
 

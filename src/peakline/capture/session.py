@@ -80,9 +80,9 @@ def capture(
 
 
 class _Run:
-    """Threads, one a host, and the calling thread, which waits for them and tells of them.
+    """Threads, one a host, and the calling thread, which waits for them and reports on them.
 
-    Progress is told from the calling thread, so that it may draw, and so that Ctrl-C, which
+    Progress is reported from the calling thread, so that it may draw, and so that Ctrl-C, which
     Python gives to the main thread, is never stuck behind a call. No wait there is longer than a
     moment: a signal that comes just before one does not interrupt it, and is seen after it.
     """

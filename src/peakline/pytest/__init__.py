@@ -1,6 +1,6 @@
-"""The pytest plugin: marks that hold a test's device memory to limits, and a fixture that asks it.
+"""The pytest plugin: marks that hold a test's device memory to limits, and a fixture that reads it.
 
-pytest loads `peakline.pytest.plugin` by itself where Peakline is installed. docs/pytest.md tells
+pytest loads `peakline.pytest.plugin` by itself where Peakline is installed. docs/pytest.md says
 how it is used and what is measured.
 """
 

@@ -1,6 +1,6 @@
 """A profile of memory from JAX's heaps and its compiled programs, where no allocator reports.
 
-The heap tells at a moment how many buffers of which size each line of the program holds. Between
+The heap says at a moment how many buffers of which size each line of the program holds. Between
 two moments, buffers that are there at both were there all the time: their sum is the least that
 was in use. When a program ran in between, its temporaries were there on top of them, and its
 arguments and results, which may be among them, were there too. The events that are added say
@@ -223,8 +223,7 @@ def _moments(space: Any, count: int) -> tuple[Any, Any, list[tuple[int, int]]]:
             for event in line.events:
                 name = names[event.metadata_id].name
                 if name.startswith(MOMENT):
-                    start = line.timestamp_ns * 1000 + event.offset_ps
-                    times[int(name.removeprefix(MOMENT))] = (start, start + event.duration_ps)
+                    times[int(name.removeprefix(MOMENT))] = _bounds(line, event)
             if times:
                 if len(times) != count:
                     raise InputError(
@@ -236,13 +235,24 @@ def _moments(space: Any, count: int) -> tuple[Any, Any, list[tuple[int, int]]]:
 
 def _step_bounds(plane: Any, line: Any) -> list[int]:
     """When the steps of the line begin and end."""
-    number = next((k for k, stat in plane.stat_metadata.items() if stat.name == "step_num"), None)
-    bounds = []
-    for event in line.events:
-        if any(stat.metadata_id == number for stat in event.stats):
-            start = line.timestamp_ns * 1000 + event.offset_ps
-            bounds += [start, start + event.duration_ps]
-    return bounds
+    names = _stat_names(plane)
+    steps = (event for event in line.events if "step_num" in _stats_of(event, names))
+    return [bound for event in steps for bound in _bounds(line, event)]
+
+
+def _bounds(line: Any, event: Any) -> tuple[int, int]:
+    """When an event begins and ends, in ps."""
+    start = line.timestamp_ns * 1000 + event.offset_ps
+    return start, start + event.duration_ps
+
+
+def _stat_names(plane: Any) -> dict[int, str]:
+    return {key: metadata.name for key, metadata in plane.stat_metadata.items()}
+
+
+def _stats_of(owner: Any, names: Mapping[int, str]) -> dict[str | None, Any]:
+    """The stats of an event, or of its metadata, by name."""
+    return {names.get(stat.metadata_id): stat for stat in owner.stats}
 
 
 def _programs(space: Any) -> dict[int, Program]:
@@ -251,17 +261,17 @@ def _programs(space: Any) -> dict[int, Program]:
 
     programs = {}
     for plane in space.planes:
-        stats = {key: metadata.name for key, metadata in plane.stat_metadata.items()}
+        names = _stat_names(plane)
         for metadata in plane.event_metadata.values():
-            told = {stats.get(stat.metadata_id): stat for stat in metadata.stats}
-            if "Hlo Proto" not in told or "program_id" not in told:
+            stats = _stats_of(metadata, names)
+            if "Hlo Proto" not in stats or "program_id" not in stats:
                 continue
             try:
-                program = read_program(told["Hlo Proto"].bytes_value)
+                program = read_program(stats["Hlo Proto"].bytes_value)
             except DecodeError:
                 raise InputError("a compiled program in the profile cannot be read") from None
             if program is not None:
-                programs[_whole(told["program_id"])] = program
+                programs[_whole(stats["program_id"])] = program
     return programs
 
 
@@ -270,16 +280,16 @@ def _runs(space: Any, programs: Iterable[int], moments: list[int]) -> dict[int, 
     known = frozenset(programs)
     found: dict[tuple[int, int, int], dict[int, int]] = {}
     for plane in space.planes:
-        stats = {key: metadata.name for key, metadata in plane.stat_metadata.items()}
+        names = _stat_names(plane)
         for line in plane.lines:
             for event in line.events:
-                told = {stats.get(stat.metadata_id): stat for stat in event.stats}
-                if "program_id" not in told or _whole(told["program_id"]) not in known:
+                stats = _stats_of(event, names)
+                if "program_id" not in stats or _whole(stats["program_id"]) not in known:
                     continue
-                time = line.timestamp_ns * 1000 + event.offset_ps
-                ordinal = _whole(told["device_ordinal"]) if "device_ordinal" in told else 0
-                one = _whole(told["run_id"]) if "run_id" in told else time
-                key = (bisect_right(moments, time), ordinal, _whole(told["program_id"]))
+                time, _ = _bounds(line, event)
+                ordinal = _whole(stats["device_ordinal"]) if "device_ordinal" in stats else 0
+                one = _whole(stats["run_id"]) if "run_id" in stats else time
+                key = (bisect_right(moments, time), ordinal, _whole(stats["program_id"]))
                 times = found.setdefault(key, {})
                 times[one] = min(times.get(one, time), time)
     runs: dict[int, list[_Runs]] = {}

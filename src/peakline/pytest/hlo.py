@@ -15,7 +15,7 @@ _DATA_TYPES = {
 
 @dataclass(frozen=True)
 class Piece:
-    """Part of a program's temporary memory: the largest buffer that lies there in its course.
+    """Part of a program's temporary memory: the largest buffer that lies there at any time.
 
     ``data_type`` is a number of TensorFlow's DataType, 0 where it is not known; ``shape`` is
     spelled ``[3,4]``, empty where it is not known.

@@ -1,4 +1,4 @@
-"""What the marks and the settings of a test ask for."""
+"""What the marks and the settings of a test set."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def choose_framework(wanted: Wanted, setting: str, module: object = None) -> str
     known = known or [name for name in FRAMEWORKS if name in sys.modules]
     if len(known) == 1:
         return known[0]
-    told = (
+    found = (
         "both JAX and TensorFlow are imported"
         if known
         else "neither JAX nor TensorFlow is imported before the test begins"
     )
     raise UsageError(
-        f"{told}: name the one to profile with, framework='jax' or 'tensorflow' in the mark or "
+        f"{found}: name the one to profile with, framework='jax' or 'tensorflow' in the mark or "
         "peakline_framework in pytest's settings"
     )
 

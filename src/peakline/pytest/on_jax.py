@@ -55,7 +55,7 @@ class Jax:
             self._read_heap()
 
     def stop(self) -> None:
-        """End, and write the XSpace, with what the heaps tell where no allocator did."""
+        """End, and write the XSpace, with what the heaps show where no allocator reported."""
         from peakline.pytest.heaps import add_heaps
 
         self._read_heap()

@@ -1,4 +1,4 @@
-"""The hooks. Loading this costs next to nothing: what is needed is imported when a test asks."""
+"""The hooks. Loading this costs next to nothing: what is needed is imported when a test uses it."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def peakline_profile(request: pytest.FixtureRequest) -> Recorder:
-    """Profile this test: divide it into steps, and ask the profile about its memory."""
+    """Profile this test: divide it into steps, and query the profile about its memory."""
     return _recorder_of(request.node)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Profile the test's body where it asks for it, and hold its limits."""
+    """Profile the test's body where it is marked so, and hold its limits."""
     if not (
         _RECORDER in item.stash or item.get_closest_marker(PEAK) or item.get_closest_marker(GROWTH)
     ):
@@ -158,7 +158,7 @@ def _judge(item: pytest.Item, recorder: Recorder, wanted: Wanted) -> None:
     problem = ""
     try:
         recorder.stop()
-        kept = _keep(item, recorder)
+        stored = _keep(item, recorder)
         if not (limited or item.config.getoption("peakline_summary")):
             return
         from peakline.pytest.verdict import verdict_of
@@ -176,7 +176,7 @@ def _judge(item: pytest.Item, recorder: Recorder, wanted: Wanted) -> None:
         if value is not None:
             item.user_properties.append((name, value))
     if verdict.failure:
-        where = f"\nprofile: {kept}" if kept else ""
+        where = f"\nprofile: {stored}" if stored else ""
         pytest.fail(f"{verdict.failure}{where}", pytrace=False)
 
 
@@ -205,7 +205,7 @@ def _keep(item: pytest.Item, recorder: Recorder, *, quietly: bool = False) -> Pa
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Show the tests that broke a limit, or with ``--peakline-summary`` the largest."""
     every = terminalreporter.config.getoption("peakline_summary")
-    told = []
+    shown = []
     for outcome, reports in terminalreporter.stats.items():
         for report in reports:
             if getattr(report, "when", None) == "call":
@@ -214,17 +214,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     mark = "" if _BROKEN not in properties else "  BROKEN"
                     if mark and outcome == "xfailed":
                         mark += ", as expected"
-                    told.append((properties.get(_PEAK), report.nodeid, properties, mark))
-    if not told:
+                    shown.append((properties.get(_PEAK), report.nodeid, properties, mark))
+    if not shown:
         return
     from peakline.text import size_text
 
-    told.sort(key=lambda row: (-(row[0] or 0), row[1]))
+    shown.sort(key=lambda row: (-(row[0] or 0), row[1]))
     terminalreporter.section("device memory (Peakline)")
     terminalreporter.line(f"{'PEAK':>10}  {'PER STEP':>10}  TEST")
-    for peak, test, properties, mark in told[:_LARGEST]:
+    for peak, test, properties, mark in shown[:_LARGEST]:
         growth = properties.get(_GROWTH)
         sizes = ["" if size is None else size_text(size) for size in (peak, growth)]
         terminalreporter.line(f"{sizes[0]:>10}  {sizes[1]:>10}  {test}{mark}")
-    if len(told) > _LARGEST:
-        terminalreporter.line(f"and {len(told) - _LARGEST} more")
+    if len(shown) > _LARGEST:
+        terminalreporter.line(f"and {len(shown) - _LARGEST} more")

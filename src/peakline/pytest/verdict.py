@@ -1,4 +1,4 @@
-"""What a recording says about a test's limits, in words."""
+"""What a recording says about a test's limits, as text."""
 
 from __future__ import annotations
 
@@ -87,15 +87,15 @@ def _line(mark: str, check: Check, recorder: Recorder, answer: MemoryAnswer) -> 
 
 def _rows(check: Check) -> list[str]:
     """What is behind a broken limit, the largest first."""
-    told = []
+    lines = []
     for row in check.rows[:_ROWS]:
         per_step = row.get("bytes_per_step")
         size = row.get("bytes") if per_step is None else per_step
         what = size_text(_number(size)) + ("" if per_step is None else " per step")
-        told.append(one_line(f"  {what:>10}  {_name(row)}"))
+        lines.append(one_line(f"  {what:>10}  {_name(row)}"))
     if len(check.rows) > _ROWS:
-        told.append(f"  and {len(check.rows) - _ROWS} more")
-    return told
+        lines.append(f"  and {len(check.rows) - _ROWS} more")
+    return lines
 
 
 def _name(row: Mapping[str, object]) -> str:
