@@ -208,7 +208,7 @@ def test_a_pickle_that_runs_code(write, monkeypatch, tmp_path, protocol):
     monkeypatch.chdir(tmp_path)
     path = write(pickle.dumps({"segments": [], "device_traces": [_Runs()]}, protocol))
     error = error_of(path)
-    assert f"{path}: the pickle asks for {os.system.__module__}.system: refused" in error
+    assert f"{path}: the pickle needs {os.system.__module__}.system: refused" in error
     assert not Path("was-here").exists()
 
 

@@ -2,7 +2,8 @@
 
 from tests.each_row import each_row
 
-from peakline.formats.graph_def.tables import GraphSpan, GraphTables
+from peakline.formats.graph_def.source import GraphSpan
+from peakline.formats.graph_def.tables import GraphTables
 from peakline.schema import AttrValue, GraphDef
 from peakline.tables.tables import check_columns
 from peakline.wire import Damage, as_buffer

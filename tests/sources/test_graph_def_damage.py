@@ -10,7 +10,8 @@ from tests.sources.graph_random import random_graph
 
 import peakline
 from peakline.errors import DamagedError, PeaklineError, StrictError
-from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphSpan, GraphTables
+from peakline.formats.graph_def.source import GraphSpan
+from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphTables
 from peakline.schema import GraphDef, MetaGraphDef, SavedModel
 from peakline.tables.tables import check_columns
 from peakline.wire import as_buffer

@@ -10,7 +10,8 @@ from tests.sources.graph_random import random_graph
 from tests.sources.graph_reference import tables_of
 
 from peakline import schema
-from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphSpan, GraphTables
+from peakline.formats.graph_def.source import GraphSpan
+from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphTables
 from peakline.tables.tables import check_columns
 from peakline.wire import Damage, as_buffer
 

@@ -129,7 +129,7 @@ def test_records_without_an_id_are_untracked(tmp_path):
     assert profile.columns("allocator_events").is_valid("address").tolist() == [False] * 3
     assert profile.warnings == [
         ("untracked", 3, ("records without an id, whose buffers cannot be followed: "
-         "cpu: 2 allocations (30 bytes asked for) and 1 deallocations"))
+         "cpu: 2 allocations (30 bytes requested) and 1 deallocations"))
     ]  # fmt: skip
     addresses = profile.columns("log_records").array("address").tolist()
     assert addresses == [4096, 0, 4096]

@@ -164,7 +164,7 @@ def test_a_file_cut_after_the_names_of_its_values(tmp_path):
 
 def test_a_file_cut_before_the_names_of_its_values(root):
     file = SourceFile(str(root / SAMPLE))
-    with pytest.raises(DamagedError, match="does not tell what the profile measures"):
+    with pytest.raises(DamagedError, match="does not say what the profile measures"):
         PprofReader(file.translated(file.buffer[:1500]))
 
 

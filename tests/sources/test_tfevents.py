@@ -22,8 +22,7 @@ from peakline import schema
 from peakline.errors import DamagedError
 from peakline.formats import open_reader
 from peakline.formats.common.files import SourceFile
-from peakline.formats.tfevents.events import TABLES, read_events
-from peakline.formats.tfevents.reader import EventsFileReader
+from peakline.formats.tfevents.reader import TABLES, EventsFileReader, read_events
 from peakline.kernels.tfrecord import checksums
 from peakline.tables import Profile
 from peakline.wire import as_buffer

@@ -13,7 +13,7 @@ from peakline.findings.memory_answer import explain_memory
 from peakline.formats.common.callers import caller
 from peakline.formats.common.files import SourceFile
 from peakline.formats.torch_snapshot.reader import TorchSnapshotReader
-from peakline.formats.torch_snapshot.rounding import round_sizes
+from peakline.formats.torch_snapshot.trace import round_sizes
 from peakline.tables.reader import Warnings
 from peakline.tables.tables import empty_columns
 

@@ -13,8 +13,8 @@ from tests.each_row import each_row
 
 from peakline.errors import DamagedError, InputError
 from peakline.formats.common.files import SourceFile
-from peakline.formats.torch_snapshot.opcodes import ARGUMENT, Argument, Status, scanned
-from peakline.formats.torch_snapshot.unpickle import load_plain
+from peakline.formats.torch_snapshot.unpickle import ARGUMENT, load_plain, scanned
+from peakline.kernels import pickle_layout as layout
 from peakline.wire import as_buffer
 
 CONTENT = {"segments": [{"address": 1 << 47, "pool": (0, 0), "x": [1.5, None, True, "é", "x"]}]}
@@ -40,7 +40,7 @@ def test_plain_containers(load, protocol):
 
 @each_row("protocol", range(6))
 def test_code_is_refused_by_name(load, protocol):
-    with pytest.raises(InputError, match=r"asks for (posix|nt)\.system: refused"):
+    with pytest.raises(InputError, match=r"needs (posix|nt)\.system: refused"):
         load(pickle.dumps({"segments": [Code()]}, protocol))
 
 
@@ -61,7 +61,7 @@ def test_code_is_refused_by_name(load, protocol):
 def test_what_is_refused(load, data, wanted):
     with pytest.raises(InputError) as error:
         load(data)
-    assert f"asks for {wanted}: refused" in str(error.value)
+    assert f"needs {wanted}: refused" in str(error.value)
 
 
 def test_an_extension_code_is_no_way_around(load):
@@ -69,7 +69,7 @@ def test_an_extension_code_is_no_way_around(load):
     try:
         # The standard unpickler remembers what a code stood for, and asks nobody again.
         assert pickle.loads(b"\x80\x02\x82M.") is os.system  # noqa: S301
-        with pytest.raises(InputError, match=r"asks for os\.system: refused"):
+        with pytest.raises(InputError, match=r"needs os\.system: refused"):
             load(b"\x80\x02\x82M.")
     finally:
         copyreg.remove_extension("os", "system", 77)
@@ -140,8 +140,8 @@ def test_deep_nesting_is_no_problem(load):
 
 def test_the_opcodes_are_those_of_the_library():
     for opcode in pickletools.opcodes:
-        assert ARGUMENT[ord(opcode.code)] != Argument.NO_OPCODE
-    assert (ARGUMENT != Argument.NO_OPCODE).sum() == len(pickletools.opcodes)
+        assert ARGUMENT[ord(opcode.code)] != layout.A_NO_OPCODE
+    assert (ARGUMENT != layout.A_NO_OPCODE).sum() == len(pickletools.opcodes)
 
 
 plain = st.recursive(
@@ -157,9 +157,9 @@ def test_every_plain_pickle_passes_the_scan(content, protocol, python):
     data = pickle._dumps(content, protocol) if python else pickle.dumps(content, protocol)
     if protocol < 3 and (b"_codecs\nencode" in data or b"__builtin__\nbytes" in data):
         # Bytes are code before protocol 3.
-        assert scanned(as_buffer(data))[0] == Status.NAME
+        assert scanned(as_buffer(data))[0] == layout.S_NAME
     else:
-        assert scanned(as_buffer(data)) == (Status.WHOLE, len(data))
+        assert scanned(as_buffer(data)) == (layout.S_WHOLE, len(data))
 
 
 @given(data=st.binary(max_size=60), cut=st.integers(0, 60), flip=st.binary(max_size=8))

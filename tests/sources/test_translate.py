@@ -11,8 +11,17 @@ from peakline import schema
 from peakline.errors import DamagedError, InputError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.translate import translate
+from peakline.tables.reader import Warnings
 
 METADATA = "tensorflow.RunMetadata"
+UNKNOWN = "fields that the schema does not have; the first is "
+
+
+def translated(file, encoding, full_name):
+    """The file in binary form, and what is lost: its detail and count by kind."""
+    losses = Warnings()
+    result = translate(file, encoding, full_name, losses)
+    return result, {kind: (count, detail) for kind, count, detail in losses.entries()}
 
 
 @pytest.fixture
@@ -49,7 +58,7 @@ def metadata():
 
 def test_text(made, metadata):
     file = made(text_format.MessageToString(metadata))
-    binary = translate(file, "text", METADATA).file
+    binary = translated(file, "text", METADATA)[0]
     assert message_of(binary) == metadata
     assert binary.path == file.path
     assert binary.head == binary.buffer.tobytes()
@@ -58,9 +67,9 @@ def test_text(made, metadata):
 @each_row("names", [False, True])
 def test_json_with_names_in_either_spelling(made, metadata, names):
     text = json_format.MessageToJson(metadata, preserving_proto_field_name=names)
-    assert message_of(translate(made(text), "json", METADATA).file) == metadata
+    assert message_of(translated(made(text), "json", METADATA)[0]) == metadata
     # As some programs write it.
-    assert message_of(translate(made("\ufeff" + text), "json", METADATA).file) == metadata
+    assert message_of(translated(made("\ufeff" + text), "json", METADATA)[0]) == metadata
 
 
 def test_old_names_in_text(made):
@@ -70,7 +79,7 @@ def test_old_names_in_text(made):
       host_persistent_tensor_alloc_ids: 4 host_persistent_tensor_alloc_ids: 5 } } } }
     cost_graph { node { host_temp_memory_size: 6 host_persistent_memory_size: 7 } }
     """
-    got = message_of(translate(made(text), "text", METADATA).file)
+    got = message_of(translated(made(text), "text", METADATA)[0])
     assert_old_names(got)
 
 
@@ -85,9 +94,9 @@ def test_old_names_in_json(made):
         "stepStats": {"devStats": [{"nodeStats": [{"memoryStats": stats}]}]},
         "cost_graph": {"node": [{"hostTempMemorySize": 6, "hostPersistentMemorySize": 7}]},
     }
-    result = translate(made(json.dumps(content)), "json", METADATA)
-    assert result.unknown == 0
-    assert_old_names(message_of(result.file))
+    result, losses = translated(made(json.dumps(content)), "json", METADATA)
+    assert not losses
+    assert_old_names(message_of(result))
 
 
 def assert_old_names(got):
@@ -108,18 +117,19 @@ def assert_old_names(got):
     ],
 )
 def test_what_the_schema_does_not_have_is_counted(made, encoding, content, unknown, redacted):
-    result = translate(made(content), encoding, METADATA)
-    assert (result.unknown, result.first_unknown, result.redacted) == (unknown, "none", redacted)
-    assert len(message_of(result.file).step_stats.dev_stats) == 1
+    result, losses = translated(made(content), encoding, METADATA)
+    assert losses["unknown_fields"] == (unknown, f"{UNKNOWN}none")
+    assert losses.get("redacted", (0, ""))[0] == redacted
+    assert len(message_of(result).step_stats.dev_stats) == 1
 
 
 def test_maps_in_json_are_no_fields(made):
     content = {"devStats": [{"threadNames": {"1": "none"}}]}
-    result = translate(made(json.dumps(content)), "json", "tensorflow.StepStats")
-    assert result.unknown == 0
+    _, losses = translated(made(json.dumps(content)), "json", "tensorflow.StepStats")
+    assert not losses
     nodes = {"node": [{"attr": {"T": {"type": "DT_FLOAT"}, "x": {"new": 1}}}]}
-    result = translate(made(json.dumps(nodes)), "json", "tensorflow.GraphDef")
-    assert (result.unknown, result.first_unknown) == (1, "new")
+    _, losses = translated(made(json.dumps(nodes)), "json", "tensorflow.GraphDef")
+    assert losses == {"unknown_fields": (1, f"{UNKNOWN}new")}
 
 
 @each_row(
@@ -146,7 +156,7 @@ def test_maps_in_json_are_no_fields(made):
 def test_errors_are_one_line_with_the_place(made, encoding, content, error, message):
     file = made(content)
     with pytest.raises(error) as caught:
-        translate(file, encoding, METADATA)
+        translated(file, encoding, METADATA)
     assert type(caught.value) is error
     text = str(caught.value)
     assert text.startswith(f"{file.path}: ")
@@ -156,7 +166,7 @@ def test_errors_are_one_line_with_the_place(made, encoding, content, error, mess
 
 def test_the_offset_of_an_error_is_kept(made):
     with pytest.raises(DamagedError) as caught:
-        translate(made("step_stats { x"), "text", METADATA)
+        translated(made("step_stats { x"), "text", METADATA)
     assert caught.value.offset == 14
 
 

@@ -8,10 +8,11 @@ from typing import cast
 from peakline.errors import DamagedError, UnknownFormatError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.format import formats, message_names
-from peakline.formats.common.noted import Note, NotedReader
+from peakline.formats.common.reader import NotedReader
 from peakline.formats.common.recognise import recognise
+from peakline.formats.common.translate import translate
 from peakline.formats.xplane.detect import reads_cleanly, went_through_text
-from peakline.tables.reader import Reader
+from peakline.tables.reader import Reader, Warnings
 from peakline.wire import as_buffer
 
 __all__ = ["open_reader"]
@@ -49,20 +50,8 @@ def _reader(file: SourceFile) -> Reader:
         raise UnknownFormatError(
             f"{file.path}: not a profile that Peakline reads ({form.note or 'unknown content'})"
         )
-    notes: list[Note] = []
+    losses = Warnings()
     if form.encoding != "binary" and form.format in message_names():
-        from peakline.formats.common.translate import translate
-
-        translated = translate(file, form.encoding, message_names()[form.format])
-        file = translated.file
-        notes = [
-            Note(
-                "unknown_fields",
-                f"fields that the schema does not have; the first is {translated.first_unknown}",
-                translated.unknown,
-            ),
-            Note("redacted", "values that the writer blacked out", translated.redacted),
-        ]
+        file = translate(file, form.encoding, message_names()[form.format], losses)
     reader = formats()[form.format].reader_class()(file, form.format)
-    has_notes = any(note.count for note in notes)
-    return cast("Reader", NotedReader(reader, notes)) if has_notes else reader
+    return cast("Reader", NotedReader(reader, losses)) if len(losses) else reader

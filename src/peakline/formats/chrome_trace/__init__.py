@@ -5,8 +5,6 @@ from collections.abc import Mapping
 
 from peakline.formats.common.format import Format
 
-__all__ = ["FORMAT"]
-
 
 def _is_trace(text: str, keys: Mapping[str, None]) -> bool:
     if text[0] == "[":

@@ -9,17 +9,10 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int32Array, Int64Array, UInt8Array, UInt64Array
 from peakline.deadline import checked
+from peakline.formats.chrome_trace import phases
 from peakline.formats.chrome_trace.kineto import DEVICE, UNSAID, device_word, place_of
 from peakline.formats.chrome_trace.lines import Lines
 from peakline.formats.chrome_trace.own import EXPORTER, EXPORTER_KEY, STEP_ARGUMENT
-from peakline.formats.chrome_trace.phases import (
-    ASYNC,
-    CLASS_OF,
-    COUNTER,
-    EVENT,
-    FLOW,
-    META,
-)
 from peakline.formats.chrome_trace.texts import Texts
 from peakline.formats.common.files import SourceFile
 from peakline.kernels import json_kinds
@@ -58,7 +51,7 @@ _MOST_MICROSECONDS = 9 * 10**12
 def objects_of(
     file: SourceFile, keys: tuple[str, ...] = _KEYS
 ) -> tuple[JsonEvents, Iterator[Objects]]:
-    """The file's events, to be read once, and what tells of damage afterwards."""
+    """The file's events, to be read once, and what knows the damage afterwards."""
     head = file.head.lstrip(b"\xef\xbb\xbf \t\r\n")
     lines = head[:1] == b"{" and b'"traceEvents"' not in head and b'"ph"' in head
     times = tuple(key for key in ("ts", "dur") if key in keys)
@@ -104,7 +97,7 @@ class _Parts:
 class Collected:
     """What one pass found. Times are picoseconds after ``base_us``, which is arbitrary.
 
-    ``events`` has a row for every begin and every end; ``operations`` tells the rows of
+    ``events`` has a row for every begin and every end; ``operations`` has the rows of
     asynchronous ones and which operation (a hash) they belong to.
     """
 
@@ -115,7 +108,7 @@ class Collected:
 
     def __init__(self, *, is_own: bool = False) -> None:
         self.is_own = is_own
-        """Whether ``peakline export`` wrote the file: it tells the step of every event."""
+        """Whether ``peakline export`` wrote the file: it names the step of every event."""
         self.names, self.categories = Texts(), Texts()
         self.ids, self.series = Texts(), Texts()
         self.lines = Lines(self.ids, self.categories)
@@ -143,7 +136,7 @@ class Collected:
         )  # fmt: skip
         self.numbered_steps = _Parts(row="int64", number="int32")
         self.groups = _Parts(row="int64", number="int32")
-        # The ids of operations are kept as hashes only; nobody may choose ones that collide.
+        # The ids of operations are held as hashes only; nobody may choose ones that collide.
         self._seed = np.uint64(secrets.randbits(64))
         self._memory_name = self.names.add(_MEMORY)
         self._binds_enclosing = self.series.add("e")
@@ -151,31 +144,33 @@ class Collected:
     def add(self, found: Objects) -> None:
         """Take over some objects."""
         phase = phases_of(found)
-        of_class = CLASS_OF[phase]
+        of_class = phases.CLASS_OF[phase]
         # Some writers end the list with an empty object.
         phase_seen = phase[(phase != 0) | (found.size > 2)]
         self.seen += np.bincount(phase_seen, minlength=256)
-        pid, tid = (self.ids.codes(found.buffer, found.kind(k), found.spans(k)) for k in _WHOSE)
-        for row in np.flatnonzero(of_class == META).tolist():
+        pid, tid = (
+            self.ids.codes(found.buffer, found.kind(k), found.spans(k)) for k in ("pid", "tid")
+        )
+        for row in np.flatnonzero(of_class == phases.META).tolist():
             self._add_meta(found, row, int(pid[row]), int(tid[row]))
-        rows = np.flatnonzero((of_class >= EVENT) & (of_class <= COUNTER))
+        rows = np.flatnonzero((of_class >= phases.EVENT) & (of_class <= phases.COUNTER))
         if not rows.size:
             return
         of_class, phase, pid, tid = of_class[rows], phase[rows], pid[rows], tid[rows]
         start = self._starts(found, rows)
         name = self._texts(self.names, found, "name", rows)
         category = self._texts(self.categories, found, "cat", rows)
-        is_async = of_class == ASYNC
-        has_line = of_class != COUNTER
+        is_async = of_class == phases.ASYNC
+        has_line = of_class != phases.COUNTER
         line = np.zeros(rows.size, np.int32)
         place, device = self._places(found, rows, pid, category, of_class)
         line[has_line] = self.lines.numbers(
             *(of[has_line] for of in (pid, tid, category, is_async, place, device))
         )
         key = None
-        if (is_async | (of_class == FLOW)).any():
+        if (is_async | (of_class == phases.FLOW)).any():
             key = self._keys(found, rows, pid, category)
-        is_event = is_async | (of_class == EVENT)
+        is_event = is_async | (of_class == phases.EVENT)
         event_row = self.rows + np.cumsum(is_event) - 1
         if key is not None and is_async.any():
             self.operations.add(row=event_row[is_async], key=key[is_async])
@@ -191,13 +186,13 @@ class Collected:
             )  # fmt: skip
             self.rows = int(event_row[-1]) + 1
         timed = start != NO_TIME
-        flow = np.flatnonzero((of_class == FLOW) & timed)
+        flow = np.flatnonzero((of_class == phases.FLOW) & timed)
         if key is not None and flow.size:
             self._add_flows(found, rows, flow, key, name, phase, line, start)
-        counter = np.flatnonzero((of_class == COUNTER) & timed)
+        counter = np.flatnonzero((of_class == phases.COUNTER) & timed)
         if counter.size:
             self._add_counters(found, rows[counter], pid[counter], name[counter], start[counter])
-        memory = np.flatnonzero((name == self._memory_name) & (of_class == EVENT) & timed)
+        memory = np.flatnonzero((name == self._memory_name) & (of_class == phases.EVENT) & timed)
         if memory.size:
             self._add_memory(found, rows[memory], line[memory], start[memory])
 
@@ -218,7 +213,7 @@ class Collected:
         new = [place_of(value) for value in values[self._place_of.size - 1 :]]
         # The last one is that of events without a category.
         self._place_of = np.concatenate([self._place_of[:-1], np.array([*new, UNSAID], np.uint8)])
-        is_event = (of_class == EVENT) | (of_class == ASYNC)
+        is_event = (of_class == phases.EVENT) | (of_class == phases.ASYNC)
         place = np.where(is_event, self._place_of[category], np.uint8(UNSAID))
         device = np.full(rows.size, -1, np.int32)
         names_device, names_stream = (
@@ -346,9 +341,6 @@ class Collected:
             line=line[tells], time=time[tells],
             **{name: column[tells] for name, column in columns.items()},
         )  # fmt: skip
-
-
-_WHOSE = ("pid", "tid")
 
 
 def _text_of(found: Objects, key: str, row: int) -> str:

@@ -1,7 +1,7 @@
-"""What PyTorch's profiler tells of memory: its ``[memory]`` events as allocator events.
+"""What PyTorch's profiler records of memory: its ``[memory]`` events as allocator events.
 
-An event tells the address, the size (negative for memory given back), the device and what its
-allocator held afterwards, but not who asked. That is the operator or Python function that was
+An event holds the address, the size (negative for memory given back), the device and what its
+allocator held afterwards, but not who allocated. That is the operator or Python function that was
 running on the same thread.
 """
 
@@ -15,6 +15,7 @@ import numpy as np
 from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.formats.chrome_trace.steps import Steps
 from peakline.formats.chrome_trace.trace import Trace
+from peakline.formats.common.callers import Frame, stacks_table
 from peakline.kernels.trace_events import enclose
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import ranges
@@ -28,7 +29,7 @@ _PYTHON = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)", re.DOTA
 
 @dataclass(frozen=True, eq=False)
 class Owners:
-    """Who asked, per memory event: ``name`` is the code of the innermost running operator or
+    """Who allocated, per memory event: ``name`` is the code of the innermost running operator or
     function (-1: none), ``stack`` the number of everything that was running (-1: none).
 
     Stack ``s`` is its innermost frame ``frame[s]``, a code, on top of stack ``below[s]``.
@@ -162,31 +163,23 @@ def stacks(trace: Trace, owners: Owners) -> Columns:
     depths: list[Int64Array] = [used[:0]]
     frames: list[AnyArray] = [used[:0]]
     here, of = used, used
-    depth = 0
+    level = 0
     while here.size:
         ids.append(of)
-        depths.append(np.full(of.size, depth, np.int64))
+        depths.append(np.full(of.size, level, np.int64))
         frames.append(owners.frame[here])
         here = owners.below[here]
         of, here = of[here >= 0], here[here >= 0]
-        depth += 1
+        level += 1
     stack_id, frame = np.concatenate(ids), np.concatenate(frames).astype(np.int64)
     order = np.lexsort((np.concatenate(depths), stack_id))
     codes, place = np.unique(frame[order], return_inverse=True)
     parsed = [_frame(values[code] if code >= 0 else "") for code in codes.tolist()]
-    place = place.reshape(-1)
-    return Columns(
-        {
-            "stack_id": stack_id[order],
-            "depth": np.concatenate(depths)[order],
-            "function": Names.encode([function for function, _, _ in parsed]).take(place),
-            "file": Names.encode([file for _, file, _ in parsed]).take(place),
-            "line": np.array([line for _, _, line in parsed], np.int64)[place],
-        }
-    )
+    depth = np.concatenate(depths)[order]
+    return stacks_table(stack_id[order], depth, parsed, place.reshape(-1))
 
 
-def _frame(name: str) -> tuple[str, str, int]:
+def _frame(name: str) -> Frame:
     """Function, file and line of a frame; PyTorch writes Python's as ``file(line): function``."""
     match = _PYTHON.fullmatch(name)
     if match is None or len(match["line"]) > 9:

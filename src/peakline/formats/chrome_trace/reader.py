@@ -2,7 +2,7 @@
 
 The file is read block by block, so that a compressed one is never held as a whole. One pass
 collects what all tables but the events' arguments need (about 30 bytes per event); those are read
-by another pass when asked for.
+by another pass when they are needed.
 """
 
 from __future__ import annotations
@@ -23,27 +23,18 @@ from peakline.formats.chrome_trace.steps import Steps, find_steps, steps_of_even
 from peakline.formats.chrome_trace.texts import unescaped
 from peakline.formats.chrome_trace.trace import Trace, finish
 from peakline.formats.common.files import SourceFile
-from peakline.formats.common.reader import FileReader
+from peakline.formats.common.reader import ReportingReader
 from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.joins import REPEATED
 from peakline.tables.reader import Warnings
 
 _TABLES = frozenset(
-    (
-        "planes",
-        "lines",
-        "events",
-        "event_stats",
-        "steps",
-        "flows",
-        "counters",
-        "allocator_events",
-        "stacks",
-    )
-)
+    ("planes", "lines", "events", "event_stats", "steps", "flows", "counters", "allocator_events",
+     "stacks")
+)  # fmt: skip
 
 
-class ChromeTraceReader(FileReader):
+class ChromeTraceReader(ReportingReader):
     """One trace: a JSON array of events, or an object with ``traceEvents``.
 
     The format is described in "Trace Event Format" (Google, 2016).
@@ -57,7 +48,6 @@ class ChromeTraceReader(FileReader):
 
     def __init__(self, file: SourceFile, form: str = "chrome_trace") -> None:
         super().__init__(file, form)
-        self._told = False
         self._losses = Warnings()
 
     @property
@@ -67,7 +57,7 @@ class ChromeTraceReader(FileReader):
 
     @property
     def start_ns(self) -> int | None:
-        """When the profile's clock is zero, in ns since 1970, where the file tells."""
+        """When the profile's clock is zero, in ns since 1970, where the file says."""
         base = self._root.get("baseTimeNanoseconds", b"")
         try:
             return int(base) + self._trace.zero_ps // 1000
@@ -78,16 +68,13 @@ class ChromeTraceReader(FileReader):
         """From the earliest event to the end of the last."""
         return self._trace.end_ps()
 
-    def read(
-        self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
-    ) -> Columns:
-        """Read one table."""
+    def _report(self, warnings: Warnings) -> None:
+        for kind, count, detail in self._losses.entries():
+            warnings.add(kind, detail, count)
+        warnings.add("truncated", self._file.unpacking_error, bool(self._file.unpacking_error))
+
+    def _table(self, table: str, columns: AbstractSet[str] | None) -> Columns:
         trace = self._trace
-        if not self._told:
-            self._told = True
-            for kind, count, detail in self._losses.entries():
-                warnings.add(kind, detail, count)
-            warnings.add("truncated", self._file.unpacking_error, bool(self._file.unpacking_error))
         read: dict[str, Callable[[], Columns]] = {
             "planes": self._planes,
             "lines": self._lines,
@@ -147,7 +134,7 @@ class ChromeTraceReader(FileReader):
         )
         losses.add("unmatched_ends", "ends of events that never began", trace.unmatched_ends)
         losses.add("bad_counters", "values of counters that are no numbers", found.bad_counters)
-        losses.add("bad_memory", "[memory] events that tell no size", found.bad_memory)
+        losses.add("bad_memory", "[memory] events without a size", found.bad_memory)
         return trace, source.root
 
     @property
@@ -195,15 +182,15 @@ class ChromeTraceReader(FileReader):
     @cached_property
     def _is_event(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Which rows are events of the profile: the steps of ``peakline export`` are not."""
-        kept = np.ones(self._trace.events.rows, np.bool_)
-        kept[self._steps.marked] = False
-        return kept
+        is_event = np.ones(self._trace.events.rows, np.bool_)
+        is_event[self._steps.marked] = False
+        return is_event
 
     def _stats(self) -> Columns:
         table = event_stats(self._file, self._trace.events)
         if not self._steps.marked.size:
             return table
-        # The step of an event is told by its column.
+        # The step of an event is in its column.
         names = table.names("name")
         table = table.take(
             self._is_event[table.array("event_id")] & (names.codes != names.code_of(STEP_ARGUMENT))

@@ -1,4 +1,4 @@
-"""The arguments of events: read from the file again when somebody asks for them."""
+"""The arguments of events: read from the file again when they are needed."""
 
 from __future__ import annotations
 

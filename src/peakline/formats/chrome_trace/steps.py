@@ -13,7 +13,7 @@ from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.chrome_trace.loops import annotated, cut_off
 from peakline.formats.chrome_trace.own import read_step_category
 from peakline.formats.chrome_trace.trace import Trace
-from peakline.formats.common.annotations import counted
+from peakline.formats.common.annotations import counted, steps_columns
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import positions
 
@@ -42,16 +42,8 @@ class Steps:
 
     def table(self) -> Columns:
         """The ``steps`` table."""
-        return Columns(
-            {
-                "step_id": self.ids,
-                "name": Names.encode(self.names),
-                "start_ps": self.start,
-                "end_ps": self.end,
-                "found_by": Names.encode(self.found_by),
-                "is_cut_off": self.cut_off,
-            }
-        )
+        found_by = Names.encode(self.found_by)
+        return steps_columns(self.ids, self.names, self.start, self.end, found_by, self.cut_off)
 
     def at(self, plane: AnyArray, time: Int64Array) -> Int32Array:
         """The step that runs on a plane at a time: the one begun last; -1 where none does.

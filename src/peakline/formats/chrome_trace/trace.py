@@ -191,7 +191,7 @@ def _pair(
 
 
 def _close(columns: dict[str, AnyArray], begins: Int64Array, lines: int) -> None:
-    """What was begun and never ended lasts until the last that its line tells of."""
+    """What was begun and never ended lasts until the last time of its line."""
     last = np.full(lines, NO_TIME, np.int64)
     timed = columns["start"] != NO_TIME
     ends = columns["start"][timed] + columns["duration"][timed]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
 
 import numpy as np
 
-from peakline.arrays import AnyArray
-from peakline.tables.columns import Names
+from peakline.arrays import AnyArray, BoolArray, Int64Array
+from peakline.tables.columns import Columns, Names
 
 _PART = re.compile(
     r"(?i)(?:forward|backward|optimi[sz]er|\bloss|zero_?grad|data_?load|fetch|next_batch|to_device|"
@@ -30,10 +31,10 @@ def turns(rows: AnyArray, names: Names, is_other: Callable[[str], object]) -> An
     """Of ``rows``, called ``names``, those that can each be a turn of a loop: called the same
     twice or more, not as a part of a turn, and not as ``is_other`` says.
     """
-    codes, count = np.unique(names.codes, return_counts=True)
+    codes, counts = np.unique(names.codes, return_counts=True)
     fit = [
         code
-        for code, many in zip(codes.tolist(), count.tolist(), strict=True)
+        for code, many in zip(codes.tolist(), counts.tolist(), strict=True)
         if many > 1
         and code >= 0
         and not is_other(names.values[code])
@@ -44,9 +45,22 @@ def turns(rows: AnyArray, names: Names, is_other: Callable[[str], object]) -> An
 
 def counted(names: Iterable[str]) -> list[str]:
     """Each name with its number among its like, from 0 on."""
-    count: Counter[str] = Counter()
-    found = []
-    for name in names:
-        found.append(f"{name} {count[name]}")
-        count[name] += 1
-    return found
+    numbers: dict[str, Iterator[int]] = defaultdict(count)
+    return [f"{name} {next(numbers[name])}" for name in names]
+
+
+def steps_columns(
+    ids: Int64Array, names: Sequence[str], start: Int64Array, end: Int64Array, found_by: Names,
+    is_cut_off: BoolArray | None = None,
+) -> Columns:  # fmt: skip
+    """The ``steps`` table, of steps that are whole unless ``is_cut_off`` says otherwise."""
+    return Columns(
+        {
+            "step_id": ids,
+            "name": Names.encode(names),
+            "start_ps": start,
+            "end_ps": end,
+            "found_by": found_by,
+            "is_cut_off": np.zeros(ids.size, np.bool_) if is_cut_off is None else is_cut_off,
+        }
+    )

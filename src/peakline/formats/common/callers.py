@@ -1,9 +1,14 @@
-"""Which frame of a call stack a person looks for."""
+"""Call stacks: their table, and which frame of one a person looks for."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+
+import numpy as np
+
+from peakline.arrays import AnyArray, Int64Array
+from peakline.tables.columns import Columns, Names
 
 Frame = tuple[str, str, int]
 """Function, file and line; empty and 0 where they are not known."""
@@ -13,6 +18,21 @@ _LIBRARY = re.compile(
     r"|[/\\]lib[/\\]python3[^/\\]*[/\\]|^<frozen |^<string>$|^<__array_function__"
 )
 _PYTHON = re.compile(r"\.(?:py|ipynb)$|^<ipython|ipykernel", re.IGNORECASE)
+
+
+def stacks_table(
+    stack: Int64Array, depth: Int64Array, frames: Sequence[Frame], frame: AnyArray
+) -> Columns:
+    """The ``stacks`` table: per row a stack, how deep in it, and the number of its frame."""
+    return Columns(
+        {
+            "stack_id": stack,
+            "depth": depth,
+            "function": Names.encode([function for function, _, _ in frames]).take(frame),
+            "file": Names.encode([file for _, file, _ in frames]).take(frame),
+            "line": np.array([line for _, _, line in frames], np.int64)[frame],
+        }
+    )
 
 
 def caller(frames: Sequence[Frame]) -> str | None:

@@ -62,7 +62,7 @@ class SourceFile:
         self._limit = max_unpacked_bytes
         self._map: mmap.mmap | None = None
         self._mapped: int | None = None
-        """The descriptor of the file that is mapped, to ask for its size."""
+        """The descriptor of the file that is mapped, by which its size is known."""
         self._released = 0
         self._buffer: Buffer | None = None
         self.unpacking_error = ""
@@ -111,7 +111,7 @@ class SourceFile:
     def _gzip_file(self) -> BinaryIO:
         """The packed bytes, from their beginning."""
         if self._packed is not None:
-            return io.BufferedReader(_Mapped(self._packed))
+            return io.BufferedReader(BytesStream(self._packed))
         return Path(self.path).open("rb")
 
     def _standard_input(self) -> bytes | bytearray:
@@ -227,7 +227,7 @@ class SourceFile:
         try:
             while read:
                 while read:
-                    # No more at a time than is asked for: a bomb must not go off in here.
+                    # No more at a time than is wanted: a bomb must not go off in here.
                     block += decoder.decompress(read, size - len(block))
                     read = decoder.unconsumed_tail
                     if decoder.eof:
@@ -280,7 +280,7 @@ class SourceFile:
         return ""
 
     def release(self, position: int) -> None:
-        """Tell that the bytes before ``position`` are not needed for now."""
+        """The bytes before ``position`` are not needed for now: give their memory back."""
         self._check_size()
         if self._map is None or not hasattr(self._map, "madvise"):
             return
@@ -315,19 +315,22 @@ class SourceFile:
                 self._map = None
 
 
-class _Mapped(io.RawIOBase):
-    """A mapped file as a stream of its own position."""
+class BytesStream(io.RawIOBase):
+    """A mapped file, or other bytes, as a stream of its own position, without copying all."""
 
-    def __init__(self, content: mmap.mmap) -> None:
+    def __init__(self, content: mmap.mmap | memoryview) -> None:
         self._content, self._position = content, 0
 
     def readable(self) -> bool:
+        """It is."""
         return True
 
     def seekable(self) -> bool:
+        """It is."""
         return True
 
     def readinto(self, target: Any) -> int:
+        """Fill ``target`` with the next bytes; how many those are."""
         view = memoryview(target).cast("B")
         part = self._content[self._position : self._position + len(view)]
         view[: len(part)] = part
@@ -335,6 +338,7 @@ class _Mapped(io.RawIOBase):
         return len(part)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to another position, which is returned."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: len(self._content)}
         self._position = base[whence] + offset
         return self._position

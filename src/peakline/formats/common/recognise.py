@@ -6,8 +6,8 @@ equally well it is the one in which every device is named like one, with a colon
 first by its rank: a StepStats of one device and a GraphDef of one node without an op are the same
 bytes, but for the name.
 
-Text is told by its first field (protobuf's text format) or its outermost keys (JSON); any other
-text is taken for a log, whose reader knows when it holds nothing to read.
+Text is recognised by its first field (protobuf's text format) or its outermost keys (JSON); any
+other text is taken for a log, whose reader knows when it holds nothing to read.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from peakline.formats.common.format import formats, message_names
+from peakline.formats.common.translate import camel
 from peakline.formats.xplane.detect import names_its_planes, varint, why_not_xspace
 from peakline.wire import as_buffer
 
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
     from peakline.schema.shapes import FieldShape, MessageShape
 
 _OTHER_MESSAGES = {"tfprof's profile": "tensorflow.tfprof.ProfileProto"}
-"""Messages that are known so that they can be told apart, and named."""
+"""Messages that are known so that they are recognised, and named."""
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_FIXED_BYTES = {_FIXED64: 8, _FIXED32: 4}
 _MOST_FIELDS = 3000
 _FIRST_FIELDS = 100
 """Enough where one message fits wholly and no other by half."""
@@ -85,7 +87,7 @@ _OTHER_FILES = {
 """What other files begin with, and what to do."""
 
 _LOOK = 512
-"""The first bytes tell text from what is none."""
+"""So many first bytes show whether a file is text."""
 _NOT_PRINTED = bytes({*range(32), 127} - {*b"\b\t\n\v\f\r\x1b"})
 """Control characters, without those that lay out text, move a terminal's cursor or colour it."""
 
@@ -112,11 +114,6 @@ def _is_nearly_text(start: bytes) -> bool:
 _FIELD = re.compile(rb"\s*(?:#[^\n]*\n\s*)*(\w+)\s*(?::?\s*[{<]|:\s*[\[\d\"'])")
 
 
-def _camel(name: bytes) -> str:
-    first, *rest = name.decode().split("_")
-    return first + "".join(word.capitalize() for word in rest)
-
-
 @cache
 def _text_fields() -> dict[bytes, str]:
     return {field.encode(): one.name for one in formats().values() for field in one.fields}
@@ -127,7 +124,7 @@ def _json_fields() -> dict[str, str]:
     return {
         spelling: form
         for name, form in _text_fields().items()
-        for spelling in (name.decode(), _camel(name))
+        for spelling in (name.decode(), camel(name.decode()))
     }
 
 
@@ -270,10 +267,8 @@ class _Walk:
             start = at
             if wire == _VARINT:
                 _, at = varint(data, at, end)
-            elif wire == _FIXED64:
-                at += 8
-            elif wire == _FIXED32:
-                at += 4
+            elif wire in _FIXED_BYTES:
+                at += _FIXED_BYTES[wire]
             elif wire == _LENGTH:
                 length, start = varint(data, at, end)
                 at = start + length

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from peakline.errors import DamagedError, InputError
 from peakline.formats.common.files import SourceFile
+from peakline.tables.reader import Warnings
 from peakline.wire import text_to_wire
 
 if TYPE_CHECKING:
@@ -37,21 +37,11 @@ _LONG_LINE = 1 << 20
 """How far the beginning of a line is looked for."""
 
 
-@dataclass(frozen=True, eq=False)
-class Translated:
-    """A file in binary form. ``unknown`` counts the fields that the schema does not have, the
-    first of them being ``first_unknown``, and ``redacted`` the values that were blacked out; all
-    of them are left out.
-    """
+def translate(file: SourceFile, encoding: str, full_name: str, warnings: Warnings) -> SourceFile:
+    """The message ``full_name``, written as ``text`` or ``json``, in its binary form.
 
-    file: SourceFile
-    unknown: int = 0
-    first_unknown: str = ""
-    redacted: int = 0
-
-
-def translate(file: SourceFile, encoding: str, full_name: str) -> Translated:
-    """Turn the message ``full_name`` from ``text`` or ``json`` into its binary form.
+    Fields that the schema does not have and values that were blacked out are left out, and counted
+    in ``warnings``.
 
     Text is https://protobuf.dev/reference/protobuf/textformat-spec/, JSON is
     https://protobuf.dev/programming-guides/json/ with names in either spelling. Fields' old names
@@ -61,11 +51,16 @@ def translate(file: SourceFile, encoding: str, full_name: str) -> Translated:
     from peakline import schema
 
     if encoding == "text":
-        return _from_text(file, schema.shape(full_name))
-    return _from_json(file, schema.descriptor(full_name))
+        return _from_text(file, schema.shape(full_name), warnings)
+    return _from_json(file, schema.descriptor(full_name), warnings)
 
 
-def _from_text(file: SourceFile, shape: MessageShape) -> Translated:
+def _warn_of_unknown(warnings: Warnings, count: int, first: str) -> None:
+    detail = f"fields that the schema does not have; the first is {first}"
+    warnings.add("unknown_fields", detail, count)
+
+
+def _from_text(file: SourceFile, shape: MessageShape, warnings: Warnings) -> SourceFile:
     text = file.buffer
     result = text_to_wire(text, shape, OLD_NAMES)
     if result.error:
@@ -78,12 +73,12 @@ def _from_text(file: SourceFile, shape: MessageShape) -> Translated:
             f"({shape.name} in text format)",
             result.error_at,
         )
-    return Translated(
-        file.translated(result.data), result.unknown, result.first_unknown, result.redacted
-    )
+    _warn_of_unknown(warnings, result.unknown, result.first_unknown)
+    warnings.add("redacted", "values that the writer blacked out", result.redacted)
+    return file.translated(result.data)
 
 
-def _from_json(file: SourceFile, descriptor: Descriptor) -> Translated:
+def _from_json(file: SourceFile, descriptor: Descriptor, warnings: Warnings) -> SourceFile:
     from google.protobuf import json_format
 
     from peakline import schema
@@ -121,7 +116,8 @@ def _from_json(file: SourceFile, descriptor: Descriptor) -> Translated:
         raise InputError(f"{file.path}: {reason} ({where})") from None
     except RecursionError:
         raise DamagedError(f"{file.path}: nested too deeply ({where})") from None
-    return Translated(file.translated(data), len(unknown), unknown[0] if unknown else "")
+    _warn_of_unknown(warnings, len(unknown), unknown[0] if unknown else "")
+    return file.translated(data)
 
 
 def _check_characters(file: SourceFile, content: Any) -> None:
@@ -137,7 +133,7 @@ def _with_new_names(value: Any, descriptor: Descriptor, unknown: list[str]) -> A
     names = {field.name: field for field in descriptor.fields}
     names |= {field.json_name: field for field in descriptor.fields}
     for old, new in OLD_NAMES.get(descriptor.full_name, {}).items():
-        names[old] = names[_camel(old)] = names[new]
+        names[old] = names[camel(old)] = names[new]
     renamed = {}
     for key, child in value.items():
         field = names.get(key)
@@ -160,6 +156,7 @@ def _with_new_names(value: Any, descriptor: Descriptor, unknown: list[str]) -> A
     return renamed
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """A field's name as JSON spells it."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)

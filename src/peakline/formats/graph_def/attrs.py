@@ -42,8 +42,8 @@ class AttrTexts:
         texts, kind, damage = value_texts(buffer, where)
         codes[small], kinds[small] = self._encode(texts)[found], kind[found]
         if damage:
-            # Offsets in the pool mean nothing in the file.
-            self._retell(spans.take(small))
+            # Offsets in the pool mean nothing in the file: note it where it lies there.
+            source.note("values", value_texts(source.buffer, spans.take(small))[2])
         large = np.flatnonzero(spans.length > _LARGE_BYTES)
         texts, kind, damage = value_texts(source.buffer, spans.take(large))
         source.note("large values", damage)
@@ -53,10 +53,6 @@ class AttrTexts:
     def _encode(self, texts: list[str]) -> Int32Array:
         seen = self._codes
         return np.array([seen.setdefault(text, len(seen)) for text in texts], np.int32)
-
-    def _retell(self, spans: Spans) -> None:
-        """Note damage of small values where it lies in the file."""
-        self._source.note("values", value_texts(self._source.buffer, spans)[2])
 
 
 def read_node_attrs(source: GraphSource) -> Columns:

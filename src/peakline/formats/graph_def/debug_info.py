@@ -85,7 +85,9 @@ def _frames(buffer: Buffer, decoded: Decoded) -> dict[str, Column]:
     }
     for name in _FRAME_TABLES:
         table = decoded[name]
-        root = decoded[name.partition(".")[0]].parent[_above_frame(decoded, name)]
+        # Frames by id are entries of a map themselves.
+        entry = table.parent if name == _BY_ID else _above(decoded, name)
+        root = decoded[name.partition(".")[0]].parent[entry]
         first = np.searchsorted(files.parent, root, side="left")
         many = np.searchsorted(files.parent, root, side="right") - first
         index = table.array("file_index").astype(np.int64)
@@ -104,11 +106,6 @@ def _frames(buffer: Buffer, decoded: Decoded) -> dict[str, Column]:
         values = np.concatenate([*arrays, end])
         columns[name] = Names(values, texts.values) if is_text else values
     return columns
-
-
-def _above_frame(decoded: Decoded, name: str) -> Int32Array:
-    """The map entry that every row of a table of frames belongs to."""
-    return decoded[name].parent if name == _BY_ID else _above(decoded, name)
 
 
 def _frames_of_traces(decoded: Decoded) -> tuple[Int32Array, Int64Array, Int64Array]:

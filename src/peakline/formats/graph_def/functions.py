@@ -27,15 +27,9 @@ _COLUMNS = ("name", "input_arg", "output_arg", "control_output", "description", 
 """Fields of a signature that have a place of their own in the tables."""
 
 _NO_HANDLES = (
-    "name",
-    "description",
-    "type",
-    "type_attr",
-    "number_attr",
-    "type_list_attr",
-    "is_ref",
+    "name", "description", "type", "type_attr", "number_attr", "type_list_attr", "is_ref",
     "experimental_full_type",
-)
+)  # fmt: skip
 """Fields of an ArgDef but for handle_data."""
 
 

@@ -8,9 +8,8 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 
 from peakline import schema
-from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
-from peakline.formats.common.reader import FileReader
+from peakline.formats.common.reader import FileReader, warn_of_cut, warn_of_damage
 from peakline.formats.graph_def.source import GraphSpan, submessages
 from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphTables
 from peakline.tables.columns import Columns
@@ -22,7 +21,7 @@ _META_GRAPHS, _GRAPH_DEF, _META_INFO = 2, 2, 1
 
 
 class GraphReader(FileReader):
-    """The graphs of one file. Tables are decoded when asked for, and only as far as they need."""
+    """The graphs of one file. A table is decoded when it is read, and only as far as it needs."""
 
     __retained__ = "_file _tables"
 
@@ -35,14 +34,11 @@ class GraphReader(FileReader):
         self._tables = GraphTables(buffer, graphs)
         found = self._tables.read("graphs")
         self._is_empty = not any(found.array(name).any() for name in ("nodes", "functions"))
-        self._told: set[str] = set()
-        self._told_places = 0
+        self._reported: set[str] = set()
+        self._reported_places = 0
         harm = self._damage()
         if self._is_empty and harm:
-            raise DamagedError(
-                f"{file.path}: damaged at offset {harm.first_offset}; nothing whole is left",
-                harm.first_offset,
-            )
+            raise self._nothing_whole(harm)
 
     def read(
         self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
@@ -66,26 +62,18 @@ class GraphReader(FileReader):
         return harm
 
     def _warn(self, warnings: Warnings) -> None:
-        """Tell of damage, each place once."""
-        harm, size = self._damage(), self._file.buffer.size
+        """Report damage, each place once."""
+        harm = self._damage()
         places = harm.places
         if harm.missing_bytes:
             places -= 1
-            if "truncated" not in self._told:
-                self._told.add("truncated")
-                warnings.add(
-                    "truncated",
-                    f"the file ends {harm.missing_bytes} bytes before its content does "
-                    f"(cut at offset {size}); answered from what is whole",
-                )
-        warnings.add(
-            "damaged",
-            f"first at offset {harm.first_offset}; {harm.skipped_bytes} bytes skipped",
-            places - self._told_places,
-        )
-        self._told_places = max(self._told_places, places)
-        if self._is_empty and "no_content" not in self._told:
-            self._told.add("no_content")
+            if "truncated" not in self._reported:
+                self._reported.add("truncated")
+                warn_of_cut(warnings, harm.missing_bytes, self._file.buffer.size)
+        warn_of_damage(warnings, harm, places - self._reported_places)
+        self._reported_places = max(self._reported_places, places)
+        if self._is_empty and "no_content" not in self._reported:
+            self._reported.add("no_content")
             warnings.add("no_content", "the file holds no node and no function")
 
 

@@ -49,8 +49,8 @@ def submessages(
 ) -> tuple[Int64Array, Spans, int]:
     """Where a message field lies in each message: parent row, span, and missing bytes.
 
-    Unlike a span that a plan asks for, one that the end of its message cuts off is kept as far as
-    it goes. The last is by how much it was cut.
+    Unlike a span of a plan, one that the end of its message cuts off counts as far as it goes.
+    The last is by how much it was cut.
     """
     begin = np.ascontiguousarray(starts, np.int64)
     end = begin + np.ascontiguousarray(lengths, np.int64)
@@ -111,7 +111,9 @@ def _plan(message: str, paths: tuple[str, ...], containers: tuple[str, ...]) -> 
 
 
 class GraphSource:
-    """Decodes what the tables ask for; keeps the strings they share, and counts damage."""
+    """The graphs at ``graphs`` in ``buffer``: decodes what the tables need of them, holds the
+    strings that they share, and counts damage.
+    """
 
     __retained__ = "buffer graphs names ops devices attrs _harm _graph_spans _libraries"
 
@@ -126,7 +128,9 @@ class GraphSource:
 
     @property
     def damage(self) -> Damage:
-        """What the reads so far could not read; the end of a cut file counts once."""
+        """What the reads so far could not read, each place once however often it was met; so does
+        the end of a cut file.
+        """
         return sum(self._harm.values(), self._cut)
 
     def note(self, part: str, damage: Damage) -> None:
@@ -214,7 +218,7 @@ class GraphSource:
         return decoded
 
     def function_codes(self, decoded: Decoded) -> Int32Array:
-        """The name of every function (``signature.name`` was asked for)."""
+        """The name of every function (``signature.name`` must be decoded)."""
         rows = decoded["function"].rows
         return self.names.add(self.buffer, spread(decoded["function.signature"], "name", rows))
 

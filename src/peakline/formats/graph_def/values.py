@@ -67,7 +67,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def escaped(value: bytes) -> str:
-    """Bytes as text that tells them apart."""
+    """Bytes as text, which differs where they do."""
     return _SPECIAL.sub(_escape, value.decode("utf-8", "surrogateescape"))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from peakline.deadline import checked
 from peakline.errors import UnknownFormatError
 from peakline.formats.common.files import SourceFile
-from peakline.formats.common.reader import FileReader
+from peakline.formats.common.reader import ReportingReader
 from peakline.formats.memory_log.records import Collector, record_plan
 from peakline.formats.memory_log.tables import TABLES, MemoryLogTables
 from peakline.formats.oom_report.scanner import OomScanner
@@ -17,7 +17,7 @@ from peakline.wire import Buffer, decode
 from peakline.wire.log_lines import LogCounts, MemoryLogScanner
 
 
-class LogReader(FileReader):
+class LogReader(ReportingReader):
     """One log, read once, block by block.
 
     ``format`` is ``memory_log`` when it has memory records, else ``oom_report``. With both, the
@@ -38,7 +38,6 @@ class LogReader(FileReader):
         _collect(collector, scanner.finish())
         self._counts = scanner.counts
         self._reports = reports.finish()
-        self._told = False
         self._content: MemoryLogTables | None = None
         if collector.records:
             self._content = MemoryLogTables(collector.finish())
@@ -57,17 +56,14 @@ class LogReader(FileReader):
             return TABLES
         return TABLES | (self._reports.tables - {"buffers"})
 
-    def read(
-        self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
-    ) -> Columns:
-        """Read one table."""
-        if not self._told:
-            self._told = True
-            _report(self._counts, warnings)
-            warnings.add("truncated", self._file.unpacking_error, bool(self._file.unpacking_error))
-            self._reports.report(warnings)
-            if self._content is not None:
-                self._content.report(warnings)
+    def _report(self, warnings: Warnings) -> None:
+        _report(self._counts, warnings)
+        warnings.add("truncated", self._file.unpacking_error, bool(self._file.unpacking_error))
+        self._reports.report(warnings)
+        if self._content is not None:
+            self._content.report(warnings)
+
+    def _table(self, table: str, columns: AbstractSet[str] | None) -> Columns:
         if self._content is not None and table in TABLES:
             return self._content.read(table, columns)
         return self._reports.read(table)

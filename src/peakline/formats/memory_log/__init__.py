@@ -2,8 +2,6 @@
 
 from peakline.formats.common.format import Format
 
-__all__ = ["FORMAT"]
-
 FORMAT = Format(
     name="memory_log",
     what="memory log, binary; any text log with `__LOG_MEMORY__` lines",

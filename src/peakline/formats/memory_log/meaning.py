@@ -1,7 +1,7 @@
 """What the records of a memory log mean for the buffers: which begins one, ends one, shares one.
 
 The rules are those of the emitters in TensorFlow (``tensor.cc``, ``op_kernel.cc``,
-``executor.cc``, ``gpu_device.cc``); docs/memory-logs.md tells them.
+``executor.cc``, ``gpu_device.cc``); docs/memory-logs.md has them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,8 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array
 from peakline.formats.memory_log.records import Records
 from peakline.formats.memory_log.steps import UNKNOWN_STEP
+from peakline.kernels import memory_log_layout as layout
 from peakline.kernels.memory_log import move, pair, track
-from peakline.kernels.memory_log_layout import (
-    BEGINS_OR_ENDS,
-    DEFERRED,
-    HAS_BUFFER,
-    RAW_DEALLOCATION,
-    SHARED,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +24,7 @@ class Meaning:
 
     ``shared``: a tensor output whose buffer was there already. ``life``: how often the ids of
     its allocator had begun anew; ``lives`` how many lives each allocator had and ``crowded``
-    how many of its allocations could not be kept apart. ``completes``: for the second record of
+    how many of its allocations could not be told apart. ``completes``: for the second record of
     a deferred deallocation the row of the first, else -1; None when nothing was deferred.
     """
 
@@ -56,7 +50,7 @@ def read_meaning(records: Records) -> Meaning:
     """Follow all records once, in file order."""
     completes = _completions(records)
     # A tensor without a buffer (TensorFlow 1.0 logged those) means nothing for memory.
-    skipped = ~records.has(HAS_BUFFER)
+    skipped = ~records.has(layout.HAS_BUFFER)
     if completes is not None:
         skipped |= completes >= 0
     role, life = np.zeros((2, len(records)), np.uint8)
@@ -74,8 +68,8 @@ def read_meaning(records: Records) -> Meaning:
     while not track(*columns, seed, role, life, newest, crowded, *(*known, at)):
         known = _more_keys(known, seed)
     return Meaning(
-        np.flatnonzero(role == BEGINS_OR_ENDS),
-        role == SHARED,
+        np.flatnonzero(role == layout.BEGINS_OR_ENDS),
+        role == layout.SHARED,
         life,
         (newest + 1).tolist(),
         crowded.tolist(),
@@ -106,12 +100,12 @@ def _completions(records: Records) -> AnyArray | None:
 
     A deferred deallocation is followed by one that is not. They share an id where the runtime
     frees late; where it frees at once (``gpu_device.cc`` today) the second record names whatever
-    lies at the address by then, so only allocator, operation and step tell.
+    lies at the address by then, so only allocator, operation and step show it.
     """
-    deferred = records.has(DEFERRED)
+    deferred = records.has(layout.DEFERRED)
     if not deferred.any():
         return None
-    rows = np.flatnonzero(records.kind == RAW_DEALLOCATION)
+    rows = np.flatnonzero(records.kind == layout.RAW_DEALLOCATION)
     late = deferred[rows]
     allocator, number = records.allocator[rows], records.number[rows]
     partner = _partners(_groups((allocator, number), number > 0), late)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
-from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
-from peakline.formats.common.reader import FileReader
+from peakline.formats.common.reader import ReportingReader, warn_of_cut, warn_of_damage
 from peakline.formats.memory_log.records import Collector, record_plan
 from peakline.formats.memory_log.tables import TABLES, MemoryLogTables
 from peakline.tables.columns import Columns
@@ -18,8 +17,8 @@ _AT_ONCE = 4 << 20
 """Up to this size the whole file is decoded at once: the pieces would cost more than the rest."""
 
 
-class MemoryLogReader(FileReader):
-    """One binary memory log, read once and kept as columns.
+class MemoryLogReader(ReportingReader):
+    """One binary memory log, read once into columns.
 
     Raises DamagedError when no record can be read.
     """
@@ -31,7 +30,6 @@ class MemoryLogReader(FileReader):
     def __init__(self, file: SourceFile, form: str = "memory_log") -> None:
         super().__init__(file, form)
         self._size = file.buffer.size
-        self._told = False
         self._damage = Damage()
         collector = Collector()
         for tables, damage, position in _parts(file.buffer):
@@ -40,20 +38,10 @@ class MemoryLogReader(FileReader):
             file.release(position)
         self._unknown = collector.unknown
         if not collector.records and self._damage:
-            raise DamagedError(
-                f"{file.path}: damaged at offset {self._damage.first_offset}; no record is whole",
-                self._damage.first_offset,
-            )
+            raise self._nothing_whole(self._damage, "no record is whole")
         self._content = MemoryLogTables(collector.finish())
 
-    def read(
-        self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
-    ) -> Columns:
-        """Read one table."""
-        if not self._told:
-            self._told = True
-            self._report(warnings)
-            self._content.report(warnings)
+    def _table(self, table: str, columns: AbstractSet[str] | None) -> Columns:
         return self._content.read(table, columns)
 
     def duration_ps(self) -> int:
@@ -61,24 +49,16 @@ class MemoryLogReader(FileReader):
         return self._content.duration_ps()
 
     def _report(self, warnings: Warnings) -> None:
-        damage, places = self._damage, self._damage.places
+        damage = self._damage
         if damage.missing_bytes:
-            places -= 1
-            warnings.add(
-                "truncated",
-                f"the file ends {damage.missing_bytes} bytes before its content does "
-                f"(cut at offset {self._size}); answered from what is whole",
-            )
-        warnings.add(
-            "damaged",
-            f"first at offset {damage.first_offset}; {damage.skipped_bytes} bytes skipped",
-            places,
-        )
+            warn_of_cut(warnings, damage.missing_bytes, self._size)
+        warn_of_damage(warnings, damage, damage.places - bool(damage.missing_bytes))
         warnings.add(
             "unknown_messages",
             "records of a kind that log_memory.proto does not have",
             self._unknown,
         )
+        self._content.report(warnings)
 
 
 def _parts(buffer: Buffer) -> Iterator[tuple[Mapping[str, WireTable], Damage, int]]:

@@ -11,39 +11,16 @@ import numpy as np
 from peakline import schema
 from peakline.arrays import AnyArray, BoolArray, Int8Array, Int32Array, Int64Array, UInt64Array
 from peakline.formats.memory_log.tensors import shape_text
-from peakline.kernels.memory_log_layout import (
-    DEFERRED,
-    HAS_BUFFER,
-    KINDS,
-    RAW_ALLOCATION,
-    RAW_DEALLOCATION,
-    SINGLE_REFERENCE,
-    STEP,
-    TENSOR_ALLOCATION,
-    TENSOR_DEALLOCATION,
-    TENSOR_OUTPUT,
-)
+from peakline.kernels import memory_log_layout as layout
 from peakline.wire import Buffer, Plan, WireTable
 from peakline.wire.strings import Interner
 
 _Tables = Mapping[str, WireTable]
 
 _NUMBERS = (
-    "kind",
-    "flags",
-    "time_ns",
-    "thread",
-    "step",
-    "op",
-    "output_index",
-    "data_type",
-    "shape",
-    "requested_bytes",
-    "allocated_bytes",
-    "allocator",
-    "number",
-    "address",
-)
+    "kind", "flags", "time_ns", "thread", "step", "op", "output_index", "data_type", "shape",
+    "requested_bytes", "allocated_bytes", "allocator", "number", "address",
+)  # fmt: skip
 _CODES = frozenset(("op", "shape", "allocator"))
 
 
@@ -89,9 +66,9 @@ def record_plan() -> Plan:
     """What is decoded of peakline.MemoryLog: everything."""
     tensor = ("dtype", "shape", "shape?", "allocation_description.*")
     paths = ["record.time_ns", "record.thread_id"]
-    for kind, name in KINDS.items():
+    for kind, name in layout.KINDS.items():
         paths.append(f"record.{name}.*")
-        if kind in {TENSOR_ALLOCATION, TENSOR_OUTPUT}:
+        if kind in {layout.TENSOR_ALLOCATION, layout.TENSOR_OUTPUT}:
             paths += [f"record.{name}.tensor.{field}" for field in tensor]
     return Plan(schema.shape("peakline.MemoryLog"), paths)
 
@@ -120,7 +97,7 @@ class Collector:
         for name in _NUMBERS:
             if name not in part:
                 part[name] = np.full(record.rows, -1 if name in _CODES else 0, np.int64)
-        for number, name in KINDS.items():
+        for number, name in layout.KINDS.items():
             table = tables[f"record.{name}"]
             if table.rows:
                 self._fill(part, number, name, tables, buffer)
@@ -141,23 +118,23 @@ class Collector:
         def texts(field: str) -> Int32Array:
             return self._texts.add(buffer, table.spans(field))
 
-        if kind == TENSOR_DEALLOCATION:
+        if kind == layout.TENSOR_DEALLOCATION:
             self._buffer(part, rows, table, buffer)
             return
         part["step"][rows] = table.array("step_id")
-        if kind == STEP:
+        if kind == layout.STEP:
             part["op"][rows] = texts("handle")
-        elif kind in {RAW_ALLOCATION, RAW_DEALLOCATION}:
+        elif kind in {layout.RAW_ALLOCATION, layout.RAW_DEALLOCATION}:
             part["op"][rows] = texts("operation")
             self._buffer(part, rows, table, buffer)
-            if kind == RAW_ALLOCATION:
+            if kind == layout.RAW_ALLOCATION:
                 part["requested_bytes"][rows] = table.array("num_bytes")
                 part["address"][rows] = table.array("ptr")
             else:
-                part["flags"][rows] |= table.array("deferred") * np.int8(DEFERRED)
+                part["flags"][rows] |= table.array("deferred") * np.int8(layout.DEFERRED)
         else:
             part["op"][rows] = texts("kernel_name")
-            if kind == TENSOR_OUTPUT:
+            if kind == layout.TENSOR_OUTPUT:
                 part["output_index"][rows] = table.array("index")
             self._tensor(part, rows, f"record.{name}.tensor", tables, buffer)
 
@@ -165,7 +142,7 @@ class Collector:
         self, part: dict[str, AnyArray], rows: Int32Array, table: WireTable, buffer: Buffer
     ) -> None:
         """What names a buffer."""
-        part["flags"][rows] |= HAS_BUFFER
+        part["flags"][rows] |= layout.HAS_BUFFER
         part["number"][rows] = table.array("allocation_id")
         part["allocator"][rows] = self._allocators.add(buffer, table.spans("allocator_name"))
 
@@ -191,7 +168,9 @@ class Collector:
         part["requested_bytes"][rows] = described.array("requested_bytes")
         part["allocated_bytes"][rows] = described.array("allocated_bytes")
         part["address"][rows] = described.array("ptr")
-        part["flags"][rows] |= described.array("has_single_reference") * np.int8(SINGLE_REFERENCE)
+        part["flags"][rows] |= described.array("has_single_reference") * np.int8(
+            layout.SINGLE_REFERENCE
+        )
 
     def finish(self) -> Records:
         """All records; the collector is empty afterwards."""

@@ -1,10 +1,10 @@
-"""The tables of a memory log, made of its records when they are asked for."""
+"""The tables of a memory log, made of its records when they are read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -14,18 +14,7 @@ from peakline.formats.memory_log.meaning import Meaning, read_meaning
 from peakline.formats.memory_log.records import Records
 from peakline.formats.memory_log.steps import steps_of
 from peakline.formats.memory_log.tensors import data_types
-from peakline.kernels.memory_log_layout import (
-    DEFERRED,
-    HAS_BUFFER,
-    KINDS,
-    RAW_ALLOCATION,
-    RAW_DEALLOCATION,
-    SINGLE_REFERENCE,
-    STEP,
-    TENSOR_ALLOCATION,
-    TENSOR_DEALLOCATION,
-    TENSOR_OUTPUT,
-)
+from peakline.kernels import memory_log_layout as layout
 from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.reader import Warnings
 
@@ -36,7 +25,7 @@ _Makers = dict[str, Callable[[], _Made]]
 
 _MESSAGES = {
     number: "MemoryLog" + "".join(word.capitalize() for word in name.split("_"))
-    for number, name in KINDS.items()
+    for number, name in layout.KINDS.items()
 }
 
 
@@ -47,7 +36,6 @@ class MemoryLogTables:
 
     def __init__(self, records: Records) -> None:
         self._records = records
-        self._reported = False
 
     @cached_property
     def _clock(self) -> Clock:
@@ -82,10 +70,7 @@ class MemoryLogTables:
         return Columns(data, valid)
 
     def report(self, warnings: Warnings) -> None:
-        """Count what was guessed, once."""
-        if self._reported:
-            return
-        self._reported = True
+        """Count what was guessed."""
         self._report_times(warnings)
         untracked = self._untracked()
         warnings.add("untracked", "; ".join(untracked.values()), sum(untracked))
@@ -102,7 +87,7 @@ class MemoryLogTables:
         )
         warnings.add(
             "id_restarted_too_often",
-            "allocations whose id was in use too often to keep them apart; where the earlier "
+            "allocations whose id was in use too often to tell them apart; where the earlier "
             "buffer is still live it is taken as ended",
             sum(self._meaning.crowded),
         )
@@ -132,16 +117,16 @@ class MemoryLogTables:
         records = self._records
         rows = self._meaning.rows
         rows = rows[records.number[rows] <= 0]
-        frees = np.isin(records.kind[rows], (TENSOR_DEALLOCATION, RAW_DEALLOCATION))
+        frees = np.isin(records.kind[rows], (layout.TENSOR_DEALLOCATION, layout.RAW_DEALLOCATION))
         found: dict[int, str] = {}
         lines = []
         for code in np.unique(records.allocator[rows]).tolist():
             own = rows[(records.allocator[rows] == code) & ~frees]
             ended = int(((records.allocator[rows] == code) & frees).sum())
-            asked = int(records.requested_bytes[own].sum(dtype=np.int64))
+            size = int(records.requested_bytes[own].sum(dtype=np.int64))
             lines.append(
                 f"{self._names[code] or '(unnamed allocator)'}: {own.size} allocations "
-                f"({asked} bytes asked for) and {ended} deallocations"
+                f"({size} bytes requested) and {ended} deallocations"
             )
         if lines:
             found[rows.size] = (
@@ -180,11 +165,11 @@ class MemoryLogTables:
     def _common(self, rows: Int64Array) -> _Makers:
         """Columns that stand alike in several tables."""
         records = self._records
-        described = _lazily(lambda: records.has(HAS_BUFFER)[rows])
+        described = cache(lambda: records.has(layout.HAS_BUFFER)[rows])
         kind = records.kind[rows]
 
         def requested() -> _Made:
-            frees = np.isin(kind, (TENSOR_DEALLOCATION, RAW_DEALLOCATION))
+            frees = np.isin(kind, (layout.TENSOR_DEALLOCATION, layout.RAW_DEALLOCATION))
             return records.requested_bytes[rows], described() & ~frees
 
         def number(name: str) -> Callable[[], _Made]:
@@ -197,8 +182,8 @@ class MemoryLogTables:
         return {
             "sequence": lambda: (rows.astype(np.int64), None),
             "time_ps": lambda: (self._clock.time_ps[rows], None),
-            "step_id": lambda: (records.step[rows], kind != TENSOR_DEALLOCATION),
-            "op": lambda: (self._text(rows, (STEP,)), None),
+            "step_id": lambda: (records.step[rows], kind != layout.TENSOR_DEALLOCATION),
+            "op": lambda: (self._text(rows, (layout.STEP,)), None),
             "data_type": lambda: (data_types(records.data_type[rows]), None),
             "shape": lambda: (
                 Names(records.shape[rows].astype(np.int32), records.shapes),
@@ -215,15 +200,9 @@ class MemoryLogTables:
         rows = meaning.rows
         kind = records.kind[rows]
         tracked = records.number[rows] > 0
-        raw = np.isin(kind, (RAW_ALLOCATION, RAW_DEALLOCATION))
-        frees = np.isin(kind, (TENSOR_DEALLOCATION, RAW_DEALLOCATION))
-        regions = np.where(kind == TENSOR_OUTPUT, 0, np.where(raw, 1, -1)).astype(np.int32)
-
-        def returned() -> _Made:
-            found = meaning.returned
-            if found is None:
-                return np.zeros(rows.size, np.int64), np.zeros(rows.size, np.bool_)
-            return found[rows].astype(np.int64), found[rows] >= 0
+        raw = np.isin(kind, (layout.RAW_ALLOCATION, layout.RAW_DEALLOCATION))
+        frees = np.isin(kind, (layout.TENSOR_DEALLOCATION, layout.RAW_DEALLOCATION))
+        regions = np.where(kind == layout.TENSOR_OUTPUT, 0, np.where(raw, 1, -1)).astype(np.int32)
 
         def allocator() -> _Made:
             # A buffer belongs to some allocator even where none is named.
@@ -237,21 +216,24 @@ class MemoryLogTables:
                 None,
             ),
             "allocation_id": lambda: (records.number[rows], tracked),
-            # A deallocation never tells the address: an allocation that has nothing else must
+            # A deallocation never records the address: an allocation that has nothing else must
             # not look as if its end could be found.
             "address": lambda: (records.address[rows], tracked & (records.address[rows] != 0)),
             "region_type": lambda: (Names(regions, ["output", "raw"]), None),
-            "deferred": lambda: (records.has(DEFERRED)[rows], kind == RAW_DEALLOCATION),
-            "returned_sequence": returned,
+            "deferred": lambda: (
+                records.has(layout.DEFERRED)[rows],
+                kind == layout.RAW_DEALLOCATION,
+            ),
+            "returned_sequence": lambda: _sequence(meaning.returned, rows),
         }
 
     def _outputs(self) -> _Makers:
         records = self._records
-        rows = np.flatnonzero(records.kind == TENSOR_OUTPUT)
+        rows = np.flatnonzero(records.kind == layout.TENSOR_OUTPUT)
         makers = self._common(rows) | {
             "output_index": lambda: (records.output_index[rows], None),
             "allocator": lambda: (self._allocator(rows), None),
-            "has_single_reference": lambda: (records.has(SINGLE_REFERENCE)[rows], None),
+            "has_single_reference": lambda: (records.has(layout.SINGLE_REFERENCE)[rows], None),
             "is_shared": lambda: (self._meaning.shared[rows], None),
         }
         # Never null here.
@@ -262,46 +244,38 @@ class MemoryLogTables:
         records = self._records
         rows = np.arange(len(records), dtype=np.int64)
         kind = records.kind
-        tensor = np.isin(kind, (TENSOR_ALLOCATION, TENSOR_OUTPUT)) & records.has(HAS_BUFFER)
+        tensor = np.isin(kind, (layout.TENSOR_ALLOCATION, layout.TENSOR_OUTPUT)) & records.has(
+            layout.HAS_BUFFER
+        )
         code_of = np.zeros(max(_MESSAGES) + 1, np.int32)
         code_of[list(_MESSAGES)] = np.arange(len(_MESSAGES))
-
-        def completes() -> _Made:
-            found = self._meaning.completes
-            if found is None:
-                return np.zeros(rows.size, np.int64), np.zeros(rows.size, np.bool_)
-            return found.astype(np.int64), found >= 0
 
         return self._common(rows) | {
             "message": lambda: (Names(code_of[kind], list(_MESSAGES.values())), None),
             "time_ns": lambda: (records.time_ns, records.time_ns != 0),
             "thread": lambda: (records.thread, records.thread != 0),
             "handle": lambda: (
-                self._text(rows, (number for number in _MESSAGES if number != STEP)),
+                self._text(rows, (number for number in _MESSAGES if number != layout.STEP)),
                 None,
             ),
-            "output_index": lambda: (records.output_index, kind == TENSOR_OUTPUT),
+            "output_index": lambda: (records.output_index, kind == layout.TENSOR_OUTPUT),
             "allocator": lambda: (
                 Names(records.allocator.astype(np.int32), self._names),
                 None,
             ),
-            "has_single_reference": lambda: (records.has(SINGLE_REFERENCE), tensor),
-            "deferred": lambda: (records.has(DEFERRED), kind == RAW_DEALLOCATION),
-            "completes": completes,
+            "has_single_reference": lambda: (records.has(layout.SINGLE_REFERENCE), tensor),
+            "deferred": lambda: (records.has(layout.DEFERRED), kind == layout.RAW_DEALLOCATION),
+            "completes": lambda: _sequence(self._meaning.completes, rows),
         }
+
+
+def _sequence(places: AnyArray | None, rows: Int64Array) -> _Made:
+    """The places of other records, of ``rows``; null where they are negative, or all None."""
+    if places is None:
+        return np.zeros(rows.size, np.int64), np.zeros(rows.size, np.bool_)
+    return places[rows].astype(np.int64), places[rows] >= 0
 
 
 def _wide(column: AnyArray) -> AnyArray:
     """The column in a type that tables have: the records' may be narrower."""
     return column.astype(np.int32) if column.dtype in (np.int8, np.int16) else column
-
-
-def _lazily(make: Callable[[], BoolArray]) -> Callable[[], BoolArray]:
-    found: list[BoolArray] = []
-
-    def once() -> BoolArray:
-        if not found:
-            found.append(make())
-        return found[0]
-
-    return once

@@ -6,17 +6,19 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from peakline import schema
-from peakline.arrays import Int8Array
+from peakline.arrays import AnyArray
 from peakline.formats.xplane.memory import data_type_name
 from peakline.tables.columns import Names
 
 
-def data_types(numbers: Int8Array) -> Names:
-    """The names of DataType numbers: ``DT_FLOAT`` is ``float``; 0, which says nothing, is null."""
+def data_types(numbers: AnyArray, *, null: int | None = 0) -> Names:
+    """The names of DataType numbers: ``DT_FLOAT`` is ``float``; ``null``, which says nothing, is
+    null.
+    """
     found = np.unique(numbers)
     # Far cheaper than the inverse of `np.unique`, which sorts positions.
     codes = np.searchsorted(found, numbers)
-    named = np.where(numbers == 0, -1, codes).astype(np.int32)
+    named = (codes if null is None else np.where(numbers == null, -1, codes)).astype(np.int32)
     return Names(named, [data_type_name(number) for number in found.tolist()])
 
 

@@ -1,6 +1,6 @@
 """The dump of a BFC allocator: header, bins, regions with their chunks, sums, statistics.
 
-Old and new wordings are told apart by nothing: every part is looked for in every line.
+Nothing distinguishes old and new wordings: every part is looked for in every line.
 Source: ``bfc_allocator.cc``, in tensorflow/tensorflow until 2022 and in openxla/xla since.
 """
 
@@ -48,8 +48,8 @@ class BfcDumps:
     """Reads lines of dumps into reports.
 
     An allocator writes a dump while it holds its lock, but two allocators may write at once.
-    ``stream`` keeps them apart where the log's prefix names the thread; else chunks are told
-    apart by their addresses, which follow each other, and the rest by what is still missing.
+    ``stream`` separates them where the log's prefix names the thread; else chunks are
+    assigned by their addresses, which follow each other, and the rest by what is still missing.
     """
 
     def __init__(self, reports: Reports) -> None:
@@ -129,7 +129,7 @@ class BfcDumps:
             return False
         allocator = match["name"]
         if allocator is None:
-            # The earliest writers told the request after the dump, and no name.
+            # The earliest writers gave the request after the dump, and no name.
             report = self._reports.latest()
             if report is None or not report.is_dump or report.began:
                 report = self._begin("", stream, time_ns)
@@ -170,8 +170,7 @@ class BfcDumps:
 
     def _region(self, match: re.Match[str], stream: str, time_ns: int | None) -> bool:
         report = self._pick(stream, lambda r: r.chunks.region_is_full)
-        if report is None:
-            report = self._begin("", stream, time_ns)
+        report = report or self._begin("", stream, time_ns)
         report.chunks.begin_region(int(match[1]))
         return True
 
@@ -180,9 +179,7 @@ class BfcDumps:
         if size_match is None:
             return self._cut(stream)
         address, size = int(match[2], 16), int(size_match[1])
-        report = self._owner(stream, address, size)
-        if report is None:
-            report = self._begin("", stream, time_ns)
+        report = self._owner(stream, address, size) or self._begin("", stream, time_ns)
         by = _BY_OP.search(match[3])
         report.chunks.add(address, size, by and by[1], in_use=match[1] != "Free")
         return True
@@ -251,7 +248,7 @@ class BfcDumps:
         shape = f"[{', '.join(sizes.replace(',', ' ').split())}]"
         report = self._reports.latest(allocator)
         if report is None and allocator is not None:
-            # A dump whose beginning is missing has not told whose it is.
+            # A dump whose beginning is missing has not said whose it is.
             report = self._reports.latest("")
         if report is None or not report.may_be_for(data_type, shape):
             if (allocator, data_type, shape) in self._tensors:

@@ -109,6 +109,6 @@ def first_stamp(line: str, year: int) -> Stamp | None:
 
 
 def thread_of(line: str) -> str:
-    """The thread that wrote ``line``, empty where the prefix does not tell."""
+    """The thread that wrote ``line``, empty where the prefix does not say it."""
     match = _THREAD.search(line, 0, _SEARCHED)
     return match[1] if match else ""

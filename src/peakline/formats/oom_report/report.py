@@ -20,9 +20,9 @@ class ListedBuffer:
 
 
 class Chunks:
-    """The chunk list of one dump. ``told`` holds each region's size, None where it was cut off."""
+    """The chunk list of one dump. ``stated`` holds each region's size, None where it was cut."""
 
-    __retained__ = "region address size in_use ops told filled"
+    __retained__ = "region address size in_use ops stated filled"
 
     def __init__(self) -> None:
         self.region = array("q")
@@ -30,7 +30,7 @@ class Chunks:
         self.size = array("q")
         self.in_use = bytearray()
         self.ops: dict[int, str] = {}
-        self.told: list[int | None] = []
+        self.stated: list[int | None] = []
         self.filled: list[int] = []
         self.next_address: int | None = None
         """Where the next chunk of the region must lie; None where its first is yet to come."""
@@ -43,11 +43,11 @@ class Chunks:
     @property
     def region_is_full(self) -> bool:
         """Whether the region being listed has all its chunks, so that another may begin."""
-        return not self.told or self.told[-1] is None or self.filled[-1] >= self.told[-1]
+        return not self.stated or self.stated[-1] is None or self.filled[-1] >= self.stated[-1]
 
     def may_begin_with(self, size: int) -> bool:
         """Whether the region being listed has no chunk yet and room for one of ``size``."""
-        room = self.told[-1] if self.told else None
+        room = self.stated[-1] if self.stated else None
         return self.next_address is None and (room is None or room >= size)
 
     def distance(self, address: int) -> int:
@@ -56,7 +56,7 @@ class Chunks:
 
     def begin_region(self, size: int | None) -> None:
         """The line ``Next region of size``."""
-        self.told.append(size)
+        self.stated.append(size)
         self.tells_regions |= size is not None
         self.filled.append(0)
         self.next_address = None
@@ -64,11 +64,11 @@ class Chunks:
     def add(self, address: int, size: int, op: str | None, *, in_use: bool) -> None:
         """One chunk line."""
         moved = self.next_address is not None and address != self.next_address
-        if not self.told or (moved and not self.tells_regions):
+        if not self.stated or (moved and not self.tells_regions):
             self.begin_region(None)
         if op:
             self.ops[len(self.address)] = op
-        self.region.append(len(self.told) - 1)
+        self.region.append(len(self.stated) - 1)
         self.address.append(address)
         self.size.append(size)
         self.in_use.append(in_use)
@@ -87,7 +87,7 @@ class Chunks:
 
 @dataclass(slots=True, eq=False)
 class Report:
-    """What is known of one failed allocation. Sizes are bytes; ``*_text`` is how they were told.
+    """What is known of one failed allocation. Sizes are bytes; ``*_text`` is how they were written.
 
     ``began`` and ``ended``: its first and its last line were there. ``cut`` counts lines of it
     that are not whole.
@@ -125,7 +125,7 @@ class Report:
     cut: int = 0
 
     def name_tensor(self, data_type: str | None, shape: str) -> None:
-        """The tensor that was to be allocated; it may tell the request's exact size."""
+        """The tensor that was to be allocated; it may give the request's exact size."""
         self.data_type, self.shape = data_type, shape
         size = element_bytes(data_type or "", shape)
         if size is not None and (self.requested is None or agrees(size, self.requested_text)):
@@ -160,6 +160,6 @@ class Reports:
         return self._latest.get(allocator)
 
     def rename(self, report: Report, allocator: str) -> None:
-        """Give a report the allocator's name that only a later line told."""
+        """Give a report the allocator's name that only a later line gave."""
         report.allocator = allocator
         self._latest[allocator] = report

@@ -4,14 +4,38 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from peakline.arrays import UInt8Array
 from peakline.formats.oom_report.bfc import BfcDumps
 from peakline.formats.oom_report.lines import first_stamp, thread_of
-from peakline.formats.oom_report.literals import Literals
 from peakline.formats.oom_report.report import Reports
 from peakline.formats.oom_report.tables import OomReports
 from peakline.formats.oom_report.texts import ProgramTexts, TorchTexts
+from peakline.kernels.literals import next_hit
 from peakline.wire import Buffer, as_buffer
+
+
+class Literals:
+    """What announces a report, searched for in one pass: the cost of a log that reports nothing.
+
+    Literals of at least three bytes, prepared for `next_hit`.
+    """
+
+    def __init__(self, *literals: bytes) -> None:
+        self._least = least = min(map(len, literals))
+        self._text = np.frombuffer(b"".join(literals), np.uint8)
+        self._bounds = np.cumsum([0, *map(len, literals)]).astype(np.int64)
+        self._shift = np.full(1 << 15, least - 2, np.uint8)
+        for literal in literals:
+            for end in range(2, least):
+                key = (literal[end - 2] << 10 ^ literal[end - 1] << 5 ^ literal[end]) & 0x7FFF
+                self._shift[key] = min(int(self._shift[key]), least - 1 - end)
+
+    def find(self, data: UInt8Array, start: int) -> int:
+        """Where the first of the literals begins in ``data[start:]``, or -1."""
+        return next_hit(data, start, self._shift, self._least, self._text, self._bounds)
+
 
 _ANNOUNCING = Literals(
     b"ut of memory",
@@ -52,7 +76,7 @@ def _last_line_end(array: Buffer) -> int:
 
 
 class OomScanner:
-    """Takes the blocks of a log in order (`feed`), then tells the reports in it (`finish`)."""
+    """Takes the blocks of a log in order (`feed`), then gives the reports in it (`finish`)."""
 
     def __init__(self) -> None:
         self._reports = Reports()

@@ -23,7 +23,7 @@ class OomReports:
     ``buffers`` holds, for every allocator, what one report names: the one with the most bytes in
     use, the latest of equals. Its chunks in use are buffers from before the profile that are
     live at its end; a chunk has the op that a list of the step's tensors names for its size, and
-    its region type tells its size, since nothing else tells chunks apart. A report without a
+    its region type gives its size, since nothing else distinguishes chunks. A report without a
     chunk list has the buffers of its list of tensors or of the program's largest buffers, which
     are not all that is in use.
     """
@@ -193,8 +193,10 @@ def _is_complete(report: Report) -> bool:
 
 def _short_regions(chunks: Chunks) -> list[int]:
     """Regions whose chunks do not add up to their size."""
-    pairs = zip(chunks.told, chunks.filled, strict=True)
-    return [n for n, (told, filled) in enumerate(pairs) if told is not None and told != filled]
+    pairs = zip(chunks.stated, chunks.filled, strict=True)
+    return [
+        n for n, (stated, filled) in enumerate(pairs) if stated is not None and stated != filled
+    ]
 
 
 def _problems(report: Report) -> Iterator[str]:
@@ -203,9 +205,9 @@ def _problems(report: Report) -> Iterator[str]:
     if not len(chunks):
         return
     for region in _short_regions(chunks):
-        if report.ended or region < len(chunks.told) - 1:
-            told, filled = chunks.told[region], chunks.filled[region]
-            yield f"region {region} has {told} bytes, its chunks {filled}"
+        if report.ended or region < len(chunks.stated) - 1:
+            stated, filled = chunks.stated[region], chunks.filled[region]
+            yield f"region {region} has {stated} bytes, its chunks {filled}"
     in_use = chunks.total(in_use=True)
     if report.sum_text and not agrees(in_use, report.sum_text):
         yield f"the chunks in use are {human(in_use)}, the report says {report.sum_text}"
@@ -218,7 +220,7 @@ def _problems(report: Report) -> Iterator[str]:
             if expected is not None and expected != counts[b]:
                 yield f"bin {256 << b} has {expected} chunks, the list {counts[b]}"
     if report.pool_text and chunks.tells_regions:
-        pool = sum(size for size in chunks.told if size)
+        pool = sum(size for size in chunks.stated if size)
         if not agrees(pool, report.pool_text):
             yield f"the regions are {human(pool)}, the pool is {report.pool_text}"
 

@@ -1,4 +1,4 @@
-"""Failures that are told in one message: PyTorch, XLA programs, TPU compilation.
+"""Failures that are reported in one message: PyTorch, XLA programs, TPU compilation.
 
 Every part is looked for by itself, since each may be missing. Sources:
 ``c10/cuda/CUDACachingAllocator.cpp`` in pytorch/pytorch; ``buffer_assignment.cc`` and
@@ -200,7 +200,7 @@ class ProgramTexts:
         text = match[1] or match[2]
         size = parse_size(text)
         for report in reversed(self._reports.all[-8:]):
-            # The allocator has told of the same request, or the error is printed again.
+            # The allocator has reported the same request, or the error is printed again.
             if report.requested == size or report.rounded == -(-size // 256) * 256:
                 report.requested = size
                 return report

@@ -7,15 +7,15 @@ be rebuilt. Four kinds of buffers have no record of their own:
   puts them out, and count from the start of the run in which they are first seen;
 * those handed over by a receive, which the runtime does not trace: they count from the execution
   that first puts them out;
-* what was fed: the ``_Arg`` that puts it out tells a size, but neither id nor address;
-* what nothing names, such as an optimizer's slots: executions tell what their allocator had in
+* what was fed: the ``_Arg`` that puts it out has a size, but neither id nor address;
+* what nothing names, such as an optimizer's slots: executions record what their allocator had in
   use at their end. The least that this exceeds the found buffers by, over the executions of a
   run, is one row, ``(before profile)``, from the start of the run.
 
-A file with several runs does not tell what happened between them: a buffer in use at the end of
+A file with several runs does not record what happened between them: a buffer in use at the end of
 a run and not seen in a later one is taken as freed when that run ended.
 
-Allocation ids are the allocator's own where an output tells them; others are given while reading
+Allocation ids are the allocator's own where an output has them; others are given while reading
 and negative.
 """
 
@@ -256,7 +256,7 @@ class _Events:
         is_base = source >= place[0] if more else np.zeros(source.size, np.bool_)
         numbers = self._numbers(tensor, begins)
         address = np.where(label < 0, 0, _taken(tensors.address, label))
-        asked = np.where(is_base, size[source], _taken(self._parts.requested, label))
+        requested = np.where(is_base, size[source], _taken(self._parts.requested, label))
         return Columns(
             {
                 "time_ps": time,
@@ -265,7 +265,7 @@ class _Events:
                 "activity": Names(is_free.astype(np.int32), ["allocation", "deallocation"]),
                 "address": address.astype(np.uint64),
                 "allocation_id": numbers[source],
-                "requested_bytes": np.where(is_free, 0, asked),
+                "requested_bytes": np.where(is_free, 0, requested),
                 "allocated_bytes": size[source],
                 "op": Names(op[source], [*self._parts.names.values, _UNNAMED]),
                 "region_type": Names(region[source], _REGIONS),
@@ -309,13 +309,13 @@ class _Events:
 
     def _numbers(self, tensor: Int64Array, begins: BoolArray) -> Int64Array:
         """An allocation id per row that ``begins`` a buffer (or frees one that nothing began):
-        the allocator's own if it tells the buffer from all others, else one below 0.
+        the allocator's own if no other buffer has it, else one below 0.
         """
         tensors = self._tensors
-        told = np.flatnonzero(begins & (tensor >= 0))
-        told = told[_taken(tensors.number, tensor[told]) > 0]
-        pair = same(_taken(tensors.domain, tensor[told]), _taken(tensors.number, tensor[told]))
-        once = told[np.bincount(pair)[pair] == 1] if told.size else told
+        known = np.flatnonzero(begins & (tensor >= 0))
+        known = known[_taken(tensors.number, tensor[known]) > 0]
+        pair = same(_taken(tensors.domain, tensor[known]), _taken(tensors.number, tensor[known]))
+        once = known[np.bincount(pair)[pair] == 1] if known.size else known
         numbers = np.zeros(tensor.size, np.int64)
         numbers[once] = tensors.number[tensor[once]]
         given = begins & (numbers == 0)
@@ -323,7 +323,7 @@ class _Events:
         return numbers
 
     def _regions(self) -> Int32Array:
-        """Per record an index of `_REGIONS`, -1 where nothing tells."""
+        """Per record an index of `_REGIONS`, -1 where nothing shows it."""
         records, nodes, temporary = self._records, self._nodes, self._parts.has_temporary()
         end = records.time[records.partner]
         brief = (records.partner >= 0) & (end <= nodes.end[records.node])

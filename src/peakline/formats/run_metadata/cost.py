@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from peakline.formats.memory_log.tensors import data_types
 from peakline.formats.run_metadata import texts
 from peakline.formats.run_metadata.runs import Part, Runs, names_of
 from peakline.tables.columns import Column, Columns, Names
@@ -79,7 +80,7 @@ def read_cost_outputs(runs: Runs) -> Columns:
             "port": at - first,
             "bytes": read.array("size").astype(np.int64),
             "alias_input_port": read.array("alias_input_port").astype(np.int64),
-            "data_type": texts.type_names(read.array("dtype")),
+            "data_type": data_types(read.array("dtype"), null=None),
             "shape": texts.shape_names(runs.buffer, read.spans("shape"), read.array("shape?")),
         }
     )

@@ -1,4 +1,4 @@
-"""Tables of what an execution put out, referred to, allocated and kept; names of threads."""
+"""Tables of what an execution put out, referred to, allocated and left in use; names of threads."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import numpy as np
 
 from peakline import schema
 from peakline.arrays import AnyArray, Int32Array
+from peakline.formats.memory_log.tensors import data_types
 from peakline.formats.run_metadata import texts
 from peakline.formats.run_metadata.keys import place_in_group
-from peakline.formats.run_metadata.paths import (
+from peakline.formats.run_metadata.runs import (
     BUFFER,
     MEMORY,
     NODES,
@@ -18,8 +19,9 @@ from peakline.formats.run_metadata.paths import (
     RECORDS,
     STATS,
     TENSOR,
+    Runs,
+    names_of,
 )
-from peakline.formats.run_metadata.runs import Runs, names_of
 from peakline.tables.columns import Column, Columns, Names
 from peakline.wire import Plan, WireTable, decode
 
@@ -51,16 +53,19 @@ def read_op_outputs(runs: Runs) -> Columns:
     types = np.zeros(rows, np.int32)
     types[tensors.parent] = tensors.array("dtype")
     ids, address = spread(buffers.array("allocation_id")), spread(buffers.array("ptr"))
-    asked, got = spread(buffers.array("requested_bytes")), spread(buffers.array("allocated_bytes"))
+    requested, got = (
+        spread(buffers.array("requested_bytes")),
+        spread(buffers.array("allocated_bytes")),
+    )
     allocators = names_of(runs.buffer, buffers.spans("allocator_name"))
     shapes = texts.shape_names(runs.buffer, tensors.spans("shape"), tensors.array("shape?"))
     data: dict[str, Column] = {
         "op_run_id": steps.op_run_ids[outputs.parent],
         "position": place_in_group(outputs.parent),
         "slot": outputs.array("slot").astype(np.int64),
-        "data_type": texts.type_names(types, null=0),
+        "data_type": data_types(types),
         "shape": _spread_names(shapes, tensors.parent, rows),
-        "requested_bytes": asked,
+        "requested_bytes": requested,
         "allocated_bytes": got,
         "allocator": _spread_names(allocators, held, rows),
         "allocation_id": ids,
@@ -71,7 +76,7 @@ def read_op_outputs(runs: Runs) -> Columns:
     }
     valid = {
         "requested_bytes": allocated,
-        "allocated_bytes": allocated & ((got != 0) | (asked == 0)),
+        "allocated_bytes": allocated & ((got != 0) | (requested == 0)),
         "allocation_id": ids != 0,
         "address": address != 0,
     }

@@ -30,8 +30,3 @@ def place_in_group(group: AnyArray) -> Int64Array:
     place = np.empty(group.size, np.int64)
     place[order] = at - np.maximum.accumulate(np.where(new, at, 0))
     return place
-
-
-def place_from_end(group: Int64Array) -> Int64Array:
-    """How many rows after each one have its group."""
-    return place_in_group(group[::-1])[::-1]

@@ -1,4 +1,4 @@
-"""What the runs' executions tell about memory, before anything is concluded from it."""
+"""What the runs' executions record of memory, before anything is concluded from it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from peakline.arrays import BoolArray, Int32Array, Int64Array
+from peakline.formats.memory_log.tensors import data_types
 from peakline.formats.run_metadata import texts
 from peakline.formats.run_metadata.ownership import Records, Tensors
-from peakline.formats.run_metadata.paths import (
+from peakline.formats.run_metadata.runs import (
     BUFFER,
     MEMORY,
     NODES,
@@ -19,8 +20,6 @@ from peakline.formats.run_metadata.paths import (
     RECORDS,
     STATS,
     TENSOR,
-)
-from peakline.formats.run_metadata.runs import (
     Runs,
     names_of,
     picoseconds,
@@ -30,23 +29,12 @@ from peakline.wire import Spans
 from peakline.wire.strings import Interner
 
 _PATHS = (
-    "dev_stats.device",
-    f"{NODES}.node_name",
-    f"{NODES}.timeline_label",
-    f"{NODES}.all_start_micros",
-    f"{NODES}.all_start_nanos",
-    f"{NODES}.all_end_rel_micros",
-    f"{NODES}.all_end_rel_nanos",
-    f"{MEMORY}.*",
-    f"{RECORDS}.*",
-    f"{TENSOR}.dtype",
-    f"{TENSOR}.shape",
-    f"{TENSOR}.shape?",
-    f"{BUFFER}.*",
-    f"{STATS}.temp_memory_size",
-    PERSISTENT,
+    "dev_stats.device", f"{NODES}.node_name", f"{NODES}.timeline_label",
+    f"{NODES}.all_start_micros", f"{NODES}.all_start_nanos", f"{NODES}.all_end_rel_micros",
+    f"{NODES}.all_end_rel_nanos", f"{MEMORY}.*", f"{RECORDS}.*", f"{TENSOR}.dtype",
+    f"{TENSOR}.shape", f"{TENSOR}.shape?", f"{BUFFER}.*", f"{STATS}.temp_memory_size", PERSISTENT,
     ON_DEVICE,
-)
+)  # fmt: skip
 
 
 @dataclass
@@ -194,14 +182,14 @@ class MemoryParts:
         return list(names.values), names.codes
 
     def has_temporary(self) -> BoolArray:
-        """Per execution whether it tells of temporary memory."""
+        """Per execution whether it records temporary memory."""
         stats = self._steps[STATS]
         found = np.zeros(self._steps.nodes.rows, np.bool_)
         found[stats.parent] = stats.array("temp_memory_size") > 0
         return found
 
     def persistent(self) -> tuple[Int32Array, Int64Array]:
-        """Execution and id of every buffer that is kept between steps."""
+        """Execution and id of every buffer that lives on between steps."""
         stats = self._steps[STATS]
         kept = [self._steps[path] for path in (PERSISTENT, ON_DEVICE)]
         node = np.concatenate([stats.parent[table.parent] for table in kept])
@@ -213,7 +201,7 @@ class MemoryParts:
         tensor = self._steps[TENSOR]
         shapes = tensor.spans("shape"), tensor.array("shape?")
         columns = {
-            "data_type": texts.type_names(tensor.array("dtype"), null=0),
+            "data_type": data_types(tensor.array("dtype")),
             "shape": texts.shape_names(self.runs.buffer, *shapes),
         }
         described = np.append(self._steps[BUFFER].parent, -1)[rows]

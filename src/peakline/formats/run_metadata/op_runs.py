@@ -11,8 +11,8 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int8Array, Int64Array
 from peakline.formats.run_metadata import texts
 from peakline.formats.run_metadata.keys import place_in_group, same
-from peakline.formats.run_metadata.paths import NODES
 from peakline.formats.run_metadata.runs import (
+    NODES,
     Clock,
     Runs,
     StepTables,
@@ -28,18 +28,10 @@ _COMPUTE_START = ("op_start_rel_micros", "op_start_rel_nanos")
 _COMPUTE_END = ("op_end_rel_micros", "op_end_rel_nanos")
 _SCHEDULED = ("scheduled_micros", "scheduled_nanos")
 _TIMES = (
-    "all_start_micros",
-    "op_start_rel_micros",
-    "op_end_rel_micros",
-    "all_end_rel_micros",
-    "scheduled_micros",
-    "all_start_nanos",
-    "op_start_rel_nanos",
-    "op_end_rel_nanos",
-    "all_end_rel_nanos",
-    "scheduled_nanos",
-    "thread_id",
-)
+    "all_start_micros", "op_start_rel_micros", "op_end_rel_micros", "all_end_rel_micros",
+    "scheduled_micros", "all_start_nanos", "op_start_rel_nanos", "op_end_rel_nanos",
+    "all_end_rel_nanos", "scheduled_nanos", "thread_id",
+)  # fmt: skip
 
 _FIELDS: dict[str, tuple[str, ...]] = {
     "op_run_id": (),

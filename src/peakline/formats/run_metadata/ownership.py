@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt64Array
-from peakline.formats.run_metadata.keys import place_from_end, same
+from peakline.formats.run_metadata.keys import place_in_group, same
 from peakline.kernels.allocation_records import first_in_first_out, fit_by_number, neighbours
 
 
@@ -52,7 +52,7 @@ class Records:
 
 @dataclass(frozen=True, eq=False)
 class Tensors:
-    """Outputs that tell of a buffer, in file order; ``number`` is its id, 0 for none.
+    """Outputs that show a buffer, in file order; ``number`` is its id, 0 for none.
 
     ``rank`` orders them in time: by the start of their execution.
     """
@@ -67,7 +67,7 @@ class Tensors:
 
     @cached_property
     def key(self) -> Int64Array:
-        """The buffer each shows, numbered; those that tell neither id nor address share some."""
+        """The buffer each shows, numbered; those that have neither id nor address share some."""
         return same(self.domain, self.number, self.address)
 
     @cached_property
@@ -115,7 +115,9 @@ class Ownership:
             np.concatenate([records.bytes[made], tensors.size[rows]]),
         )
         cut = made.size
-        place = np.concatenate([place_from_end(group[:cut]), place_from_end(group[cut:])])
+        # From the end: the outputs live longest.
+        parts = (group[:cut], group[cut:])
+        place = np.concatenate([place_in_group(part[::-1])[::-1] for part in parts])
         slot = same(group, place)
         record_of = np.full(int(slot.max(initial=-1)) + 1, -1, np.int64)
         record_of[slot[:cut]] = made

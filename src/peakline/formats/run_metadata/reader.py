@@ -1,10 +1,9 @@
-"""RunMetadata and StepStats files: one traced run each; and what every file of runs tells."""
+"""RunMetadata and StepStats files: one traced run each; and what every file of runs holds."""
 
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import FileReader
 from peakline.formats.run_metadata.runs import Run
@@ -42,7 +41,7 @@ class RunsFile(FileReader):
 
 
 class RunMetadataReader(RunsFile):
-    """One run. Tables are decoded when asked for, and only as far as they need."""
+    """One run. A table is decoded when it is read, and only as far as it needs."""
 
     __retained__ = "_file _tables"
 
@@ -53,7 +52,4 @@ class RunMetadataReader(RunsFile):
         is_empty = tables.names <= {"steps", "traced_runs"}
         damage = tables.damage
         if is_empty and damage:
-            raise DamagedError(
-                f"{file.path}: damaged at offset {damage.first_offset}; nothing whole is left",
-                damage.first_offset,
-            )
+            raise self._nothing_whole(damage)

@@ -1,7 +1,7 @@
 """Where the runs of a file lie, and how their parts are decoded.
 
 A file holds one run (``RunMetadata`` or ``StepStats``) or several (an events file has one per
-tag). Every table is read by a plan of its own that asks for what the table needs; rows of all
+tag). Every table is read by a plan of its own with what the table needs; rows of all
 tables refer to executions by one numbering, whatever else was damaged.
 """
 
@@ -17,10 +17,21 @@ import numpy as np
 from peakline import schema
 from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.formats.graph_def.source import submessages
-from peakline.formats.run_metadata.paths import DEVICES, NODES
 from peakline.tables.columns import Names
 from peakline.wire import Buffer, Damage, Decoded, Plan, Spans, WireTable, decode
 from peakline.wire.strings import Interner
+
+DEVICES = "dev_stats"
+NODES = f"{DEVICES}.node_stats"
+OUTPUT = f"{NODES}.output"
+TENSOR = f"{OUTPUT}.tensor_description"
+BUFFER = f"{TENSOR}.allocation_description"
+MEMORY = f"{NODES}.memory"
+RECORDS = f"{MEMORY}.allocation_records"
+STATS = f"{NODES}.memory_stats"
+PERSISTENT = f"{STATS}.persistent_tensor_alloc_ids"
+ON_DEVICE = f"{STATS}.device_persistent_tensor_alloc_ids"
+"""Where the parts of an execution stand below StepStats: paths for plans."""
 
 _MOST_NS = (2**63 - 1) // 1000
 _COMMON = (
@@ -100,7 +111,7 @@ class Part(Enum):
 
 
 class Runs:
-    """The runs of one file and their decoding; ``form`` tells which message each is."""
+    """The runs of one file and their decoding; ``form`` says which message each is."""
 
     __retained__ = "buffer runs spans damage _common clock"
 
@@ -223,5 +234,5 @@ class StepTables:
         return self.run_of_device[self.nodes.parent]
 
     def device_names(self) -> Names:
-        """The name of each device entry; its path must have been asked for."""
+        """The name of each device entry; its path must have been decoded."""
         return names_of(self._runs.buffer, self.devices.spans("device"))

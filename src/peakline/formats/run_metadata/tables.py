@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from peakline.formats.graph_def.source import GraphSpan
+from peakline.arrays import Int64Array
+from peakline.formats.common.reader import warn_of_cut, warn_of_damage
+from peakline.formats.graph_def.source import GraphSpan, submessages
 from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphTables
 from peakline.formats.run_metadata import cost, details
-from peakline.formats.run_metadata.graphs import find_graphs, only_graph_unnamed
 from peakline.formats.run_metadata.op_runs import read_op_runs, read_op_times, read_steps
 from peakline.formats.run_metadata.runs import Part, Run, Runs
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
-from peakline.wire import Buffer, Damage
+from peakline.wire import Buffer, Damage, Spans
 
 _COLLECTOR_LIMIT = 1 << 20
 """kMaxCollectedNodes of ``step_stats_collector.cc``: after so many it stops without a word."""
+
+_OF_RUNS = {"steps": read_steps, "traced_runs": details.read_traced_runs}
+_OF_OPS = {"op_runs": read_op_runs, "op_times": read_op_times}
+_OF_DETAILS = {
+    "op_devices": details.read_op_devices,
+    "op_outputs": details.read_op_outputs,
+    "op_references": details.read_op_references,
+    "op_memory": details.read_op_memory,
+    "op_allocations": details.read_op_allocations,
+    "op_memory_stats": details.read_op_memory_stats,
+    "op_persistent": details.read_op_persistent,
+    "thread_names": details.read_thread_names,
+}
+_OF_COSTS = {
+    "cost_nodes": cost.read_cost_nodes,
+    "cost_edges": cost.read_cost_edges,
+    "cost_outputs": cost.read_cost_outputs,
+    "cost_totals": cost.read_cost_totals,
+}
 
 
 class RunTables:
@@ -28,7 +50,7 @@ class RunTables:
     ``form`` is ``run_metadata`` or ``step_stats``: which message each run is.
     """
 
-    __retained__ = "_buffer _beside _runs _read graphs _graph_tables"
+    __retained__ = "_buffer _beside _runs graphs _graph_tables"
 
     def __init__(
         self,
@@ -39,35 +61,17 @@ class RunTables:
     ) -> None:
         self._buffer, self._beside = buffer, list(graphs)
         self._runs = Runs(buffer, runs, form)
-        self._told: set[str] = set()
-        self._told_places = 0
-        self._read: dict[str, Callable[[AbstractSet[str] | None], Columns]] = {
-            "op_runs": lambda columns: read_op_runs(self._runs, columns),
-            "op_devices": lambda _: details.read_op_devices(self._runs),
-            "op_times": lambda columns: read_op_times(self._runs, columns),
-            "op_outputs": lambda _: details.read_op_outputs(self._runs),
-            "op_references": lambda _: details.read_op_references(self._runs),
-            "op_memory": lambda _: details.read_op_memory(self._runs),
-            "op_allocations": lambda _: details.read_op_allocations(self._runs),
-            "op_memory_stats": lambda _: details.read_op_memory_stats(self._runs),
-            "op_persistent": lambda _: details.read_op_persistent(self._runs),
-            "thread_names": lambda _: details.read_thread_names(self._runs),
-        }
-        self._read_cost: dict[str, Callable[[], Columns]] = {
-            "cost_nodes": lambda: cost.read_cost_nodes(self._runs),
-            "cost_edges": lambda: cost.read_cost_edges(self._runs),
-            "cost_outputs": lambda: cost.read_cost_outputs(self._runs),
-            "cost_totals": lambda: cost.read_cost_totals(self._runs),
-        }
+        self._reported: set[str] = set()
+        self._reported_places = 0
 
     @cached_property
     def names(self) -> frozenset[str]:
         """The tables that there is something for."""
-        found = {"steps", "traced_runs"}
+        found = set(_OF_RUNS)
         if self._runs.steps().devices.rows:
-            found |= {*self._read, "allocator_events"}
+            found |= {*_OF_OPS, *_OF_DETAILS, "allocator_events"}
         if len(self._runs.parts(Part.COSTS)[1]):
-            found |= set(self._read_cost)
+            found |= set(_OF_COSTS)
         if self.graphs:
             found |= GRAPH_TABLES
         return frozenset(found)
@@ -75,7 +79,9 @@ class RunTables:
     @cached_property
     def graphs(self) -> list[GraphSpan]:
         """Where the graphs lie."""
-        return only_graph_unnamed([*self._beside, *find_graphs(self._runs)])
+        graphs = [*self._beside, *find_graphs(self._runs)]
+        # One that is the only one of its file needs no name.
+        return [replace(graphs[0], name="")] if len(graphs) == 1 else graphs
 
     @cached_property
     def _graph_tables(self) -> GraphTables:
@@ -87,7 +93,7 @@ class RunTables:
         return sum((damage for damage, _ in self._runs.damage.values()), Damage())
 
     def _cut(self) -> tuple[bool, int]:
-        """Whether the file is cut short, as far as the readings so far tell, and by how much."""
+        """Whether the file is cut short, as far as the readings so far show, and by how much."""
         size = self._buffer.size
         last = [damage for damage, end in self._runs.damage.values() if damage and end == size]
         missing = max((damage.missing_bytes for damage in last), default=0)
@@ -100,16 +106,12 @@ class RunTables:
             found = self._graph_tables.read(table)
             self._warn(warnings)
             return found
-        if table == "steps":
-            found = read_steps(self._runs)
-        elif table == "traced_runs":
-            found = details.read_traced_runs(self._runs)
-        elif table == "allocator_events":
+        if table == "allocator_events":
             found = self._allocator_events(warnings)
-        elif table in self._read_cost:
-            found = self._read_cost[table]()
+        elif table in _OF_OPS:
+            found = _OF_OPS[table](self._runs, columns)
         else:
-            found = self._read[table](columns)
+            found = (_OF_RUNS | _OF_DETAILS | _OF_COSTS)[table](self._runs)
         if table == "op_runs":
             self._warn_of_rows(warnings)
         self._warn(warnings)
@@ -123,11 +125,11 @@ class RunTables:
         from peakline.formats.run_metadata.allocations import read_allocator_events
 
         found, estimates = read_allocator_events(self._runs)
-        if "estimates" not in self._told:
-            self._told.add("estimates")
+        if "estimates" not in self._reported:
+            self._reported.add("estimates")
             warnings.add(
                 "estimated_allocations",
-                "executions tell only how much they allocated, not when: taken as allocated at "
+                "executions record only how much they allocated, not when: taken as allocated at "
                 "their start, and what was not live at their end as freed there",
                 estimates.allocations,
             )
@@ -140,10 +142,10 @@ class RunTables:
         return found
 
     def _warn_of_rows(self, warnings: Warnings) -> None:
-        """Tell of executions that have no start, and of a full collector."""
-        if "rows" in self._told:
+        """Report executions that have no start, and a full collector."""
+        if "rows" in self._reported:
             return
-        self._told.add("rows")
+        self._reported.add("rows")
         steps = self._runs.steps(
             "dev_stats.node_stats.all_start_micros", "dev_stats.node_stats.all_start_nanos"
         )
@@ -161,16 +163,11 @@ class RunTables:
         )
 
     def _warn(self, warnings: Warnings) -> None:
-        """Tell of damage, each place once: a deeper look may find more than one before."""
+        """Report damage, each place once: a deeper look may find more than one before."""
         is_cut, missing = self._cut()
-        if is_cut and "truncated" not in self._told:
-            self._told.add("truncated")
-            much = f"{missing} bytes" if missing else "in a field,"
-            warnings.add(
-                "truncated",
-                f"the file ends {much} before its content does "
-                f"(cut at offset {self._buffer.size}); answered from what is whole",
-            )
+        if is_cut and "truncated" not in self._reported:
+            self._reported.add("truncated")
+            warn_of_cut(warnings, missing, self._buffer.size)
         parts = dict(self._runs.damage)
         if "_graph_tables" in vars(self):
             ends = [graph.start + graph.length for graph in self.graphs]
@@ -184,12 +181,8 @@ class RunTables:
             key=lambda damage: damage.first_offset,
             default=Damage(),
         )
-        warnings.add(
-            "damaged",
-            f"first at offset {damage.first_offset}; {damage.skipped_bytes} bytes skipped",
-            places - self._told_places,
-        )
-        self._told_places = max(places, self._told_places)
+        warn_of_damage(warnings, damage, places - self._reported_places)
+        self._reported_places = max(places, self._reported_places)
 
     def _places(self, part: str, damage: Damage, end: int, *, is_cut: bool) -> int:
         """The damaged places of a part that ends at ``end``, without the cut of the file."""
@@ -198,3 +191,57 @@ class RunTables:
         # In a device's entry the cut hits an execution, too.
         twice = part == Part.STEPS.name and damage.missing_bytes and damage.skipped_bytes
         return max(damage.places - (2 if twice else 1), 0)
+
+
+# Where the graphs of a run lie.
+
+_PARTITIONS, _FUNCTIONS = 3, 4
+"""RunMetadata.partition_graphs and .function_graphs."""
+_KINDS = ("function_partition", "pre_optimization", "post_optimization")
+"""The fields 1 to 3 of RunMetadata.FunctionGraphs."""
+
+
+def find_graphs(runs: Runs) -> list[GraphSpan]:
+    """All graphs of all runs, in the order of `RunMetadata`'s fields.
+
+    Names are such as ``partition 0`` and ``function 2 partition 1``; where there are several
+    runs, the run's name comes first.
+    """
+    places: list[_Place] = []
+    run, spans = runs.fields(_PARTITIONS)
+    for number, owner, *span in _spans(run, spans):
+        places.append(_Place(owner, -1, 0, number, "partition", *span))
+    run, functions = runs.fields(_FUNCTIONS)
+    function = (np.arange(run.size) - np.searchsorted(run, run)).tolist()
+    owners = run.tolist()
+    for which, kind in enumerate(_KINDS):
+        row, spans, _ = submessages(runs.buffer, functions.start, functions.length, which + 1)
+        for number, at, *span in _spans(row, spans):
+            places.append(_Place(owners[at], function[at], which, number, kind, *span))
+    return [_named(runs, place) for place in sorted(places)]
+
+
+class _Place(NamedTuple):
+    """One graph: its run, function (-1: none), kind and number, in the order of the fields."""
+
+    run: int
+    function: int
+    which: int
+    number: int
+    kind: str
+    start: int
+    length: int
+
+
+def _spans(parent: Int64Array, spans: Spans) -> Iterator[tuple[int, int, int, int]]:
+    """Place among those of its parent, parent, start and length of each span."""
+    number = np.arange(parent.size) - np.searchsorted(parent, parent)
+    columns = (number, parent, spans.start, spans.length)
+    yield from zip(*(column.tolist() for column in columns), strict=True)
+
+
+def _named(runs: Runs, place: _Place) -> GraphSpan:
+    parts = [runs.runs[place.run].name] if len(runs.runs) > 1 else []
+    parts += [f"function {place.function}"] if place.function >= 0 else []
+    parts += [place.kind.replace("_", " ") if place.which else f"partition {place.number}"]
+    return GraphSpan(" ".join(parts), place.kind, place.start, place.length)

@@ -10,9 +10,8 @@ import re
 
 import numpy as np
 
-from peakline.arrays import BoolArray, Int32Array
+from peakline.arrays import BoolArray
 from peakline.formats.memory_log.tensors import shape_text
-from peakline.formats.xplane.memory import data_type_name
 from peakline.tables.columns import Names
 from peakline.wire import Buffer, Spans
 from peakline.wire.strings import Interner
@@ -35,7 +34,7 @@ def device_kind(device: str) -> int:
 
 
 def hardware(device: str) -> str:
-    """The device whose work a hardware tracer's entry tells: ``/device:GPU:0``."""
+    """The device whose work a hardware tracer's entry holds: ``/device:GPU:0``."""
     for mark in ("/stream:", "/memcpy"):
         device = device.partition(mark)[0]
     return device
@@ -72,15 +71,6 @@ def kernel_parts(label: str, node: str) -> tuple[str, str | None]:
         node = label[start + 2 : end]
     name, *rest = node.split(":")
     return name, rest[0] if rest else None
-
-
-def type_names(numbers: Int32Array, *, null: int | None = None) -> Names:
-    """Element types such as ``float``; null where the number is ``null``."""
-    distinct, codes = np.unique(numbers, return_inverse=True)
-    names = Names(codes.astype(np.int32), [data_type_name(n) for n in distinct.tolist()])
-    if null is not None:
-        names.codes[numbers == null] = -1
-    return names
 
 
 def shape_names(buffer: Buffer, spans: Spans, known: BoolArray) -> Names:

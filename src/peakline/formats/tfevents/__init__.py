@@ -2,8 +2,6 @@
 
 from peakline.formats.common.format import Format
 
-__all__ = ["FORMAT"]
-
 
 def _begins(head: bytes) -> bool:
     """A record of 8 bytes of length, 4 of checksum, an Event, 4 of checksum."""

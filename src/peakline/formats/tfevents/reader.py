@@ -3,14 +3,143 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
+from peakline import schema
+from peakline.arrays import BoolArray
 from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
+from peakline.formats.common.reader import warn_of_damage
+from peakline.formats.graph_def.source import GraphSpan
 from peakline.formats.run_metadata.reader import RunsFile
+from peakline.formats.run_metadata.runs import Run
 from peakline.formats.run_metadata.tables import RunTables
-from peakline.formats.tfevents.events import read_events
+from peakline.kernels.tfrecord import checksums, walk_records
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
+from peakline.wire import Buffer, Damage, Plan, Spans, WireTable, decode
+
+_FEW = 1024
+
+
+def _tables() -> npt.NDArray[np.uint32]:
+    """Row k: the CRC-32C of a byte with k zero bytes behind it."""
+    tables = np.zeros((8, 256), np.uint32)
+    crc = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        crc = np.where(crc & 1, (crc >> 1) ^ np.uint32(0x82F63B78), crc >> 1).astype(np.uint32)
+    tables[0] = crc
+    for k in range(1, 8):
+        tables[k] = tables[0][tables[k - 1] & 0xFF] ^ (tables[k - 1] >> 8)
+    return tables
+
+
+TABLES = _tables()
+
+
+@dataclass(frozen=True)
+class Events:
+    """What an events file holds, in file order, and what of it is lost.
+
+    ``bad_checksums``: records whose length or content is not what its checksum says;
+    ``first_bad`` is where the first one begins. ``missing_bytes``: what the last record lacks.
+    """
+
+    records: int
+    runs: tuple[Run, ...]
+    graphs: tuple[GraphSpan, ...]
+    bad_checksums: int
+    first_bad: int
+    missing_bytes: int
+    damage: Damage
+
+
+def read_events(buffer: Buffer) -> Events:
+    """Find runs and graphs; contents of other events are not looked at more than needed."""
+    room = _FEW
+    while True:
+        starts, lengths = np.empty(room, np.int64), np.empty(room, np.int64)
+        count, found, bad, first_bad, missing = walk_records(buffer, TABLES, starts, lengths)
+        if found <= room:
+            break
+        room = found
+    starts, lengths = starts[:found], lengths[:found]
+    plan = Plan(
+        schema.shape("tensorflow.Event"),
+        [
+            "wall_time",
+            "step",
+            "graph_def",
+            "meta_graph_def",
+            "tagged_run_metadata.tag",
+            "tagged_run_metadata.run_metadata",
+        ],
+    )
+    decoded = decode(buffer, plan, Spans(starts, lengths))
+    events, tagged = decoded[""], decoded["tagged_run_metadata"]
+    holds = {name: events.spans(name).length > 0 for name in ("graph_def", "meta_graph_def")}
+    used = holds["graph_def"] | holds["meta_graph_def"]
+    used[tagged.parent] = True
+    rows = np.flatnonzero(used)
+    record = events.parent[rows]
+    good = np.ones(rows.size, np.bool_)
+    checksums(buffer, TABLES, starts[record], lengths[record], good)
+    if not good.all():
+        worst = int(starts[record[~good]].min()) - 12
+        first_bad = worst if first_bad < 0 else min(first_bad, worst)
+    used[rows[~good]] = False
+    return Events(
+        records=count,
+        runs=_runs(buffer, events, tagged, used),
+        graphs=(
+            *_graphs(events.spans("graph_def").take(holds["graph_def"] & used)),
+            *_meta_graphs(
+                buffer, events.spans("meta_graph_def").take(holds["meta_graph_def"] & used)
+            ),
+        ),
+        bad_checksums=bad + int((~good).sum()),
+        first_bad=first_bad,
+        missing_bytes=missing,
+        damage=decoded.damage,
+    )
+
+
+def _runs(buffer: Buffer, events: WireTable, tagged: WireTable, used: BoolArray) -> tuple[Run, ...]:
+    rows = np.flatnonzero(used[tagged.parent])
+    event = tagged.parent[rows]
+    times, steps = events.array("wall_time")[event], events.array("step")[event]
+    content = tagged.spans("run_metadata").take(rows)
+    tags = tagged.spans("tag").take(rows).texts(buffer)
+    places = zip(content.start.tolist(), content.length.tolist(), strict=True)
+    moments = zip(times.tolist(), steps.tolist(), strict=True)
+    return tuple(
+        Run(tag or f"run {number}", number, *place, *when)
+        for number, (tag, place, when) in enumerate(zip(tags, places, moments, strict=True))
+    )
+
+
+def _graphs(spans: Spans) -> list[GraphSpan]:
+    places = zip(spans.start.tolist(), spans.length.tolist(), strict=True)
+    return [GraphSpan(f"graph_def {n}", "graph_def", *place) for n, place in enumerate(places)]
+
+
+def _meta_graphs(buffer: Buffer, spans: Spans) -> list[GraphSpan]:
+    plan = Plan(schema.shape("tensorflow.MetaGraphDef"), ["meta_info_def.tags", "graph_def"])
+    decoded = decode(buffer, plan, spans)
+    info, tags = decoded["meta_info_def"], decoded["meta_info_def.tags"]
+    words: list[list[str]] = [[] for _ in range(len(spans))]
+    texts = tags.spans("value").texts(buffer)
+    for word, graph in zip(texts, info.parent[tags.parent].tolist(), strict=True):
+        words[graph].append(word)
+    content = decoded[""].spans("graph_def")
+    places = zip(content.start.tolist(), content.length.tolist(), strict=True)
+    return [
+        GraphSpan(f"meta_graph {n}", "meta_graph", *place, ",".join(words[n]))
+        for n, place in enumerate(places)
+    ]
 
 
 class EventsFileReader(RunsFile):
@@ -24,14 +153,14 @@ class EventsFileReader(RunsFile):
             raise DamagedError(f"{file.path}: no whole record of an events file is left", 0)
         tables = RunTables(file.buffer, self._events.runs, graphs=self._events.graphs)
         super().__init__(file, tables, form)
-        self._told = False
+        self._is_reported = False
 
     def read(
         self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
     ) -> Columns:
         """Read one table."""
-        if not self._told:
-            self._told = True
+        if not self._is_reported:
+            self._is_reported = True
             self._warn(warnings)
         return super().read(table, warnings, columns)
 
@@ -48,9 +177,4 @@ class EventsFileReader(RunsFile):
                 f"the file ends {events.missing_bytes} bytes before its last record does; "
                 "answered from what is whole",
             )
-        damage = events.damage
-        warnings.add(
-            "damaged",
-            f"first at offset {damage.first_offset}; {damage.skipped_bytes} bytes skipped",
-            damage.places,
-        )
+        warn_of_damage(warnings, events.damage)

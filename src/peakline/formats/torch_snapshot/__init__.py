@@ -4,27 +4,16 @@ import re
 
 from peakline.formats.common.format import Format
 
-__all__ = ["FORMAT"]
-
-
-def _is_pickle(head: bytes) -> bool:
-    return head[0] == 0x80 and len(head) > 1 and 2 <= head[1] <= 5
-
-
 _OLD_PICKLE = re.compile(
     rb"(?:(?:\([dl]|[}\]])(?:p\d+\n|q.|r.{4})?)+(?:\(*[SVTUX]|\.\Z)", re.DOTALL
 )
-
-
-def _is_old_pickle(head: bytes) -> bool:
-    """Protocol 0 (text) or 1: dicts and lists are begun, numbered or not, and text follows, or
-    the end.
-    """
-    return _OLD_PICKLE.match(head) is not None
+"""Protocol 0 (text) or 1: dicts and lists are begun, numbered or not, and text follows, or the
+end."""
 
 
 def _begins(head: bytes) -> bool:
-    return _is_pickle(head) or _is_old_pickle(head)
+    is_new = head[0] == 0x80 and len(head) > 1 and 2 <= head[1] <= 5
+    return is_new or _OLD_PICKLE.match(head) is not None
 
 
 FORMAT = Format(

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
-from peakline.formats.torch_snapshot.rounding import round_sizes
 from peakline.formats.torch_snapshot.segments import FREE
 from peakline.formats.torch_snapshot.trace import (
     ALLOC,
@@ -19,6 +18,7 @@ from peakline.formats.torch_snapshot.trace import (
     Blocks,
     History,
     Trace,
+    round_sizes,
 )
 from peakline.tables.columns import Columns, Names
 from peakline.tables.tables import empty_columns

@@ -10,7 +10,7 @@ import numpy as np
 
 from peakline.errors import InputError
 from peakline.formats.common.files import SourceFile
-from peakline.formats.common.reader import FileReader
+from peakline.formats.common.reader import ReportingReader
 from peakline.formats.torch_snapshot.events import DeviceHistory, behind, events_table, oom_table
 from peakline.formats.torch_snapshot.fields import Bad, dicts, integers
 from peakline.formats.torch_snapshot.segments import read_segments
@@ -27,17 +27,17 @@ _TABLES = frozenset(("segments", "blocks", "stacks", "allocator_events", "oom_re
 _TRACES = (("device_traces", "segments"), ("host_traces", "host_segments"))
 
 
-class TorchSnapshotReader(FileReader):
+class TorchSnapshotReader(ReportingReader):
     """One pickle of ``torch.cuda.memory._dump_snapshot``, of any PyTorch release.
 
     Buffers that were live before the history begins are allocations at time 0, so that they
-    are part of every sum; ``(before profile)`` is their op where nothing tells who asked. A free
-    counts from where it was requested, as PyTorch counts allocated memory; it is ``deferred``
-    where another stream still used the block, and ``returned_sequence`` then tells from where on
+    are part of every sum; ``(before profile)`` is their op where nothing records who allocated. A
+    free counts from where it was requested, as PyTorch counts allocated memory; it is ``deferred``
+    where another stream still used the block, and ``returned_sequence`` is then from where on
     the block could be used again. Segments taken from the device or given back are
     ``expansion`` rows with the action as ``region_type``.
 
-    Raises InputError for a pickle that asks for code or holds something else.
+    Raises InputError for a pickle that calls code or holds something else.
     """
 
     __retained__ = "_file _stacks _allocators _segments _devices _tables"
@@ -54,21 +54,9 @@ class TorchSnapshotReader(FileReader):
         except Bad as error:
             raise InputError(f"{file.path}: no memory snapshot of PyTorch: {error}") from None
         self._tables: dict[str, Columns] = {}
-        self._told = False
 
-    def read(
-        self,
-        table: str,
-        warnings: Warnings,
-        columns: AbstractSet[str] | None = None,  # noqa: ARG002 (all are at hand)
-    ) -> Columns:
-        """Read one table."""
-        if not self._told:
-            self._told = True
-            self._report(warnings)
-        return self._table(table)
-
-    def _table(self, table: str) -> Columns:
+    def _table(self, table: str, columns: AbstractSet[str] | None) -> Columns:
+        del columns  # all are at hand
         if table not in self._tables:
             made: dict[str, Callable[[], Columns]] = {
                 "segments": lambda: self._segments.table(self._allocators),
@@ -86,7 +74,7 @@ class TorchSnapshotReader(FileReader):
 
     def duration_ps(self) -> int:
         """From the first entry of the history to the last."""
-        times = self._table("allocator_events").array("time_ps")
+        times = self._table("allocator_events", None).array("time_ps")
         return int(times.max(initial=0))
 
     def _take(self, content: Any, file_bytes: int) -> None:
@@ -149,44 +137,43 @@ class TorchSnapshotReader(FileReader):
         return DeviceHistory(trace, blocks, follow(trace, blocks, pool, divisions), divisions)
 
     def _report(self, warnings: Warnings) -> None:
-        for kind, count, detail in (
-            (
-                "trailing_bytes",
-                self._trailing,
-                "bytes after the end of the pickle, which were not read",
-            ),
-            (
-                "unknown_states",
-                self._segments.unknown_states,
-                "blocks in a state of an unknown name, taken as free",
-            ),
-            (
-                "segment_mismatch",
-                self._segments.uncovered,
-                "segments whose blocks do not add up to their size",
-            ),
-            (
-                "unknown_actions",
-                sum(int((d.trace.code == UNKNOWN).sum()) for d in self._devices),
-                "entries of the history with an action of an unknown name, left out",
-            ),
-            (
-                "no_times",
-                sum(d.trace.time_us.size for d in self._devices if not d.trace.time_us.any()),
-                "entries of the history without a time",
-            ),
-            (
-                "times_out_of_order",
-                sum(behind(d.trace.time_us) for d in self._devices),
-                "entries of the history with an earlier time than one before them",
-            ),
-            (
-                "history_mismatch",
-                sum(d.history.unexplained for d in self._devices),
-                "blocks whose last entry in the history contradicts their state in the snapshot",
-            ),
-        ):
-            warnings.add(kind, detail, count)
+        segments, add = self._segments, warnings.add
+        traces = [device.trace for device in self._devices]
+        unknown = sum(int((trace.code == UNKNOWN).sum()) for trace in traces)
+        timeless = sum(trace.time_us.size for trace in traces if not trace.time_us.any())
+        late = sum(behind(trace.time_us) for trace in traces)
+        unexplained = sum(device.history.unexplained for device in self._devices)
+        add(
+            "trailing_bytes",
+            "bytes after the end of the pickle, which were not read",
+            self._trailing,
+        )
+        add(
+            "unknown_states",
+            "blocks in a state of an unknown name, taken as free",
+            segments.unknown_states,
+        )
+        add(
+            "segment_mismatch",
+            "segments whose blocks do not add up to their size",
+            segments.uncovered,
+        )
+        add(
+            "unknown_actions",
+            "entries of the history with an action of an unknown name, left out",
+            unknown,
+        )
+        add("no_times", "entries of the history without a time", timeless)
+        add(
+            "times_out_of_order",
+            "entries of the history with an earlier time than one before them",
+            late,
+        )
+        add(
+            "history_mismatch",
+            "blocks whose last entry in the history contradicts their state in the snapshot",
+            unexplained,
+        )
 
 
 def _lists(value: object, what: str) -> list[Any]:

@@ -82,7 +82,7 @@ class Segments:
                 "state": Names(self.block_state, STATES),
                 "stack_id": self.stack,
             },
-            # What a free block was last asked for is no request.
+            # What was last requested of a free block is no request now.
             {"requested_bytes": self.block_state != FREE, "stack_id": self.stack >= 0},
         )
 
@@ -110,8 +110,8 @@ def read_segments(
     ends = np.cumsum(size)
     starts = np.concatenate([[0], ends])[np.cumsum(counts) - counts]
     place = address[segment] + (ends - size) - starts[segment]
-    told = np.array(["address" in row for row in rows], np.bool_)
-    place[told] = integers([row for row in rows if "address" in row], "address")
+    has = np.array(["address" in row for row in rows], np.bool_)
+    place[has] = integers([row for row in rows if "address" in row], "address")
 
     history = [_history(row) for row in rows]
     requested = np.where(
@@ -166,8 +166,8 @@ def _history(block: dict[Any, Any]) -> dict[Any, Any] | None:
 
 def _stated(segments: list[dict[Any, Any]], name: str, summed: Int64Array) -> Int64Array:
     """What the segments say, and the sum over their blocks where they do not."""
-    told = np.array([name in segment for segment in segments], np.bool_)
-    return np.where(told, integers(segments, name, 0), summed)
+    has = np.array([name in segment for segment in segments], np.bool_)
+    return np.where(has, integers(segments, name, 0), summed)
 
 
 def _pool(value: object) -> str:

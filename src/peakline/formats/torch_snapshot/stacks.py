@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.formats.common.callers import Frame, caller
+from peakline.formats.common.callers import Frame, caller, stacks_table
 from peakline.formats.torch_snapshot.fields import text
-from peakline.tables.columns import Columns, Names
+from peakline.tables.columns import Columns
 
 
 class Stacks:
     """Numbers lists of frames, innermost first, as snapshots hold them."""
 
-    __retained__ = "_frames _frame_of _numbers _number_of _kept"
+    __retained__ = "_frames _frame_of _numbers _number_of _held"
 
     def __init__(self) -> None:
         self._frames: dict[Frame, int] = {}
         self._frame_of: dict[int, int] = {}
         self._numbers: dict[tuple[int, ...], int] = {}
         self._number_of: dict[int, int] = {}
-        self._kept: list[object] = []
+        self._held: list[object] = []
 
     def number(self, lists: list[Any]) -> Int64Array:
         """The stack of every list of frames, -1 for one that is missing or empty.
@@ -47,7 +47,7 @@ class Stacks:
             number = self._numbers.setdefault(codes, len(self._numbers))
         self._number_of[id(frames)] = number
         # An id is only good as long as its object lives.
-        self._kept.append(frames)
+        self._held.append(frames)
         return number
 
     def _frame(self, frame: Any) -> int:
@@ -65,14 +65,14 @@ class Stacks:
             )
         code = self._frames.setdefault(values, len(self._frames))
         self._frame_of[id(frame)] = code
-        self._kept.append(frame)
+        self._held.append(frame)
         return code
 
     def release(self) -> None:
         """Forget the objects; no more lists will be numbered."""
         self._frame_of.clear()
         self._number_of.clear()
-        self._kept.clear()
+        self._held.clear()
 
     def callers(self) -> list[str | None]:
         """`caller` of every stack."""
@@ -86,16 +86,6 @@ class Stacks:
             (code for stack in self._numbers for code in stack), np.int64, int(counts.sum())
         )
         ends = np.cumsum(counts)
-        frames = list(self._frames)
-        functions = Names.encode([frame[0] for frame in frames])
-        files = Names.encode([frame[1] for frame in frames])
-        lines = np.array([frame[2] for frame in frames], np.int64)
-        return Columns(
-            {
-                "stack_id": np.repeat(np.arange(counts.size, dtype=np.int64), counts),
-                "depth": np.arange(codes.size, dtype=np.int64) - np.repeat(ends - counts, counts),
-                "function": functions.take(codes),
-                "file": files.take(codes),
-                "line": lines[codes],
-            }
-        )
+        stack = np.repeat(np.arange(counts.size, dtype=np.int64), counts)
+        depth = np.arange(codes.size, dtype=np.int64) - np.repeat(ends - counts, counts)
+        return stacks_table(stack, depth, list(self._frames), codes)

@@ -15,7 +15,6 @@ import numpy as np
 
 from peakline.arrays import BoolArray, Int8Array, Int32Array, Int64Array, IntpArray, UInt64Array
 from peakline.formats.torch_snapshot.fields import Bad, integers
-from peakline.formats.torch_snapshot.rounding import round_sizes
 from peakline.formats.torch_snapshot.segments import FREE, IN_USE
 from peakline.formats.torch_snapshot.stacks import Stacks
 
@@ -35,10 +34,14 @@ _CODES = {
     **SEGMENT_ACTIONS,
 }
 
+_GRANULE = 512
+_FIRST_INTERVAL = 20
+_INTERVALS = 16
+
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """The entries of one device, in order; ``size`` is what was asked for."""
+    """The entries of one device, in order; ``size`` is what was requested."""
 
     code: Int8Array
     address: UInt64Array
@@ -108,7 +111,7 @@ def follow(trace: Trace, blocks: Blocks, pool: int, divisions: Mapping[object, o
     """Pair the frees of ``trace`` with its allocations, and find what was live before it.
 
     ``pool`` is the size of the device's segments at the end, ``divisions`` the setting that
-    blocks are rounded by. Sizes of blocks that are gone follow from what was asked for; blocks
+    blocks are rounded by. Sizes of blocks that are gone follow from what was requested; blocks
     that still live have the size they have.
     """
     entries = trace.code.size
@@ -192,3 +195,27 @@ def _contradictions(
     live = np.zeros(last.size, np.bool_)
     live[known] = state[block[known]] != FREE
     return int((live != (last != FREE_COMPLETED)).sum())
+
+
+def round_sizes(sizes: Int64Array, divisions: Mapping[object, object]) -> Int64Array:
+    """Bytes of the blocks for requests of ``sizes``: multiples of 512, 0 staying 0.
+
+    ``divisions`` is the setting ``roundup_power2_divisions``: by size in MiB (a power of two,
+    as text) into how many steps a doubling is divided; 0 and 1 mean none. Source:
+    ``CUDACachingAllocator.cpp`` (round_size) and ``AllocatorConfig.cpp`` in pytorch/pytorch.
+    """
+    steps = np.zeros(_INTERVALS, np.int64)
+    for interval in range(_INTERVALS):
+        value = divisions.get(str(1 << interval), 0)
+        if isinstance(value, int) and 1 < value <= 1 << 30:
+            steps[interval] = value
+    plain = -(-np.maximum(sizes, 0) // _GRANULE) * _GRANULE
+    if not steps.any():
+        return plain
+    # Exact, unlike a logarithm: the exponent of the float that a size below 2**53 is.
+    power = np.frexp(np.maximum(sizes, 1).astype(np.float64))[1].astype(np.int64) - 1
+    step = steps[np.clip(power - _FIRST_INTERVAL, 0, _INTERVALS - 1)]
+    floor = np.left_shift(1, np.clip(power, 0, 62))
+    width = floor // np.maximum(step, 1)
+    stepped = np.where(width > 0, -(-sizes // np.maximum(width, 1)) * width, 2 * floor)
+    return np.where((step > 1) & (sizes > _GRANULE * step), stepped, plain)

@@ -10,16 +10,81 @@ import copyreg
 import gc
 import io
 import pickle
+import pickletools
 from typing import Any, NoReturn
 
+import numpy as np
+
 from peakline.errors import DamagedError, InputError
-from peakline.formats.common.files import SourceFile
-from peakline.formats.torch_snapshot.opcodes import Status, scanned
+from peakline.formats.common.files import BytesStream, SourceFile
+from peakline.kernels import pickle_layout as layout
+from peakline.kernels.pickle_scan import scan
 from peakline.wire import Buffer
+
+# The opcodes of protocols 0 to 5, by the standard library's ``pickletools``.
+
+
+_EFFECTS = {
+    "PUSH_SCALAR": "INT BININT BININT1 BININT2 LONG LONG1 LONG4 STRING BINSTRING SHORT_BINSTRING "
+    "BINBYTES SHORT_BINBYTES BINBYTES8 NONE NEWTRUE NEWFALSE UNICODE SHORT_BINUNICODE BINUNICODE "
+    "BINUNICODE8 FLOAT BINFLOAT",
+    "PUSH_CONTAINER": "EMPTY_LIST EMPTY_TUPLE EMPTY_DICT EMPTY_SET BYTEARRAY8",
+    "COLLECT": "LIST TUPLE",
+    "COLLECT_DICT": "DICT",
+    "COLLECT_SET": "FROZENSET",
+    "PUT": "PUT BINPUT LONG_BINPUT",
+    "GET": "GET BINGET LONG_BINGET",
+    "NAME": "GLOBAL STACK_GLOBAL INST PERSID BINPERSID",
+    "EXTENSION": "EXT1 EXT2 EXT4",
+    "OUT_OF_BAND": "NEXT_BUFFER READONLY_BUFFER",
+    "BUILD": "REDUCE BUILD OBJ NEWOBJ NEWOBJ_EX",
+    "NOTHING": "PROTO FRAME",
+}
+"""What several opcodes do alike; any other does what its name says."""
+
+_LENGTHS = {
+    pickletools.UP_TO_NEWLINE: layout.A_LINE,
+    pickletools.TAKEN_FROM_ARGUMENT1: layout.A_LENGTH_1,
+    pickletools.TAKEN_FROM_ARGUMENT4: layout.A_LENGTH_4,
+    pickletools.TAKEN_FROM_ARGUMENT4U: layout.A_LENGTH_4,
+    pickletools.TAKEN_FROM_ARGUMENT8U: layout.A_LENGTH_8,
+}
+
+ARGUMENT = np.full(256, layout.A_NO_OPCODE, np.int8)
+"""Per opcode how its argument is written: a constant of `pickle_layout`, or its length."""
+
+EFFECT = np.zeros(256, np.int8)
+"""Per opcode what it does to the stack, a constant of `pickle_layout`."""
+
+_EFFECT_OF = {name: effect for effect, names in _EFFECTS.items() for name in names.split()}
+for _opcode in pickletools.opcodes:
+    _code = ord(_opcode.code)
+    EFFECT[_code] = getattr(layout, f"E_{_EFFECT_OF.get(_opcode.name, _opcode.name)}")
+    if _opcode.arg is None:
+        ARGUMENT[_code] = 0
+    elif _opcode.name in {"GLOBAL", "INST"}:
+        ARGUMENT[_code] = layout.A_TWO_LINES
+    else:
+        ARGUMENT[_code] = _LENGTHS.get(_opcode.arg.n, _opcode.arg.n)
+
+
+def scanned(data: Buffer) -> tuple[int, int]:
+    """How far the pickle is one of plain containers (``S_`` of `pickle_layout`), and where that
+    was seen: the position of an opcode or, of a whole pickle, behind its last.
+    """
+    room = 1 << 14
+    while True:
+        status, at = scan(
+            data, ARGUMENT, EFFECT,
+            np.empty(room, np.uint8), np.empty(room, np.int64), np.zeros(room, np.uint8),
+        )  # fmt: skip
+        if status != layout.S_FULL:
+            return status, at
+        room *= 8
 
 
 class _Refused(Exception):
-    """The pickle asks for what is named."""
+    """The pickle names what is not a plain container."""
 
 
 class _Plain(pickle.Unpickler):
@@ -31,37 +96,21 @@ class _Plain(pickle.Unpickler):
         raise _Refused(f"a persistent object {pid if isinstance(pid, str) else ''}".strip()[:80])
 
 
-class _Bytes(io.RawIOBase):
-    """A buffer as a file, without copying it."""
-
-    def __init__(self, buffer: Buffer) -> None:
-        self._left = buffer.data
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: Any) -> int:
-        count = min(len(target), len(self._left))
-        target[:count] = self._left[:count]
-        self._left = self._left[count:]
-        return count
-
-
 def load_plain(file: SourceFile) -> tuple[Any, int]:
     """The content of the pickle, and how many bytes follow it.
 
-    Raises InputError, naming it, for a pickle that asks for anything but plain containers;
+    Raises InputError, naming it, for a pickle that needs anything but plain containers;
     DamagedError for one that is cut off or no pickle.
     """
     status, at = scanned(file.buffer)
-    if status in {Status.CUT, Status.DAMAGED}:
-        what = "is cut off" if status == Status.CUT else "is damaged"
+    if status in {layout.S_CUT, layout.S_DAMAGED}:
+        what = "is cut off" if status == layout.S_CUT else "is damaged"
         raise DamagedError(f"{file.path}: the pickle {what} at byte {at}", at)
-    if status == Status.EXTENSION:
+    if status == layout.S_EXTENSION:
         raise _refusal(file.path, _extension(file.buffer, at))
-    if status == Status.OUT_OF_BAND:
+    if status == layout.S_OUT_OF_BAND:
         raise _refusal(file.path, "a buffer that is not in the file")
-    if status == Status.BUILD:
+    if status == layout.S_BUILD:
         raise _refusal(file.path, f"an object to be built, at byte {at}")
     try:
         return _load(file.buffer), file.buffer.size - at
@@ -81,7 +130,7 @@ def _load(buffer: Buffer) -> Any:
     gc.disable()
     try:
         # Text of Python 2 may be anything.
-        reader = io.BufferedReader(_Bytes(buffer), 1 << 20)
+        reader = io.BufferedReader(BytesStream(buffer.data), 1 << 20)
         return _Plain(reader, encoding="latin-1").load()
     finally:
         if collecting:
@@ -90,8 +139,7 @@ def _load(buffer: Buffer) -> Any:
 
 def _refusal(path: str, wanted: str) -> InputError:
     return InputError(
-        f"{path}: the pickle asks for {wanted}: refused; "
-        "a memory snapshot holds only plain containers"
+        f"{path}: the pickle needs {wanted}: refused; a memory snapshot holds only plain containers"
     )
 
 
