@@ -2,8 +2,6 @@
 
 from peakline.formats.common.format import Format
 
-__all__ = ["FORMAT"]
-
 FORMAT = Format(
     name="xplane",
     what="XSpace, `*.xplane.pb`",

@@ -63,7 +63,9 @@ class Attributes:
         if len(parts) == 1 and parts[0][0] == 0:
             return parts[0][1]
         return cls(
-            np.concatenate([_NO_NODES, *(part.node + np.int32(first) for first, part in parts)]),
+            np.concatenate(
+                [np.zeros(0, np.int32), *(part.node + np.int32(first) for first, part in parts)]
+            ),
             *(
                 np.concatenate([np.zeros(0, dtype), *(getattr(part, name) for _, part in parts)])
                 for name, dtype in (("role", np.uint8), ("case", np.uint8), ("bits", np.int64))
@@ -89,6 +91,3 @@ class Attributes:
     def last(self, role: Role) -> Picked:
         """The last stat of that name on each node."""
         return self._pick(role, last=True)
-
-
-_NO_NODES = np.zeros(0, np.int32)

@@ -68,7 +68,7 @@ def connect(
     """Join producers with consumers of the same key; ``kind`` is that of every node.
 
     A producer's node is -2 - n where it is not the node n itself but lies in it. With ``pruned``
-    some consumers were left out, so that a crowd cannot be told: None when there may be one.
+    some consumers were left out, so that a crowd is not known: None when there may be one.
     ``once`` leaves out what has several producers though one is usual: all but batches, which
     take up what many requests put into them.
     """

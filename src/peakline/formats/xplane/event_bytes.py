@@ -1,6 +1,6 @@
 """Where the events of an XSpace lie, so that the stats of a few are read without those of all.
 
-The file is walked once, past the stats; of every block of events the place is kept. A question
+The file is walked once, past the stats; of every block of events the place is noted. A question
 about some events then decodes their blocks alone.
 """
 

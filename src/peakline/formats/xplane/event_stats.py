@@ -13,10 +13,9 @@ import numpy as np
 from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
-from peakline.formats.xplane.line_parts import LinePart, Lookup
+from peakline.formats.xplane.line_parts import LinePart, Lookup, StatRows
 from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.outline import Outline, PlaneOutline
-from peakline.formats.xplane.stat_rows import StatRows
 from peakline.kernels.line_layout import ALL_STATS, NO_STATS, NOT_WANTED, SOME_STATS
 from peakline.tables.columns import Columns, Names
 from peakline.wire import Damage, Interner, Spans, Union, as_buffer
@@ -161,7 +160,9 @@ def _coded(numbers: AnyArray, texts: Interner, text_of: Callable[[int], str]) ->
     coded = [np.zeros(0, np.int32)]
     for some in _pieces(numbers):
         distinct, inverse = np.unique(some, return_inverse=True)
-        codes = _add_all(texts, (text_of(number).encode() for number in distinct.tolist()))
+        parts = [text_of(number).encode() for number in distinct.tolist()]
+        ends = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        codes = texts.add(as_buffer(b"".join(parts)), Spans(ends[:-1], np.diff(ends)))
         coded.append(codes[inverse])
     return np.concatenate(coded)
 
@@ -171,9 +172,3 @@ def _pieces(rows: AnyArray) -> Iterator[AnyArray]:
     for first in range(0, rows.size, _PIECE_ROWS):
         check_deadline()
         yield rows[first : first + _PIECE_ROWS]
-
-
-def _add_all(texts: Interner, strings: Iterable[bytes]) -> Int32Array:
-    parts = list(strings)
-    lengths = np.fromiter(map(len, parts), np.int64, len(parts))
-    return texts.add(as_buffer(b"".join(parts)), Spans(np.cumsum(lengths) - lengths, lengths))

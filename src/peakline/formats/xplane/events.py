@@ -1,4 +1,4 @@
-"""The tables of all events: read only when somebody asks for them."""
+"""The tables of all events, read only when they are needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
+from peakline.arrays import AnyArray, BoolArray, Int32Array
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.grouping import Grouping
@@ -22,11 +22,11 @@ from peakline.formats.xplane.groups import (
     ungrouped,
     wide,
 )
+from peakline.formats.xplane.line_parts import StatRows
 from peakline.formats.xplane.line_reader import LineReader
-from peakline.formats.xplane.lines import SelectedLine, read_line_facts
+from peakline.formats.xplane.lines import SelectedLine
 from peakline.formats.xplane.outline import Outline, PlaneOutline
 from peakline.formats.xplane.places import name_codes, named, type_bases
-from peakline.formats.xplane.stat_rows import StatRows
 from peakline.formats.xplane.times import (
     OCCURRENCES,
     OFFSET,
@@ -45,7 +45,7 @@ NO_STEP = -1
 
 @dataclass(frozen=True, eq=False)
 class PlaneEvents:
-    """The events of one plane, as the pass over it kept them."""
+    """The events of one plane, as the pass over it found them."""
 
     plane: PlaneOutline
     lines: list[SelectedLine]
@@ -57,7 +57,7 @@ class PlaneEvents:
 
 
 class EventTables:
-    """The ``events`` table, from the events that were kept while they were grouped.
+    """The ``events`` table, from the events that were read while they were grouped.
 
     Columns that not everybody wants are made when somebody does.
     """
@@ -110,7 +110,11 @@ class EventTables:
         data = {name: made() for name, made in make.items() if wanted is None or name in wanted}
         valid: dict[str, BoolArray] = {}
         if "start_ps" in data and any(line.case is not None for line in lines):
-            valid["start_ps"] = np.concatenate([_has_start(line) for line in lines])
+            every = [np.ones(line.begin.size, np.bool_) for line in lines]
+            for line, has_start in zip(lines, every, strict=True):
+                if line.case is not None:
+                    has_start[:] = line.case != OCCURRENCES
+            valid["start_ps"] = np.concatenate(every)
         if "step_id" in data:
             has_step = self._has_step
             valid["step_id"] = _known(self._step_id, has_step)
@@ -173,14 +177,6 @@ def _known(step: AnyArray, has_step: BoolArray | None) -> BoolArray:
     return found
 
 
-def _has_start(line: SelectedLine) -> BoolArray:
-    """Which events of a line have a start."""
-    if line.case is None:
-        return np.ones(line.begin.size, np.bool_)
-    has: BoolArray = line.case != OCCURRENCES
-    return has
-
-
 def _steps(
     planes: list[PlaneEvents], grouping: Grouping, *, has_tpu: bool, is_last: bool = True
 ) -> tuple[AnyArray, BoolArray | None]:
@@ -235,7 +231,7 @@ def read_module_runs(file: SourceFile, outline: Outline) -> tuple[Columns, dict[
     damage: dict[int, Damage] = {}
     far = Far()
     for plane in outline.planes:
-        headers = read_line_facts(file, plane, whole=False) if plane.is_tpu else []
+        headers = LineReader(file, plane.lines).read_facts() if plane.is_tpu else []
         lines = [k for k, header in enumerate(headers) if header.name == "XLA Modules"]
         if not lines:
             continue
@@ -252,8 +248,8 @@ def read_module_runs(file: SourceFile, outline: Outline) -> tuple[Columns, dict[
     columns = Columns(
         {
             "name": Names.encode(names),
-            "start_ps": _all(starts),
-            "end_ps": _all(ends),
+            "start_ps": np.concatenate([np.zeros(0, np.int64), *starts]),
+            "end_ps": np.concatenate([np.zeros(0, np.int64), *ends]),
             "plane_name": Names.encode(devices),
         }
     )
@@ -274,9 +270,4 @@ def _joined(parts: list[AnyArray], dtype: Any) -> AnyArray:
 
 
 def _address(array: AnyArray) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
-
-
-def _all(parts: list[AnyArray]) -> Int64Array:
-    return np.concatenate([np.zeros(0, np.int64), *parts]) if parts else np.zeros(0, np.int64)
+    return int(array.__array_interface__["data"][0])

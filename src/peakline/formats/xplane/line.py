@@ -11,7 +11,7 @@ from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.xplane.line_parts import LinePart
 from peakline.formats.xplane.names import tensor_core
 from peakline.formats.xplane.places import places_of
-from peakline.formats.xplane.sorting import renumber, sort_line, unsort
+from peakline.formats.xplane.store import renumber, sort_line, unsort
 from peakline.kernels.line_events import NO_PROCESS, gather
 from peakline.kernels.nesting import in_order, nest, regions, resolve
 from peakline.kernels.xplane_numbers import Role
@@ -23,26 +23,13 @@ if TYPE_CHECKING:
 
 _HELD_PARTS = 4
 """A region open for longer than this many parts makes the pass take its line whole."""
-_GATHERED = (
-    "node_kind",
-    "root_node",
-    "producer_node",
-    "producer_key",
-    "consumer_node",
-    "consumer_key",
-    "attr_node",
-    "attr_role",
-    "attr_case",
-    "attr_bits",
-    "mem_node",
-    "mem_kind",
-    "mem_dtype",
-    "mem_id",
-    "mem_have",
-    "mem_odd",
-)
-"""What `gather` fills of what a pass keeps."""
-_GATHERED_WHOLE = ("mem_numbers", "mem_codes")
+_FILLED = (
+    "node_kind", "root_node", "producer_node", "producer_key", "consumer_node", "consumer_key",
+    "attr_node", "attr_role", "attr_case", "attr_bits", "mem_node", "mem_kind", "mem_dtype",
+    "mem_id", "mem_have", "mem_odd",
+)  # fmt: skip
+"""What `gather` fills of what a pass finds."""
+_FILLED_WHOLE = ("mem_numbers", "mem_codes")
 """The same of two dimensions, where the free rows alone would not lie in one piece."""
 _STAT = ("stat_event", "stat_number", "stat_case", "stat_bits", "stat_length")
 
@@ -104,34 +91,17 @@ class OpenLine:
         at = np.zeros(11, np.int64)
         process = owner.plane.process_id
         gather(
-            events.kinds,
-            events.case,
-            events.bits,
-            events.duration,
-            stat_event,
-            stat_role,
-            stat_case,
-            stat_bits,
-            stat_length,
-            line_event=self.events,
-            first_node=found.used["node"],
-            first_mem=found.used["mem"],
-            ref_ids=owner.ref_ids,
-            ref_table=owner.ref_table,
-            process=NO_PROCESS if process is None else process,
-            core=self.core,
-            want_memory=owner.want_memory,
-            prune=owner.prune,
-            own_ends=owner.own_ends,
-            begin=part.begin,
-            length=part.length,
-            node=part.node,
-            marks=part.marks,
-            at=at,
+            events.kinds, events.case, events.bits, events.duration,
+            stat_event, stat_role, stat_case, stat_bits, stat_length,
+            line_event=self.events, first_node=found.used["node"], first_mem=found.used["mem"],
+            ref_ids=owner.ref_ids, ref_table=owner.ref_table,
+            process=NO_PROCESS if process is None else process, core=self.core,
+            want_memory=owner.want_memory, prune=owner.prune, own_ends=owner.own_ends,
+            begin=part.begin, length=part.length, node=part.node, marks=part.marks, at=at,
             **beside,
-            **{name: free(name) for name in _GATHERED},
-            **{name: found.arrays[name] for name in _GATHERED_WHOLE},
-        )
+            **{name: free(name) for name in _FILLED},
+            **{name: found.arrays[name] for name in _FILLED_WHOLE},
+        )  # fmt: skip
         nodes, roots, producers, consumers, attrs, records, texts, marks, keeps = at[:9].tolist()
         self.has_async |= at[9] > 0
         owner.pruned |= at[10] > 0
@@ -178,7 +148,7 @@ class OpenLine:
         found.used["time"] += events.size
 
     def _keep_stats(self, events: LinePart, rows: Int32Array) -> None:
-        """Keep those stats of the events that somebody may ask for with them."""
+        """Keep those stats of the events that may be read with them."""
         owner, found = self.owner, self.owner.found
         event, number, _, *value = events.stats
         found.reserve("stat", rows.size, owner.read)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import AnyArray, UInt8Array
+from peakline.arrays import AnyArray, Int64Array, UInt8Array
+from peakline.formats.xplane.outline import PlaneOutline
 from peakline.formats.xplane.times import FARTHEST_PS, LONGEST_PS, nearest_line
-from peakline.wire import Buffer, Spans
+from peakline.wire import Buffer, Spans, Union
 
 _MOST_IDS = 1 << 20
 """Ids of metadata are looked up in a table where they are below this, as all are in practice."""
@@ -70,7 +72,7 @@ class Lookup:
 class LinePart:
     """Some events of one line, in file order: ``line`` is the number of its span.
 
-    Columns are as `line_decode` writes them, valid until the next part is asked for. Offsets of
+    Columns are as `line_decode` writes them, valid until the next part is read. Offsets of
     texts count from the beginning of the file; ``buffer`` holds the bytes from ``base`` on, those
     of the part among them. ``position`` is how far the file has been read.
     """
@@ -93,3 +95,23 @@ class LinePart:
     def pieces(self, spans: Spans) -> Iterator[tuple[Buffer, Spans]]:
         """The bytes of texts of the part, as `SourceFile.pieces`: in one piece."""
         yield self.buffer, Spans(spans.start - self.base, spans.length)
+
+
+@dataclass(frozen=True, eq=False)
+class StatRows:
+    """Stats of one plane's events as they stand in the file.
+
+    ``event`` is the number of the event in the plane, ascending, ``number`` the stat's id.
+    """
+
+    plane: PlaneOutline
+    event: AnyArray
+    number: Int64Array
+    value: Union
+
+    def named(self, wanted: AbstractSet[str]) -> StatRows:
+        """Those that have one of the names ``wanted``."""
+        known = self.plane.stat_names.items()
+        ids = [number for number, name in known if name in wanted]
+        rows = np.flatnonzero(np.isin(self.number, ids))
+        return StatRows(self.plane, self.event[rows], self.number[rows], self.value.take(rows))

@@ -1,7 +1,7 @@
 """The events of a plane's lines, part by part: bytes of the file become columns here.
 
 Windows of the file are read into memory of this module's own and decoded by one kernel
-(`line_decode`), ahead of who asks for them where there is a second core. What that kernel does not
+(`line_decode`), ahead of who takes them where there is a second core. What that kernel does not
 expect is left to the general walk, from the event on that has it to the end of its line, so that
 damage is contained as everywhere.
 """
@@ -30,7 +30,7 @@ _WINDOW_BYTES = 1 << 20
 _PART_EVENTS = 1 << 15
 _PART_STATS = 1 << 16
 _AHEAD = 2
-"""How many parts may be ready before somebody asks for them."""
+"""How many parts may be ready before they are taken."""
 _LEAST_AHEAD = 4 * _WINDOW_BYTES
 """Fewer bytes are not worth a thread."""
 _HEADER_BYTES = 512
@@ -48,21 +48,12 @@ class _Room:
     """Columns for one part: of its events, and of their stats."""
 
     def __init__(self, events: int, stats: int, *, begins: bool) -> None:
-        self.events = (
+        self.events: Stats = (
             np.empty(events if begins else 0, np.int64),
-            np.empty(events, np.int64),
-            np.empty(events, np.uint8),
-            np.empty(events, np.uint8),
-            np.empty(events, np.int64),
-            np.empty(events, np.int64),
+            *(np.empty(events, dtype) for dtype in ("i8", "u1", "u1", "i8", "i8")),
         )
-        self.stats = (
-            np.empty(stats, np.int32),
-            np.empty(stats, np.int64),
-            np.empty(stats, np.uint8),
-            np.empty(stats, np.uint8),
-            np.empty(stats, np.int64),
-            np.empty(stats, np.int32),
+        self.stats: Stats = tuple(
+            np.empty(stats, dtype) for dtype in ("i4", "i8", "u1", "u1", "i8", "i4")
         )
         self.window: Buffer | None = None
         """The bytes of the part that is in this room."""
@@ -120,9 +111,9 @@ class LineReader:
             check_deadline()
             yield part
 
-    def read_facts(self, *, whole: bool) -> list[LineFacts]:
+    def read_facts(self, *, whole: bool = False) -> list[LineFacts]:
         """What the lines say about themselves, from all fields but the events; unless ``whole``,
-        from those in front of the events where they say name and time.
+        from those in front of the events where they say name and time, as all writers have it.
         """
         for line, (begin, _) in enumerate(self._spans):
             check_deadline()

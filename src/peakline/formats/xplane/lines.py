@@ -3,7 +3,7 @@
 The pass streams: of what it has read it holds only what is found, the stack of open events, and
 the events of an unfinished thread-pool region. A line whose events are not in order of time
 while it has such regions is sorted first, as upstream does; then lines are taken whole. The events
-themselves are kept where somebody asks for them: the same pass finds and groups them.
+themselves are stored where they are wanted: the same pass finds and groups them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import numpy as np
 from peakline.arrays import AnyArray, Int32Array, Int64Array, UInt64Array
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.line import OpenLine, OutOfOrder, Scratch
-from peakline.formats.xplane.line_parts import LineFacts, Lookup
+from peakline.formats.xplane.line_parts import LineFacts, Lookup, StatRows
 from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.names import EVENT_KINDS, KEPT_STATS, STAT_ROLES, has_known_type
 from peakline.formats.xplane.outline import PlaneOutline
-from peakline.formats.xplane.stat_rows import StatRows
 from peakline.formats.xplane.store import Found
 from peakline.formats.xplane.times import OFFSET
 from peakline.kernels.line_layout import NOT_WANTED, SOME_STATS
@@ -27,20 +26,11 @@ from peakline.kernels.xplane_numbers import FIRST_MEMORY_ROLE, KEEP, EventKind, 
 from peakline.wire import Interner, Union
 
 
-def read_line_facts(file: SourceFile, plane: PlaneOutline, *, whole: bool) -> list[LineFacts]:
-    """What all lines of ``plane`` say about themselves; passes over their events.
-
-    Name and time stand before the events: where both are found there, nothing behind them is read,
-    unless the ``whole`` is wanted.
-    """
-    return LineReader(file, plane.lines).read_facts(whole=whole)
-
-
 @dataclass(frozen=True, eq=False)
 class SelectedLine:
     """The events of one line, in file order; ``number`` counts the lines of the plane.
 
-    ``begin`` is relative to the line's own time; ``place``, ``case`` and ``owner`` are as in
+    ``begin`` is relative to the time of the line; ``place``, ``case`` and ``owner`` are as in
     `Found`; without ``case`` every event has a start.
     """
 
@@ -63,7 +53,7 @@ class SelectedLine:
 class PlanePass:
     """Read every line of one plane once; `found` and `strings` hold what there was.
 
-    ``prune`` leaves out what cannot pass a group on (`pruned` tells whether there was any);
+    ``prune`` leaves out what cannot pass a group on (`pruned` says whether there was any);
     ``own_ends`` keeps every producer of a context as a node, and ``timed`` when every node is.
     ``keep`` keeps the events themselves, and those of their stats that are among `KEPT_STATS`.
     """
@@ -84,7 +74,7 @@ class PlanePass:
         self.want_memory, self.rewrite = want_memory, rewrite
         self.prune, self.own_ends, self.pruned = prune, own_ends, False
         self.keep, self.timed = keep, timed
-        self.headers = read_line_facts(file, plane, whole=False)
+        self.headers = LineReader(file, plane.lines).read_facts()
         self.ref_ids = np.array(sorted(plane.stat_names), np.int64)
         self.ref_table = _table_of(self.ref_ids)
         self.scratch = Scratch()
@@ -114,7 +104,7 @@ class PlanePass:
         ]  # fmt: skip
 
     def selected_stats(self) -> StatRows:
-        """The stats that were kept, in the order of the file."""
+        """The stats that were stored, in the order of the file."""
         case, bits, length = (self.found.get(f"stat_{name}") for name in ("case", "bits", "length"))
         return StatRows(
             self.plane,

@@ -25,18 +25,9 @@ _FIRST = int(Role.BYTES_RESERVED)
 _ID_NUMBER = 8
 _SMALL = 1 << 10
 _RECORD = (
-    "step",
-    "own_step",
-    "line",
-    "offset",
-    "kind",
-    "dtype",
-    "id_role",
-    "have",
-    "odd",
-    "numbers",
+    "step", "own_step", "line", "offset", "kind", "dtype", "id_role", "have", "odd", "numbers",
     "codes",
-)
+)  # fmt: skip
 _ALLOCATOR, _OP, _REGION, _SHAPE = range(4)
 
 
@@ -159,16 +150,7 @@ class MemoryRecords:
 
     def snapshots(self) -> Columns:
         """The ``memory_snapshots`` table, in file order."""
-        table = self._snapshots()
-        if self._order is None:
-            self._is_given = True
-            return table
-        place = np.empty(self.rows, np.int64)
-        place[self._order] = np.arange(self.rows)
-        return table.take(place)
-
-    def _snapshots(self) -> Columns:
-        return Columns(
+        table = Columns(
             {
                 "memory_id": self._memory_ids(),
                 "time_offset_ps": self._offsets(),
@@ -188,6 +170,12 @@ class MemoryRecords:
                 "tensor_shape": self._whole_names(_SHAPE),
             }
         )
+        if self._order is None:
+            self._is_given = True
+            return table
+        place = np.empty(self.rows, np.int64)
+        place[self._order] = np.arange(self.rows)
+        return table.take(place)
 
     def allocator_events(self, zero_ps: int) -> tuple[Columns, Far]:
         """The ``allocator_events`` table, by time, then by place in the file; and how many of its

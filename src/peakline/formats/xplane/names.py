@@ -59,7 +59,7 @@ KEPT_STATS = frozenset(
     is_eager kernel_details memcpy_details program_id step_name tf_op
     """.split()
 )
-"""Stats that tell which op or step an event belongs to: kept with the events, where these are."""
+"""Stats that say which op or step an event belongs to: stored with the events, where these are."""
 
 LOOP_OPS = {"WhileOp-EvalCond", "WhileOp-StartBody", "ForOp", "ParallelForOp", "ForeverOp"}
 """A capture that holds one of these event names is not grouped at all."""
@@ -128,15 +128,9 @@ _TF_OP = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*")
 _TF_TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*")
 _JAX_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\[.*\])?")
 _HOST_PREFIXES = (
-    "/host:CPU",
-    "Host CPUs",
-    "/host:tfstreamz",
-    "/host:metadata",
-    "Syscalls",
-    "/host:python-tracer",
-    "/host:CUPTI",
-    "/host:__ScopeRangeCallStack__",
-)
+    "/host:CPU", "Host CPUs", "/host:tfstreamz", "/host:metadata", "Syscalls",
+    "/host:python-tracer", "/host:CUPTI", "/host:__ScopeRangeCallStack__",
+)  # fmt: skip
 
 
 def has_known_type(name: str) -> bool:

@@ -18,20 +18,11 @@ from peakline.wire import Damage, Decoded, Plan, Spans, WireTable, decode
 _MOST_IDS = 1 << 22
 
 _PATHS = (
-    "hostnames",
-    "errors",
-    "warnings",
-    "planes.name",
-    "planes.id",
-    "planes.lines",
-    "planes.event_metadata.key",
-    "planes.event_metadata.value.name",
-    "planes.event_metadata.value.display_name",
-    "planes.stat_metadata.key",
-    "planes.stat_metadata.value.name",
-    "planes.stats.metadata_id",
-    "planes.stats.value",
-)
+    "hostnames", "errors", "warnings", "planes.name", "planes.id", "planes.lines",
+    "planes.event_metadata.key", "planes.event_metadata.value.name",
+    "planes.event_metadata.value.display_name", "planes.stat_metadata.key",
+    "planes.stat_metadata.value.name", "planes.stats.metadata_id", "planes.stats.value",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +90,7 @@ class Outline:
     """All planes of one XSpace."""
 
     file: SourceFile
-    """What the outline was read from: without the lines, where these could be told apart."""
+    """What the outline was read from: without the lines, where these could be separated."""
     planes: list[PlaneOutline]
     hostnames: list[str]
     errors: list[str]
@@ -110,10 +101,6 @@ class Outline:
     def host_plane(self) -> PlaneOutline | None:
         """The first plane named /host:CPU."""
         return next((plane for plane in self.planes if plane.name == HOST_PLANE), None)
-
-    def is_empty(self) -> bool:
-        """Whether nothing of an XSpace was found at all."""
-        return not (self.planes or self.hostnames or self.errors or self.notes)
 
 
 def read_outline(file: SourceFile) -> Outline:

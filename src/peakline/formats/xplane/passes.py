@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 
 from peakline.formats.common.files import SourceFile
+from peakline.formats.common.reader import warn_of_cut, warn_of_damage
 from peakline.formats.xplane.events import PlaneEvents
 from peakline.formats.xplane.forest import GroupedPlane, RepeatedIds
 from peakline.formats.xplane.grouping import Grouping, group, needs_grouping
 from peakline.formats.xplane.line_parts import LineFacts
-from peakline.formats.xplane.lines import PlanePass, read_line_facts
+from peakline.formats.xplane.line_reader import LineReader
+from peakline.formats.xplane.lines import PlanePass
 from peakline.formats.xplane.memory import MemoryRecords
 from peakline.formats.xplane.names import EVENT_KINDS
 from peakline.formats.xplane.outline import Outline, PlaneOutline
@@ -45,7 +47,7 @@ class Passes:
         """How many ids several steps produce."""
         self._repeats = False
         """Whether ids repeat, so that grouping takes the times of all nodes."""
-        self._told: set[int | str] = set()
+        self._reported: set[int | str] = set()
         self._nameless: set[str] = set()
 
     @cached_property
@@ -55,14 +57,15 @@ class Passes:
         """
         times, sizes = list[int](), list[int]()
         for plane in self.outline.planes:
-            times += [line.timestamp_ns for line in read_line_facts(self.file, plane, whole=False)]
+            times += [line.timestamp_ns for line in LineReader(self.file, plane.lines).read_facts()]
             sizes += plane.lines.length.tolist()
         return clock_zero_ns(times, sizes) * 1000
 
     def lines(self) -> Columns:
         """The table ``lines``."""
         facts = [
-            self.line_facts.get(plane.index) or read_line_facts(self.file, plane, whole=True)
+            self.line_facts.get(plane.index)
+            or LineReader(self.file, plane.lines).read_facts(whole=True)
             for plane in self.outline.planes
         ]
         return self.placed(*lines_table(facts, self.zero_ps))
@@ -85,7 +88,7 @@ class Passes:
         matter for host events, or of ``everything``.
 
         ``events`` gets the events of every plane; the memory records are then left, unless they
-        are expected too, for those who ask for them, who seldom are the same.
+        are expected too: who reads one seldom reads the other.
         """
         grouping: Grouping | None = None
         if not self._repeats:
@@ -151,27 +154,19 @@ class Passes:
         """Count what passes have met, and what the profiler itself reported, each once."""
         size = self.file.buffer.size
         for where, damage in self.damage.items():
-            if where in self._told or not damage:
+            if where in self._reported or not damage:
                 continue
-            self._told.add(where)
+            self._reported.add(where)
             places = damage.places
             if damage.missing_bytes:
                 places -= 1
-                self._told.add("truncated")
-                warnings.add(
-                    "truncated",
-                    f"the file ends {damage.missing_bytes} bytes before its content does "
-                    f"(cut at offset {size}); answered from what is whole",
-                )
-            if "truncated" in self._told and damage.first_offset + damage.skipped_bytes == size:
+                self._reported.add("truncated")
+                warn_of_cut(warnings, damage.missing_bytes, size)
+            if "truncated" in self._reported and damage.first_offset + damage.skipped_bytes == size:
                 # The event that the end of the file cuts in two.
                 continue
-            warnings.add(
-                "damaged",
-                f"first at offset {damage.first_offset}; {damage.skipped_bytes} bytes skipped",
-                places,
-            )
-        for plane in self.outline.planes if "truncated" in self._told else ():
+            warn_of_damage(warnings, damage, places)
+        for plane in self.outline.planes if "truncated" in self._reported else ():
             if len(plane.lines) and not plane.event_names and plane.name not in self._nameless:
                 self._nameless.add(plane.name)
                 warnings.add(
@@ -179,16 +174,16 @@ class Passes:
                     f"{plane.name}: the names of its events stood behind the cut, so none is known",
                 )
         self.far.report(warnings)
-        if self.repeated_ids and "repeated" not in self._told:
-            self._told.add("repeated")
+        if self.repeated_ids and "repeated" not in self._reported:
+            self._reported.add("repeated")
             warnings.add(
                 "repeated_ids",
                 "ids that several steps produce (a merged or repeated file): work belongs to the "
                 "event with its id that began last before it, and to no step where that is open",
                 self.repeated_ids,
             )
-        if "profiler" not in self._told:
-            self._told.add("profiler")
+        if "profiler" not in self._reported:
+            self._reported.add("profiler")
             for kind, texts in (
                 ("profiler_error", self.outline.errors),
                 ("profiler_warning", self.outline.notes),

@@ -13,7 +13,6 @@ from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.line_parts import LineFacts, LinePart
 from peakline.formats.xplane.line_reader import LineReader
-from peakline.formats.xplane.lines import read_line_facts
 from peakline.formats.xplane.outline import Outline, PlaneOutline
 from peakline.formats.xplane.places import (
     name_codes,
@@ -57,7 +56,11 @@ def read_plain_events(
         counts.append(np.zeros(len(plane.lines), np.int64))
         base, after = bases[plane.index : plane.index + 2].tolist()
         here = np.append(codes[base:after], codes[-1:])
-        line_bases = _line_bases(file, plane, zero_ps) if "start_ps" in wanted else None
+        line_bases = None
+        if "start_ps" in wanted:
+            # When each line begins, on the profile's clock.
+            headers = LineReader(file, plane.lines).read_facts()
+            line_bases = [line.timestamp_ns * 1000 - zero_ps for line in headers]
         reader = LineReader(file, plane.lines)
         for part in reader.parts():
             read = min(bytes_here, float(part.position - first))
@@ -111,13 +114,6 @@ def _add(
         far[plane.index, "start"] = place(begin, line_bases[part.line], part.case)
     found.used["event"] += rows
     return far
-
-
-def _line_bases(file: SourceFile, plane: PlaneOutline, zero_ps: int) -> list[int]:
-    """When each line begins, on the profile's clock."""
-    return [
-        line.timestamp_ns * 1000 - zero_ps for line in read_line_facts(file, plane, whole=False)
-    ]
 
 
 def _as_columns(

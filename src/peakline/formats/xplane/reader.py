@@ -10,7 +10,6 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, cast
 
 from peakline.arrays import AnyArray
-from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import FileReader
 from peakline.formats.xplane.event_bytes import EventBytes
@@ -20,7 +19,7 @@ from peakline.formats.xplane.file_steps import FileSteps, RuntimeSteps
 from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.memory import MemoryRecords
 from peakline.formats.xplane.names import KEPT_STATS
-from peakline.formats.xplane.outline import Outline, read_outline
+from peakline.formats.xplane.outline import read_outline
 from peakline.formats.xplane.passes import OUTLINE, Passes
 from peakline.formats.xplane.presence import has_events, has_memory_events
 from peakline.formats.xplane.small_tables import planes_table
@@ -37,26 +36,17 @@ if TYPE_CHECKING:
 _SNAPSHOTS = "memory_snapshots"
 TABLES = frozenset(
     (
-        "planes",
-        "lines",
-        "events",
-        "event_stats",
-        "steps",
-        "allocator_events",
-        "module_runs",
-        "event_types",
-        "event_type_stats",
-        "plane_stats",
-        _SNAPSHOTS,
+        "planes", "lines", "events", "event_stats", "steps", "allocator_events", "module_runs",
+        "event_types", "event_type_stats", "plane_stats", _SNAPSHOTS,
     )
-)
+)  # fmt: skip
 """What an XSpace can fill; memory_snapshots only with a host plane."""
 _SINCE_EPOCH_NS = 10**18
 """A line's time from here on (September 2001) counts from 1970, not from the profiler's start."""
 
 
 class XPlaneReader(FileReader):
-    """One XSpace. Tables are decoded when asked for, and only as far as they need."""
+    """One XSpace. A table is decoded when it is read, and only as far as it needs."""
 
     __retained__ = (
         "_file _outline _memory _steps_found _recorded _line_facts _damage _far"
@@ -70,7 +60,9 @@ class XPlaneReader(FileReader):
     def __init__(self, file: SourceFile, form: str = "xplane") -> None:
         super().__init__(file, form)
         self._outline = read_outline(file)
-        _check(file, self._outline)
+        damage = self._outline.damage
+        if damage and not any(len(p.lines) or p.event_names for p in self._outline.planes):
+            raise self._nothing_whole(damage)
         self._passes = Passes(file, self._outline)
         self._steps = FileSteps(self._passes)
         times = self._profile_times()
@@ -148,7 +140,7 @@ class XPlaneReader(FileReader):
         return found
 
     def holds_stats(self, wanted: AbstractSet[str]) -> bool:
-        """Whether the stats of these names were kept with the events."""
+        """Whether the stats of these names are held with the events."""
         return wanted <= KEPT_STATS and self._steps.has_event_tables
 
     def typed_stats(self, wanted: AbstractSet[str], warnings: Warnings) -> Columns:
@@ -196,7 +188,7 @@ class XPlaneReader(FileReader):
 
     @property
     def start_ns(self) -> int | None:
-        """When the profile's clock is zero, in ns since 1970, where the file tells.
+        """When the profile's clock is zero, in ns since 1970, where the file says.
 
         Profilers write times of lines either so, or counted from when they started.
         """
@@ -239,7 +231,7 @@ class XPlaneReader(FileReader):
         try:
             table = self._passes.placed(*records.allocator_events(self.zero_ps))
         except MemoryError:
-            # They may be in no order now: whoever asks next reads them again.
+            # They may be in no order now: the next reading takes them from the file again.
             self._passes.memory = None
             raise
         return self._steps.of_memory(table)
@@ -256,15 +248,3 @@ class XPlaneReader(FileReader):
         if table is None:
             return None
         return cast("Reader", RuntimeSteps(profile, self, table, self._steps))
-
-
-def _check(file: SourceFile, outline: Outline) -> None:
-    """Raise DamagedError when nothing of use is left."""
-    damage = outline.damage
-    if not damage:
-        return
-    if not any(len(plane.lines) or plane.event_names for plane in outline.planes):
-        raise DamagedError(
-            f"{file.path}: damaged at offset {damage.first_offset}; nothing whole is left",
-            damage.first_offset,
-        )

@@ -12,6 +12,7 @@ import numpy as np
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.wire import Buffer, Spans, as_buffer
+from peakline.wire.encode import varint
 
 _SPACE = b"\x0a\x12\x1a\x22"
 """The tags of an XSpace's fields: planes, errors, warnings, hostnames."""
@@ -103,18 +104,10 @@ def without_lines(file: SourceFile) -> tuple[Buffer, list[Spans]] | None:
             if len(left) + len(content) + end - after > _MOST_COPIED:
                 return None
             content += piece(after, end - after)
-            left += bytes([tag]) + _varint(len(content)) + content
+            left += bytes([tag]) + varint(len(content)) + content
             if tag == _PLANES:
                 columns = np.array(spans, np.int64).reshape(-1, 2)
                 lines.append(Spans(columns[:, 0], columns[:, 1]))
     except OddError:
         return None
     return as_buffer(left), lines
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*found, value])

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from peakline.formats.common.annotations import steps_columns
 from peakline.formats.xplane.line_parts import LineFacts
 from peakline.formats.xplane.opening import Step
 from peakline.formats.xplane.outline import PlaneOutline
@@ -59,14 +60,7 @@ def steps_table(steps: Iterable[Step], zero_ps: int) -> tuple[Columns, Far]:
             far[step.plane, "start"] += 1
         if length != step.length_ps:
             far[step.plane, "duration"] += 1
-    table = Columns(
-        {
-            "step_id": np.array([step.step_id for step in found], np.int64),
-            "name": Names.encode([step.name for step in found]),
-            "start_ps": np.array(begins, np.int64),
-            "end_ps": np.array(ends, np.int64),
-            "found_by": Names.encode([step.found_by for step in found]),
-            "is_cut_off": np.zeros(len(found), np.bool_),
-        }
-    )
-    return table, far
+    ids = np.array([step.step_id for step in found], np.int64)
+    start, end = np.array(begins, np.int64), np.array(ends, np.int64)
+    found_by = Names.encode([step.found_by for step in found])
+    return steps_columns(ids, [step.name for step in found], start, end, found_by), far

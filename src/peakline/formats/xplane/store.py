@@ -1,9 +1,10 @@
-"""What a pass over a plane keeps, in arrays that grow with what is found."""
+"""What a pass over a plane finds, in arrays that grow with it."""
 
 from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -12,66 +13,41 @@ from peakline.arrays import AnyArray
 _FIRST_ROOM = 1 << 12
 _SLACK = 3.0
 """Lines differ in what their events hold; room that nobody writes costs nothing until it is given
-back, and moving what is there costs most of all.
+back, and moving the rows costs most of all.
 """
-NUMBER_ROWS = 9
+# Groups of arrays of equal length: their dtypes by name, without the group's name before it.
+_GROUPS: dict[str, dict[str, str]] = {
+    "event": {"begin": "int64", "length": "int64", "place": "int32", "case": "uint8"},
+    "owner": {"node": "int32"},
+    "stat": {
+        "event": "int64", "number": "int64", "case": "uint8", "bits": "int64", "length": "int32",
+    },
+    "node": {"kind": "uint8", "parent": "int32"},
+    "time": {"begin": "int64", "length": "int64", "line": "int32"},
+    "root": {
+        "node": "int32", "begin": "int64", "length": "int64", "metadata": "int64", "line": "int32",
+    },
+    "producer": {"node": "int32", "key": "uint64"},
+    "consumer": {"node": "int32", "key": "uint64"},
+    "attr": {"node": "int32", "role": "uint8", "case": "uint8", "bits": "int64"},
+    "mem": {
+        "node": "int32", "line": "int32", "offset": "int64", "kind": "uint8", "numbers": "int64",
+        "codes": "int32", "dtype": "int32", "id": "int8", "have": "uint16", "odd": "uint16",
+    },
+}  # fmt: skip
+_TWO_DIMENSIONS = {"mem_numbers": 9, "mem_codes": 4}
+"""Arrays that hold so many rows of what others hold one of."""
 
-# Groups of arrays of equal length: name, dtype, rows (0: one-dimensional).
-_GROUPS: dict[str, tuple[tuple[str, str, int], ...]] = {
-    "event": (
-        ("event_begin", "int64", 0),
-        ("event_length", "int64", 0),
-        ("event_place", "int32", 0),
-        ("event_case", "uint8", 0),
-    ),
-    "owner": (("owner_node", "int32", 0),),
-    "stat": (
-        ("stat_event", "int64", 0),
-        ("stat_number", "int64", 0),
-        ("stat_case", "uint8", 0),
-        ("stat_bits", "int64", 0),
-        ("stat_length", "int32", 0),
-    ),
-    "node": (("node_kind", "uint8", 0), ("node_parent", "int32", 0)),
-    "time": (
-        ("time_begin", "int64", 0),
-        ("time_length", "int64", 0),
-        ("time_line", "int32", 0),
-    ),
-    "root": (
-        ("root_node", "int32", 0),
-        ("root_begin", "int64", 0),
-        ("root_length", "int64", 0),
-        ("root_metadata", "int64", 0),
-        ("root_line", "int32", 0),
-    ),
-    "producer": (("producer_node", "int32", 0), ("producer_key", "uint64", 0)),
-    "consumer": (("consumer_node", "int32", 0), ("consumer_key", "uint64", 0)),
-    "attr": (
-        ("attr_node", "int32", 0),
-        ("attr_role", "uint8", 0),
-        ("attr_case", "uint8", 0),
-        ("attr_bits", "int64", 0),
-    ),
-    "mem": (
-        ("mem_node", "int32", 0),
-        ("mem_line", "int32", 0),
-        ("mem_offset", "int64", 0),
-        ("mem_kind", "uint8", 0),
-        ("mem_numbers", "int64", NUMBER_ROWS),
-        ("mem_codes", "int32", 4),
-        ("mem_dtype", "int32", 0),
-        ("mem_id", "int8", 0),
-        ("mem_have", "uint16", 0),
-        ("mem_odd", "uint16", 0),
-    ),
-}
+
+def _zeros(name: str, size: int, dtype: Any) -> AnyArray:
+    rows = _TWO_DIMENSIONS.get(name)
+    return np.zeros(size if rows is None else (rows, size), dtype)
 
 
 @dataclass
 class Found:
     """Nodes, roots, ends of contexts, attributes and memory records of one plane; and, where they
-    are kept, its events with some of their stats, and when its nodes are (begins on the file's
+    are wanted, its events with some of their stats, and when its nodes are (begins on the file's
     clock, in ps).
 
     ``event_place`` is the place of an event's metadata among the plane's (see `places_of`), in 16
@@ -88,9 +64,10 @@ class Found:
     used: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_GROUPS, 0))
 
     def __post_init__(self) -> None:
-        for members in _GROUPS.values():
-            for name, dtype, rows in members:
-                self.arrays[name] = np.zeros((rows, 0) if rows else 0, dtype)
+        for group, members in _GROUPS.items():
+            for member, dtype in members.items():
+                name = f"{group}_{member}"
+                self.arrays[name] = _zeros(name, 0, dtype)
         if self.types < 1 << 15:
             self.arrays["event_place"] = np.zeros(0, np.int16)
 
@@ -98,28 +75,26 @@ class Found:
         """Make room for ``more`` rows; ``share`` of the input has been read so far, so that a
         growing array is given about what it will need in all.
         """
-        members = _GROUPS[group]
+        names = [f"{group}_{member}" for member in _GROUPS[group]]
         size = self.used[group]
-        room = self.arrays[members[0][0]].shape[-1]
+        room = self.arrays[names[0]].shape[-1]
         if size + more <= room:
             return
         expected = int(size / share * _SLACK) if share > 0.0 else 0
         room = max(size + more, size * 2, expected, _FIRST_ROOM)
-        for name, _, rows in members:
+        for name in names:
             old = self.arrays[name]
             # Zeroed memory comes from the system untouched: rows nobody writes cost nothing.
-            new = np.zeros((rows, room) if rows else room, old.dtype)
+            new = _zeros(name, room, old.dtype)
             new[..., :size] = old[..., :size]
             self.arrays[name] = new
 
     def trim(self) -> None:
         """Give up the room that nobody needs any more; what is used stays where it is."""
-        for group, members in _GROUPS.items():
-            for name, _, rows in members:
-                if not rows:
-                    # In place: a copy would touch as much memory again. Not with views of it.
-                    with contextlib.suppress(ValueError):
-                        self.arrays[name].resize(self.used[group])
+        for name in self.arrays.keys() - _TWO_DIMENSIONS.keys():
+            # In place: a copy would touch as much memory again. Not with views of it.
+            with contextlib.suppress(ValueError):
+                self.arrays[name].resize(self.used[name.partition("_")[0]])
 
     def get(self, name: str) -> AnyArray:
         """The used rows of an array."""
@@ -128,3 +103,62 @@ class Found:
     def free(self, name: str) -> AnyArray:
         """The rows of an array that are not used yet."""
         return self.arrays[name][..., self.used[name.partition("_")[0]] :]
+
+
+# Putting the events of a line in order of time, and its nodes with them.
+
+
+def sort_line(
+    begin: AnyArray, length: AnyArray, node: AnyArray, extra: AnyArray
+) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
+    """Add the events ``extra`` (begin, length) and sort all by begin, longest first, stably.
+
+    Begins and lengths compare as unsigned numbers. The last array is the order.
+    """
+    all_begin = np.concatenate([begin, extra[0]])
+    all_length = np.concatenate([length, extra[1]])
+    all_node = np.concatenate([node, np.full(extra.shape[1], -1, node.dtype)])
+    order = np.lexsort((~all_length.view(np.uint64), all_begin.view(np.uint64)))
+    return all_begin[order], all_length[order], all_node[order], order
+
+
+def unsort(values: AnyArray, order: AnyArray, events: int) -> AnyArray:
+    """``values`` per sorted place, back in file order, without the added events."""
+    back = np.empty_like(values)
+    back[order] = values
+    return back[:events]
+
+
+def renumber(found: Found, first_used: dict[str, int], node: AnyArray, order: AnyArray) -> None:
+    """Number the nodes of one line in their new order, and all that refers to them.
+
+    ``first_used`` says where the line's rows begin; ``node`` (the nodes in their new order, -1
+    for other events) is renumbered in place. Memory records, which hold the number of their event
+    in the line, are put in the new order too; ``order`` is that of the events.
+    """
+    placed = node[node >= 0]
+    first = first_used["node"]
+    new = np.empty(placed.size, np.int32)
+    new[placed - first] = np.arange(first, first + placed.size, dtype=np.int32)
+    kinds = found.arrays["node_kind"][first : found.used["node"]]
+    kinds[:] = kinds[placed - first]
+    rows = slice(first_used["time"], found.used["time"])
+    if rows.start < rows.stop:
+        _reorder(found, "time", rows, placed - first)
+    for group in ("root", "consumer", "attr"):
+        rows = slice(first_used[group], found.used[group])
+        nodes = found.arrays[f"{group}_node"]
+        nodes[rows] = new[nodes[rows] - first]
+        _reorder(found, group, rows, np.argsort(nodes[rows], kind="stable"))
+    node[node >= 0] = new[placed - first]
+    place = np.empty(order.size, np.int64)
+    place[order] = np.arange(order.size)
+    rows = slice(first_used["mem"], found.used["mem"])
+    events = found.arrays["mem_node"][rows]
+    _reorder(found, "mem", rows, np.argsort(place[events], kind="stable"))
+
+
+def _reorder(found: Found, group: str, rows: slice, order: AnyArray) -> None:
+    for name, array in found.arrays.items():
+        if name.startswith(f"{group}_"):
+            array[..., rows] = array[..., rows][..., order]

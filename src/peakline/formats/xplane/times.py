@@ -2,7 +2,7 @@
 
 The file may hold any 64-bit number as a line's time, an event's offset or its duration; a line's
 time since 1970 is more picoseconds than 64 bits hold. A sum that wraps would be a wrong time that
-nobody is told of. So one rule holds for every table: a line begins within `FARTHEST_LINE_PS` of
+nobody notices. So one rule holds for every table: a line begins within `FARTHEST_LINE_PS` of
 the profile's start, an event within `FARTHEST_PS`, and takes from 0 to `LONGEST_PS`; what is beyond
 is taken as the nearest that is not, and counted. The events of a line that is too far keep their
 distances from it. A start and a duration are judged alone, so that either is the same whichever
@@ -39,7 +39,7 @@ Far = Counter[tuple[int, str]]
 
 
 class FarTimes:
-    """What the readings of one file found out of reach; each time is told once.
+    """What the readings of one file found out of reach; each time is counted once.
 
     Different tables have the same times, so what one reading counted of a plane is not added to
     what another did: the most counts.
@@ -48,22 +48,22 @@ class FarTimes:
     __retained__ = "_known"
 
     def __init__(self) -> None:
-        self._known, self._told = Far(), 0
+        self._known, self._reported = Far(), 0
 
     def note(self, far: Far) -> None:
         """Take the counts of one whole reading."""
         self._known |= far
 
     def report(self, warnings: Warnings) -> None:
-        """Count what has not been told yet."""
+        """Count what has not been counted yet."""
         every = self._known.total()
         warnings.add(
             "times_too_far",
             "times that no profile has: lines more than 26 days from its start, events more than "
             "40, durations over 13 days or below 0; taken as the nearest that one can have",
-            every - self._told,
+            every - self._reported,
         )
-        self._told = every
+        self._reported = every
 
 
 def clock_zero_ns(timestamps_ns: list[int], sizes: list[int]) -> int:

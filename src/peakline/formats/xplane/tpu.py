@@ -15,7 +15,7 @@ from peakline.arrays import AnyArray, Int32Array, Int64Array, UInt8Array, UInt64
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.attributes import Attributes
 from peakline.formats.xplane.contexts import Ends
-from peakline.formats.xplane.line_parts import LineFacts
+from peakline.formats.xplane.line_parts import LineFacts, StatRows
 from peakline.formats.xplane.lines import PlanePass, SelectedLine
 from peakline.formats.xplane.names import (
     NO_GROUP,
@@ -25,7 +25,6 @@ from peakline.formats.xplane.names import (
     tensor_core,
 )
 from peakline.formats.xplane.outline import PlaneOutline
-from peakline.formats.xplane.stat_rows import StatRows
 from peakline.kernels.event_forest import enclosing_step, overlapping_group
 from peakline.kernels.xplane_numbers import Role
 from peakline.wire import Damage
@@ -43,11 +42,6 @@ class TimedLine:
     end: UInt64Array
     place: AnyArray
     node: Int32Array
-
-    @property
-    def name(self) -> str:
-        """The line's name."""
-        return self.header.name
 
 
 def timed(line: SelectedLine) -> TimedLine:
@@ -182,11 +176,11 @@ def overlap_groups(lines: list[TimedLine], own: list[Int64Array]) -> list[Int64A
     if guide < 0:
         return own
     begin, end, groups = lines[guide].begin, lines[guide].end, own[guide].copy()
-    if lines[guide].name in TPU_STEP_LINES:
+    if lines[guide].header.name in TPU_STEP_LINES:
         begin, end, groups = _merge(begin, end, groups)
     out = list(own)
     for number, line in enumerate(lines):
-        if line.name not in (*TPU_STEP_LINES, "_counters_"):
+        if line.header.name not in (*TPU_STEP_LINES, "_counters_"):
             found = np.empty(line.begin.size, np.int64)
             overlapping_group(
                 begin, end, groups, line.begin, line.end, number == guide, NO_GROUP, found
@@ -198,14 +192,11 @@ def overlap_groups(lines: list[TimedLine], own: list[Int64Array]) -> list[Int64A
 def _grouping_line(lines: list[TimedLine]) -> int:
     """The line whose events stand for steps: the steps, else the modules, if it has any."""
     for names in (TPU_STEP_LINES, TPU_MODULE_LINES):
-        last = _last_of(lines, names)
+        own = (number for number, line in enumerate(lines) if line.header.name in names)
+        last = max(own, default=-1)
         if last >= 0 and lines[last].begin.size:
             return last
     return -1
-
-
-def _last_of(lines: list[TimedLine], names: tuple[str, ...]) -> int:
-    return max((number for number, line in enumerate(lines) if line.name in names), default=-1)
 
 
 def _merge(

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
-from peakline.formats.common.annotations import counted, outermost, turns
+from peakline.arrays import AnyArray, BoolArray, Int32Array
+from peakline.formats.common.annotations import counted, outermost, steps_columns, turns
 from peakline.formats.xplane.names import IMPLICIT_ROOTS, TPU_STEP_LINES
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import causes
@@ -70,7 +70,7 @@ def recorded_steps(events: Columns, lines: Columns, planes: Columns) -> Columns:
         # Several devices show the same step.
         last = np.maximum.reduceat(end[order], first)
         shown = [name or "" for name in events.names("name").take(rows[at]).to_list()]
-    return _table(ids, shown, start[at], last, found_by)
+    return steps_columns(ids, shown, start[at], last, Names.constant(found_by, ids.size))
 
 
 def named_runs(steps: Columns, events: Columns) -> Columns:
@@ -128,7 +128,8 @@ def annotated_steps(events: Columns, lines: Columns, planes: Columns) -> Columns
     if not best.size:
         return None
     shown = counted(name or "" for name in events.names("name").take(best).to_list())
-    return _table(np.arange(best.size, dtype=np.int64), shown, start[best], end[best], "annotation")
+    ids, found_by = np.arange(best.size, dtype=np.int64), Names.constant("annotation", best.size)
+    return steps_columns(ids, shown, start[best], end[best], found_by)
 
 
 def steps_by_time(
@@ -157,21 +158,6 @@ def step_at(steps: Columns, time: AnyArray) -> Int32Array:
     at = np.searchsorted(steps.array("start_ps"), time, side="right") - 1
     inside = (at >= 0) & (time < steps.array("end_ps")[np.maximum(at, 0)])
     return np.where(inside, at, -1).astype(np.int32)
-
-
-def _table(
-    ids: Int64Array, names: list[str], start: Int64Array, end: Int64Array, found_by: str
-) -> Columns:
-    return Columns(
-        {
-            "step_id": ids,
-            "name": Names.encode(names),
-            "start_ps": start,
-            "end_ps": end,
-            "found_by": Names.constant(found_by, ids.size),
-            "is_cut_off": np.zeros(ids.size, np.bool_),
-        }
-    )
 
 
 def _on(planes: Columns, lines: Columns, kind: str) -> BoolArray:
