@@ -254,7 +254,7 @@ def test_what_memory_json_wrote_is_a_baseline_for_peaks():
         ("fail", "peak against the baseline"),
         ("not compared", "growth per step against the baseline"),
     ]
-    assert "one that peakline check --json wrote does" in checks[1].reason
+    assert "one that peakline check --json wrote has it" in checks[1].reason
     # What was not at the baseline's peak may have been there all the same.
     (one,) = compare(back, program("late_slot")).allocators
     assert {row.change for row in one.groups} & {"new", "gone"} == set()

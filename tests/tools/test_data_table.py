@@ -3,7 +3,7 @@
 import json
 import math
 
-from peakline.toolbox.data_table import Column, DataTable, tables_csv, tables_json
+from peakline.toolbox.written import Column, DataTable, tables_csv, tables_json
 
 TABLE = DataTable(
     [Column("n", "number", "Number"), Column("t", "string"), Column("b", "boolean", "Yes")],

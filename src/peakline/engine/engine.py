@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Self
 
 from peakline.deadline import check_deadline
 from peakline.engine.answers import Answer, Answers
-from peakline.engine.comparing import checked_comparison, comparison
 from peakline.engine.executors import Executor, fan_out, make_executor
 from peakline.engine.profile_cache import ProfileCache
 from peakline.engine.tool_index import ToolIndex
@@ -17,7 +18,8 @@ from peakline.engine.work import CONTRIBUTION, HostTask, ask_host, contributed
 from peakline.errors import ForbiddenError, NotFoundError, PeaklineError, UsageError
 from peakline.repository import HostFile, Session
 from peakline.repository.names import listing
-from peakline.tables import ProfileWarning
+from peakline.tables import Profile, ProfileWarning
+from peakline.toolbox.parameters import check_choice
 from peakline.tools import Parameters, Tool, find_tool
 
 if TYPE_CHECKING:
@@ -311,3 +313,47 @@ def _warnings_of(parts: list[tuple[str, Answer]]) -> tuple[ProfileWarning, ...]:
                 else before._replace(count=before.count + count)
             )
     return tuple(total.values())
+
+
+COMPARISONS = ("json", "markdown")
+"""The formats of a comparison, the default first."""
+_SIDES = ("first", "second")
+
+
+def checked_comparison(format: str | None) -> str:  # noqa: A002 (the word of the command line)
+    """``format``, or the first one for None; raises UsageError for one that there is not."""
+    chosen = COMPARISONS[0] if format is None else format
+    check_choice(chosen, COMPARISONS, "a comparison has no format")
+    return chosen
+
+
+def comparison(
+    sides: Sequence[tuple[Session, HostFile]],
+    chosen: str,
+    lease: Callable[[HostFile], AbstractContextManager[Profile]],
+) -> Answer:
+    """What changed from the first of two profiles to the second, in the format ``chosen``.
+
+    One after the other is taken on ``lease``, so that they need not both be in memory. Raises
+    NotFoundError or InputError when a file cannot be read.
+    """
+    from peakline.compare.comparison import compare_profiles, profile_state
+
+    states, warnings = [], []
+    for side, (session, file) in zip(_SIDES, sides, strict=True):
+        check_deadline()
+        name = file.path.rstrip("/").rpartition("/")[2]
+        with lease(file) as profile, profile.question():
+            state = profile_state(profile, path=f"{session.name}/{name}")
+        states.append(state)
+        warnings += [
+            warning._replace(detail=f"{side}: {warning.detail}") for warning in state.warnings
+        ]
+    found = compare_profiles(*states)
+    if chosen == "markdown":
+        from peakline.render.markdown import comparison_markdown
+
+        text = comparison_markdown(found)
+    else:
+        text = json.dumps(found.as_json(), indent=2, allow_nan=False) + "\n"
+    return Answer(text.encode(), chosen, tuple(warnings))

@@ -19,6 +19,7 @@ from peakline.errors import (
     PeaklineError,
     UsageError,
 )
+from peakline.toolbox.parameters import check_choice
 from peakline.wire import threads
 
 EXECUTORS = ("threads", "processes", "dask")
@@ -67,9 +68,7 @@ class Threads:
 
 def check_executor(name: str, workers: int | None = None, scheduler: str | None = None) -> None:
     """Raise UsageError for an unknown name, a number below 1 or a scheduler without Dask."""
-    if name not in EXECUTORS:
-        shown = f"{name!r:.80}"
-        raise UsageError(f"no executor {shown}; there is: {', '.join(EXECUTORS)}").quoting(shown)
+    check_choice(name, EXECUTORS, "no executor")
     if workers is not None and workers < 1:
         raise UsageError(f"workers {workers}: at least 1")
     if scheduler is not None and name != "dask":

@@ -17,13 +17,11 @@ from peakline.lazy import door
 
 if TYPE_CHECKING:
     from peakline.figures.composition import peak_icicle
-    from peakline.figures.device_work import device_time
     from peakline.figures.free_memory import fragmentation
-    from peakline.figures.input_stages import input_pipeline
     from peakline.figures.lifetimes import largest_buffers
     from peakline.figures.over_time import memory_over_time
-    from peakline.figures.step_parts import step_breakdown
     from peakline.figures.steps_growth import growth_per_step
+    from peakline.figures.time_parts import device_time, input_pipeline, step_breakdown
     from peakline.figures.top_ops import kernels, op_stats
     from peakline.figures.turnover import churn
 
@@ -43,15 +41,15 @@ __all__ = [
 
 _HOMES = {
     "churn": ".turnover",
-    "device_time": ".device_work",
+    "device_time": ".time_parts",
     "fragmentation": ".free_memory",
     "growth_per_step": ".steps_growth",
-    "input_pipeline": ".input_stages",
+    "input_pipeline": ".time_parts",
     "kernels": ".top_ops",
     "largest_buffers": ".lifetimes",
     "memory_over_time": ".over_time",
     "op_stats": ".top_ops",
     "peak_icicle": ".composition",
-    "step_breakdown": ".step_parts",
+    "step_breakdown": ".time_parts",
 }
 __getattr__ = door(__name__, _HOMES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from peakline.figures.drawn import drawn_allocators
 from peakline.figures.look import INK, MUTED, QUIET, TINTS, figure
@@ -22,7 +22,7 @@ _SCOPES = 200
 _LEVELS = 7
 """So many levels are drawn at a time; a click on a scope shows those below it."""
 _FORMS = 4
-"""So many forms of an op's buffers are told."""
+"""So many forms of an op's buffers are named."""
 
 
 def peak_icicle(
@@ -34,7 +34,7 @@ def peak_icicle(
     the parts of every scope add up to it exactly; scopes beyond the 200 largest are put together
     as ``(N smaller)``. Memory from before the profile, reserved memory and what no record explains
     are parts of their own. Where records are missing the buffers may come to more than the
-    allocator says is in use; then the root is their sum, and the subtitle tells by how much.
+    allocator says is in use; then the root is their sum, and the subtitle says by how much.
 
     None where the profile has no records, or nothing is live. Raises NotFoundError for an unknown
     allocator.
@@ -47,27 +47,19 @@ def peak_icicle(
     if not whole.bytes:
         return None
     root = without_small(whole, _SCOPES)
-    ids: list[str] = []
-    parents: list[str] = []
-    labels: list[str] = []
-    values: list[int] = []
-    texts: list[str] = []
-    colours: list[str] = []
+    rows: list[tuple[Any, ...]] = []
     waiting: list[tuple[Scope, str, str]] = [(root, "", MUTED)]
     while waiting:
         scope, parent, colour = waiting.pop(0)
-        own = str(len(ids))
-        ids.append(own)
-        parents.append(parent)
-        labels.append(plain(fit(scope.label, 60)))
-        values.append(scope.bytes)
-        texts.append(_text(scope, whole.bytes))
-        colours.append("#E6E6E6" if not parent else colour)
+        own, label = str(len(rows)), plain(fit(scope.label, 60))
+        shade = colour if parent else "#E6E6E6"
+        rows.append((own, parent, label, scope.bytes, _text(scope, whole.bytes), shade))
         for k, part in enumerate(scope.parts):
             waiting.append((part, own, _colour(part, k) if not parent else colour))
+    ids, parents, labels, values, texts, colours = map(list, zip(*rows, strict=True))
     over = sum(-b.bytes for b in peak.peak_buffers if b.op == UNATTRIBUTED and b.bytes < 0)
     subtitle = f"{name}: {size_text(peak.peak_bytes)} ({peak.peak_bytes:,} bytes)"
-    # A file without records of its own tells of one moment.
+    # A file without records of its own describes one moment.
     moment = is_moment(profile)
     if not moment:
         subtitle += f" at {duration_text(peak.peak_time_ps)}"

@@ -15,6 +15,7 @@ from peakline import figures
 from peakline.errors import NotFoundError, UsageError
 from peakline.figures.look import ALARM, COLOURS, GRID, INK, MUTED, QUIET, TINTS
 from peakline.tables import Profile
+from peakline.toolbox.parameters import check_choice
 
 THEMES = ("light", "dark")
 
@@ -118,11 +119,7 @@ def figure_names() -> list[str]:
 
 def figure_kind(name: str) -> FigureKind:
     """The figure called ``name``; raises NotFoundError that names the known ones."""
-    if name not in figures.__all__:
-        shown = f"{name!r:.80}"
-        raise NotFoundError(f"no figure {shown}; there is: {', '.join(figure_names())}").quoting(
-            shown
-        )
+    check_choice(name, figure_names(), "no figure", NotFoundError)
     draw: Callable[..., Any] = getattr(figures, name)
     doc = " ".join((inspect.getdoc(draw) or "").partition("\n\n")[0].split())
     taken = inspect.signature(draw).parameters
@@ -159,9 +156,7 @@ def figure_json(profile: Profile, asked: FigureQuestion) -> bytes:
 
 
 def _check(kind: FigureKind, given: Mapping[str, str], theme: str) -> None:
-    if theme not in THEMES:
-        shown = f"{theme!r:.80}"
-        raise UsageError(f"no theme {shown}; there is: {', '.join(THEMES)}").quoting(shown)
+    check_choice(theme, THEMES, "no theme")
     for own, value in given.items():
         if own not in kind.parameters:
             takes = ", ".join(kind.parameters) or "none"

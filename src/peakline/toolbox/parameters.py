@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from types import NoneType, UnionType
 from typing import (
@@ -25,6 +25,8 @@ from typing import (
     get_origin,
     get_type_hints,
 )
+
+from peakline.errors import PeaklineError, UsageError
 
 _T = TypeVar("_T")
 _TRUTH = {"True": True, "true": True, "1": True, "False": False, "false": False, "0": False}
@@ -115,6 +117,15 @@ def type_hints(kind: type[Parameters]) -> Mapping[str, tuple[Any, ...]]:
 
 
 _HINTS: dict[type[Parameters], Mapping[str, tuple[Any, ...]]] = {}
+
+
+def check_choice(
+    value: str, choices: Iterable[str], complaint: str, error: type[PeaklineError] = UsageError
+) -> None:
+    """Raise ``error``, which quotes the value and names the choices, where it is none of them."""
+    if value not in choices:
+        shown = f"{value!r:.80}"
+        raise error(f"{complaint} {shown}; there is: {', '.join(choices)}").quoting(shown)
 
 
 def listed(text: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peakline.errors import NotFoundError, UsageError
-from peakline.toolbox.parameters import Parameters
+from peakline.toolbox.parameters import Parameters, check_choice
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -121,11 +121,7 @@ class Tool:
     def checked_format(self, format: str | None) -> str:  # noqa: A002 (as in `run_tool`)
         """``format``, or the first one for None; raises UsageError for one the tool lacks."""
         chosen = self.formats[0] if format is None else format
-        if chosen not in self.formats:
-            shown = f"{chosen!r:.80}"
-            raise UsageError(
-                f"{self.name}: no format {shown}; there is: {', '.join(self.formats)}"
-            ).quoting(shown)
+        check_choice(chosen, self.formats, f"{self.name}: no format")
         return chosen
 
     def validated(self, parameters: Mapping[str, object]) -> Parameters:
@@ -166,10 +162,9 @@ def _modules() -> dict[str, list[str]]:
 
 def find_tool(name: str) -> Tool:
     """The tool called ``name``; raises NotFoundError that names the known ones."""
-    if name not in _modules():
-        shown = f"{name!r:.80}"
-        missing = f"no tool {shown}" if name else "no tool named"
-        raise NotFoundError(f"{missing}; there is: {', '.join(tool_names())}").quoting(shown)
+    if not name:
+        raise NotFoundError(f"no tool named; there is: {', '.join(tool_names())}")
+    check_choice(name, tool_names(), "no tool", NotFoundError)
     return _tool_in(_modules()[name][0])
 
 

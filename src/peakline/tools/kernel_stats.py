@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from peakline.toolbox.parameters import XprofParameters
 from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import Column, DataTable, Value, tables_csv, tables_json
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.timing.kernels import KernelReport
-    from peakline.toolbox.data_table import Value
 
 _GPU = "/device:GPU:"
 _COLUMNS = (
@@ -61,8 +61,6 @@ def _combine(
 
 def kernel_table(rows: Iterable[list[Value]], output_format: str) -> bytes:
     """The table of kernels, in order of rank."""
-    from peakline.toolbox.data_table import Column, DataTable, tables_csv, tables_json
-
     columns = [Column(name, kind, label) for name, kind, label in _COLUMNS]  # type: ignore[arg-type]
     table = DataTable(columns, [[number, *row] for number, row in enumerate(rows, 1)])
     return tables_csv(table) if output_format == "csv" else tables_json(table)

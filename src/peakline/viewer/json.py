@@ -167,29 +167,24 @@ def _phase(is_async: bool, has_flow: bool, category: int, direction: int) -> str
 def _arguments(part: HostPart, order: AnyArray, tail: AnyArray, frames: _Frames) -> list[Gap]:
     """All arguments, or the step and the number by which the others can be asked for."""
     if part.arguments is not None:
+        steps = [
+            int(group) if known else None
+            for group, known in zip(part.group[order], part.has_group[order], strict=True)
+        ]
         texts = [
             _arguments_json([] if is_tail else part.arguments.get(place, []), group, frames)
-            for place, is_tail, group in zip(
-                order.tolist(), tail.tolist(), _steps(part, order), strict=True
-            )
+            for place, is_tail, group in zip(order.tolist(), tail.tolist(), steps, strict=True)
         ]
         return [Gap("", np.arange(order.size), texts=texts)]
     known = part.has_group[order]
     distinct, place = np.unique(np.where(known, part.group[order], 0), return_inverse=True)
-    steps = [f'"group_id":{number}' for number in distinct.tolist()]
+    groups = [f'"group_id":{number}' for number in distinct.tolist()]
     # Alone, or before another one.
-    shown = ["", *steps, *(f"{text}," for text in steps)]
-    code = np.where(known, place + 1 + np.where(tail, 0, len(steps)), 0)
+    shown = ["", *groups, *(f"{text}," for text in groups)]
+    code = np.where(known, place + 1 + np.where(tail, 0, len(groups)), 0)
     distinct, place = np.unique(part.serial[order], return_inverse=True)
     ends = ["}", *(f'"uid":{number}}}' for number in distinct.tolist())]
     return [Gap("", code, texts=shown), Gap("", np.where(tail, 0, place + 1), texts=ends)]
-
-
-def _steps(part: HostPart, order: AnyArray) -> list[int | None]:
-    return [
-        int(group) if known else None
-        for group, known in zip(part.group[order], part.has_group[order], strict=True)
-    ]
 
 
 def _arguments_json(told: list[tuple[str, Argument]], group: int | None, frames: _Frames) -> str:

@@ -86,12 +86,21 @@ class Lines:
     def lengths(self) -> Int64Array:
         """Bytes per line."""
         lengths: Int64Array = np.zeros(self.rows, np.int64)
-        _in_parts(self.rows, lambda rows: self._measure(rows, lengths))
+
+        def measure(rows: slice) -> None:
+            measure_lines(self._values_of(rows), self._gaps, self._bounds, lengths[rows])
+
+        _in_parts(self.rows, measure)
         return lengths
 
     def write(self, out: UInt8Array, starts: Int64Array) -> None:
         """Write every line into ``out``, from its entry in ``starts`` on."""
-        _in_parts(self.rows, lambda rows: self._write(rows, out, starts))
+
+        def write(rows: slice) -> None:
+            values = self._values_of(rows)
+            write_lines(values, self._gaps, self._text, self._bounds, starts[rows], out)
+
+        _in_parts(self.rows, write)
 
     def _values_of(self, rows: slice) -> Int64Array:
         found = np.empty((len(self._values), rows.stop - rows.start), np.int64)
@@ -99,13 +108,6 @@ class Lines:
             # Of numbers without a sign the bits.
             row[:] = values[rows]
         return found
-
-    def _measure(self, rows: slice, lengths: Int64Array) -> None:
-        measure_lines(self._values_of(rows), self._gaps, self._bounds, lengths[rows])
-
-    def _write(self, rows: slice, out: UInt8Array, starts: Int64Array) -> None:
-        values = self._values_of(rows)
-        write_lines(values, self._gaps, self._text, self._bounds, starts[rows], out)
 
 
 def _in_parts(rows: int, do: Callable[[slice], None]) -> None:

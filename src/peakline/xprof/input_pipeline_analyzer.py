@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from peakline.toolbox.parameters import XprofParameters
 from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import Column, DataTable, tables_csv, tables_json
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.toolbox.data_table import DataTable
     from peakline.xprof.rules.input_ops import HostInput, InputOps
     from peakline.xprof.rules.step_model import HostSteps, StepDatabase
 
@@ -43,7 +43,6 @@ def _partial(profile: Profile, parameters: InputPipelineParameters) -> _Part:
 def _combine(
     parts: Sequence[tuple[str, _Part]], parameters: InputPipelineParameters, output_format: str
 ) -> bytes:
-    from peakline.toolbox.data_table import tables_csv, tables_json
     from peakline.xprof.rules.input_ops import combine_inputs
     from peakline.xprof.rules.steps import combine_steps
 
@@ -71,7 +70,6 @@ def _tables(database: StepDatabase, host: HostInput, *, compatible: bool) -> lis
 
 def _slowest(database: StepDatabase) -> DataTable:
     """Of every step of TPUs the core that was slowest to be fed."""
-    from peakline.toolbox.data_table import Column, DataTable
     from peakline.xprof.rules.bottleneck import tpu_steps_of
 
     steps = tpu_steps_of(database)
@@ -86,8 +84,6 @@ def _slowest(database: StepDatabase) -> DataTable:
 
 
 def _ops_table(found: InputOps) -> DataTable:
-    from peakline.toolbox.data_table import Column, DataTable
-
     def share(ps: int) -> float:
         return 100.0 * (ps / found.total_self_ps if found.total_self_ps else 0.0) / 100.0
 
@@ -120,19 +116,16 @@ def _ops_table(found: InputOps) -> DataTable:
 
 
 def _recommendations() -> DataTable:
-    from peakline.toolbox.data_table import Column, DataTable
     from peakline.xprof.rules.bottleneck import link
 
-    ahead = ", ".join((
-        link(_DATASET + "prefetch", "prefetch size"),
-        link(_DATASET + "interleave", "interleave cycle_length"),
-        link(_RECORDS, "reader buffer_size"),
-    ))  # fmt: skip
-    demanded = ", ".join((
-        link(_DATASET + "prefetch", "prefetch"),
-        link(_DATASET + "interleave", "interleave"),
-        link(_RECORDS, "reader buffer"),
-    ))  # fmt: skip
+    places = (_DATASET + "prefetch", _DATASET + "interleave", _RECORDS)
+    ahead, demanded = (
+        ", ".join(map(link, places, texts))
+        for texts in (
+            ("prefetch size", "interleave cycle_length", "reader buffer_size"),
+            ("prefetch", "interleave", "reader buffer"),
+        )
+    )
     advice = (
         (
             "Enqueuing data: you may want to combine small input data chunks into fewer but larger "

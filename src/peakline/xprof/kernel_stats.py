@@ -11,7 +11,7 @@ from peakline.tools import kernel_stats as ours
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.timing.kernels import KernelReport
-    from peakline.toolbox.data_table import Value
+    from peakline.toolbox.written import Value
 
 _CUT = "kernels_cut"
 _SHARED, _AVERAGE = 2, 11

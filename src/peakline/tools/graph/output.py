@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from peakline.graph.critical_path import CriticalPath
 from peakline.graph.view import GraphView, Selection, ViewNode
+from peakline.text import one_line
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def _node_row(node: ViewNode) -> tuple[str, ...]:
     spent = ("", "", "")
     if cost is not None:
         spent = (_milliseconds(cost.compute_ps), str(cost.runs), f"{cost.allocated_bytes:,}")
-    return (*spent, _plain(node.op), _plain(node.name))
+    return (*spent, one_line(node.op), one_line(node.name))
 
 
 def _path_text(path: CriticalPath) -> Iterator[str]:
@@ -111,15 +112,8 @@ def _path_text(path: CriticalPath) -> Iterator[str]:
     )
     yield ""
     columns: tuple[str, ...] = (
-        "AT MS",
-        "WAITED MS",
-        "QUEUED MS",
-        "BUSY MS",
-        "AFTER",
-        "OP",
-        "NAME",
-        "DEVICE",
-    )
+        "AT MS", "WAITED MS", "QUEUED MS", "BUSY MS", "AFTER", "OP", "NAME", "DEVICE",
+    )  # fmt: skip
     rows: list[tuple[str, ...]] = [
         (
             _milliseconds(piece.begin_ps),
@@ -127,9 +121,9 @@ def _path_text(path: CriticalPath) -> Iterator[str]:
             _milliseconds(piece.queued_ps),
             _milliseconds(piece.busy_ps),
             piece.why,
-            _plain(piece.op_type),
-            _plain(f"{piece.name} (of {piece.tensor})" if piece.tensor else piece.name),
-            _plain(piece.device),
+            one_line(piece.op_type),
+            one_line(f"{piece.name} (of {piece.tensor})" if piece.tensor else piece.name),
+            one_line(piece.device),
         )
         for piece in path.pieces
     ]
@@ -165,16 +159,8 @@ def _short_time(picoseconds: int) -> str:
     return f"{picoseconds / 10**6:.2f} us"
 
 
-def _plain(text: str) -> str:
-    """Names come from files: what cannot be printed is spelled as escapes."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
-
-
 def _dot_text(lines: list[str]) -> str:
-    escaped = [_plain(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines]
+    escaped = [one_line(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines]
     return '"' + "\\n".join(escaped) + '"'
 
 

@@ -152,7 +152,7 @@ def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, A
 
 
 def _chosen(records: MemoryRecords, allocator: str | None) -> int | None:
-    """The number of the allocator asked for, else of the one with the largest peak."""
+    """The number of the chosen allocator, else of the one with the largest peak."""
     if allocator is not None:
         if allocator not in records.allocators:
             known = ", ".join(name or '""' for name in records.allocators)
@@ -194,28 +194,19 @@ def _scopes(label: str, ops: dict[str, tuple[int, int]]) -> dict[str, list[Any]]
     from peakline.memory.scopes import NO_OP, scopes_of, without_small
 
     buffers = [PeakBuffer(op, "", "", "", size, count, None) for op, (size, count) in ops.items()]
-    found: dict[str, list[Any]] = {
-        name: [] for name in ("id", "label", "parent", "path", "bytes", "count")
-    }
+    names = ("id", "label", "parent", "path", "bytes", "count")
     if not buffers:
-        return found
+        return {name: [] for name in names}
+    rows: list[tuple[Any, ...]] = []
     waiting = [(without_small(scopes_of(buffers, label), _MOST_SCOPES), "")]
     while waiting:
         scope, parent = waiting.pop()
         kind = "rest" if scope.merged else "op" if scope.buffers else "scope"
         path = "" if kind == "op" and scope.path == NO_OP else scope.path
         own = f"{kind}:{path}"
-        for name, value in (
-            ("id", own),
-            ("label", scope.label),
-            ("parent", parent),
-            ("path", path),
-            ("bytes", scope.bytes),
-            ("count", scope.count),
-        ):
-            found[name].append(value)
+        rows.append((own, scope.label, parent, path, scope.bytes, scope.count))
         waiting += [(part, own) for part in reversed(scope.parts)]
-    return found
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
 TOOL = Tool(

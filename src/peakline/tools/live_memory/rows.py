@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array, IntpArray
-from peakline.errors import UsageError
 from peakline.memory.live import MemoryMoment, MemoryRecords
 from peakline.memory.peak import BEFORE_PROFILE
 from peakline.memory.signatures import normal_shape, scope_of
 from peakline.tables import Columns, Names
+from peakline.toolbox.parameters import check_choice
 
 if TYPE_CHECKING:
     from peakline.tools.live_memory import LiveMemoryParameters
@@ -32,11 +32,7 @@ def columns_of(group: str, sort: str) -> tuple[str, ...]:
     columns: tuple[str, ...] = _BUFFER if group == "buffer" else _GROUP
     if group == "step":
         columns = (*columns, "step_id")
-    if sort not in columns:
-        shown = f"{sort!r:.80}"
-        raise UsageError(
-            f"live_memory: rows by {group} have no column {shown}; there is: {', '.join(columns)}"
-        ).quoting(shown)
+    check_choice(sort, columns, f"live_memory: rows by {group} have no column")
     return columns
 
 

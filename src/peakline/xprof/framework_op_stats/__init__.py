@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from peakline.toolbox.parameters import XprofParameters
 from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import tables_csv, tables_json
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -41,13 +42,11 @@ class HostOpStats:
 def _partial(profile: Profile, parameters: FrameworkOpStatsParameters) -> HostOpStats:
     from peakline.timing.kernels import kernel_reports
     from peakline.xprof.framework_op_stats.rows import MOST_OPS, is_cut
-    from peakline.xprof.rules.device_ops import device_table
+    from peakline.xprof.rules.device_ops import device_table, xprof_device_table
     from peakline.xprof.rules.hardware import peaks_of
-    from peakline.xprof.rules.host_ops import host_table
+    from peakline.xprof.rules.host_ops import host_table, xprof_host_table
 
     if parameters.compatible and profile.has_runtime_planes:
-        from peakline.xprof.rules.device_ops import xprof_device_table
-        from peakline.xprof.rules.host_ops import xprof_host_table
         from peakline.xprof.rules.kernels import xprof_kernel_reports
 
         host, device = xprof_host_table(profile), xprof_device_table(profile)
@@ -67,7 +66,6 @@ def _combine(
     parameters: FrameworkOpStatsParameters,
     output_format: str,
 ) -> bytes:
-    from peakline.toolbox.data_table import tables_csv, tables_json
     from peakline.xprof.framework_op_stats.rows import op_tables
 
     hosts = [part for _, part in parts]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from peakline.timing.kernels import KernelReport
 from peakline.timing.op_names import is_jax_op, is_tf_op
-from peakline.toolbox.data_table import Column, DataTable, Value
+from peakline.toolbox.written import Column, DataTable, Value
 from peakline.xprof.rules.hardware import Peaks, combine_peaks, is_gradient
 from peakline.xprof.rules.kernels import MOST_KERNELS, longest
 from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops

@@ -55,7 +55,10 @@ def to_json(reports: Reports, hosts: int) -> bytes:
                 for index, special, n in allocator.active
             ).encode()
         )
-        specials = ",".join(_special(special) for special in allocator.specials)
+        specials = ",".join(
+            "{" + _METADATA % _special_values(special, '"ALLOCATION"', json_string) + "}"
+            for special in allocator.specials
+        )
         out.write(f'],"specialAllocations":[{specials}],"sampledTimelineSnapshots":['.encode())
         _write_snapshots(out, report, allocator.sampled)
         out.write(b"]}")
@@ -126,6 +129,11 @@ def _map_entry(memory_id: str, size: int) -> bytes:
 
 # Plain columns before and after the one that is not: order of a snapshot's values everywhere.
 _NUMBERS = ("time_offset_ps", "stack_reserved_bytes", "heap_allocated_bytes", "free_memory_bytes")
+_STATS_FIELDS = (*_NUMBERS[1:], "fragmentation", "peak_bytes_in_use")
+_METADATA_FIELDS = (
+    "memory_activity", "requested_bytes", "allocation_bytes", "address", "tf_op_name", "step_id",
+    "region_type", "data_type", "tensor_shape",
+)  # fmt: skip
 _SIZES = ("peak_bytes_in_use", "activity", "requested_bytes", "allocation_bytes", "address")
 
 
@@ -176,16 +184,12 @@ _METADATA = (
     '"tfOpName":%s,"stepId":"%d","regionType":%s,"dataType":%s,"tensorShape":%s'
 )
 _SNAPSHOT = (
-    '{"timeOffsetPs":"%d","aggregationStats":{'
-    + _AGGREGATION
-    + '},"activityMetadata":{'
-    + _METADATA
-    + "}}"
+    f'{{"timeOffsetPs":"%d","aggregationStats":{{{_AGGREGATION}}},'
+    f'"activityMetadata":{{{_METADATA}}}}}'
 )
 _SUMMARY = (
-    '{"peakBytesUsageLifetime":"%d","peakStats":{'
-    + _AGGREGATION
-    + '},"peakStatsTimePs":"%d","memoryCapacity":"%d"}'
+    f'{{"peakBytesUsageLifetime":"%d","peakStats":{{{_AGGREGATION}}},'
+    '"peakStatsTimePs":"%d","memoryCapacity":"%d"}'
 )
 
 
@@ -211,10 +215,6 @@ def _summary(allocator: AllocatorReport) -> str:
     return _SUMMARY % (allocator.lifetime_peak_bytes, *stats, peak.time_ps, capacity)
 
 
-def _special(special: SpecialAllocation) -> str:
-    return "{" + _METADATA % _special_values(special, '"ALLOCATION"', json_string) + "}"
-
-
 def _special_values(
     special: SpecialAllocation, activity: object, text: Callable[[str], str]
 ) -> tuple[Any, ...]:
@@ -227,34 +227,15 @@ def _special_values(
 def _fill_snapshot(snapshot: Any, values: tuple[Any, ...]) -> None:
     """Fill a ``MemoryProfileSnapshot`` with one tuple of `_snapshot_fields`."""
     snapshot.time_offset_ps = values[0]
-    _fill_stats(snapshot.aggregation_stats, values[1:6])
-    _fill_metadata(snapshot.activity_metadata, values[6:])
+    _fill(snapshot.aggregation_stats, _STATS_FIELDS, values[1:6])
+    _fill(snapshot.activity_metadata, _METADATA_FIELDS, values[6:])
 
 
-def _fill_stats(stats: Any, values: tuple[Any, ...]) -> None:
-    (
-        stats.stack_reserved_bytes,
-        stats.heap_allocated_bytes,
-        stats.free_memory_bytes,
-        stats.fragmentation,
-        stats.peak_bytes_in_use,
-    ) = values
-    stats.SetInParent()
-
-
-def _fill_metadata(metadata: Any, values: tuple[Any, ...]) -> None:
-    (
-        metadata.memory_activity,
-        metadata.requested_bytes,
-        metadata.allocation_bytes,
-        metadata.address,
-        metadata.tf_op_name,
-        metadata.step_id,
-        metadata.region_type,
-        metadata.data_type,
-        metadata.tensor_shape,
-    ) = values
-    metadata.SetInParent()
+def _fill(part: Any, names: tuple[str, ...], values: tuple[Any, ...]) -> None:
+    """Set the fields ``names``; the message is there even where all are zero."""
+    for name, value in zip(names, values, strict=True):
+        setattr(part, name, value)
+    part.SetInParent()
 
 
 def _rest(allocator: AllocatorReport, part: Any) -> Any:
@@ -264,13 +245,14 @@ def _rest(allocator: AllocatorReport, part: Any) -> Any:
     summary.peak_bytes_usage_lifetime = allocator.lifetime_peak_bytes
     summary.peak_stats_time_ps = peak.time_ps
     summary.memory_capacity = allocator.capacity_bytes
-    _fill_stats(summary.peak_stats, _PEAK_STATS(peak))
+    _fill(summary.peak_stats, _STATS_FIELDS, _PEAK_STATS(peak))
     for index, special_index, occurrences in allocator.active:
         part.active_allocations.add(
             snapshot_index=index, special_index=special_index, num_occurrences=occurrences
         )
     for special in allocator.specials:
-        _fill_metadata(part.special_allocations.add(), _special_values(special, 1, str))
+        values = _special_values(special, 1, str)
+        _fill(part.special_allocations.add(), _METADATA_FIELDS, values)
     return part
 
 
@@ -307,15 +289,7 @@ _ESCAPED = re.compile(
     "\u2028-\u202e\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U0001d173-\U0001d17a"
     "\U000e0001\U000e0020-\U000e007f]"
 )
-_SHORT = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-}
+_SHORT = {c: f"\\{letter}" for c, letter in zip('"\\\b\f\n\r\t', '"\\bfnrt', strict=True)}
 
 
 def json_string(value: str) -> str:

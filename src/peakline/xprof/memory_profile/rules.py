@@ -215,13 +215,9 @@ def _largest_of_each(in_use: Int64Array, limit: int) -> Int64Array:
 def _peak(snapshots: Columns, row: int) -> Peak:
     if row < 0:
         return Peak()
-    return Peak(
-        time_ps=int(snapshots.array("time_offset_ps")[row]),
-        stack_bytes=int(snapshots.array("stack_reserved_bytes")[row]),
-        heap_bytes=int(snapshots.array("heap_allocated_bytes")[row]),
-        free_bytes=int(snapshots.array("free_memory_bytes")[row]),
-        fragmentation=float(snapshots.array("fragmentation")[row]),
-    )
+    names = ("time_offset_ps", "stack_reserved_bytes", "heap_allocated_bytes", "free_memory_bytes")
+    time, stack, heap, free = (int(snapshots.array(name)[row]) for name in names)
+    return Peak(time, stack, heap, free, float(snapshots.array("fragmentation")[row]))
 
 
 def _specials(unmapped: int, stack: int, step_id: int) -> tuple[SpecialAllocation, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import tables_csv, tables_json
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -37,7 +38,6 @@ def _partial(profile: Profile, parameters: OverviewParameters) -> HostOverview:
 def _combine(
     parts: Sequence[tuple[str, HostOverview]], parameters: OverviewParameters, output_format: str
 ) -> bytes:
-    from peakline.toolbox.data_table import tables_csv, tables_json
     from peakline.xprof.overview_page.facts import combine_overviews
     from peakline.xprof.overview_page.tables import overview_tables
 

@@ -17,25 +17,18 @@ from peakline.timing.kernels import kernel_reports
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import Intervals, total, union
-from peakline.xprof.rules.device_ops import device_table
+from peakline.xprof.rules.device_ops import device_table, xprof_device_table
 from peakline.xprof.rules.hardware import RunEnvironment, combine_environments, run_environment_of
 from peakline.xprof.rules.input_ops import HostInput, combine_inputs, host_input
 from peakline.xprof.rules.kernels import xprof_kernel_reports
 from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
 from peakline.xprof.rules.step_model import HostSteps, StepDatabase
 from peakline.xprof.rules.steps import combine_steps, host_steps
+from peakline.xprof.rules.tpu_step import OFF_DUTY
 
 _TPU = "/device:TPU:"
 _OPS = frozenset(("XLA Ops", "Sparse Core Ops"))
 _MODULES = frozenset(("XLA Modules", "Sparse Core Modules"))
-_OFF_DUTY = frozenset(
-    (
-        "infeed", "outfeed", "host send", "host send-done", "host recv", "host recv-done",
-        "megacore fusion",
-    )
-)  # fmt: skip
-"""Categories of ops during which a core waits for its host; of a megacore fusion only what it
-calls is work."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +98,7 @@ def _off_duty(profile: Profile, trace: Trace) -> BoolArray:
     stats, types = profile.columns("event_type_stats"), profile.columns("event_types")
     names, values = stats.names("name"), stats.names("value")
     is_category = names.codes == names.code_of("hlo_category")
-    codes = [code for code, value in enumerate(values.values) if value in _OFF_DUTY]
+    codes = [code for code, value in enumerate(values.values) if value in OFF_DUTY]
     rows = is_category & np.isin(values.codes, codes)
     found = np.zeros(types.rows + 1, np.bool_)
     found[stats.array("type_id")[rows]] = True
@@ -178,12 +171,7 @@ def host_overview(profile: Profile, *, compatible: bool) -> HostOverview:
     steps = host_steps(profile, compatible=compatible)
     # Who reads events with their steps has all these stats of them.
     op_stats_of(profile, whole=True)
-    if compatible:
-        from peakline.xprof.rules.device_ops import xprof_device_table
-
-        device = xprof_device_table(profile)
-    else:
-        device = device_table(profile)
+    device = (xprof_device_table if compatible else device_table)(profile)
     errors, warnings = profile.messages()
     return HostOverview(
         run_environment_of(profile, strict=compatible),

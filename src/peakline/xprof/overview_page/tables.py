@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from peakline.toolbox.data_table import Column, DataTable
+from peakline.toolbox.written import Column, DataTable
 from peakline.xprof.overview_page.facts import Overview, top_ops
 from peakline.xprof.rules.bottleneck import Bottleneck, link, summary_of, tpu_steps_of
 from peakline.xprof.rules.op_metrics import OpTable
@@ -42,6 +42,15 @@ _DOCUMENTS = (
         "Better performance with the tf.data API",
     ),
 )
+_LATENCY = DataTable(
+    [
+        Column("percentile", "string", "percentile"),
+        Column("hostTimeMs", "number", "Host time (in ms)"),
+        Column("deviceTimeMs", "number", "Device time (in ms)"),
+        Column("communicationTimeMs", "number", "Host-device communication time (in ms)"),
+        Column("totalTimeMs", "number", "Total latency (in ms)"),
+    ]
+)
 
 
 def overview_tables(found: Overview, *, compatible: bool) -> list[DataTable]:
@@ -59,7 +68,7 @@ def overview_tables(found: Overview, *, compatible: bool) -> list[DataTable]:
         steps,
         _environment(found),
         _recommendations(found, bottleneck),
-        _latency(),
+        _LATENCY,
         DataTable(()),
         diagnostics_table(warnings, errors),
     ]
@@ -240,16 +249,4 @@ def _precision(half_ps: int, single_ps: int) -> str:
     return (
         f"Only {percent:.1f}% of device computation is 16 bit. So you might want to replace more "
         "32-bit Ops by 16-bit Ops to improve performance (if the reduced accuracy is acceptable)."
-    )
-
-
-def _latency() -> DataTable:
-    return DataTable(
-        [
-            Column("percentile", "string", "percentile"),
-            Column("hostTimeMs", "number", "Host time (in ms)"),
-            Column("deviceTimeMs", "number", "Device time (in ms)"),
-            Column("communicationTimeMs", "number", "Host-device communication time (in ms)"),
-            Column("totalTimeMs", "number", "Total latency (in ms)"),
-        ]
     )

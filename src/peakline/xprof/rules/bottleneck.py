@@ -7,15 +7,14 @@ the time of all steps together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from peakline.xprof.rules.step_kinds import SpanKind
 from peakline.xprof.rules.step_model import FIRST_SPARSE_CORE, GENERIC_CORE, StepDatabase
-from peakline.xprof.rules.tpu_step import TpuStep, tpu_step
+from peakline.xprof.rules.tpu_step import LEAST, TpuStep, tpu_step
 
 _PS_PER_MS = 1e9
-_LEAST = 2.2250738585072014e-308
 _INPUT, _OUTPUT = (5.0, 20.0), (5.0, 20.0)
 _OTHER, _LAUNCH, _COLLECTIVES = (3.0, 15.0), (3.0, 15.0), (3.0, 15.0)
 """Moderately bound from the first on, highly from the second."""
@@ -55,7 +54,7 @@ def summary_of(values: Sequence[float]) -> Summary:
     for value in values:
         total += value
         squares += value * value
-    count, least, most = len(values), min(values), max(_LEAST, *values)
+    count, least, most = len(values), min(values), max(LEAST, *values)
     if least == most:
         return Summary(total / count, 0.0, least, most)
     variance = (squares - total**2 / count) / (count - 1) if count > 1 else math.nan
@@ -146,25 +145,15 @@ class Bottleneck:
 
 def generic_bottleneck(steps: Sequence[GenericStep], *, uses_tf_data: bool) -> Bottleneck:
     """Of hosts with GPUs or without a device; ``uses_tf_data``: a pipeline's stages were seen."""
-
-    def total(part: Callable[[GenericStep], float]) -> float:
-        return _total(part(step) for step in steps)
-
-    whole = total(lambda step: step.step_ms)
+    whole = _total(step.step_ms for step in steps)
     if whole == 0:
         return Bottleneck()
-
-    def percent(part: Callable[[GenericStep], float]) -> float:
-        return 100.0 * total(part) / whole
-
-    input_, output = percent(lambda s: s.input_ms), percent(lambda s: s.output_ms)
-    collectives = percent(lambda s: s.collectives_ms)
-    launch, other = percent(lambda s: s.launch_ms), percent(lambda s: s.other_ms)
-    input_class, input_statement, other_told = _input(input_, other)
-    output_class, output_statement = _bound(output, _OUTPUT, "output", "spent on output") or (
-        "device",
-        "",
+    input_, output, collectives, launch, other = (
+        100.0 * _total(getattr(step, part) for step in steps) / whole
+        for part in ("input_ms", "output_ms", "collectives_ms", "launch_ms", "other_ms")
     )
+    input_class, input_statement, other_told = _input(input_, other)
+    output_class, output_statement = _output(output)
     launch_class, launch_statement = _spent(launch, _LAUNCH, "'Kernel Launch'.")
     if launch_statement and uses_tf_data:
         launch_statement += (
@@ -189,15 +178,12 @@ def tpu_bottleneck(steps: Sequence[TpuStep], *, compatible: bool) -> Bottleneck:
     whole = _total(step.step_ms + step.all_reduce_ms * compatible for step in steps)
     if whole == 0:
         return Bottleneck()
-    input_ = 100.0 * _total(step.input_ms for step in steps) / whole
-    output = 100.0 * _total(step.outfeed_ms for step in steps) / whole
-    idle = 100.0 * _total(step.idle_ms for step in steps) / whole
-    sparse = 100.0 * _total(step.sparse_compute_ms for step in steps) / whole
-    input_class, input_statement, _ = _input(input_, 0.0)
-    output_class, output_statement = _bound(output, _OUTPUT, "output", "spent on output") or (
-        "device",
-        "",
+    input_, output, idle, sparse = (
+        100.0 * _total(getattr(step, part) for step in steps) / whole
+        for part in ("input_ms", "outfeed_ms", "idle_ms", "sparse_compute_ms")
     )
+    input_class, input_statement, _ = _input(input_, 0.0)
+    output_class, output_statement = _output(output)
     idle_statement = sparse_class = sparse_statement = ""
     if idle >= _TPU_IDLE:
         idle_statement = (
@@ -242,10 +228,10 @@ def next_step(bottleneck: Bottleneck, *, uses_tf_data: bool) -> str:
     )
 
 
-def _total(values: object) -> float:
+def _total(values: Iterable[float]) -> float:
     """The sum, added up one by one as upstream does: the last digit is seen."""
     found = 0.0
-    for value in values:  # type: ignore[attr-defined]
+    for value in values:
         found += value
     return found
 
@@ -265,6 +251,10 @@ def _input(percent: float, other: float) -> tuple[str, str, bool]:
         f"Your program is NOT input-bound because only {percent:.1f}% of the total step time "
         "sampled is waiting for input. Therefore, you should focus on reducing other time."
     ), False  # fmt: skip
+
+
+def _output(percent: float) -> tuple[str, str]:
+    return _bound(percent, _OUTPUT, "output", "spent on output") or ("device", "")
 
 
 def _bound(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from peakline.toolbox.data_table import Column, DataTable, Value
+from peakline.toolbox.written import Column, DataTable, Value
 from peakline.xprof.rules.bottleneck import (
     Bottleneck,
     GenericStep,
@@ -223,32 +223,31 @@ def _tpu_table(
 
 
 def _tpu_averages(steps: Sequence[TpuStep], has_sparse_cores: bool) -> dict[str, str]:
-    averages = {
-        "tc_compute_ms": [step.compute_ms for step in steps],
-        "tc_infeed_ms": [step.infeed_ms for step in steps],
-        "tc_outfeed_ms": [step.outfeed_ms for step in steps],
-        "tc_idle_ms": [step.idle_ms for step in steps],
-        "host_transfer_ms": [step.host_transfer_ms for step in steps],
-        "tc_active_ms": [step.busy_ms for step in steps],
-        "active_steptime_ms": [step.active_ms for step in steps],
+    def average(part: str) -> str:
+        return f"{summary_of([getattr(step, part) for step in steps]).average:.2f}"
+
+    shown = {
+        "tc_compute_ms_average": average("compute_ms"),
+        "tc_infeed_ms_average": average("infeed_ms"),
+        "tc_outfeed_ms_average": average("outfeed_ms"),
+        "tc_idle_ms_average": average("idle_ms"),
+        "host_transfer_ms_average": average("host_transfer_ms"),
+        "tc_active_ms_average": average("busy_ms"),
+        "active_steptime_ms_average": average("active_ms"),
     }
     if not has_sparse_cores:
-        averages["scv0_compute_ms"] = [step.sparse_compute_ms for step in steps]
-        averages["scv0_infeed_ms"] = [step.sparse_infeed_ms for step in steps]
-    shown = {
-        f"{word}_average": f"{summary_of(values).average:.2f}" for word, values in averages.items()
-    }
+        shown["scv0_compute_ms_average"] = average("sparse_compute_ms")
+        shown["scv0_infeed_ms_average"] = average("sparse_infeed_ms")
     sparse = summary_of([step.sc_step_ms for step in steps])
     if has_sparse_cores and sparse.least > 0:
-        for word, values in (
-            ("sc_compute_ms", [step.sc_compute_ms for step in steps]),
-            ("sc_active_ms", [step.sc_active_ms for step in steps]),
-            ("sc_infeed_ms", [0.0]),
-            ("sc_outfeed_ms", [0.0]),
-            ("sc_idle_ms", [step.sc_idle_ms for step in steps]),
-        ):
-            shown[f"{word}_average"] = f"{summary_of(values).average:.2f}"
-        shown["sc_step_time_ms_average"] = f"{sparse.average:.1f}"
+        shown |= {
+            "sc_compute_ms_average": average("sc_compute_ms"),
+            "sc_active_ms_average": average("sc_active_ms"),
+            "sc_infeed_ms_average": "0.00",
+            "sc_outfeed_ms_average": "0.00",
+            "sc_idle_ms_average": average("sc_idle_ms"),
+            "sc_step_time_ms_average": f"{sparse.average:.1f}",
+        }
     return shown
 
 

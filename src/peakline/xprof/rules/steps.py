@@ -43,6 +43,7 @@ from peakline.xprof.rules.step_model import (
     Step,
     StepDatabase,
 )
+from peakline.xprof.rules.tpu_steps import tpu_steps
 
 _WHOLE_AT_MOST = 5
 """Of more steps XProf drops the first and the last, as if they were not whole."""
@@ -81,8 +82,6 @@ def _host_steps(profile: Profile, compatible: bool) -> HostSteps:
         hardware, device_type = CPU, "CPU"
     events = step_events(profile, compatible=compatible)
     if _of_tpus(profile):
-        from peakline.xprof.rules.tpu_steps import tpu_steps
-
         steps, details = tpu_steps(profile, devices, events)
         return HostSteps(hardware, device_type, steps, details)
     steps, precision = _generic_steps(events, bool(devices), compatible)

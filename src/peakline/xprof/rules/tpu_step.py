@@ -13,15 +13,12 @@ from dataclasses import dataclass, replace
 from peakline.xprof.rules.step_model import FIRST_SPARSE_CORE, IDLE, CoreDetails, CoreStep, Step
 
 _MODULUS = 2**64
-_PS_PER_MS = 1e9
-_LEAST = 2.2250738585072014e-308
+LEAST = 2.2250738585072014e-308
 """What upstream's statistics start the search for a maximum from."""
-OFF_DUTY = frozenset(
-    ("infeed", "outfeed", "host send", "host send-done", "host recv", "host recv-done",
-     "megacore fusion")
-)  # fmt: skip
-"""Categories of ops in which a core waits for somebody else."""
 _TRANSFERS = ("host send", "host send-done", "host recv", "host recv-done")
+OFF_DUTY = frozenset(("infeed", "outfeed", *_TRANSFERS, "megacore fusion"))
+"""Categories of ops in which a core waits for somebody else; of a megacore fusion only what it
+calls is work."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +130,7 @@ def tpu_step(step: Step, details: Mapping[int, CoreDetails]) -> TpuStep:
         host_transfer_ms=_ms(max(core.transfer_ps for core in cores)),
         sparse_compute_ms=_ms(max(core.sparse_wait_ps for core in cores)),
         all_reduce_ms=_ms(_longest_collectives(step)),
-        infeed_percent=(sum(percent) / len(percent), min(percent), max(*percent, _LEAST)),
+        infeed_percent=(sum(percent) / len(percent), min(percent), max(*percent, LEAST)),
         **found,  # type: ignore[arg-type]
     )
     active = max(shown.busy_ms, shown.sc_active_ms)
@@ -151,4 +148,4 @@ def _longest_collectives(step: Step) -> int:
 
 
 def _ms(ps: float) -> float:
-    return ps / _PS_PER_MS
+    return ps / 1e9

@@ -1,0 +1,253 @@
+"""What time went to: of every step, of every device, of the stages of input pipelines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from peakline.arrays import AnyArray
+from peakline.errors import NotFoundError
+from peakline.figures.look import (
+    COLOURS,
+    QUIET,
+    TINTS,
+    axis,
+    figure,
+    level_bars,
+    row_axis,
+    step_axis,
+    step_bars,
+)
+from peakline.figures.text import duration_text, fit, plain, share_text, time_unit
+from peakline.text import shares_text
+from peakline.timing.device_time import device_times
+from peakline.timing.input_pipeline import Stage, input_stages
+from peakline.timing.step_breakdown import PARTS, StepTimes, step_times
+from peakline.timing.step_facts import step_facts_of
+from peakline.timing.variation import StepVariation, variation_of
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from peakline.tables import Profile
+
+
+_BARS = 128
+_NAMES = 3
+"""So many names of steps have their median in the subtitle."""
+PART_LOOKS = {
+    "compute": ("device compute", COLOURS[2]),
+    "communication": ("communication", COLOURS[3]),
+    "device_to_device": ("copies within devices", TINTS[1]),
+    "device_to_host": ("copies to the host", COLOURS[5]),
+    "host_to_device": ("copies to the device", COLOURS[1]),
+    "input_wait": ("waiting for input", COLOURS[6]),
+    "compile": ("compilation", COLOURS[7]),
+    "launch": ("launching work", COLOURS[4]),
+    "host_compute": ("host compute", COLOURS[0]),
+    "idle": ("device idle, nothing tells why", QUIET),
+    "unknown": ("no event tells", QUIET),
+}
+"""What each part of a step is called, and its colour."""
+
+
+def step_breakdown(profile: Profile, *, device: str | None = None) -> Figure | None:
+    """The time of every step, stacked by what it went to.
+
+    A bar stands for one step, or for the mean of several in a row where there are more than 128.
+    The device is the one whose steps took longest in all, where none is named; without a device
+    the steps are those of the host. Medians are of each name of steps, without those cut off.
+
+    None where the profile has no steps. Raises NotFoundError for a device that is not there,
+    InputError when the profile cannot be read.
+    """
+    times = step_times(profile)
+    if device is not None and device not in times.devices:
+        known = ", ".join(times.devices) or "none"
+        raise NotFoundError(f"no device {device!r} with steps; there is: {known}")
+    if not times.wall.any():
+        return None
+    if device is not None:
+        number = times.devices.index(device)
+    else:
+        found = sorted(set(times.device.tolist()))
+        number = max(found, key=lambda k: (int(times.wall[times.rows_of(k)].sum()), -k))
+    own = times.devices[number] if number >= 0 else None
+    by_name = [one for one in variation_of(step_facts_of(profile)) if one.device == own]
+    return _draw(times, times.rows_of(number), own, _medians(by_name))
+
+
+def _medians(by_name: list[StepVariation]) -> str:
+    """The median of the steps of each name."""
+    if len(by_name) == 1:
+        return f"{duration_text(round(by_name[0].median_ps))} in the median step"
+    return ", ".join(
+        f"{duration_text(round(one.median_ps))} in the median {fit(one.name or 'step', 24)}"
+        for one in by_name[:_NAMES]
+    )
+
+
+def _label(times: StepTimes, row: int) -> str:
+    cut_off = " (cut off)" if times.is_cut_off[row] else ""
+    return plain(fit(times.name[row] or "", 24) + cut_off)
+
+
+def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) -> Figure:
+    together = -(-rows.size // _BARS)
+    firsts = np.arange(0, rows.size, together)
+    counts = np.diff(np.append(firsts, rows.size))
+    parts = np.add.reduceat(times.parts[rows], firsts, axis=0) / counts[:, None]
+    labels = [_label(times, int(rows[k])) for k in firsts.tolist()]
+    size, unit = time_unit(float(parts.sum(axis=1).max()))
+    whole = times.parts[rows].sum(axis=0)
+    traces = [
+        step_bars(
+            *PART_LOOKS[part],
+            np.round(parts[:, place] / size, 6),
+            labels,
+            f"%{{y:,.4~r}} {unit}, %{{text}}",
+        )
+        for place, part in enumerate(PARTS)
+        if whole[place]
+    ]
+    most = sorted(range(len(PARTS)), key=lambda place: -int(whole[place]))[:3]
+    shares = shares_text(whole.tolist())
+    told = ", ".join(
+        f"{PART_LOOKS[PARTS[place]][0]} {shares[place]}" for place in most if whole[place]
+    )
+    of = f"the mean of up to {together} steps" if together > 1 else "a step"
+    where = device or "the host"
+    return figure(
+        traces,
+        title="What the time of a step went to",
+        subtitle=plain(f"{where}: {medians}; {told}", 400),
+        description=(
+            f"Stacked bars of the time of {rows.size} steps of {where}, {medians}: {told}."
+        ),
+        barmode="stack",
+        bargap=0.15,
+        xaxis=step_axis(labels, of),
+        yaxis=axis(f"Time ({unit})", rangemode="tozero"),
+        showlegend=True,
+    )
+
+
+_DEVICES = 64
+_ROW, _AROUND = 26, 220
+_DEVICE_PARTS = (
+    ("compute_ps", "compute", COLOURS[2]),
+    ("communication_ps", "communication that computation does not hide", COLOURS[3]),
+    ("copy_ps", "copies that neither hides", COLOURS[1]),
+    ("idle_ps", "idle", QUIET),
+)
+
+
+def device_time(profile: Profile) -> Figure | None:
+    """A bar per device, from its first work to its last: computing, communicating, copying, idle.
+
+    At most 64 devices are drawn, those that were idle longest.
+
+    None where no device is told of. Raises InputError when the profile cannot be read.
+    """
+    found = device_times(profile)
+    if not found:
+        return None
+    idlest = sorted(range(len(found)), key=lambda k: (-found[k].idle_ps, k))[:_DEVICES]
+    drawn = [found[k] for k in sorted(idlest)]
+    labels = [plain(fit(one.device, 32)) for one in drawn]
+    spans = [one.compute_ps + one.communication_ps + one.copy_ps + one.idle_ps for one in drawn]
+    size, unit = time_unit(max(spans))
+    traces = [
+        level_bars(
+            name,
+            colour,
+            [getattr(one, part) / size for one in drawn],
+            # Two devices may be called the same.
+            list(range(len(drawn))),
+            text=labels,
+            textposition="none",
+            hovertemplate=f"%{{x:,.4~r}} {unit}, %{{text}}<extra>{name}</extra>",
+        )
+        for part, name, colour in _DEVICE_PARTS
+    ]
+    idle = share_text(sum(one.idle_ps for one in drawn), sum(spans) or 1)
+    which = f"the {len(drawn)} idlest of {len(found)}" if len(drawn) < len(found) else "all"
+    count = f"{len(found)} device{'s' if len(found) > 1 else ''}"
+    return figure(
+        traces,
+        title="How busy the devices were",
+        subtitle=plain(f"{count}, idle for {idle} between their first and last work", 400),
+        description=(
+            f"Bars of the time of {count} ({which} drawn) with computation, communication, copies "
+            f"and nothing to do: idle for {idle}."
+        ),
+        height=_AROUND + _ROW * len(drawn),
+        barmode="stack",
+        bargap=0.25,
+        xaxis=axis(f"Time ({unit})", rangemode="tozero"),
+        yaxis=row_axis("Device", labels),
+        showlegend=True,
+    )
+
+
+_STAGES = 40
+_STAGE_NAME = 60
+
+
+def input_pipeline(profile: Profile) -> Figure | None:
+    """The stages of input pipelines from the consumer down, at most 40: how long the program waited
+    for each, and how long it worked besides. None where there is no pipeline.
+
+    Raises InputError when the profile cannot be read.
+    """
+    stages = input_stages(profile)
+    shown = stages[:_STAGES]
+    if not shown:
+        return None
+    blocking = [stage.blocking_ps for stage in shown]
+    besides = [max(stage.self_ps - stage.blocking_ps, 0) for stage in shown]
+    size, unit = time_unit(max(*blocking, *besides, 1))
+    slow = [stage for stage in stages if stage.is_bottleneck]
+    told = [_hover_text(stage) for stage in shown]
+    traces = [
+        level_bars(
+            name,
+            COLOURS[number],
+            [value / size for value in values],
+            list(range(len(shown))),
+            customdata=told,
+            hovertemplate="%{customdata}<extra></extra>",
+        )
+        for number, (name, values) in enumerate(
+            (("the program waited", blocking), ("in the background", besides))
+        )
+    ]
+    verdict = f"{slow[0].name}: {slow[0].why}" if slow else "no stage holds the program up"
+    names = [plain(fit(stage.name, _STAGE_NAME)) for stage in shown]
+    return figure(
+        traces,
+        title="Stages of the input pipeline",
+        subtitle=plain(verdict, 400),
+        description=f"Bars of {len(shown)} of {len(stages)} stages; {verdict}.",
+        height=180 + 26 * len(shown),
+        bargap=0.2,
+        barmode="stack",
+        xaxis=axis(f"Own time ({unit})", rangemode="tozero"),
+        yaxis=row_axis("", names, ticks=""),
+    )
+
+
+def _hover_text(stage: Stage) -> str:
+    calls = stage.lengths
+    return "<br>".join(
+        (
+            plain(stage.name, 200),
+            (
+                f"{calls.size} calls, {duration_text(int(calls.sum()))} in all, "
+                f"longest {duration_text(int(calls[-1]))}"
+            ),
+            f"own time {duration_text(stage.self_ps)}",
+            f"its consumer waited {duration_text(stage.wait_ps)}",
+        )
+    )
