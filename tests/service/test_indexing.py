@@ -17,7 +17,7 @@ from tests.waiting import HANG_S, EndedDeadline
 from peakline.deadline import Deadline, check_deadline, current_deadline, within
 from peakline.errors import CancelledError, DeadlineError, InputError
 from peakline.schema import EnumProfileSessionsAndToolsResponse
-from peakline.service import capturing, core, indexing
+from peakline.service import background, capturing, core
 from peakline.service.background import Indexer
 from peakline.service.grpc_servicers import Call, Servicers
 
@@ -218,7 +218,7 @@ def test_a_repository_that_is_gone_does_not_end_it(parts, logdir, tmp_path, inde
 
 
 def test_it_gives_way_to_requests(made, indexer, monkeypatch):
-    monkeypatch.setattr(indexing, "_PATIENCE_S", HANG_S)
+    monkeypatch.setattr(background, "_PATIENCE_S", HANG_S)
     asked, busy, seen = threading.Semaphore(0), threading.Event(), []
     busy.set()
 
@@ -238,7 +238,7 @@ def test_it_gives_way_to_requests(made, indexer, monkeypatch):
 
 
 def test_requests_without_end_do_not_keep_it_for_ever(made, indexer, monkeypatch):
-    monkeypatch.setattr(indexing, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(background, "_PATIENCE_S", 0.01)
     seen = []
     index = indexer(made.analysis.sessions, seen.append, lambda: True)
     index.ask(made.access.repository(""))

@@ -83,8 +83,15 @@ def sql(
     if chosen == "table" and output is None:
         _print_table(answer)
         return
-    write = _writer(chosen)
-    deliver(lambda stream: write(answer, stream), output, force=force, source=source)
+    from peakline.tables.rows import write_csv, write_json
+
+    writers: dict[str, Callable[[pa.Table, BinaryIO], None]] = {
+        "table": _write_table,
+        "csv": write_csv,
+        "json": write_json,
+        "parquet": _write_parquet,
+    }
+    deliver(lambda stream: writers[chosen](answer, stream), output, force=force, source=source)
 
 
 def _views(names: Iterable[str] | None) -> pa.Table:
@@ -101,18 +108,6 @@ def _views(names: Iterable[str] | None) -> pa.Table:
             "answers": pa.array([each.doc for each in found], pa.string()),
         }
     )
-
-
-def _writer(format: str) -> Callable[[pa.Table, BinaryIO], None]:  # noqa: A002  (as above)
-    from peakline.tables.rows import write_csv, write_json
-
-    writers: dict[str, Callable[[pa.Table, BinaryIO], None]] = {
-        "table": _write_table,
-        "csv": write_csv,
-        "json": write_json,
-        "parquet": _write_parquet,
-    }
-    return writers[format]
 
 
 def _write_parquet(answer: pa.Table, stream: BinaryIO) -> None:

@@ -146,13 +146,11 @@ class Analysis:
         host_name: str,
         tool_name: str,
         parameters: Mapping[str, str],
-        *,
-        format: str | None = None,  # noqa: A002 (the word of the command line)
     ) -> Answer:
         """One tool's answer for one host; with an empty ``host_name`` for all of them.
 
-        The parameter ``format`` chooses the output format where ``format`` does not. A name's
-        final dot, as in fully qualified names, is tolerated.
+        The parameter ``format`` chooses the output format. A name's final dot, as in fully
+        qualified names, is tolerated.
         """
         session, host = self._session_of(repository_root, session_id, host_name)
         notes = () if host else _left_out(session)
@@ -164,7 +162,7 @@ class Analysis:
                 tool_name,
                 host=host,
                 parameters=given,
-                format=format or chosen,
+                format=chosen,
                 remote=True,
             )
         return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
@@ -175,7 +173,7 @@ class Analysis:
         first: tuple[str, str],
         second: tuple[str, str],
         *,
-        format: str | None = None,  # noqa: A002 (as above)
+        format: str | None = None,  # noqa: A002 (the word of the command line)
     ) -> Answer:
         """What changed from one session to another, each with a host's name (empty: its only one).
 

@@ -33,7 +33,7 @@ from peakline.service.http.parameters import RootQuery
 from peakline.service.http.problems import problem_of
 from peakline.service.http.requests import accepted, context_of, json_body
 from peakline.service.http.session_routes import location_of
-from peakline.service.http.streams import LINES_TYPE, SendLine, wants_lines
+from peakline.service.http.work import LINES_TYPE, SendLine, wants_lines
 
 router = APIRouter(prefix="/api", tags=["captures"])
 

@@ -50,7 +50,11 @@ _REQUEST_ID = {
 }
 _MODELS: tuple[type[BaseModel], ...] = (
     Problem,
-    *(getattr(documents, name) for name in documents.__all__),
+    *(
+        model
+        for model in vars(documents).values()
+        if isinstance(model, type) and issubclass(model, BaseModel) and model is not BaseModel
+    ),
 )
 _COMPONENTS = "#/components/schemas/{model}"
 

@@ -8,25 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from peakline.service.http.parameters import NAME, OPTIONAL_NAME
 
-__all__ = [
-    "CaptureBody",
-    "CaptureDocument",
-    "CaptureErrorEvent",
-    "CaptureProgressEvent",
-    "CaptureResultEvent",
-    "ColumnDocument",
-    "FigureDocument",
-    "FigureKindDocument",
-    "HealthDocument",
-    "HostOutcomeDocument",
-    "ServerDocument",
-    "SessionDocument",
-    "SqlBody",
-    "TableDocument",
-    "ToolDocument",
-    "ViewDocument",
-]
-
 
 class HealthDocument(BaseModel):
     """The server answers."""

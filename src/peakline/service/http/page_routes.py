@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from peakline.errors import NotFoundError
 from peakline.service.http.answers import accepts_gzip, names_tag
 from peakline.service.http.describe import answer, described
-from peakline.web import PageFile
+from peakline.web import PLOTLY_SCRIPT, content_policy, page_files
 
 router = APIRouter(tags=["page"])
 
@@ -27,7 +27,8 @@ _HEADERS = {
     "Cache-Control": "no-cache",
     "Vary": "Accept-Encoding",
 }
-_TOLD = {"ETag": "names the content; sent back as If-None-Match it is answered with 304"}
+_files = cache(page_files)
+_TAG = {"ETag": "names the content; sent back as If-None-Match it is answered with 304"}
 _UNCHANGED = {"description": "the caller has this content already"}
 _OPEN: dict[str, object] = {"security": []}
 
@@ -35,12 +36,10 @@ _OPEN: dict[str, object] = {"security": []}
 @router.get(
     "/",
     summary="The page",
-    responses={
-        **described(
-            _200=answer("HTML", {"text/html": {"schema": {"type": "string"}}}, headers=_TOLD)
-        ),
-        304: _UNCHANGED,
-    },
+    responses=described(
+        _200=answer("HTML", {"text/html": {"schema": {"type": "string"}}}, headers=_TAG),
+        _304=_UNCHANGED,
+    ),
     openapi_extra=_OPEN,
 )
 async def page(request: Request) -> Response:
@@ -51,20 +50,18 @@ async def page(request: Request) -> Response:
 @router.get(
     "/assets/{name:path}",
     summary="A file of the page",
-    responses={
-        **described(
-            404,
-            _200=answer(
-                "the file",
-                {
-                    kind: {"schema": {"type": "string"}}
-                    for kind in ("text/css", "text/javascript", "image/svg+xml")
-                },
-                headers=_TOLD,
-            ),
+    responses=described(
+        404,
+        _200=answer(
+            "the file",
+            {
+                kind: {"schema": {"type": "string"}}
+                for kind in ("text/css", "text/javascript", "image/svg+xml")
+            },
+            headers=_TAG,
         ),
-        304: _UNCHANGED,
-    },
+        _304=_UNCHANGED,
+    ),
     openapi_extra=_OPEN,
 )
 async def asset(
@@ -101,14 +98,5 @@ async def _answer(request: Request, path: str) -> Response:
 
 
 @cache
-def _files() -> dict[str, PageFile]:
-    from peakline.web import page_files
-
-    return page_files()
-
-
-@cache
 def _policy() -> str:
-    from peakline.web import PLOTLY_SCRIPT, content_policy
-
     return content_policy(_files()[PLOTLY_SCRIPT].content().plain.decode())
