@@ -76,7 +76,7 @@ def test_what_cannot_be_measured_is_broken():
     assert [(one.passed, one.measured) for one in checks] == [(False, None)] * 3
     assert [one.reason.removeprefix("cannot be measured: ") for one in checks] == [
         "2 records have no id and no address, so their buffers cannot be followed",
-        "nothing tells where steps begin",
+        "nothing records where steps begin",
         "the profile has neither the allocator's figure nor addresses",
     ]
 
@@ -115,7 +115,7 @@ def test_too_few_steps_tell_no_growth():
         found = answer(rows, steps_at(*range(count + 1)))
         return check_limits(found, Limits(max_growth_per_step_bytes=0))[0]
 
-    assert kept(2).reason == "cannot be measured: there are 2 steps; 6 are needed to tell growth"
+    assert kept(2).reason == "cannot be measured: there are 2 steps; 6 are needed to see growth"
     # As much more after every one of them is a leak already.
     for count in (3, 5, 6):
         assert (kept(count).measured, kept(count).passed) == (4096, False)
@@ -126,7 +126,7 @@ def test_growth_of_what_is_never_seen_to_end_is_not_measured():
     (one,) = check_limits(answer(rows, steps_at(*range(10))), Limits(max_growth_per_step_bytes=0))
     assert not one.passed
     assert one.reason == (
-        "cannot be measured: no end of p [1024] is recorded, and the allocator does not tell what "
+        "cannot be measured: no end of p [1024] is recorded, and the allocator does not report what "
         "is in use"
     )
 
@@ -184,14 +184,14 @@ def test_growth_below_that_of_a_leak_is_no_growth_against_a_baseline():
 
 
 def test_a_baseline_without_steps_is_told_and_not_compared():
-    old = state(100, growth_unknown="nothing tells where steps begin")
+    old = state(100, growth_unknown="nothing records where steps begin")
     (_, one) = check(state(100, steps=9, growth_per_step=10**6), baseline=[old])
     assert (one.passed, one.measured, one.verdict) == (True, None, "not compared")
-    assert one.reason == "not compared: in the baseline, nothing tells where steps begin"
+    assert one.reason == "not compared: in the baseline, nothing records where steps begin"
     (_, one) = check(old, baseline=[state(100, steps=9, growth_per_step=0.0)])
     assert (one.passed, one.reason) == (
         False,
-        "cannot be measured: nothing tells where steps begin",
+        "cannot be measured: nothing records where steps begin",
     )
 
 

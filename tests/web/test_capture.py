@@ -235,7 +235,7 @@ def test_a_job_that_does_not_listen_is_told_with_what_to_do(server, page):
 def test_a_port_that_the_service_ignores_is_told_before(page, server):
     open_view(page, server)
     ask(page, hosts="localhost:9012")
-    remark = page.get_by_text("Port 9012 of localhost:9012 is ignored: 8466 is asked.")
+    remark = page.get_by_text("Port 9012 of localhost:9012 is ignored: 8466 is used.")
     tells(remark, "--profiler-port 9012")
     page.get_by_label("Hosts, one a line").fill("localhost:8466")
     remark.wait_for(state="hidden")

@@ -162,7 +162,7 @@ def test_what_only_one_of_the_two_tells_is_told_as_that(page, server):
     screenshot(page, "compare_unlike")
     expect_accessible(page)
     open_view(page, server, "/compare", first="memory_log", second="memory_log_bfc")
-    assert "Neither profile tells of steps or ops." in region(page, "Time").inner_text()
+    assert "Neither profile has steps or ops." in region(page, "Time").inner_text()
 
 
 def test_hostile_names_are_text(page, server):

@@ -27,7 +27,7 @@ def test_groups_are_those_of_the_service(page, server, group):
     # They are all that is in use, so the shares add up as printed.
     shares = shares_text([row["bytes"] for row in told["rows"]])
     expected = [
-        [row["key"] or "(not told)", size_text(row["bytes"]),
+        [row["key"] or "(unknown)", size_text(row["bytes"]),
          "<0.1%" if share == "0.0%" and row["bytes"] else share, str(row["count"])]
         for row, share in zip(told["rows"], shares, strict=True)
     ]  # fmt: skip

@@ -50,7 +50,7 @@ def test_the_parts_of_a_step_add_up_to_the_mean(page, server):
     assert round(sum(map(number_of, shares)), 9) == 1
     assert sum(map(number_of, times)) == almost(told["times"]["mean_ps"])
     words = legend.locator(".grow").all_inner_texts()
-    assert words == ["host compute", "waiting for input", "no event tells", "launching work"]
+    assert words == ["host compute", "waiting for input", "no event recorded", "launching work"]
 
 
 def test_what_to_fix_first_leads_to_its_evidence(page, server):
@@ -130,9 +130,9 @@ def test_hosts_are_compared(page, server):
 @pytest.mark.parametrize(
     ("session", "words"),
     [
-        ("jax_cpu", "This profile tells of no memory."),
-        ("jax_heap", "This file does not tell what ran."),
-        ("graph", "The file tells neither of memory nor of time."),
+        ("jax_cpu", "This profile has nothing about memory."),
+        ("jax_heap", "This file does not record what ran."),
+        ("graph", "The file has nothing about memory or time."),
         ("leak_list", "Fix first"),
     ],
 )

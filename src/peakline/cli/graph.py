@@ -51,7 +51,7 @@ def _show(profile: Profile, consumer: int, *, check: bool, as_json: bool) -> lis
             raise InputError(f"{profile.path}: no graph in this profile, so none to check")
         profile.warn(_NOTHING, "no graph in this profile")
     elif check or as_json:
-        # Compiling and loading the kernels takes a moment: only when they are asked for.
+        # Compiling and loading the kernels takes a moment: only when they are needed.
         from peakline.graph.check import check_graphs
 
         broken = check_graphs(profile, consumer=consumer)

@@ -16,7 +16,7 @@ tool sql graph sessions capture serve view demo
 
 
 class _Verbs(click.Group):
-    """The verbs, in the order of the help, each imported when it is asked for."""
+    """The verbs, in the order of the help, each imported when it is used."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

@@ -63,7 +63,7 @@ executor_option = click.option(
     "--executor",
     type=click.Choice(_EXECUTORS),
     default="threads",
-    help="Where the hosts of a session are read when all are asked: threads, processes, or a"
+    help="Where the hosts of a session are read when all are needed: threads, processes, or a"
     " Dask cluster (peakline[dask]).",
 )
 workers_option = click.option(

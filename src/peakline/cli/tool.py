@@ -150,7 +150,7 @@ def answer_of_hosts(
 ) -> peakline.Answer:
     """One answer of all hosts of ``session``; a host that fails is a line on standard error.
 
-    Profiles are closed as soon as their host has been asked. With --strict such a host, and any
+    Profiles are closed as soon as their host has answered. With --strict such a host, and any
     warning, is a StrictError. ``executor`` is as `Engine` takes it.
     """
     from peakline.engine import Engine

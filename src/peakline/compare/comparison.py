@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ProfileState:
     """All that a comparison needs of one profile, which may be closed then.
 
-    ``no_memory`` says why it tells nothing about memory, empty where it does. ``time`` is None
+    ``no_memory`` says why it has nothing about memory, empty where it does. ``time`` is None
     where only memory is compared.
     """
 
@@ -31,7 +31,7 @@ class ProfileState:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What changed between two profiles; ``time`` is None where neither tells of it."""
+    """What changed between two profiles; ``time`` is None where neither has anything about it."""
 
     before: ProfileState
     after: ProfileState
@@ -62,7 +62,7 @@ class Comparison:
 def profile_state(
     profile: Profile, *, with_time: bool = True, path: str | None = None
 ) -> ProfileState:
-    """What is compared of ``profile``; ``path`` is told in place of its own.
+    """What is compared of ``profile``; ``path`` is given in place of its own.
 
     Raises InputError when it cannot be read.
     """

@@ -200,7 +200,7 @@ def _allocator(
             silent.setdefault("earlier" if shares[0] < shares[1] else "later", []).append(title)
             before, after = _blank(before, column), _blank(after, column)
     notes += [
-        f"the {side} profile tells no {' and no '.join(titles)}, so they are not compared"
+        f"the {side} profile has no {' and no '.join(titles)}, so they are not compared"
         for side, titles in silent.items()
     ]
     pairs = match_kinds(_kinds(before), _kinds(after))

@@ -63,7 +63,7 @@ def _measures(before: AllocatorState, after: AllocatorState) -> list[str]:
     if {before.reported, after.reported} == {True, False}:
         side = "later" if before.reported else "earlier"
         notes.append(
-            f"the allocator told its bytes in use in one profile only; in the {side} one the "
+            f"the allocator reported its bytes in use in one profile only; in the {side} one the "
             "buffers found are added up, which may be less"
         )
     leaks = before.leaks or after.leaks

@@ -1,7 +1,7 @@
 """Which ops take more or less time than in another profile.
 
-Ops are matched by name. Of those left, by the name without the numbers that tell one occurrence or
-one compilation from another (``dense_1/MatMul_2`` is ``dense/MatMul``, ``fusion.12`` is
+Ops are matched by name. Of those left, by the name without the numbers that distinguish
+occurrences or compilations (``dense_1/MatMul_2`` is ``dense/MatMul``, ``fusion.12`` is
 ``fusion``); where several have such a name, all of them together are one row.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SIDES = ("device", "host")
 NEW, GONE, RENAMED, SEVERAL, TIME = "new", "gone", "renamed", "several", "time"
 MATTERS = 0.01
-"""A difference is reported from this share of all self time of the side on, in the longer one."""
+"""A difference counts from this share of all self time of the side on, in the profile with more."""
 _COMPILED = re.compile(r"\.\d+(?=$|/)")
 _RUNS = 0.1
 """From this share on an op runs more or less often: less is which of them fell into the steps."""
@@ -44,7 +44,7 @@ class OpOwn:
 class SelfTimes:
     """The ops of each of `SIDES` by name, from the begin of the first step to the end of the last.
 
-    ``steps`` is how many steps that are; 0 where nothing tells steps, and all that ran counts.
+    ``steps`` is how many steps that are; 0 where no steps are known, and all that ran counts.
     """
 
     sides: Mapping[str, Mapping[str, OpOwn]]
@@ -59,7 +59,7 @@ class SelfTimes:
 class OpChange:
     """One op, or several of one name but for numbers, in two profiles.
 
-    Times are self time in ps, per step where both profiles tell steps, else of the whole profile;
+    Times are self time in ps, per step where both profiles have steps, else of the whole profile;
     so are ``before_runs`` and ``after_runs``. ``op`` is the name in the later profile, or in the
     earlier one where it is gone; ``was`` the earlier one where it differs, else empty. ``change``
     is ``new``, ``gone``, ``renamed``, ``several`` (``op`` is what the names of ``before_ops`` and
@@ -156,7 +156,7 @@ def _by_name(runs: Executions, inside: np.ndarray | slice) -> dict[str, OpOwn]:
 def op_changes(before: SelfTimes, after: SelfTimes) -> tuple[OpChange, ...]:
     """The ops whose self time differs by what `MATTERS`, the largest difference first.
 
-    Per step where both tell steps, else over the whole profiles.
+    Per step where both have steps, else over the whole profiles.
     """
     by_step = bool(before.steps and after.steps)
     each = (before.steps, after.steps) if by_step else (1, 1)

@@ -20,7 +20,7 @@ class GroupDiff:
 
     ``kind`` is that of the later profile, or of the earlier one where it is gone; ``was`` the
     earlier one where it differs. ``change`` is one of ``new`` and ``gone`` (nowhere in the other
-    profile, as far as that tells), ``now at the peak`` and ``no longer at the peak``, ``renamed``,
+    profile, as far as that says), ``now at the peak`` and ``no longer at the peak``, ``renamed``,
     ``shape``, ``data type``, ``region``, ``count`` (more or fewer buffers), ``pieces`` (the same
     buffers, handed out in pieces of another size), ``bytes``.
     """
@@ -119,7 +119,7 @@ class RateDiff:
 def _moved(was: Kind, now: Kind) -> str:
     """``same op, [32, 128] -> [64, 128]``."""
     parts = [
-        f"{old or 'not told'} -> {new or 'not told'}"
+        f"{old or 'unknown'} -> {new or 'unknown'}"
         for old, new in (
             (was.shape, now.shape),
             (was.data_type, now.data_type),
@@ -167,7 +167,7 @@ def _change(
     if one is None or other is None:
         if all_told:
             return NEW if one is None else GONE
-        # A baseline in a file tells the kinds at its peak only.
+        # A baseline in a file has the kinds at its peak only.
         return ARRIVED if one is None else LEFT
     if one != other:
         if one.op != other.op:

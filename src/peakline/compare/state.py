@@ -93,11 +93,11 @@ class Rate:
 class AllocatorState:
     """The figures of one allocator. Sizes are bytes.
 
-    ``groups`` add up to ``peak_bytes``. ``reported``: the allocator told what was in use (False:
-    the buffers are added up; None: not known). ``growth_per_step`` is what leaks ask for together
+    ``groups`` add up to ``peak_bytes``. ``reported``: the allocator reports what is in use (False:
+    the buffers are added up; None: not known). ``growth_per_step`` is what leaks add together
     in a step, ``growth_unknown`` why it is None. ``fragmentation`` (0 to 1) is that at the peak,
     the allocator's own or (``fragmentation_rebuilt``) made from addresses. ``peak_unknown`` says
-    why the peak is not known, empty where it is. ``kinds`` are all kinds that the profile tells of,
+    why the peak is not known, empty where it is. ``kinds`` are all kinds that the profile has,
     at the peak or not; None where only those at the peak are known. ``steps`` is how many steps
     the profile has.
     """
@@ -233,13 +233,13 @@ def _growth(
 ) -> tuple[tuple[Rate, ...], str]:
     """What leaks, or why that is not known. Leaks that deserve a finding but have none are none."""
     if growth is None:
-        return (), "nothing tells where steps begin"
+        return (), "nothing records where steps begin"
     lost = peak.untracked_allocations
     if lost > _UNTRACKED * (peak.allocations + peak.deallocations):
         return (), f"{lost} records have no id and no address, so frees cannot be followed"
     steps = len(growth.marks)
     if steps < _MIN_STEPS and not is_leaking:
-        return (), f"there are {steps} steps; {_MIN_STEPS} are needed to tell growth"
+        return (), f"there are {steps} steps; {_MIN_STEPS} are needed to see growth"
     leaks = growth.leaks
     if not is_leaking:
         least = max(LEAK_BYTES, LEAK_SHARE * growth.peak_bytes)
@@ -247,7 +247,7 @@ def _growth(
         if not peak.reported and any(leak.pattern.confidence >= SURE for leak in large):
             return (), (
                 f"no end of {large[0].signature.title} is recorded, and the allocator does not "
-                "tell what is in use"
+                "report what is in use"
             )
         leaks = tuple(leak for leak in leaks if leak not in large)
     return rates_of((_kind(leak.signature), leak.pattern.bytes_per_step, 0) for leak in leaks), ""

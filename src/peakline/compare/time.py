@@ -51,7 +51,7 @@ class TimeState:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the profile tells nothing about time."""
+        """Whether the profile has nothing about time."""
         return not self.steps and not any(self.ops.sides.values())
 
     def as_json(self) -> dict[str, object]:
@@ -179,7 +179,7 @@ def time_state(profile: Profile) -> TimeState:
 
 
 def compare_time(before: TimeState, after: TimeState) -> TimeDiff | None:
-    """What changed from ``before`` to ``after``; None where neither tells anything about time."""
+    """What changed from ``before`` to ``after``; None where neither has anything about time."""
     if before.is_empty and after.is_empty:
         return None
     chance = _chance(before.walls, after.walls)
@@ -207,12 +207,12 @@ def _notes(before: TimeState, after: TimeState, chance: float | None) -> Iterabl
     sides = (("earlier", before), ("later", after))
     for name, state in sides:
         if state.is_empty:
-            yield f"the {name} profile tells nothing about time"
+            yield f"the {name} profile has nothing about time"
     if before.is_empty or after.is_empty:
         return
     for name, state in sides:
         if not state.steps and (before.steps or after.steps):
-            yield f"nothing in the {name} profile tells what a step is"
+            yield f"nothing in the {name} profile records what a step is"
         if state.is_inferred:
             yield f"the steps of the {name} profile are inferred: nothing is marked"
     if not (before.steps and after.steps):
@@ -223,7 +223,7 @@ def _notes(before: TimeState, after: TimeState, chance: float | None) -> Iterabl
         if chance is None:
             yield (
                 f"{counted(before.walls.size, 'step')} before, {after.walls.size:,} after: fewer "
-                f"than {FEWEST_STEPS} do not tell whether steps differ by chance"
+                f"than {FEWEST_STEPS} do not show whether steps differ by chance"
             )
         elif chance >= _CHANCE:
             yield (
@@ -232,7 +232,7 @@ def _notes(before: TimeState, after: TimeState, chance: float | None) -> Iterabl
             )
     if before.has_device != after.has_device:
         name = "later" if after.has_device else "earlier"
-        yield f"only the {name} profile tells of a device"
+        yield f"only the {name} profile has a device"
 
 
 def _key(finding: Finding) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Answers that were given, kept while they fit."""
+"""Answers that were given, held while they fit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Answer:
 
 
 class Answers:
-    """Answers by what was asked of which content; the least used go when ``max_bytes`` are full."""
+    """Answers by question and content; the least used go when ``max_bytes`` are full."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -40,13 +40,13 @@ class Answers:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the answers kept."""
+        """Bytes of the answers held."""
         return self._bytes
 
     def get(
         self, key: Hashable, make: Callable[[], Answer], keep: Callable[[Answer], bool]
     ) -> Answer:
-        """The answer for ``key``: kept, being made by somebody else, or made here.
+        """The answer for ``key``: held, being made by somebody else, or made here.
 
         One for which ``keep`` is false is given to those who wait for it and forgotten.
         """

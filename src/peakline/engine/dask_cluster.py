@@ -1,4 +1,4 @@
-"""Hosts asked on a Dask cluster: that of an address, or one of processes on this machine."""
+"""Hosts read on a Dask cluster: that of an address, or one of processes on this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from peakline.wire import threads
 _CONNECTING_S = 10
 _LOOK_S = 0.5
 _MOST_AT_ONCE = 128
-"""Hosts asked at once at most: each waits in a thread of this process."""
+"""Hosts read at once at most: each waits in a thread of this process."""
 
 
 class DaskCluster:
@@ -39,7 +39,7 @@ class DaskCluster:
 
     @property
     def workers(self) -> int:
-        """How many hosts are asked at once: so many as were wanted, or as the cluster has threads.
+        """How many hosts are read at once: so many as were wanted, or as the cluster has threads.
 
         Raises as `start`.
         """
@@ -77,7 +77,7 @@ class DaskCluster:
         with deadline.on_cancel(ended.set) if deadline else nullcontext():
             while not ended.wait(_look(deadline)):
                 check_deadline()
-                # A client whose scheduler is gone tries for long to reach it, and tells nobody.
+                # A client whose scheduler is gone tries for long to reach it, and says nothing.
                 missed = 0.0 if client.status == "running" else missed + _LOOK_S
                 if client.status == "closed" or missed > _CONNECTING_S:
                     raise NoWorkersError("the Dask scheduler does not answer any more")

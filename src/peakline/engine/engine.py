@@ -35,7 +35,7 @@ class Engine:
     all calls; both are known by the content of the files, so a changed file is read anew. A gzip
     file may expand to ``max_unpacked_bytes`` (default: 200 times its size, at least 1 GiB).
 
-    ``executor`` says where the hosts are asked when a question is to several: one of `EXECUTORS`
+    ``executor`` says where the hosts are read when a question is to several: one of `EXECUTORS`
     (``workers`` at once, ``scheduler`` for Dask: see `make_executor`, whose errors it raises) or
     an `Executor` of one's own. `close` ends what it has started.
     """
@@ -86,9 +86,9 @@ class Engine:
         """Run the named tool for one host; without ``host`` for the only one, or for all.
 
         ``format`` None means the tool's first. Of all hosts a tool that can `combine` makes one
-        answer; hosts that fail are told in its notes. For a ``remote`` caller, parameters that
-        name files are refused and unknown ones only noted. ``progress`` is told of every host that
-        is done, in any thread: its name, how many are done, and of how many.
+        answer; hosts that fail are named in its notes. For a ``remote`` caller, parameters that
+        name files are refused and unknown ones only noted. ``progress`` is called for every host
+        that is done, in any thread: its name, how many are done, and of how many.
 
         Raises NotFoundError for an unknown tool, host, allocator ...; UsageError for a bad
         parameter or format, or where the tool shows one host and there are several; ForbiddenError;
@@ -152,7 +152,7 @@ class Engine:
             return profile.sql(query, memory_limit_bytes=memory_limit_bytes)
 
     def figure(self, session: Session, asked: FigureQuestion, *, host: str = "") -> Answer:
-        """A figure of one host's profile as JSON, kept as the answers of tools are.
+        """A figure of one host's profile as JSON, held as the answers of tools are.
 
         Raises as `figure_json` does, NotFoundError for an unknown host, UsageError where there are
         several and none is named.
@@ -192,7 +192,7 @@ class Engine:
         chosen: str,
         executor: Executor | None = None,
     ) -> Answer:
-        """One host's answer, or its contribution; asked by ``executor``, or here."""
+        """One host's answer, or its contribution; made by ``executor``, or here."""
         task = HostTask(tool.name, file, question, chosen, self._max_unpacked_bytes)
 
         def here() -> Answer:
@@ -256,7 +256,7 @@ class Engine:
 
 
 def _remote(tool: Tool, given: dict[str, object]) -> tuple[str, ...]:
-    """Take the parameters out that the tool does not know, and tell of them.
+    """Take the parameters out that the tool does not know, and name them.
 
     Raises ForbiddenError for one that is for local callers only.
     """

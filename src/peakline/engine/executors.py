@@ -27,11 +27,11 @@ EXECUTORS = ("threads", "processes", "dask")
 
 
 class Executor(Protocol):
-    """Asks hosts, up to ``workers`` of them at once; may be asked from several threads."""
+    """Reads hosts, up to ``workers`` of them at once; may be used from several threads."""
 
     @property
     def workers(self) -> int:
-        """How many hosts are asked at once."""
+        """How many hosts are read at once."""
 
     def start(self) -> None:
         """Get ready, where that takes time or may fail; else done with the first question.
@@ -50,7 +50,7 @@ class Executor(Protocol):
 
 
 class Threads:
-    """Hosts are asked in threads of this process, which share its decoded profiles."""
+    """Hosts are read in threads of this process, which share its decoded profiles."""
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or threads()
@@ -124,9 +124,9 @@ def fan_out(
 ) -> list[V | PeaklineError]:
     """What ``ask`` returns for each of ``hosts``, in order, or the error with which it failed.
 
-    Up to ``workers`` (default: one for each core) at once; ``finished`` is told of each that is
+    Up to ``workers`` (default: one for each core) at once; ``finished`` is called for each that is
     done, whatever came of it, in any thread. Each runs under the caller's deadline, whose end is
-    raised and not returned, as is that nobody is left who could be asked. What ends one so, and
+    raised and not returned, as is that nobody is left who could answer. What ends one so, and
     Ctrl-C, ends all.
     """
 
@@ -137,7 +137,7 @@ def fan_out(
         except (BusyError, CancelledError, DeadlineError, NoWorkersError):
             raise
         except PeaklineError as error:
-            # Kept as a value it must not keep what the frames it came through hold (a mapped file).
+            # As a value it must not hold what the frames it came through hold (a mapped file).
             failed = error.with_traceback(None)
         except MemoryError:
             failed = InputError("there is not enough memory to read it")

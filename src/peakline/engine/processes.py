@@ -1,7 +1,7 @@
-"""Hosts asked in processes of their own, which the deadline ends and a lost one does not spoil.
+"""Hosts read in processes of their own, which the deadline ends and a lost one does not spoil.
 
 A worker is a new Python (nothing is forked, and the program that uses Peakline is not run again),
-told what to do through its standard input and answering through its standard output: frames of an
+given its tasks through its standard input and answering through its standard output: frames of an
 8-byte length and a pickle. It is in a session of its own, so Ctrl-C reaches the asking process
 alone, and it ends when its standard input does, whatever it is doing: nobody outlives the asker.
 """
@@ -67,7 +67,7 @@ class _Worker:
 
     @property
     def is_fit(self) -> bool:
-        """Whether it may be asked again: nobody killed it, and it has answered."""
+        """Whether it may be used again: nobody killed it, and it has answered."""
         return not (self._was_killed or self._is_busy)
 
     def ask(self, asked: bytes) -> bytes:
@@ -114,7 +114,7 @@ class _Worker:
 
 
 class Processes:
-    """Up to ``workers`` processes, started when they are needed and kept for the next question."""
+    """Up to ``workers`` processes, started when they are needed and held for the next question."""
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or threads()
@@ -183,7 +183,7 @@ def work() -> None:
     def listen() -> None:
         while (task := read_frame(asked)) is not None:
             tasks.put(task)
-        # Whoever asked is gone, and with it the one who could use what is being worked on.
+        # The other side is gone, and with it the one who could use what is being worked on.
         sys.stderr.flush()
         os._exit(0)
 

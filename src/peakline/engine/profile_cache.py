@@ -48,7 +48,7 @@ class _Entry:
     def measured(self) -> int:
         """The profile's size; of one that takes long to look at as it was a moment before.
 
-        What is kept may grow by itself a little; a table more, or an answer, is always seen.
+        What is held may grow by itself a little; a table more, or an answer, is always seen.
         """
         held, began = self.profile.held, time.monotonic()
         if held == self.held and began < self.until:

@@ -64,7 +64,7 @@ def request(task: HostTask) -> bytes:
             (_version(), replace(task, file=file), deadline and deadline.remaining()), protocol=5
         )
     except (pickle.PicklingError, TypeError, AttributeError) as error:
-        raise UsageError(f"host {file.host}: cannot be asked for elsewhere: {error}") from error
+        raise UsageError(f"host {file.host}: cannot be read elsewhere: {error}") from error
 
 
 def reply(asked: bytes) -> bytes:
@@ -76,7 +76,7 @@ def reply(asked: bytes) -> bytes:
         told = error.with_traceback(None)
     except MemoryError:
         told = InputError("there is not enough memory to read it")
-    except Exception:  # noqa: BLE001 (whoever asked says that it is our own fault)
+    except Exception:  # noqa: BLE001 (the other side says that it is our own fault)
         told = traceback.format_exc()
     return pickle.dumps(told, protocol=5)
 
@@ -92,7 +92,7 @@ def _done(asked: bytes) -> object:
 
 
 def understood(told: bytes) -> Answer:
-    """What `reply` returned; raises the error that it tells."""
+    """What `reply` returned; raises the error that it carries."""
     found = pickle.loads(told)  # noqa: S301 (our own worker wrote it)
     if isinstance(found, Answer):
         return found

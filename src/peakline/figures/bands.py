@@ -1,4 +1,4 @@
-"""The steps behind a course over time: bands of two shades, thinned where there are many."""
+"""The steps behind a line over time: bands of two shades, thinned where there are many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Free memory in pieces, over time: the allocator's own figure, and what the addresses tell."""
+"""Free memory in pieces, over time: the allocator's own figure, and what the addresses show."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fragmentation(
     allocator reported, and what is made from the addresses of its buffers
     (`peakline.memory.fragmentation`; a lower bound of what is free). The lower part is that free
     memory and its largest piece. The allocator is the one with the highest peak, of those that
-    tell anything, where none is named.
+    show anything, where none is named.
 
     None where nothing is reported and no buffer has an address, or all is of one time. Raises
     NotFoundError for an unknown allocator.

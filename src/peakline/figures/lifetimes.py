@@ -192,7 +192,7 @@ class Bar:
 
 
 def window_of(bars: tuple[Bar, ...], start_ps: int, end_ps: int) -> tuple[int, int]:
-    """The time around the peak in which its ``bars`` can be told apart, else all of it.
+    """The time around the peak in which its ``bars`` can be distinguished, else all of it.
 
     In a long profile most buffers live for a thousandth of it. Where those that take less than
     `NARROW` of the time have half of the bytes at the peak or more, the window is their time and

@@ -103,7 +103,7 @@ class FigureKind:
 
 @dataclass(frozen=True)
 class FigureQuestion:
-    """A figure by name with what was asked of it; None: left out. ``theme`` is light or dark."""
+    """A figure by name with its parameters; None: left out. ``theme`` is light or dark."""
 
     name: str
     allocator: str | None = None

@@ -55,7 +55,7 @@ class Usage:
 
 
 def read_usage(asked: DrawnAllocator, buckets: int) -> Usage | None:
-    """The course of one allocator, at most 4 points per bucket; None where all is at one time."""
+    """Memory in use of one allocator, 4 points per bucket at most; None if all is at one time."""
     history = asked.history
     rows = usage_rows(history, asked.number)
     time = history.events.array("time_ps")[rows]
@@ -140,7 +140,7 @@ def _range(start: int, end: int, unit: int) -> list[float]:
 
 
 def _until(course: Usage, end: int) -> Usage:
-    """The course, with its last value up to the end of the longest one."""
+    """The same, with its last value up to the end of the longest one."""
     if int(course.time_ps[-1]) == end:
         return course
     return Usage(np.append(course.time_ps, end), np.append(course.used, course.used[-1]))

@@ -9,10 +9,10 @@ from peakline.memory.signatures import History
 
 
 def usage_rows(history: History, allocator: int) -> IntpArray:
-    """The records of an allocator's course: those that say how much is in use.
+    """The records of an allocator's memory over time: those that say how much is in use.
 
     Records that stand for buffers from before the profile are all of its first moment, and only
-    their sum was ever in use: of those that lead, the course begins with the last.
+    their sum was ever in use: of those that lead, the line begins with the last.
     """
     rows = history.rows_of(allocator)
     rows = rows[history.measured[rows]]
@@ -25,7 +25,7 @@ def places_to_draw(time: Int64Array, value: AnyArray, buckets: int) -> IntpArray
     """The places of a step line that are worth drawing, in order, at most 4 per bucket.
 
     ``time`` never falls. It is cut into ``buckets`` equal spans, and of each span the first, the
-    last, the (first) least and the (first) largest value are kept: a drawing that is no wider than
+    last, the (first) least and the (first) largest value are chosen: a drawing no wider than
     ``buckets`` dots looks the same as that of all values (M4, Jugel et al., VLDB 2014). Of values
     that repeat the one before nothing is lost when they are left out. The first and the last place
     are always among them.

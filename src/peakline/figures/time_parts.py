@@ -46,8 +46,8 @@ PART_LOOKS = {
     "compile": ("compilation", COLOURS[7]),
     "launch": ("launching work", COLOURS[4]),
     "host_compute": ("host compute", COLOURS[0]),
-    "idle": ("device idle, nothing tells why", QUIET),
-    "unknown": ("no event tells", QUIET),
+    "idle": ("device idle, cause unknown", QUIET),
+    "unknown": ("no event recorded", QUIET),
 }
 """What each part of a step is called, and its colour."""
 
@@ -148,7 +148,7 @@ def device_time(profile: Profile) -> Figure | None:
 
     At most 64 devices are drawn, those that were idle longest.
 
-    None where no device is told of. Raises InputError when the profile cannot be read.
+    None where no device is recorded. Raises InputError when the profile cannot be read.
     """
     found = device_times(profile)
     if not found:
@@ -233,7 +233,7 @@ def input_pipeline(profile: Profile) -> Figure | None:
         height=180 + 26 * len(shown),
         bargap=0.2,
         barmode="stack",
-        xaxis=axis(f"Own time ({unit})", rangemode="tozero"),
+        xaxis=axis(f"Self time ({unit})", rangemode="tozero"),
         yaxis=row_axis("", names, ticks=""),
     )
 
@@ -247,7 +247,7 @@ def _hover_text(stage: Stage) -> str:
                 f"{calls.size} calls, {duration_text(int(calls.sum()))} in all, "
                 f"longest {duration_text(int(calls[-1]))}"
             ),
-            f"own time {duration_text(stage.self_ps)}",
+            f"self time {duration_text(stage.self_ps)}",
             f"its consumer waited {duration_text(stage.wait_ps)}",
         )
     )

@@ -84,7 +84,7 @@ def _draw(
         step_bars(name, colour, value / size, labels, f"%{{y:,.6~r}} {unit}, from step %{{text}}")
         for name, colour, value in (
             ("freed in the same step", COLOURS[4], back),
-            ("kept beyond the step", COLOURS[0], rest),
+            ("live beyond the step", COLOURS[0], rest),
         )
     ]
     line, word = level_mark(f"peak in use {size_text(peak)}", ALARM, peak / size, "dot")

@@ -1,4 +1,4 @@
-"""What a request may touch: transport-free rules, asked by every face.
+"""What a request may touch: transport-free rules, used by every face.
 
 Every rule raises one of `peakline.errors` or answers a question with a boolean. Nothing here
 trusts a path that a request names: it is resolved, links included, and compared with the resolved
@@ -145,7 +145,7 @@ class Access:
     # -- callers --------------------------------------------------------------------------------
 
     def token_matches(self, authorization: str | None) -> bool:
-        """Whether the ``authorization`` header shows a token; True when none is asked for."""
+        """Whether the ``authorization`` header shows a token; True when none is required."""
         return not self._tokens or token_matches(authorization, self._tokens)
 
     def request_id(self, given: Iterable[str]) -> str:

@@ -86,7 +86,7 @@ class AccessLog:
         )
 
     def failure(self, request_id: str, error: BaseException) -> None:
-        """Add what an unexpected error was; callers are told only ``request_id``."""
+        """Add what an unexpected error was; callers get only ``request_id``."""
         trace = "".join(traceback.format_exception(error))
         if not self._debug:
             trace = trace[-_LONGEST_TRACE:]

@@ -72,7 +72,7 @@ class Indexer(_Background):
                 self._thread.start()
 
     def ask(self, repository: Repository) -> None:
-        """Look at all sessions of ``repository``, when those asked for before are done."""
+        """Look at all sessions of ``repository``, after those that came before."""
         with self._changed:
             if repository not in (self._present, *self._asked):
                 self._asked.append(repository)
@@ -86,7 +86,7 @@ class Indexer(_Background):
         return super().stop(timeout)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether all that was asked for is done within ``timeout`` seconds."""
+        """Whether all that was requested is done within ``timeout`` seconds."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: not self._asked and self._present is None, timeout

@@ -1,8 +1,8 @@
 """Requests of browsers: whose pages may change something here, and by which name we are called.
 
-A page of another site can send requests to a server on the reader's machine. Two headers tell
-them apart, and no page can forge them: ``Host`` (a page whose name was re-pointed at this machine
-still sends that name) and ``Origin`` (Fetch standard, section 3.2).
+A page of another site can send requests to a server on the reader's machine. Two headers
+distinguish them, and no page can forge them: ``Host`` (a page whose name was re-pointed at this
+machine still sends that name) and ``Origin`` (Fetch standard, section 3.2).
 """
 
 from __future__ import annotations

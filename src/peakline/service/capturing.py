@@ -123,7 +123,7 @@ class Captures:
     def monitor(
         self, hosts: Sequence[str], duration_ms: int, level: int, *, timestamp: bool
     ) -> schema.MonitorResponse:
-        """What the profilers of ``hosts`` (none: every worker) tell of themselves.
+        """What the profilers of ``hosts`` (none: every worker) say about themselves.
 
         One host's answer is passed on as it is; of several the texts are joined, each line
         behind ``host: ``. Raises the host's error where there is one host, RemoteError where
@@ -147,10 +147,10 @@ class Captures:
         return schema.MonitorResponse(data="\n".join(lines) + "\n")
 
     def terminate(self, hosts: Sequence[str], session_id: str) -> None:
-        """End the recording of ``session_id`` before its time; what was recorded is kept.
+        """End the recording of ``session_id`` before its time; what was recorded is stored.
 
         ``hosts`` empty means those of the capture of that session that runs here, else every
-        worker. Raises RemoteError that names the hosts which could not be told.
+        worker. Raises RemoteError that names the hosts which could not be reached.
         """
         check_name("session id", session_id)
         targets = () if hosts else self._sessions.targets(session_id)
@@ -194,7 +194,7 @@ class Captures:
         """``hosts`` without the address of this server, and a note where there was one.
 
         TensorFlow's client puts the address that it calls, with the port of this service, among
-        the hosts. It is left out where no profiler of that host may be asked and others are named.
+        the hosts. It is left out where no profiler of that host may be used and others are named.
         """
         kept: list[str] = []
         left_out: list[str] = []
@@ -220,7 +220,7 @@ class Captures:
                 "no host named: send the metadata peakline-host, or start the server with --worker"
             )
         if len(names) > _MOST_HOSTS:
-            raise UsageError(f"{len(names)} hosts; at most {_MOST_HOSTS} can be asked at once")
+            raise UsageError(f"{len(names)} hosts; at most {_MOST_HOSTS} can be reached at once")
         return self._distinct(names)
 
     def _distinct(self, hosts: Sequence[str]) -> tuple[Target, ...]:

@@ -45,7 +45,7 @@ class Listing:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a caller should be told beside the list, a line each."""
+        """What a caller should know beside the list, a line each."""
         if not self.unfinished:
             return self.problems
         many = f"{self.unfinished} of {len(self.sessions)} sessions"
@@ -70,7 +70,7 @@ class Analysis:
         self._problems: dict[str, tuple[object, str]] = {}
         """By the session's path: the state it was in, and what was wrong with it."""
         self.on_unfinished: Callable[[Repository], object] | None = None
-        """Told which repository a list could not look through in its time."""
+        """Called with the repository that a list could not look through in its time."""
         making = SessionsInTheMaking()
         self.gate = Gate(settings.max_concurrent, settings.max_queued)
         self.lists = Gate(LISTS, settings.max_queued)
@@ -84,7 +84,7 @@ class Analysis:
     # -- reading --------------------------------------------------------------------------------
 
     def listing(self, repository_root: str) -> Listing:
-        """The sessions of a repository and their tools; what cannot be read is told, not raised.
+        """The sessions of a repository and their tools; what cannot be read is named, not raised.
 
         Quick rather than complete: what is not known after 10 s, or 80 % of the caller's time, is
         left to the next call, which goes on from there.
@@ -118,7 +118,7 @@ class Analysis:
         return self._access.inside(repository.sessions())
 
     def look(self, session: Session) -> tuple[tuple[str, ...], str]:
-        """What a list tells of one session: its tools, and where there are none the reason."""
+        """What a list shows of one session: its tools, and where there are none the reason."""
         tools = tuple(self._engine.tools(session))
         return tools, "" if tools else self._problem(session)
 
@@ -228,7 +228,7 @@ class Analysis:
         """The session, and the name of the host as its file spells it; empty means all hosts.
 
         No file is read that lies, links followed, outside the served roots: the session's hosts
-        lack such ones, and one that is asked for by name, or is the only one, is refused.
+        lack such ones, and one that is requested by name, or is the only one, is refused.
         """
         if not session_id:
             raise UsageError("no session named")

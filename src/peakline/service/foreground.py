@@ -127,7 +127,7 @@ def _ignore(_number: int, _frame: FrameType | None) -> None:
 
 
 _FAILED_S = 5.0
-"""How long threads may take to end before an error is told: an orderly exit needs their end."""
+"""How long threads may take to end before an error is reported: an orderly exit needs their end."""
 
 
 def serve_until_stopped(
@@ -148,7 +148,7 @@ def serve_until_stopped(
     from peakline.service.foreground import RELOAD, Signals
     from peakline.service.run import Server
 
-    # A second series for each one would tell nothing but its birthday.
+    # A second series for each one would say nothing but its birthday.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     with Signals(at_once) as signals:
         server = Server(settings)

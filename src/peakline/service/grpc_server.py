@@ -56,13 +56,13 @@ class GrpcServer:
         self._pools = pools
 
     def drain(self) -> None:
-        """Tell whoever asks for health that this server is about to end."""
+        """Report to whoever checks its health that this server is about to end."""
         self._checks.enter_graceful_shutdown()
 
     def stop(self, grace: float | None = None) -> None:
         """Take no more calls, let those that run finish for ``grace`` seconds, end the others.
 
-        Returns when the last one has ended. Calls that were ended are told CANCELLED, and their
+        Returns when the last one has ended. Calls that were ended get CANCELLED, and their
         work stops where it looks at its deadline.
         """
         self.drain()

@@ -1,7 +1,7 @@
 """The services `tensorflow.ProfileAnalysis` and `tensorflow.ProfilerService`, call by call.
 
 Requests come as bytes and answers leave as bytes: what cannot be parsed is the caller's error
-and told as such, and an answer is serialised once. What is raised here becomes a status in
+and reported as such, and an answer is serialised once. What is raised here becomes a status in
 `peakline.service.grpc_interceptor`.
 """
 
@@ -148,7 +148,7 @@ class Servicers:
         ).SerializeToString()
 
     def monitor(self, content: bytes, call: Call) -> bytes:
-        """What running jobs tell of themselves."""
+        """What running jobs say about themselves."""
         request = _parsed(MonitorRequest, content)
         hosts = _named_hosts(call)
         return self.analysis.captures.monitor(

@@ -92,7 +92,7 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The port, also when a free one was asked for."""
+        """The port, also when a free one was chosen."""
         return int(self._sockets[0].getsockname()[1])
 
     def start(self) -> None:
@@ -125,7 +125,7 @@ class HttpServer:
     def _run(self) -> None:
         try:
             self._server.run(sockets=self._sockets)
-        except BaseException as error:  # noqa: BLE001  (told by `start`, which waits)
+        except BaseException as error:  # noqa: BLE001  (raised by `start`, which waits)
             self._failure = error
         finally:
             self._ended.set()

@@ -67,7 +67,7 @@ class Metrics:
         )
         self._captures = counter(
             "peakline_captures",
-            "Hosts that captures asked for, by outcome (stored, saved_by_host, empty, failed).",
+            "Hosts that captures requested, by outcome (stored, saved_by_host, empty, failed).",
             ("outcome",),
         )
         self._capture_bytes = histogram(
@@ -131,7 +131,7 @@ class Metrics:
         self._upload_bytes.inc(size)
 
     def watch(self, *, gate: Gate | None = None, cache: ProfileCache | None = None) -> None:
-        """Show what ``gate`` and ``cache`` tell of themselves at the moment of `render`."""
+        """Show what ``gate`` and ``cache`` report at the moment of `render`."""
         if gate is not None:
             for name, doc in (
                 ("running", "Requests that are worked on."),
@@ -166,10 +166,10 @@ class _CacheCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         stats = self._cache.stats()
         yield GaugeMetricFamily(
-            "peakline_cache_bytes", "Bytes of decoded profiles that are kept.", value=stats.bytes
+            "peakline_cache_bytes", "Bytes of decoded profiles that are held.", value=stats.bytes
         )
         yield GaugeMetricFamily(
-            "peakline_cache_profiles", "Decoded profiles that are kept.", value=stats.profiles
+            "peakline_cache_profiles", "Decoded profiles that are held.", value=stats.profiles
         )
         for name, doc, value in (
             ("hits", "Requests that found their profile decoded.", stats.hits),

@@ -223,7 +223,7 @@ class Settings:
     )
     max_capture_s: float = _seconds("--max-capture", 600, "How long one capture may take.")
     grace_s: float = _seconds(
-        "--grace", 10, "How long running requests may go on after the server was told to end."
+        "--grace", 10, "How long running requests may go on after the server was stopped."
     )
     cache_bytes: int = _option(
         "--cache",

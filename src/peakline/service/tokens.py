@@ -58,7 +58,7 @@ def weaknesses(path: str, tokens: Iterable[str]) -> list[str]:
     """What makes these tokens easier to come by than they should be; one line for each."""
     found = []
     mode = Path(path).stat().st_mode
-    # A file that a container's orchestrator mounts is often readable by all: told, not refused.
+    # A file that a container's orchestrator mounts is often readable by all: reported, not refused.
     if stat.S_ISREG(mode) and mode & stat.S_IROTH:
         found.append(f"{path}: every user of this machine can read the tokens; chmod 600 it")
     if any(len(token) < _SHORT for token in tokens):

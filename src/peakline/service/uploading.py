@@ -1,4 +1,4 @@
-"""Files that callers send to be kept as sessions of their own."""
+"""Files that callers send to be stored as sessions of their own."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Uploads:
     ) -> HostFile:
         """Keep ``stream`` as the profile of ``host`` (default ``upload``) in a new session.
 
-        ``session_id`` is by default made from the clock, as captures do. The format is told by
+        ``session_id`` is by default made from the clock, as captures do. The format is known by
         the first MiB; a gzip file is unpacked while it is written, to be sure that it may be
         opened, and a text is searched for something to read. Raises ExistsError, ForbiddenError on
         a read-only server, UsageError for a bad name or too many bytes (ExpandsError when they are
         too many unpacked), UnknownFormatError or InputError for what is no profile; nothing is
-        kept then.
+        stored then.
         """
         if self._settings.read_only:
             raise ForbiddenError("this server is read-only: it stores no uploads")
@@ -122,7 +122,7 @@ class _Content:
             try:
                 piece = self._decoder.decompress(block, _PIECE_BYTES)
             except zlib.error:
-                # Readers take what is whole, and tell of the damage.
+                # Readers take what is whole, and report the damage.
                 self._is_broken = True
                 return
             self._total += len(piece)

@@ -1,4 +1,4 @@
-"""What remote callers are told: one line of ASCII, without the places of the server's files."""
+"""What remote callers get to read: one line of ASCII, without the places of the server's files."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def _cut(line: str, longest: int) -> str:
 class Wording:
     """Messages without the absolute places of ``roots`` and of temporary files.
 
-    A path inside a root is told from there on, which is what a caller can name. What an error
+    A path inside a root is written from there on, which is what a caller can name. What an error
     quotes of the caller's own text (`PeaklineError.quoting`) stays as the caller wrote it: it is
-    nothing new to the caller, and a change in it would tell which places the server knows.
+    nothing new to the caller, and a change in it would show which places the server knows.
     """
 
     def __init__(self, roots: Iterable[str]) -> None:

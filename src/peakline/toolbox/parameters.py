@@ -81,7 +81,7 @@ class Parameters:
 
     @classmethod
     def plain(cls, given: Mapping[str, object]) -> Self | None:
-        """An instance of these values; None where only pydantic can tell what they mean."""
+        """An instance of these values; None where only pydantic can say what they mean."""
         if not given:
             return cls()
         declared, hints = cls.declared(), type_hints(cls)

@@ -1,6 +1,6 @@
 """The ``critical_path`` tool: the chain of work, launches and waits that a step's end waited for.
 
-``event`` and ``line`` are those of the ``timeline`` tool. docs/critical-path.md tells the rules.
+``event`` and ``line`` are those of the ``timeline`` tool. docs/critical-path.md has the rules.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The ``step_breakdown`` tool: what the time of every step went to, of one host or of all.
 
 One host's rows are the table ``step_breakdown``. Those of several have their ``host``, and their
-times are on one axis (`peakline.trace.clocks`), which the answer tells of, as it does of
-how much the steps differ and of who keeps the others waiting.
+times are on one axis (`peakline.trace.clocks`), which the answer describes, as it does
+how much the steps differ and which host the others wait for.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The ``summary`` tool: memory and time in short, and what to fix first.
 
-What ``peakline summary --json`` says, small enough to be asked about every session of a list.
+What ``peakline summary --json`` says, small enough to be requested for every session of a list.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _run(profile: Profile, _parameters: SummaryParameters, _format: str) -> byte
 
 
 def _partial(profile: Profile, _parameters: SummaryParameters) -> _Part:
-    """What one host gives: its document, and its steps where something tells them."""
+    """What one host gives: its document, and its steps where they are known."""
     from peakline.timing.stragglers import host_steps_of
 
     return _document(profile), host_steps_of(profile)

@@ -29,7 +29,7 @@ class StreamingTraceParameters(Parameters):
     resolution: float | None = parameter(
         default=None,
         ge=0,
-        description="how many events side by side can be told apart, such as the pixels of the "
+        description="how many events side by side can be distinguished, such as the pixels of the "
         "width; 0: leave nothing out. Default: 8000 for 500,000 events or more, else 0",
     )
     search_prefix: str = parameter(
@@ -49,7 +49,7 @@ class StreamingTraceParameters(Parameters):
     )
     full_dma: bool = parameter(default=False, description="TPU: the middle events of transfers too")
     derived_timeline: bool = parameter(
-        default=True, description="devices: the lines made of what their events tell"
+        default=True, description="devices: the lines made of what their events say"
     )
     raw_gpu_streams: bool = parameter(default=True, description="GPU: the lines of the streams")
     max_threads: int | None = parameter(
@@ -86,7 +86,7 @@ def part_of_view(
     of_prefix: Callable[[View, str], Chosen],
     of_viewport: Callable[[View], Chosen],
 ) -> HostPart:
-    """What was asked for of a view, found by ``of_prefix`` or ``of_viewport`` if it is no single
+    """The chosen part of a view, found by ``of_prefix`` or ``of_viewport`` if it is no single
     event. Raises NotFoundError where there is no such event.
     """
     from peakline.viewer.choose import find_event

@@ -21,7 +21,7 @@ MANY_EVENTS = 500_000
 MS = 1_000_000_000
 """Picoseconds of a millisecond."""
 _MOST_MS = 9e9
-"""No time farther from zero fits in 64 bits of picoseconds; one asked for counts as this."""
+"""No time farther from zero fits in 64 bits of picoseconds; a farther one counts as this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ def choose(view: View, begin_ms: float, end_ms: float, resolution: int | None) -
     """What a viewport shows. Milliseconds on the file's clock; an end of 0 is the last event's, and
     where the begin is 0 too the viewport is all there is, before the clock's zero as well.
 
-    ``resolution`` is how many events can be told apart side by side, 0 for no limit; None leaves
+    ``resolution`` is how many events can be distinguished side by side, 0 for no limit; None leaves
     nothing out unless there are `MANY_EVENTS`. Every event in the viewport is judged by the rule.
     """
     total, least, most = extent(view)
@@ -132,7 +132,7 @@ def in_order(view: View, events: AnyArray) -> AnyArray:
 
     What stands behind a shorter one of its track that starts with it comes after that.
     """
-    # Points of one process are told apart by name alone.
+    # Points of one process are distinguished by name alone.
     ties: list[int] = []
     pid_of: dict[int, int] = {}
     for number, each in enumerate(view.tracks):

@@ -1,4 +1,4 @@
-"""What the events of a device tell about the ops behind them, as paths of names for derived lines.
+"""What the events of a device say about the ops behind them, as paths of names for derived lines.
 
 A path is a list of names, outermost first: an op's name scopes, or one name alone. Each is made
 once per distinct value of the stats. Sources: ``derived_timeline.cc`` and ``gpu_event_stats.cc`` in

@@ -80,7 +80,7 @@ def flows_of(profile: Profile) -> Flows:
     Raises InputError when the profile cannot be read.
     """
     if "event_types" not in profile.tables:
-        # Only XSpaces tell flows in stats.
+        # Only XSpaces have flows in stats.
         none = np.zeros(0, np.uint8)
         return Flows(np.zeros(0, np.int32), none, none, 0)
     columns = frozenset(("line_id", "name"))

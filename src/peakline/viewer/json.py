@@ -75,7 +75,7 @@ def _metadata(part: HostPart, base: int) -> Iterator[str]:
 
 
 class _Frames:
-    """Long texts that several events tell, by number."""
+    """Long texts that several events have, by number."""
 
     def __init__(self, parts: Sequence[HostPart]) -> None:
         self.numbers: dict[str, int] = {}
@@ -165,7 +165,7 @@ def _phase(is_async: bool, has_flow: bool, category: int, direction: int) -> str
 
 
 def _arguments(part: HostPart, order: AnyArray, tail: AnyArray, frames: _Frames) -> list[Gap]:
-    """All arguments, or the step and the number by which the others can be asked for."""
+    """All arguments, or the step and the number by which the others can be requested."""
     if part.arguments is not None:
         steps = [
             int(group) if known else None

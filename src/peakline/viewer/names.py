@@ -16,7 +16,7 @@ HIDDEN_EVENTS = frozenset(
     ParseExampleConsume
     """.split()
 )
-"""Events by which the runtime tells the profiler something: no viewer shows them."""
+"""Events by which the runtime informs the profiler: no viewer shows them."""
 
 _COLUMNS = frozenset(("line_id", "name", "step_id", "start_ps", "duration_ps"))
 _INTERNED = 32

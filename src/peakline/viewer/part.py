@@ -20,7 +20,7 @@ from peakline.viewer.view import COMPLETE, COUNTER, Process, Track, View
 Argument = str | int | float
 
 UNSEEN_STATS = frozenset(("_pt", "_p", "_ct", "_c", "_r", "flops", "program_id", "symbol_id"))
-"""Stats by which the runtime tells the profiler something: no viewer shows them."""
+"""Stats by which the runtime informs the profiler: no viewer shows them."""
 _TOLD_OTHERWISE = frozenset(("flow", "group_id", "_a"))
 _MOST_LONG_NAME = 10_000
 _BYTES = "<", " bytes>"
@@ -31,8 +31,8 @@ class HostPart:
     """Events in the order of their tracks; the tracks are cut to them.
 
     Times are in ps on the file's clock. ``flow`` counts from 1, 0 is none; ``group`` holds for
-    events that ``has_group``. ``arguments`` are those of single events, by place (None: not asked
-    for); ``counters`` the names and values of counter events, by place.
+    events that ``has_group``. ``arguments`` are those of single events, by place (None: not
+    requested); ``counters`` the names and values of counter events, by place.
     """
 
     host: str
@@ -132,7 +132,7 @@ def _stats_of(
 
 
 def arguments_of(view: View, rows: Int64Array) -> list[list[tuple[str, Argument]]]:
-    """What a viewer tells of each of ``rows`` (of ``events``): its full name, the stats of its
+    """What a viewer shows of each of ``rows`` (of ``events``): its full name, the stats of its
     kind, its own.
     """
     profile = view.profile

@@ -32,7 +32,7 @@ def answer_pb(
     parts: Sequence[HostPart], details: Sequence[tuple[str, bool]], *, numbers_hosts: bool = True
 ) -> bytes:
     """The answer made of what the hosts give, in their order; with ``numbers_hosts`` the numbers of
-    processes tell the host.
+    processes show the host.
     """
     import pyarrow as pa
 
@@ -61,7 +61,7 @@ def answer_pb(
         flows += part.flows
     rest.interned_strings.extend(strings.texts)
     content = b"".join([*series, rest.SerializeToString()])
-    # Level 1, as upstream: fast, and its size is told in the frame.
+    # Level 1, as upstream: fast, and its size is in the frame.
     packed: bytes = pa.Codec("zstd", compression_level=_LEVEL).compress(content, asbytes=True)
     return packed
 

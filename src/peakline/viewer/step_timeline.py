@@ -227,7 +227,7 @@ class _Timeline:
 
     def memory_events(self) -> tuple[Lines, Lines]:
         """The end of every tensor, then the sum of each allocator's tensors over time; only once
-        `op_events` told of the last uses.
+        `op_events` has noted the last uses.
         """
         outputs, last = self._x.outputs, self._last
         maker = self._maker[last]
@@ -270,7 +270,7 @@ def _texts(names: Names, codes: AnyArray) -> list[str]:
 
 
 def _name_parts(name: str, label: str, *, is_kernel: bool) -> tuple[str, str, list[str]]:
-    """Name, type and inputs that an execution's name and label tell."""
+    """Name, type and inputs that an execution's name and label say."""
     if is_kernel:
         node, op = kernel_parts(label, name)
         return node, "unknown" if op is None else op, []

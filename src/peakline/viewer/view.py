@@ -204,7 +204,7 @@ def whole_view(profile: Profile) -> View:
 
 def zero_of(profile: Profile, start: Int64Array, end: Int64Array) -> int:
     """Where the profile's clock is zero on the file's, in ps; 0 where the events' times on that
-    one are no int64: those of 1970, whose picoseconds nobody can tell, are told on the profile's.
+    one are no int64: those of 1970, whose picoseconds nobody knows, are given on the profile's.
     """
     zero, limits = profile.zero_ps, np.iinfo(np.int64)
     # An event before the first and one after the last, and their times, still have to fit.

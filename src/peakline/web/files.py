@@ -44,7 +44,7 @@ class Content:
 
     @cached_property
     def packed(self) -> bytes:
-        """The same as a gzip file, packed when it is asked for the first time."""
+        """The same as a gzip file, packed when it is needed for the first time."""
         # No time in its header: every server that has the file answers with the same bytes.
         return gzip.compress(self.plain, _GZIP_LEVEL, mtime=0)
 

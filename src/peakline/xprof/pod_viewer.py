@@ -83,7 +83,7 @@ def _combine(
 
 
 def _on_one_axis(parts: Sequence[tuple[str, _Part]]) -> list[tuple[str, HostSteps]]:
-    """The hosts' steps with their windows on one clock, where every host tells its own.
+    """The hosts' steps with their windows on one clock, where every host has its own.
 
     XProf compares them as if all profiles had begun at the same moment.
     """
@@ -112,7 +112,7 @@ def _moved(host: HostSteps, ps: int) -> HostSteps:
 
 
 def _device_type(hosts: Sequence[str]) -> str:
-    """That of the last host with an accelerator; one without counts where nobody told before."""
+    """That of the last host with an accelerator; one without counts where none was known before."""
     found = ""
     for name in hosts:
         if name not in {"CPU", "Device"} or not found:
@@ -142,7 +142,7 @@ def _record(
     most = max(spent, key=lambda event: (spent[event], _EVENTS[event - 1]))
     return {
         "hostName": details.host,
-        # Profiles do not tell these.
+        # Profiles do not have these.
         "chipId": 0,
         "nodeId": 0,
         "stepNum": number,

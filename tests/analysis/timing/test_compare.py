@@ -133,7 +133,7 @@ def test_without_steps_whole_profiles_are_compared():
     assert found.as_json()["ops_per"] == "profile"
     assert [(op.op, op.before_ps, op.after_ps) for op in found.ops] == [("a", 80, 120)]
     assert found.notes == (
-        "nothing in the earlier profile tells what a step is",
+        "nothing in the earlier profile records what a step is",
         "ops are compared over the whole profiles, which may be of different lengths",
     )
 
@@ -142,7 +142,7 @@ def test_a_profile_that_tells_nothing_about_time():
     nothing = time_state(profile_of({}))
     assert compare_time(nothing, nothing) is None
     found = compare_time(loop(("a:MatMul", 60)), nothing)
-    assert found.notes == ("the later profile tells nothing about time",)
+    assert found.notes == ("the later profile has nothing about time",)
     assert (found.parts, found.ops, found.is_empty) == ((), (), False)
 
 
@@ -168,7 +168,7 @@ def test_steps_that_differ_by_chance_are_told():
     )
     assert found.chance is None
     assert found.notes == (
-        "3 steps before, 3 after: fewer than 5 do not tell whether steps differ by chance",
+        "3 steps before, 3 after: fewer than 5 do not show whether steps differ by chance",
     )
     found = compare_time(
         loop(("a:MatMul", 60), steps=9), loop(("a:MatMul", 60), steps=9, length=120)

@@ -61,7 +61,7 @@ def data_response(
 
     With ``cached`` it has an ETag made of the content, and a caller who has that content
     already gets 304. The tag is weak, as both encodings share it. With ``always_gzip`` the caller
-    is not asked.
+    does not decide.
     """
     named = {"Content-Type": MEDIA_TYPES.get(kind, _UNKNOWN), **(headers or {})}
     if kind not in _PACKED and not always_gzip:

@@ -150,7 +150,7 @@ def _notes(asked: CaptureBody, options: schema.ProfileOptions, profilers: int) -
     if profilers < len(asked.hosts):
         yield (
             f"{len(asked.hosts)} hosts were named and {profilers} profiled: ports are ignored, and "
-            "names of one profiler are one host; --worker NAME=ADDRESS:PORT tells them apart"
+            "names of one profiler are one host; --worker NAME=ADDRESS:PORT separates them"
         )
 
 

@@ -1,4 +1,4 @@
-"""What the routes say of themselves in ``/openapi.json``, in the words of the framework.
+"""What the routes say of themselves in ``/openapi.json``, as the framework takes it.
 
 Every operation describes each answer that it can give, problem documents included, and nothing
 else is ever sent (``tests/service/test_openapi.py`` asks for that).
@@ -144,7 +144,7 @@ def openapi_of(app: Any) -> dict[str, Any]:
             "token": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "asked for where the server was started with a token",
+                "description": "required where the server was started with a token",
             }
         },
     }

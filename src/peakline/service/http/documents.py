@@ -28,7 +28,7 @@ class ServerDocument(BaseModel):
     max_upload_bytes: int = Field(ge=1, description="the largest upload")
     max_capture_s: float = Field(gt=0, description="how long a capture may take, in seconds")
     profiler_port: int = Field(
-        ge=1, le=65535, description="where hosts are asked to record; a port of a request is not"
+        ge=1, le=65535, description="where hosts record; a port in a request is ignored"
     )
     workers: list[str] = Field(
         description="hosts that have a profiler of their own (`--worker`)", examples=[["trainer-0"]]
@@ -57,7 +57,7 @@ class SessionDocument(BaseModel):
 class ToolDocument(BaseModel):
     """A tool of this server."""
 
-    name: str = Field(description="what it is asked for by", examples=["memory_profile"])
+    name: str = Field(description="its name in requests", examples=["memory_profile"])
     doc: str = Field(description="what it shows")
     formats: list[str] = Field(description="the default first", examples=[["json", "proto"]])
     parameters: dict[str, Any] = Field(description="the JSON schema of its parameters")
@@ -123,7 +123,7 @@ class SqlBody(BaseModel):
         ge=0,
         le=(1 << 53) - 1,
         strict=True,  # false and "5" are no numbers
-        description="only the first rows are sent, this many; by default all. Peakline-Rows tells "
+        description="only the first rows are sent, this many; by default all. Peakline-Rows says "
         "how many there are",
     )
 
@@ -158,14 +158,14 @@ class HostOutcomeDocument(BaseModel):
     """What came of one host."""
 
     host: str = Field(description="the host's name in the session")
-    address: str = Field(description="where its profiler was asked")
+    address: str = Field(description="where its profiler was reached")
     state: Literal["stored", "saved_by_host", "empty", "failed"] = Field(
         description="`saved_by_host`: on a disk that it shares with this server; `empty`: nothing "
-        "was recorded, and nothing is kept"
+        "was recorded, and nothing is stored"
     )
     size: int = Field(ge=0, description="bytes of its profile")
     error: str = Field(description="what went wrong, one line; empty when nothing did")
-    attempts: int = Field(ge=0, description="how often it was asked")
+    attempts: int = Field(ge=0, description="how many attempts were made")
 
 
 class CaptureDocument(BaseModel):
@@ -173,7 +173,7 @@ class CaptureDocument(BaseModel):
 
     session_id: str = Field(description="the session's id", json_schema_extra=NAME)
     empty_trace: bool = Field(description="no host recorded anything; there is no session then")
-    outcomes: list[HostOutcomeDocument] = Field(description="one for every host asked")
+    outcomes: list[HostOutcomeDocument] = Field(description="one for every requested host")
 
 
 class CaptureProgressEvent(BaseModel):
@@ -189,7 +189,7 @@ class CaptureProgressEvent(BaseModel):
 
 
 class CaptureResultEvent(CaptureDocument):
-    """The last line: what came of it, as the plain answer tells."""
+    """The last line: what came of it, as the plain answer has it."""
 
     event: Literal["result"] = Field(description="always `result`")
     notes: list[str] = Field(description="the lines of `Peakline-Notes`")
@@ -207,7 +207,7 @@ class CaptureErrorEvent(BaseModel):
 class FigureKindDocument(BaseModel):
     """A figure that is drawn of a profile."""
 
-    name: str = Field(description="what it is asked for by", examples=["memory_over_time"])
+    name: str = Field(description="its name in requests", examples=["memory_over_time"])
     doc: str = Field(description="what it shows")
     parameters: dict[str, Any] = Field(description="the JSON schema of its own parameters")
 

@@ -118,7 +118,7 @@ def complaint(errors: Sequence[Any], kind: str) -> str:
 def install(app: FastAPI, public_text: Callable[[PeaklineError], str], metrics: Metrics) -> None:
     """Make ``app`` answer every error with a problem document.
 
-    ``told`` puts a message into words that callers may see: without the server's own paths.
+    ``public_text`` makes a message one that callers may see: without the server's own paths.
     """
 
     async def on_peakline(_: Request, error: PeaklineError) -> Response:

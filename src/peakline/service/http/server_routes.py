@@ -28,7 +28,7 @@ async def health() -> Response:
 
 @router.get(
     "/api/server",
-    summary="The server's log directories, and what it was told to allow",
+    summary="The server's log directories, and what it allows",
     responses=described(_200=json_answer("as it was started", ServerDocument)),
 )
 async def server(request: Request, _query: NoQuery) -> Response:
@@ -57,7 +57,7 @@ async def server(request: Request, _query: NoQuery) -> Response:
     ),
 )
 async def openapi(request: Request) -> Response:
-    """What this server is asked, and what it answers."""
+    """What this server can be sent, and what it answers."""
     return json_response(request, request.app.openapi())
 
 

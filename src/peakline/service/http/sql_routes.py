@@ -39,7 +39,7 @@ _ROWS = {
 @router.post(
     "/sessions/{session_id}/sql",
     summary="A query over the tables of one host's profile",
-    responses=described(*ASKING, _200=answer("the rows, in the format asked for", _ROWS, _HEADERS)),
+    responses=described(*ASKING, _200=answer("the rows, in the requested format", _ROWS, _HEADERS)),
     openapi_extra=request_body(SqlBody),
 )
 async def sql(request: Request, session_id: SessionPath, query: RootQuery) -> Response:

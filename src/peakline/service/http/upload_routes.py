@@ -48,7 +48,7 @@ _SUFFIXES = (".gz", ".pb", ".xplane")
     },
 )
 async def upload(request: Request, query: UploadQuery) -> Response:
-    """The body is written to the disk as it comes; what is no profile is not kept."""
+    """The body is written to the disk as it comes; what is no profile is not stored."""
     context = accepted(request)
     if media_type(request) in _FORMS:
         raise UnsupportedError(

@@ -157,7 +157,7 @@ class Work:
         work: Callable[[SendLine], object],
         failed: Callable[[BaseException], dict[str, Any]],
     ) -> Lines:
-        """As `capture`, with an answer that is sent line by line, as ``work`` tells it."""
+        """As `capture`, with an answer that is sent line by line, as ``work`` reports it."""
         deadline = Deadline(self._capture_s + self._timeout_s)
         run = partial(self._run, deadline=deadline, limiter=self._captures)
         return Lines(work, failed=failed, run=run)

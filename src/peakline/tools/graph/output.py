@@ -13,7 +13,7 @@ from peakline.text import one_line
 
 @dataclass(frozen=True)
 class Report:
-    """What was asked for and found; ``path`` is None without executions."""
+    """What was chosen and found; ``path`` is None without executions."""
 
     selection: Selection
     view: GraphView
@@ -21,7 +21,7 @@ class Report:
 
     @property
     def left_out(self) -> int:
-        """Nodes that were asked for but are beyond the limit."""
+        """Nodes that were chosen but are beyond the limit."""
         return self.view.matching - len(self.view.nodes)
 
 

@@ -94,7 +94,7 @@ class LiveRows:
         self._text: dict[str, _Labels] = {}
 
     def table(self, parameters: LiveMemoryParameters) -> dict[str, Any]:
-        """The rows asked for, how many there are in all, and the bytes of all of them."""
+        """The chosen rows, how many there are in all, and the bytes of all of them."""
         chosen = np.flatnonzero(self._wanted(parameters))
         rows_bytes = int(self._bytes[chosen].sum())
         if parameters.group == "buffer":

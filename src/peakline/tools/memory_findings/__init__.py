@@ -75,7 +75,7 @@ def _combine(
     _parameters: MemoryFindingsParameters,
     output_format: str,
 ) -> bytes:
-    """One answer of those of several hosts: a finding that many have is told once.
+    """One answer of those of several hosts: a finding that many have is given once.
 
     Findings of two hosts are the same when kind, severity, allocator and what was allocated are,
     in Markdown when they are in the same words. The words are those of the first host; ``hosts``

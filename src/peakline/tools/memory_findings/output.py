@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from peakline.memory.savings import Saving
 
 _GROUPS = 32
-"""So many groups that do not stay the same are told, those that brought most bytes."""
+"""So many groups that do not stay the same are listed, those that brought most bytes."""
 _SIGNATURES = 20
-"""So many signatures are told of what was handed out, those with most bytes."""
+"""So many signatures are listed of what was handed out, those with most bytes."""
 _FORCED = 32
 
 
 def details_json(details: MemoryDetails, peak: AllocatorPeak) -> dict[str, object]:
     """``savings``, ``growth``, ``fragmentation`` and ``churn`` of one allocator.
 
-    ``growth`` is None where nothing tells steps, ``fragmentation`` where nothing has an address.
+    ``growth`` is None where no steps are known, ``fragmentation`` where nothing has an address.
     """
     growth, fragmentation = details.growth, details.fragmentation
     return {

@@ -59,7 +59,7 @@ class TimelineParameters(Parameters):
         None, description="event: its id, as in tiles; search: next and previous from there"
     )
     with_step: bool = parameter(
-        default=True, description="event: tell its step, which costs grouping all events once"
+        default=True, description="event: its step too, which costs grouping all events once"
     )
     names_from: int = parameter(
         0, ge=0, description="lanes: names from this code on, where they come in several parts"

@@ -1,4 +1,4 @@
-"""What each view of the ``timeline`` tool tells, as columns."""
+"""What each view of the ``timeline`` tool shows, as columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_ITEMS = 1 << 19
 """Items of a tile, or pixels of all counters of an answer, at most: about 20 MB."""
 _NAME_BYTES = 4 << 20
-"""Names of one answer take about so much; the others are asked for in the next."""
+"""Names of one answer take about so much; the others come in the next."""
 _MOST_NAMES = 1000
 _MOST_PARENTS = 256
 _RANGE = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", re.ASCII)
@@ -32,7 +32,7 @@ def _span(whole: Callable[[], tuple[int, int]], parameters: TimelineParameters) 
     """The viewport; by default ``whole``, all there is, the last instant too."""
     start, end = parameters.start_ps, parameters.end_ps
     if start is None or end is None:
-        # Looked for only here: it is all events that tell.
+        # Looked for only here: it takes all events.
         first, last = whole()
         start = first if start is None else start
         end = last + 1 if end is None else end

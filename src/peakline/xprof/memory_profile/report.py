@@ -68,7 +68,7 @@ def make_report(
 
     ``version`` 0 keeps every snapshot and has no sample and no modules; 1 keeps the snapshots of
     the table at the peak and a sample of at most ``max_snapshots``. Without ``knows_capacity``
-    (nothing told how much was free) the memory capacity is 0.
+    (nothing says how much was free) the memory capacity is 0.
     """
     found = []
     for one in allocators:

@@ -76,7 +76,7 @@ def combine_duty_cycles(parts: Iterable[DutyCycle]) -> DutyCycle:
 
 
 def chip_of_planes(profile: Profile) -> dict[int, int]:
-    """By plane_id the number that its chip has on the host, where the plane tells it.
+    """By plane_id the number that its chip has on the host, where the plane says it.
 
     Source: the stat ``core_details`` (``plugin/xprof/protobuf/op_stats.proto``).
     """

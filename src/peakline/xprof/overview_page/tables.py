@@ -77,7 +77,7 @@ def overview_tables(found: Overview, *, compatible: bool) -> list[DataTable]:
 def _steps(found: Overview, *, compatible: bool) -> tuple[DataTable, Bottleneck]:
     table, bottleneck, _ = analysed(found.steps, found.input, compatible=compatible)
     if compatible and found.steps.hardware == TPU and found.steps.steps:
-        # The words of its analysis of TPUs do not reach the recommendations.
+        # The text of its analysis of TPUs does not reach the recommendations.
         bottleneck = Bottleneck(
             input_class="", input_statement="", launch_class="", other_class="",
             collectives_class="",
@@ -155,7 +155,7 @@ def _utilisation(found: Overview) -> dict[str, str]:
 
 
 def _tpu_times(found: Overview, steps: DataTable) -> dict[str, str]:
-    """What the table of steps tells of a TPU's, once more beside the top ops."""
+    """What the table of steps says of a TPU's, once more beside the top ops."""
     own = tpu_steps_of(found.steps)
     averages = {
         "tc_active_ms_average": summary_of([step.busy_ms for step in own]).average,

@@ -237,7 +237,7 @@ def _total(values: Iterable[float]) -> float:
 
 
 def _input(percent: float, other: float) -> tuple[str, str, bool]:
-    """Class and statement, and whether all other time has been told of with it."""
+    """Class and statement, and whether all other time is part of it."""
     bound = _bound(percent, _INPUT, "input", "waiting for input")
     if bound is not None:
         return *bound, False

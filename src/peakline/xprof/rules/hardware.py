@@ -40,7 +40,7 @@ _AMD_SHARED_BYTES = {"gfx908": 128, "gfx90a": 128, "gfx942": 128, "gfx950": 256}
 class RunEnvironment:
     """``hardware`` is CPU_ONLY, GPU or TPU, ``device_type`` the device's name, ``CPU`` without one.
 
-    ``devices`` are the GPUs or the TensorCores. ``is_training`` tells whether one of the compiled
+    ``devices`` are the GPUs or the TensorCores. ``is_training`` says whether one of the compiled
     programs computes gradients. ``matrix_percent`` and ``memory_percent`` are how much of the
     matrix units and the memory bandwidth was used, 0 where nobody measured it.
     """
@@ -106,7 +106,7 @@ def combine_environments(hosts: Sequence[RunEnvironment], *, compatible: bool) -
 
 
 def gpu_name(stats: Mapping[str, str]) -> str:
-    """The name of a GPU by the capabilities that its plane tells; empty for an unknown vendor."""
+    """The name of a GPU by the capabilities that its plane names; empty for an unknown vendor."""
     vendor = stats.get("device_vendor", "")
     major, minor = _capability(stats)
     if vendor == "Nvidia":

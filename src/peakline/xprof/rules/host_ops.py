@@ -1,7 +1,7 @@
 """The host's ops, also as XProf counts them (``xprof/convert/xplane_to_op_metrics_db.cc``).
 
 That differs from `peakline.timing.host_ops` in that every event with a stat ``tf_op`` counts
-as one more execution of that op, also one that only tells of memory; in that executions which
+as one more execution of that op, also one that only concerns memory; in that executions which
 overlap or end together lose those around them; in that an event without a time is taken to be at
 its line's begin; and in that no op of TensorFlow is eager.
 """

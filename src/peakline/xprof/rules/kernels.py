@@ -39,7 +39,7 @@ WORDS_OF_NVIDIA = {word: parameter for word, parameter in WORDS.items() if word 
 @once
 def xprof_kernel_reports(profile: Profile) -> list[KernelReport]:
     """The kernels with XProf's numbers, those that took longest first; ours of another format than
-    an XSpace. Kept with the profile. Raises InputError when it cannot be read.
+    an XSpace. Held with the profile. Raises InputError when it cannot be read.
     """
     if not profile.has_runtime_planes:
         return kernel_reports(profile)

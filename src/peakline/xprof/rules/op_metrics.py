@@ -82,7 +82,7 @@ class OpTable:
             self.ops[key] = replace(found)
 
     def close(self, total_ps: int) -> None:
-        """Tell how long it was altogether; what is not an op's is an op of its own, IDLE.
+        """Set how long it was altogether; what is not an op's is an op of its own, IDLE.
 
         It is never shorter than the ops.
         """

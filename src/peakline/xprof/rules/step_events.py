@@ -151,7 +151,7 @@ def _placed(step: AnyArray, known: BoolArray) -> tuple[AnyArray, Int32Array]:
 def step_events(profile: Profile, *, compatible: bool) -> StepEvents:
     """The spans and markers of the host's steps, and of its GPUs'.
 
-    With ``compatible`` a host that has a GPU tells of the GPU alone; else everything counts.
+    With ``compatible`` a host that has a GPU counts by the GPU alone; else everything counts.
     Raises InputError when the profile cannot be read.
     """
     trace, groups = trace_of(profile), groups_of(profile)
@@ -247,7 +247,7 @@ class _Maker:
         self._mark_host(marks)
 
     def _given_names(self, special: UInt8Array) -> UInt8Array:
-        """Where the file was grouped when it was written, it tells the names of the steps."""
+        """Where the file was grouped when it was written, it has the names of the steps."""
         if not (self.groups.given and "event_stats" in self.profile.tables):
             return special
         stats = self.profile.typed_stats(frozenset(("step_name",)))
@@ -264,8 +264,8 @@ class _Maker:
         return special
 
     def _mark_host(self, kind_of: dict[int, int]) -> None:
-        """Tell markers from other events that just lie where the step's first event lies; of all
-        of them the kind.
+        """Separate markers from other events that just lie where the step's first event lies; of
+        all of them the kind.
         """
         trace, groups = self.trace, self.groups
         names, code = trace.name.values, trace.name.codes

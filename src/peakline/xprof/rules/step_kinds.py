@@ -39,7 +39,7 @@ class SpanKind(IntEnum):
     DEVICE_COMPUTE_32 = 14
     DEVICE_COMPUTE_16 = 15
 
-    # That of an Enum is made of its name, by Python: it is asked for a dozen times a step.
+    # That of an Enum is made of its name, by Python: it is needed a dozen times a step.
     __hash__ = int.__hash__
 
 
@@ -47,7 +47,7 @@ KINDS = max(SpanKind) + 1
 """How many columns a table by kind has."""
 
 SHAPES = "shape"
-"""The stat that tells the shapes and types of the tensors that a kernel works on."""
+"""The stat that has the shapes and types of the tensors that a kernel works on."""
 _NOT_COMPUTE = ("EagerExecute", "EagerLocalExecute", "EagerKernelExecute", "FunctionRun")
 _COPIES = {
     "MemcpyHToD": SpanKind.HOST_TO_DEVICE,
@@ -96,7 +96,7 @@ def _host_kind(name: str) -> int:
 def device_kinds(trace: Trace, events: Int64Array, shapes: Columns) -> UInt8Array:
     """The kind of each of ``events`` (places, ascending) of a GPU.
 
-    ``shapes`` are `Profile.typed_stats` of `SHAPES`: what a kernel worked on tells more
+    ``shapes`` are `Profile.typed_stats` of `SHAPES`: what a kernel worked on says more
     of its precision than its name.
     """
     by_name = [_device_kind(name) for name in trace.name.values]

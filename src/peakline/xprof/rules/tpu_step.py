@@ -76,7 +76,7 @@ class TpuStep:
 
     @property
     def non_idle_ms(self) -> float:
-        """All that is told of but idle."""
+        """All that is known but idle."""
         compute = self.compute_ms + self.sparse_compute_ms
         return compute + self.input_ms + self.outfeed_ms
 

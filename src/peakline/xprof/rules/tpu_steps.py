@@ -48,7 +48,7 @@ class _Core:
     ordinal: int
     is_sparse: bool
     is_told_of: bool
-    """Whether its plane tells where it is."""
+    """Whether its plane says where it is."""
     work: Intervals = _NEVER
     markers: dict[int, tuple[int, int]] = field(default_factory=dict)
     categories: dict[int, dict[str, int]] = field(default_factory=dict)
@@ -204,7 +204,7 @@ class _Reader:
         return union(begin[works], end[works])
 
     def _times(self, line: TraceLine) -> tuple[Int64Array, Int64Array]:
-        """Begin and end of a line's events, by the device's clock where they tell."""
+        """Begin and end of a line's events, by the device's clock where they have it."""
         begin = self.trace.start[line.events].copy()
         length = self.trace.end[line.events] - begin
         for name, times in (("device_offset_ps", begin), ("device_duration_ps", length)):

@@ -1,4 +1,4 @@
-"""``trace_viewer`` with exactly the events of XProf's, and what it tells of each as text.
+"""``trace_viewer`` with exactly the events of XProf's, and what it shows of each as text.
 
 Source: ``xplane_to_trace_events.cc`` in openxla/xla (``xla/tsl/profiler/convert``).
 """
@@ -26,7 +26,7 @@ def xprof_trace(profile: Profile) -> bytes:
     """The trace as Chrome trace JSON.
 
     Numbers of flows are those of this program, since upstream's differ from run to run, and what
-    is eager is not told. Raises InputError when the profile cannot be read.
+    is eager is left out. Raises InputError when the profile cannot be read.
     """
     view = xprof_whole_view(profile)
     events = np.arange(view.start.size)
@@ -66,7 +66,7 @@ def _metadata(process: Process) -> str:
 
 
 class _Arguments:
-    """Names and values of arguments, each text once, gathered part by part."""
+    """Names and values of arguments, each text once, collected part by part."""
 
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
@@ -149,7 +149,7 @@ _SKIPPED = UNSEEN_STATS | _OWN_STATS
 
 
 def _of_kinds(told: _Arguments, stats: Columns, kind: Int32Array) -> None:
-    """What the kinds of events tell, for each of their events."""
+    """What the kinds of events have, for each of their events."""
     name = stats.names("name")
     keep = np.array([text not in _SKIPPED for text in name.values] or [False], np.bool_)[name.codes]
     stats = stats.take(np.flatnonzero(keep & (stats.names("value").codes >= 0)))

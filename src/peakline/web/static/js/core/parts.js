@@ -20,8 +20,8 @@ export const PARTS = [
   { name: "compile", text: "compilation", color: "series-5", pattern: "" },
   { name: "launch", text: "launching work", color: "series-6", pattern: "" },
   { name: "host_compute", text: "host compute", color: "series-1", pattern: "" },
-  { name: "idle", text: "device idle, nothing tells why", color: "series-8", pattern: "" },
-  { name: "unknown", text: "no event tells", color: "series-8", pattern: "/" },
+  { name: "idle", text: "device idle, cause unknown", color: "series-8", pattern: "" },
+  { name: "unknown", text: "no event recorded", color: "series-8", pattern: "/" },
 ];
 
 const BY_NAME = new Map(PARTS.map((part) => [part.name, part]));

@@ -87,10 +87,10 @@ function heading(error) {
 
 /** @param {unknown} error */
 function advice(error) {
-  if (!(error instanceof ProblemError)) return "Load the page again; if it stays, tell its makers.";
+  if (!(error instanceof ProblemError)) return "Load the page again; if it stays, report it to its makers.";
   switch (error.status) {
     case 0: return "Look whether peakline serve still runs, then try again.";
-    case 401: return "Load the page again to be asked for it; whoever runs the server has it.";
+    case 401: return "Load the page again to enter it; whoever runs the server has it.";
     case 404: return "It may have been moved or deleted; the list of sessions has what there is.";
     case 422: return "Record it again, or try `peakline summary FILE` to see what can be read.";
     case 429: return "Other questions are being worked on; try again in a moment.";

@@ -25,7 +25,7 @@ export class MemoryPart {
     const { allocators } = data;
     this.element = h("section", { class: "panel stack", "aria-label": "Memory" },
       h("h2", {}, "Memory"),
-      !allocators.length && h("p", { class: "quiet" }, "Neither profile tells of memory."),
+      !allocators.length && h("p", { class: "quiet" }, "Neither profile has anything about memory."),
       ...allocators.map((/** @type {any} */ one, /** @type {number} */ place) =>
         this.#allocator(one, place < OPEN, data, links, query, signal)));
   }

@@ -19,7 +19,7 @@ const LIKELY = 0.05;
 export function timePart({ time: both }, links) {
   return h("section", { class: "panel stack", "aria-label": "Time" }, h("h2", {}, "Time"),
     ...(both ? told(both, links)
-      : [h("p", { class: "quiet" }, "Neither profile tells of steps or ops.")]));
+      : [h("p", { class: "quiet" }, "Neither profile has steps or ops.")]));
 }
 
 /**

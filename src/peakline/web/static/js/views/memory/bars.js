@@ -15,7 +15,7 @@ export function makeBars(model, choose) {
     const top = Math.max(1, ...model.allocators.map(({ peak_bytes: peak, capacity_bytes: capacity }) =>
       Math.max(peak, capacity ?? 0)));
     fill(element,
-      h("p", { class: "quiet" }, "This file tells of one moment; it has no axis of time."),
+      h("p", { class: "quiet" }, "This file describes one moment; it has no axis of time."),
       h("ul", {}, ...model.ranked.map((one) => {
         const { label, name, peak_bytes: used, capacity_bytes: capacity, place } = one;
         const share = capacity ? ` of ${bytes(capacity)} (${percent(used / capacity)})` : "";

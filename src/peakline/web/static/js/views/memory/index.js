@@ -329,7 +329,7 @@ class MemoryView {
   #nothing(told) {
     fill(this.context.main, h("h1", { class: "unseen" }, `Memory of ${this.context.session}`),
       notices({ notes: told.notes, warnings: told.warnings.filter((one) =>
-        typeof one === "string" || one.kind !== NOTHING) }), empty("This profile tells nothing about memory",
+        typeof one === "string" || one.kind !== NOTHING) }), empty("This profile has nothing about memory",
         "TensorFlow's profiler records memory of GPUs, and of CPUs with its BFC allocator; "
         + "PyTorch's with profile_memory=True, or as a snapshot (torch.cuda.memory._dump_snapshot); "
         + "JAX writes jax.profiler.save_device_memory_profile. RunMetadata, memory logs and "

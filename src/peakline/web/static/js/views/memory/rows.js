@@ -8,7 +8,7 @@ import { GROUPS } from "./state.js";
 
 /** Rows that stand for no buffer of an op, and what they mean. @type {Record<string, string>} */
 const SPECIAL = {
-  "(before profile)": "was there when the profile began; no record tells of what it is made",
+  "(before profile)": "was there when the profile began; no record says what it is made of",
   "(reserved)": "held by the runtime itself, such as the device's driver and its stack",
   "(unattributed)": "in use by the allocator's own count, but no record names a buffer for it",
 };
@@ -41,7 +41,7 @@ export function columnsOf(group, rows, model) {
     { key: "op", title: "Op", cell: ({ op }) => named(op), width: "minmax(11rem, 1fr)" },
     { key: "bytes", title: "Bytes", kind: "bytes", width: "6rem" },
     has("requested_bytes") && { key: "requested_bytes", title: "Requested for", kind: "bytes",
-      width: "5.7rem", help: "what the op asked for; the allocator rounds up" },
+      width: "5.7rem", help: "what the op requested; the allocator rounds up" },
     rows.some(({ count }) => count > 1)
       && { key: "count", title: "Buffers", kind: "count", width: "6rem" },
     has("shape") && { key: "shape", title: "Type and shape", width: "minmax(9rem, 11rem)",
@@ -84,7 +84,7 @@ export function stepName(id, model) {
 
 /** @param {string} text */
 function named(text) {
-  if (!text) return h("span", { class: "quiet" }, "(not told)");
+  if (!text) return h("span", { class: "quiet" }, "(unknown)");
   const meaning = SPECIAL[text];
   if (meaning) return h("span", { class: "quiet", title: meaning }, text);
   const cut = text.lastIndexOf("/", text.length - 2) + 1;

@@ -111,7 +111,7 @@ export function openCapture(server, root, place) {
 
 /** @param {ServerDocument} server */
 function helpOf({ profiler_port: port, workers }) {
-  const asked = `Each host's profiler is asked at port ${port} (--profiler-port); the job starts it `
+  const asked = `Each host's profiler is reached at port ${port} (--profiler-port); the job starts it `
     + `with jax.profiler.start_server(${port}) or tf.profiler.experimental.server.start(${port}).`;
   return workers.length ? `${asked} Known by name: ${workers.join(", ")}.` : asked;
 }
@@ -125,7 +125,7 @@ function portsRemark(hosts, { profiler_port, workers }) {
   for (const host of hosts) {
     const port = /^(?:[^:]+|\[.*\]):(\d+)$/.exec(host)?.[1];
     if (port && Number(port) !== profiler_port && !workers.includes(host)) {
-      return `Port ${port} of ${host} is ignored: ${profiler_port} is asked. Start the server with `
+      return `Port ${port} of ${host} is ignored: ${profiler_port} is used. Start the server with `
         + `--profiler-port ${port}, or --worker NAME=${host}.`;
     }
   }

@@ -143,7 +143,7 @@ export class Recording {
       for (const { state } of this.#hosts.values()) {
         if (!state.className) state.textContent = "cancelled";
       }
-      fill(this.told, h("p", {}, "Cancelled: the hosts' profilers are free again, and nothing was kept."));
+      fill(this.told, h("p", {}, "Cancelled: the hosts' profilers are free again, and nothing was stored."));
     } else {
       const reason = error instanceof Error ? error.message : String(error);
       const advice = adviceFor(error, this.server);

@@ -42,9 +42,9 @@ import { kindLook, PathStrip, whyText } from "./path_strip.js";
  */
 
 const SOURCES = {
-  graph: "by the edges of the graph that ran",
-  hlo: "by the operands of the compiled program, and the order of its streams",
-  links: "by the links between threads and devices, and by their order",
+  graph: "from the edges of the graph that ran",
+  hlo: "from the operands of the compiled program, and the order of its streams",
+  links: "from the links between threads and devices, and from their order",
 };
 /** More choices than these are no help; any step is reached from the chart of steps. */
 const CHOICES = 2000;
@@ -88,7 +88,7 @@ export function mountCritical(facts, body, params, signal) {
       strip?.destroy();
       if (!answer.data.segments.length) {
         fill(place, notices(answer), empty("No critical path in this profile",
-          "It needs events that tell what ran, or executions of a graph."));
+          "It needs events that record what ran, or executions of a graph."));
         return;
       }
       strip = new PathStrip(answer.data, (segment) => context.link("timeline", there(segment)));
@@ -205,6 +205,6 @@ export function mountCritical(facts, body, params, signal) {
 
 /** @param {Path} path */
 function found({ source, is_cut: isCut }) {
-  return `What each piece waited for is told ${source ? SOURCES[source] : "by nothing"}.`
-    + (isCut ? " The path is longer than is told: its begin is cut off." : "");
+  return `What each piece waited for is known ${source ? SOURCES[source] : "from nothing"}.`
+    + (isCut ? " The path is longer than is shown: its begin is cut off." : "");
 }

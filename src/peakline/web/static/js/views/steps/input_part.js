@@ -29,7 +29,7 @@ export function mountInput(facts, body, _params, signal) {
       const waited = waitFacts(breakdown.data.steps);
       const stages = answer.data.length ? stagesTable(answer.data) : empty(
         "No stages of an input pipeline in this profile",
-        "tf.data tells of its own stages, PyTorch of its DataLoader; of JAX none are recorded.");
+        "tf.data records its own stages, PyTorch its DataLoader; of JAX none are recorded.");
       const found = h("div", { class: "stack" });
       fill(body, notices(answer), waited, h("section", { class: "panel stack" },
         h("h2", {}, "Stages"), stages), found);

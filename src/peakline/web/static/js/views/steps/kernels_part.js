@@ -30,7 +30,7 @@ export function mountKernels(facts, body, params, signal) {
       if (signal.aborted) return;
       if (!answer.data.length) {
         fill(body, notices(answer), empty("No GPU kernels in this profile",
-          "The ops tell what ran: ", h("a", { href: context.link("steps", { part: "ops" }) }, "Ops")));
+          "The ops show what ran: ", h("a", { href: context.link("steps", { part: "ops" }) }, "Ops")));
         return;
       }
       show(answer);

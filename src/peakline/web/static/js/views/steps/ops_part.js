@@ -48,7 +48,7 @@ export function mountOps(facts, body, params, signal) {
       if (signal.aborted) return;
       if (!answer.data.length) {
         fill(body, notices(answer), empty("No ops in this profile",
-          "It tells of nothing that ran as an op of a framework: ",
+          "It records nothing that ran as an op of a framework: ",
           h("a", { href: facts.context.link("timeline") }, "the timeline"), " has all that ran."));
         return;
       }

@@ -61,7 +61,7 @@ export function hostsPart(facts, signal) {
       const { context } = facts;
       fill(body,
         h("p", {}, stragglerText(data.straggler, hosts)
-          || "Fewer than two hosts tell of steps: who keeps the others waiting is not known."),
+          || "Fewer than two hosts have steps: which one the others wait for is not known."),
         notes.length > 0 && h("p", { class: "quiet" }, notes.join(" ")),
         variationTable("Hosts", data.variation, "host", (row) =>
           context.linkTo(context.session, "steps",

@@ -39,7 +39,7 @@ export function factsPanel({ profile, memory, time: told }) {
  */
 export function stepPanel(context, { time: told }) {
   if (!told) {
-    return missing("Time", "This file does not tell what ran.",
+    return missing("Time", "This file does not record what ran.",
       "Record a trace: peakline capture, tf.profiler, jax.profiler.trace or torch.profiler.");
   }
   if (!told.times) {
@@ -78,8 +78,8 @@ export function devicesPanel({ time: told }) {
  */
 export function memoryPanel(context, { memory, profile, time: told }) {
   if (!memory) {
-    return missing("Memory", "This profile tells of no memory.",
-      told ? "TensorFlow tells of it on every device, JAX on accelerators, PyTorch with "
+    return missing("Memory", "This profile has nothing about memory.",
+      told ? "TensorFlow records it on every device, JAX on accelerators, PyTorch with "
         + "profile_memory=True; of JAX's heap save jax.profiler.save_device_memory_profile." : "");
   }
   const peaks = [...memory.allocators].sort((one, other) => other.peak_bytes - one.peak_bytes);
@@ -98,7 +98,7 @@ export function memoryPanel(context, { memory, profile, time: told }) {
       const when = profile.duration_ps ? ` at ${time(one.peak_time_ps)}` : "";
       const share = one.capacity_bytes ? one.peak_bytes / one.capacity_bytes : null;
       return gauge(link, share, `${bytes(one.peak_bytes)}${when}`,
-        share === null ? "capacity not told"
+        share === null ? "capacity unknown"
           : `${share < 0.0005 ? "<0.1%" : percent(share)} of ${bytes(one.capacity_bytes)}`);
     })),
     peaks.length > SHOWN && h("p", {}, h("a", { href: context.link("memory") },

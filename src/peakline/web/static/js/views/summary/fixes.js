@@ -31,11 +31,11 @@ export function fixesPanel(context, summary) {
 
 /** @param {Summary} summary */
 function judged({ memory, time }) {
-  if (!memory && !time) return "The file tells neither of memory nor of time.";
-  if (!time) return "Nothing about memory deserves attention; of time the file tells nothing.";
+  if (!memory && !time) return "The file has nothing about memory or time.";
+  if (!time) return "Nothing about memory deserves attention; the file has nothing about time.";
   const steps = time.times ? "" : " What a step takes is not judged: no steps are marked.";
   if (memory) return `Neither memory nor time has anything that deserves attention.${steps}`;
-  return `Nothing about time deserves attention; of memory the file tells nothing.${steps}`;
+  return `Nothing about time deserves attention; the file has nothing about memory.${steps}`;
 }
 
 /** @param {Finding & {about: string}} finding */

@@ -100,7 +100,7 @@ export class Chosen {
 
   #none() {
     fill(this.element, empty("No event is chosen",
-      "Click one, or search by name. ? tells all keys."));
+      "Click one, or search by name. ? lists all keys."));
   }
 
   /**

@@ -52,9 +52,9 @@ export function mount(context) {
   /** @param {number} untimed */
   function nothing(untimed) {
     return empty("No timed events", untimed
-      ? `This profile has ${untimed.toLocaleString("en-US")} events, but none tells when it ran. `
-      : "This profile tells nothing of what ran when. ",
-    "What it tells of memory is under ", h("a", { href: context.link("memory") }, "Memory"), ".");
+      ? `This profile has ${untimed.toLocaleString("en-US")} events, but none records when it ran. `
+      : "This profile does not record what ran when. ",
+    "What it has about memory is under ", h("a", { href: context.link("memory") }, "Memory"), ".");
   }
 
   void open();

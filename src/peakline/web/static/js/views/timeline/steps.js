@@ -67,7 +67,7 @@ export class Steps {
       const { data } = await this.context.tool("step_breakdown");
       this.#take(data["steps"]);
       fill(this.element, this.#steps.length ? this.table.element
-        : empty("No steps", "Nothing in this profile tells what a step is."));
+        : empty("No steps", "Nothing in this profile records what a step is."));
     } catch (error) {
       if (isAbort(error)) return;
       fill(this.element, failed(error, () => {
