@@ -19,7 +19,7 @@ from peakline.errors import CancelledError, DeadlineError, InputError
 from peakline.schema import EnumProfileSessionsAndToolsResponse
 from peakline.service import background, capturing, core
 from peakline.service.background import Indexer
-from peakline.service.grpc_servicers import Call, Servicers
+from peakline.service.grpc_calls import Call, Servicers
 
 
 class Looking(EndedDeadline):

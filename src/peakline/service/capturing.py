@@ -1,7 +1,8 @@
-"""Captures that callers ask for: what their requests mean, and which of them are running."""
+"""Captures that callers request: what they mean, which run, which sessions are being made."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,13 +26,12 @@ from peakline.capture import (
 )
 from peakline.deadline import Deadline, check_deadline, current_deadline, within
 from peakline.engine import Gate
-from peakline.errors import ForbiddenError, PeaklineError, RemoteError, UsageError
+from peakline.errors import ExistsError, ForbiddenError, PeaklineError, RemoteError, UsageError
 from peakline.repository import check_name
 from peakline.service.access import Access
 from peakline.service.addresses import host_of
 from peakline.service.capture_hosts import SCHEME
 from peakline.service.metrics import Metrics
-from peakline.service.sessions import SessionsInTheMaking
 from peakline.service.settings import Settings
 
 _CONCURRENT = 8
@@ -309,3 +309,37 @@ def _failure(targets: Sequence[Target], answers: Sequence[object]) -> RemoteErro
     )
     codes = {answer.code for answer in answers if isinstance(answer, WorkerError)}
     return WorkerError(text, codes.pop()) if len(codes) == 1 else RemoteError(text)
+
+
+class SessionsInTheMaking:
+    """Sessions by repository and id, with the hosts that are being profiled for them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._targets: dict[tuple[str, str], tuple[Target, ...]] = {}
+
+    @contextmanager
+    def making(
+        self, root: str, session_id: str, targets: tuple[Target, ...] = ()
+    ) -> Iterator[None]:
+        """Have the session for the block. Raises ExistsError when somebody else has it."""
+        key = (root, session_id)
+        with self._lock:
+            if key in self._targets:
+                raise ExistsError(f"session {session_id!r} is being made now")
+            self._targets[key] = targets
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._targets[key]
+
+    def targets(self, session_id: str) -> tuple[Target, ...]:
+        """The hosts that are being profiled under ``session_id``, in any repository."""
+        with self._lock:
+            return tuple(
+                target
+                for (_, making), targets in self._targets.items()
+                if making == session_id
+                for target in targets
+            )

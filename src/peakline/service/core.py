@@ -11,9 +11,8 @@ from peakline.engine import Answer, Engine, Gate
 from peakline.errors import CancelledError, DeadlineError, InputError, NotFoundError, UsageError
 from peakline.repository import Repository, Session, check_name
 from peakline.service.access import Access
-from peakline.service.capturing import Captures, limited
+from peakline.service.capturing import Captures, SessionsInTheMaking, limited
 from peakline.service.metrics import Metrics
-from peakline.service.sessions import SessionsInTheMaking
 from peakline.service.settings import Settings
 from peakline.service.uploading import Uploads
 from peakline.service.wording import Wording

@@ -22,8 +22,7 @@ from peakline.service.access_log import AccessLog
 from peakline.service.addresses import join_port
 from peakline.service.capturing import HELD_THREADS
 from peakline.service.core import LISTS, Analysis
-from peakline.service.grpc_interceptor import Answering, TokenInterceptor
-from peakline.service.grpc_servicers import Servicers
+from peakline.service.grpc_calls import Answering, Servicers, TokenInterceptor
 from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
 from peakline.service.settings_check import read_file

@@ -13,8 +13,8 @@ from peakline.engine import Gate
 from peakline.errors import ForbiddenError, InputError, UnknownFormatError, UsageError
 from peakline.repository import HostFile, check_name
 from peakline.service.access import Access
+from peakline.service.capturing import SessionsInTheMaking
 from peakline.service.metrics import Metrics
-from peakline.service.sessions import SessionsInTheMaking
 from peakline.service.settings import Settings
 
 _CONCURRENT, _QUEUED = 4, 16

@@ -21,8 +21,7 @@ from peakline.service.http import (
     xprof_routes,
 )
 from peakline.service.http.describe import openapi_of
-from peakline.service.http.guard import Guard
-from peakline.service.http.observe import Observe
+from peakline.service.http.middleware import Guard, Observe
 from peakline.service.http.requests import Context
 from peakline.service.http.work import Work
 from peakline.service.metrics import Metrics

@@ -28,7 +28,7 @@ from peakline.service.http.documents import (
     CaptureProgressEvent,
     CaptureResultEvent,
 )
-from peakline.service.http.observe import note_request
+from peakline.service.http.middleware import note_request
 from peakline.service.http.parameters import RootQuery
 from peakline.service.http.problems import problem_of
 from peakline.service.http.requests import accepted, context_of, json_body

@@ -121,6 +121,7 @@ def install(app: FastAPI, public_text: Callable[[PeaklineError], str], metrics: 
     ``public_text`` makes a message one that callers may see: without the server's own paths.
     """
 
+    @app.exception_handler(PeaklineError)
     async def on_peakline(_: Request, error: PeaklineError) -> Response:
         answer = problem_of(error, public_text)
         reason = {413: "size", 429: "busy"}.get(answer.status_code)
@@ -128,6 +129,7 @@ def install(app: FastAPI, public_text: Callable[[PeaklineError], str], metrics: 
             metrics.refused(reason)
         return answer
 
+    @app.exception_handler(HTTPException)
     async def on_http(request: Request, error: HTTPException) -> Response:
         status = error.status_code
         headers = dict(error.headers or {})
@@ -141,6 +143,7 @@ def install(app: FastAPI, public_text: Callable[[PeaklineError], str], metrics: 
             detail = f"{request.method:.20} is not for this path; allowed: {allowed}"
         return problem_response(status, _CODE_OF_STATUS.get(status, "UNKNOWN"), detail, headers)
 
+    @app.exception_handler(RequestValidationError)
     async def on_validation(_: Request, error: RequestValidationError) -> Response:
         found = error.errors()
         kind = {"query": "parameter", "path": "path", "header": "header"}
@@ -150,15 +153,7 @@ def install(app: FastAPI, public_text: Callable[[PeaklineError], str], metrics: 
             400, "INVALID_ARGUMENT", complaint(stripped, kind.get(where, "body"))
         )
 
+    @app.exception_handler(ValidationError)
     async def on_model(_: Request, error: ValidationError) -> Response:
         found = error.errors(include_url=False, include_context=False, include_input=False)
         return problem_response(400, "INVALID_ARGUMENT", complaint(found, "body field"))
-
-    handlers: dict[type[Exception], Any] = {
-        PeaklineError: on_peakline,
-        HTTPException: on_http,
-        RequestValidationError: on_validation,
-        ValidationError: on_model,
-    }
-    for kind, handler in handlers.items():
-        app.add_exception_handler(kind, handler)

@@ -15,7 +15,7 @@ from peakline.errors import CancelledError, UsageError
 from peakline.service.access import Access
 from peakline.service.core import Analysis
 from peakline.service.http.answers import answer_response
-from peakline.service.http.observe import note_request
+from peakline.service.http.middleware import note_request
 from peakline.service.http.problems import TooLargeError, UnsupportedError
 from peakline.service.http.work import Work
 from peakline.service.metrics import Metrics

@@ -12,7 +12,7 @@ from peakline.process_memory import give_back_memory
 from peakline.service.http.answers import MEDIA_TYPES, data_response
 from peakline.service.http.describe import ASKING, answer, described, request_body
 from peakline.service.http.documents import SqlBody
-from peakline.service.http.observe import note_request
+from peakline.service.http.middleware import note_request
 from peakline.service.http.parameters import RootQuery, SessionPath
 from peakline.service.http.requests import accepted, json_body
 from peakline.tables.rows import write_csv, write_json

@@ -11,7 +11,7 @@ from peakline.repository import HostFile, check_name
 from peakline.service.http.answers import json_response, notes_header
 from peakline.service.http.describe import DOING, described, json_answer
 from peakline.service.http.documents import SessionDocument
-from peakline.service.http.observe import note_request
+from peakline.service.http.middleware import note_request
 from peakline.service.http.parameters import UploadQuery
 from peakline.service.http.problems import TooLargeError, UnsupportedError
 from peakline.service.http.requests import accepted, media_type

@@ -19,7 +19,7 @@ from peakline.errors import ForbiddenError, NotFoundError, UsageError
 from peakline.repository import check_name
 from peakline.service.http.answers import gzipped
 from peakline.service.http.describe import READING, answer, described
-from peakline.service.http.observe import note_request
+from peakline.service.http.middleware import note_request
 from peakline.service.http.parameters import NAME, OPTIONAL_NAME, ROOT, ROOT_MEANING, RUN
 from peakline.service.http.requests import Context, context_of
 from peakline.service.http.tool_routes import ANSWER_HEADERS, TOOL_CONTENT
