@@ -126,8 +126,8 @@ def test_growth_of_what_is_never_seen_to_end_is_not_measured():
     (one,) = check_limits(answer(rows, steps_at(*range(10))), Limits(max_growth_per_step_bytes=0))
     assert not one.passed
     assert one.reason == (
-        "cannot be measured: no end of p [1024] is recorded, and the allocator does not report what "
-        "is in use"
+        "cannot be measured: no end of p [1024] is recorded, and the allocator does not report "
+        "what is in use"
     )
 
 

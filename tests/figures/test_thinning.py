@@ -6,8 +6,7 @@ from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 from tests.figures.profiles import asked_of
 
-from peakline.figures.over_time import read_usage
-from peakline.figures.thinning import places_to_draw
+from peakline.figures.over_time import places_to_draw, read_usage
 from reference.memory_history import in_use
 
 points = st.lists(st.tuples(st.integers(0, 60), st.integers(-3, 9)), min_size=1, max_size=80)

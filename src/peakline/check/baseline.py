@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from peakline.check.verdict import ROWS, Check, held, unmeasured
 from peakline.compare.memory import AllocatorDiff, compare
-from peakline.compare.notes import signed_size
+from peakline.compare.rows import signed_size
 from peakline.compare.state import AllocatorState, Kind, MemoryState, groups_of, rates_of
 from peakline.errors import InputError
 from peakline.memory.grown import LEAK_BYTES, LEAK_SHARE
@@ -103,11 +103,7 @@ def _growth(
         f"every step leaves {size_text(growth)}, {size_text(base)} in the baseline, "
         f"{size_text(limit)} allowed"
     )
-    return held(_GROWTH, diff.allocator, growth, limit, reason, _leaking(diff))
-
-
-def _leaking(diff: AllocatorDiff) -> tuple[Mapping[str, object], ...]:
-    rows: Iterable[Mapping[str, object]] = (
+    rows: list[Mapping[str, object]] = [
         row.kind.as_json()
         | {
             "before_bytes_per_step": round(row.before_bytes),
@@ -115,8 +111,8 @@ def _leaking(diff: AllocatorDiff) -> tuple[Mapping[str, object], ...]:
         }
         for row in diff.growth
         if row.delta_bytes > 0
-    )
-    return tuple(rows)[:ROWS]
+    ]
+    return held(_GROWTH, diff.allocator, growth, limit, reason, tuple(rows[:ROWS]))
 
 
 def _names(state: MemoryState) -> str:

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from peakline.cli.options import Reading, json_option, path_argument, reading_options
+from peakline.cli.options import (
+    Reading,
+    answer_document,
+    json_option,
+    path_argument,
+    reading_options,
+)
 from peakline.errors import CheckFailed, OutputError, UsageError
 from peakline.render.terminal.output import print_json, print_warnings
-from peakline.tables.profile_facts import profile_document, warnings_document
 from peakline.text import parse_size
 
 if TYPE_CHECKING:
@@ -118,15 +123,12 @@ def check(
         if json:
             from peakline.check.baseline import write_baseline
 
-            print_json(
-                {
-                    "profile": profile_document(profile),
-                    "passed": all(one.passed for one in checks),
-                    "checks": [one.as_json() for one in checks],
-                    "allocators": write_baseline(state),
-                    "warnings": warnings_document(profile.warnings),
-                }
-            )
+            verdict = {
+                "passed": all(one.passed for one in checks),
+                "checks": [one.as_json() for one in checks],
+                "allocators": write_baseline(state),
+            }
+            print_json(answer_document(profile, verdict))
         else:
             from peakline.render.terminal.check import print_checks
 

@@ -6,8 +6,14 @@ import click
 
 import peakline
 from peakline import tables
-from peakline.cli.options import Reading, answer_hosts, json_option, path_argument, reading_options
-from peakline.tables.profile_facts import profile_document, warnings_document
+from peakline.cli.options import (
+    Reading,
+    answer_document,
+    answer_hosts,
+    json_option,
+    path_argument,
+    reading_options,
+)
 
 _COLUMN = {
     "self": "self_ps",
@@ -65,11 +71,8 @@ def ops_document(
     """What ``peakline ops --json`` prints for ``profile``."""
     table = _sorted(profile, sort, kernels=kernels)
     rows = table.to_pylist() if table is not None else []
-    return {
-        "profile": profile_document(profile),
-        "kernels" if kernels else "ops": rows if top is None else rows[:top],
-        "warnings": warnings_document(profile.warnings),
-    }
+    rows = rows if top is None else rows[:top]
+    return answer_document(profile, {"kernels" if kernels else "ops": rows})
 
 
 def _sorted(profile: peakline.Profile, sort: str, *, kernels: bool) -> tables.Columns | None:

@@ -15,7 +15,7 @@ from peakline.render.terminal.output import print_json, print_warnings
 from peakline.text import one_line, parse_size, time_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from peakline.api import Profile
     from peakline.repository import Session
@@ -147,6 +147,14 @@ def reading_options(*others: Callable[[_Verb], _Verb]) -> Callable[[_Verb], _Ver
 
 
 Document = dict[str, object]
+
+
+def answer_document(profile: Profile, answer: Mapping[str, object]) -> Document:
+    """What ``--json`` prints: the profile, the answer, the warnings."""
+    from peakline.tables.profile_facts import profile_document, warnings_document
+
+    warnings = warnings_document(profile.warnings)
+    return {"profile": profile_document(profile), **answer, "warnings": warnings}
 
 
 def answer_hosts(

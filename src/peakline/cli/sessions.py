@@ -24,12 +24,7 @@ _MOST_NAMES = 4
 )
 @json_option
 @strict_option
-def sessions(
-    logdir: str,
-    *,
-    json: bool,
-    strict: bool,
-) -> None:
+def sessions(logdir: str, *, json: bool, strict: bool) -> None:
     """List the sessions of a log directory, newest first: hosts, size, last change, tools."""
     repository = Repository(logdir)
     rows, left_out = _rows(repository)

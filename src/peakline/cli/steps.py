@@ -5,7 +5,14 @@ from __future__ import annotations
 import click
 
 import peakline
-from peakline.cli.options import Reading, answer_hosts, json_option, path_argument, reading_options
+from peakline.cli.options import (
+    Reading,
+    answer_document,
+    answer_hosts,
+    json_option,
+    path_argument,
+    reading_options,
+)
 
 
 @click.command()
@@ -31,11 +38,5 @@ def steps(path: str, reading: Reading, *, json: bool) -> None:
 def steps_document(profile: peakline.Profile) -> dict[str, object]:
     """What ``peakline steps --json`` prints for ``profile``."""
     from peakline.findings.time_answer import answer_time
-    from peakline.tables.profile_facts import profile_document, warnings_document
 
-    answer = answer_time(profile).as_json()
-    return {
-        "profile": profile_document(profile),
-        **answer,
-        "warnings": warnings_document(profile.warnings),
-    }
+    return answer_document(profile, answer_time(profile).as_json())

@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from peakline.cli.options import Reading, json_option, path_argument, reading_options
+from peakline.cli.options import (
+    Reading,
+    answer_document,
+    json_option,
+    path_argument,
+    reading_options,
+)
 from peakline.errors import NotFoundError, UsageError
 from peakline.render.terminal.output import print_json, print_warnings
-from peakline.tables.profile_facts import profile_document, warnings_document
 from peakline.text import one_line, parse_time
 
 if TYPE_CHECKING:
@@ -138,12 +143,5 @@ def _document(profile: Profile, trace: Trace, excerpt: Excerpt) -> dict[str, obj
                 ],
             }
         )
-    return {
-        "profile": profile_document(profile),
-        "from_ps": excerpt.start_ps,
-        "to_ps": excerpt.end_ps,
-        "events": excerpt.events,
-        "shown": excerpt.shown,
-        "lines": lines,
-        "warnings": warnings_document(profile.warnings),
-    }
+    found = {"from_ps": excerpt.start_ps, "to_ps": excerpt.end_ps, "events": excerpt.events}
+    return answer_document(profile, {**found, "shown": excerpt.shown, "lines": lines})

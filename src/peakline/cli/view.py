@@ -109,10 +109,8 @@ def _address(server: Server, place: Place) -> str:
         import peakline
 
         peakline.open(place.source).close()  # says what is wrong with it, if it is
-    if "timeline" in tools:
-        shown = "timeline"
-    else:
-        shown = "memory" if "memory_profile" in tools else "summary"
+    views = {"timeline": "timeline", "memory_profile": "memory"}
+    shown = next((view for tool, view in views.items() if tool in tools), "summary")
     return session_address(place.session, shown, host=place.host or "")
 
 

@@ -67,8 +67,8 @@ def match_allocators(before: Sequence[str], after: Sequence[str]) -> tuple[Alloc
     for key in (_task_device, _device, _device_kind):
         right = [place for place in range(len(after)) if place not in partner]
         for old, new in _alone(
-            _keyed(left, lambda place, key=key: key(before[place])),  # type: ignore[misc]
-            _keyed(right, lambda place, key=key: key(after[place])),  # type: ignore[misc]
+            keyed(left, lambda place, key=key: key(before[place])),  # type: ignore[misc]
+            keyed(right, lambda place, key=key: key(after[place])),  # type: ignore[misc]
         ):
             partner[new] = (old, f"both are {_spelled(before[old], after[new])}")
             left.remove(old)
@@ -83,7 +83,7 @@ def match_allocators(before: Sequence[str], after: Sequence[str]) -> tuple[Alloc
     return (*pairs, *(AllocatorPair(place, None) for place in left))
 
 
-def _keyed(items: Iterable[_T], key: Callable[[_T], Hashable]) -> dict[Hashable, list[_T]]:
+def keyed(items: Iterable[_T], key: Callable[[_T], Hashable]) -> dict[Hashable, list[_T]]:
     """The items by key, without those that have none."""
     found: dict[Hashable, list[_T]] = {}
     for item in items:
@@ -170,12 +170,12 @@ def _take(old: set[Kind], new: set[Kind], found: Iterable[tuple[Kind, Kind]]) ->
 
 def _by_name(kinds: Iterable[Kind], name: Callable[[str], str]) -> dict[Hashable, list[Kind]]:
     """Kinds by what ``name`` makes of their op."""
-    return _keyed(sorted(kinds), lambda kind: None if kind.op in SPECIAL else name(kind.op) or None)
+    return keyed(sorted(kinds), lambda kind: None if kind.op in SPECIAL else name(kind.op) or None)
 
 
 def _by_part(kinds: Iterable[Kind], part: Callable[[str], str]) -> dict[Hashable, list[Kind]]:
     """Kinds in a scope by a part of their op's name, without numbers, and their other columns."""
-    return _keyed(
+    return keyed(
         sorted(kinds),
         lambda kind: (
             (stem_of(part(kind.op)), *kind[1:]) if kind.scope and kind.op not in SPECIAL else None

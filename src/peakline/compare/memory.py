@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from peakline.compare.matching import match_allocators, match_kinds, stem_of
-from peakline.compare.notes import notes_on
-from peakline.compare.rows import GroupDiff, RateDiff, group_rows, rate_rows
+from peakline.compare.rows import GroupDiff, RateDiff, group_rows, notes_on, rate_rows
 from peakline.compare.state import (
     SPECIAL,
     AllocatorState,

@@ -8,13 +8,13 @@ occurrences or compilations (``dense_1/MatMul_2`` is ``dense/MatMul``, ``fusion.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from peakline.compare.matching import stem_of
+from peakline.compare.matching import keyed, stem_of
 from peakline.timing.op_names import IDLE
 
 if TYPE_CHECKING:
@@ -178,8 +178,9 @@ def _pairs(
 ) -> list[tuple[list[OpOwn], list[OpOwn]]]:
     """The same ops on either side; every op is in exactly one pair."""
     pairs = [([before[name]], [after[name]]) for name in before.keys() & after.keys()]
-    ours = _by_stem(op for name, op in before.items() if name not in after)
-    theirs = _by_stem(op for name, op in after.items() if name not in before)
+    left = (op for name, op in before.items() if name not in after)
+    right = (op for name, op in after.items() if name not in before)
+    ours, theirs = (keyed(ops, lambda op: _stem(op.op)) for ops in (left, right))
     for stem in ours.keys() | theirs.keys():
         one, other = ours.get(stem, []), theirs.get(stem, [])
         if one and other:
@@ -187,13 +188,6 @@ def _pairs(
         else:
             pairs += [([op], []) for op in one] + [([], [op]) for op in other]
     return pairs
-
-
-def _by_stem(ops: Iterable[OpOwn]) -> dict[str, list[OpOwn]]:
-    found: dict[str, list[OpOwn]] = {}
-    for op in ops:
-        found.setdefault(_stem(op.op), []).append(op)
-    return found
 
 
 def _change(side: str, before: list[OpOwn], after: list[OpOwn], each: tuple[int, int]) -> OpChange:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peakline.arrays import Float64Array, Int64Array
-from peakline.figures.bands import band_shapes, find_bands
-from peakline.figures.drawn import DrawnAllocator, drawn_allocators
+from peakline.figures.drawn import DrawnAllocator, band_shapes, drawn_allocators, find_bands
 from peakline.figures.look import COLOURS, axis, figure, peak_mark, step_line
+from peakline.figures.over_time import places_to_draw
 from peakline.figures.text import bytes_unit, duration_text, plain, time_unit
-from peakline.figures.thinning import places_to_draw
 from peakline.text import size_text
 
 if TYPE_CHECKING:
@@ -45,9 +44,7 @@ def fragmentation(
     return None
 
 
-def reported_usage(
-    asked: DrawnAllocator,
-) -> tuple[Int64Array, Float64Array]:
+def reported_usage(asked: DrawnAllocator) -> tuple[Int64Array, Float64Array]:
     """Times (picoseconds) and shares (0 to 1) as the allocator reported them, thinned."""
     history = asked.history
     rows = history.rows_of(asked.number)

@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peakline.arrays import IntpArray
-from peakline.figures.bands import band_shapes, find_bands, step_name
-from peakline.figures.drawn import DrawnAllocator, drawn_allocators
+from peakline.figures.drawn import (
+    DrawnAllocator,
+    band_shapes,
+    drawn_allocators,
+    find_bands,
+    step_name,
+)
 from peakline.figures.look import COLOURS, INK, axis, figure, level_bars, peak_mark, points
 from peakline.figures.text import duration_text, fit, form_text, plain, time_unit
 from peakline.kernels.memory_layout import ALLOCATION, DEALLOCATION
@@ -117,7 +122,8 @@ def _bars(
     asked: DrawnAllocator, bars: tuple[Bar, ...], span: tuple[int, int], unit: int, *, at_peak: bool
 ) -> dict[str, Any]:
     places = [k for k, bar in enumerate(bars) if bar.at_peak == at_peak]
-    spans = [_span(bars[k], span) for k in places]
+    lives = ((bars[k].start_ps, bars[k].end_ps) for k in places)
+    spans = [(span[0] if a is None else a, span[1] if b is None else b) for a, b in lives]
     colour = COLOURS[0] if at_peak else COLOURS[4]
     return level_bars(
         "live at the peak" if at_peak else "not live at the peak",
@@ -130,12 +136,6 @@ def _bars(
         customdata=[_text(bars[k], asked.step_names) for k in places],
         hovertemplate="%{customdata}<extra></extra>",
     )
-
-
-def _span(bar: Bar, whole: tuple[int, int]) -> tuple[int, int]:
-    """The part of ``whole`` in which the buffer lives."""
-    start = whole[0] if bar.start_ps is None else bar.start_ps
-    return start, whole[1] if bar.end_ps is None else bar.end_ps
 
 
 def _ends(bars: tuple[Bar, ...], name: str, symbol: str, x: float, bound: Any) -> dict[str, Any]:

@@ -135,7 +135,16 @@ def figure_json(profile: Profile, asked: FigureQuestion) -> bytes:
     """
     kind = figure_kind(asked.name)
     given = {own: value for own in _PARAMETERS if (value := getattr(asked, own)) is not None}
-    _check(kind, given, asked.theme)
+    check_choice(asked.theme, THEMES, "no theme")
+    for own, value in given.items():
+        if own not in kind.parameters:
+            takes = ", ".join(kind.parameters) or "none"
+            raise UsageError(f"{kind.name} takes no {own}; its parameters: {takes}")
+        known = kind.parameters[own].get("enum", (value,))
+        if value not in known:
+            shown = f"{value!r:.80}"
+            complaint = f"{kind.name}: {own} is {' or '.join(known)}, not {shown}"
+            raise UsageError(complaint).quoting(shown)
     if "allocator" in kind.parameters:
         from peakline.findings.memory_answer import memory_of
 
@@ -153,20 +162,6 @@ def figure_json(profile: Profile, asked: FigureQuestion) -> bytes:
     if asked.theme == "dark":
         document = dark(document)
     return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
-
-
-def _check(kind: FigureKind, given: Mapping[str, str], theme: str) -> None:
-    check_choice(theme, THEMES, "no theme")
-    for own, value in given.items():
-        if own not in kind.parameters:
-            takes = ", ".join(kind.parameters) or "none"
-            raise UsageError(f"{kind.name} takes no {own}; its parameters: {takes}")
-        known = kind.parameters[own].get("enum", (value,))
-        if value not in known:
-            shown = f"{value!r:.80}"
-            raise UsageError(f"{kind.name}: {own} is {' or '.join(known)}, not {shown}").quoting(
-                shown
-            )
 
 
 def _plain(value: Any) -> Any:

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peakline.arrays import Int64Array
-from peakline.figures.bands import band_shapes, find_bands, step_name
-from peakline.figures.drawn import DrawnAllocator, drawn_allocators
+from peakline.arrays import AnyArray, Int64Array, IntpArray
+from peakline.figures.drawn import (
+    DrawnAllocator,
+    band_shapes,
+    drawn_allocators,
+    find_bands,
+    step_name,
+)
 from peakline.figures.look import (
     ALARM,
     COLOURS,
@@ -22,8 +27,8 @@ from peakline.figures.look import (
     step_line,
 )
 from peakline.figures.text import bytes_unit, duration_text, plain, share_text, time_unit
-from peakline.figures.thinning import places_to_draw, usage_rows
 from peakline.memory.moments import find_high_moments
+from peakline.memory.signatures import History
 from peakline.text import size_text
 
 if TYPE_CHECKING:
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
 
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.tables import Profile
+
 
 _BUCKETS = 1300
 """Buckets of all lines together: 4 points of 21 bytes each, 120 KB at most."""
@@ -112,7 +118,7 @@ def memory_over_time(
         line, word = level_mark(text, INK, capacity / size, "dash")
         shapes.append(line)
         notes.append(word)
-    summary = _summary(first, names)
+    summary, room = _summary(first, names), (end - start) * 0.01
     more = f"; {len(found) - len(shown)} more allocators" if len(found) > len(shown) else ""
     return figure(
         traces,
@@ -125,18 +131,14 @@ def memory_over_time(
         ),
         height=402 + 18 * len(lines),
         xaxis=axis(
-            f"Time since the profile's start ({time_name})", range=_range(start, end, time_size)
+            f"Time since the profile's start ({time_name})",
+            range=[(start - room) / time_size, (end + room) / time_size],
         ),
         yaxis=axis(f"Memory in use ({unit})", rangemode="tozero"),
         shapes=shapes,
         annotations=notes,
         showlegend=True,
     )
-
-
-def _range(start: int, end: int, unit: int) -> list[float]:
-    room = (end - start) * 0.01
-    return [(start - room) / unit, (end + room) / unit]
 
 
 def _until(course: Usage, end: int) -> Usage:
@@ -248,3 +250,60 @@ def _summary(asked: DrawnAllocator, names: dict[int, str]) -> str:
         share = share_text(peak.peak_bytes, peak.capacity_bytes)
         told += f", {share} of the capacity {size_text(peak.capacity_bytes)}"
     return told
+
+
+def usage_rows(history: History, allocator: int) -> IntpArray:
+    """The records of an allocator's memory over time: those that say how much is in use.
+
+    Records that stand for buffers from before the profile are all of its first moment, and only
+    their sum was ever in use: of those that lead, the line begins with the last.
+    """
+    rows = history.rows_of(allocator)
+    rows = rows[history.measured[rows]]
+    recorded = np.flatnonzero(~history.was_there[rows])
+    leading = int(recorded[0]) if recorded.size else rows.size
+    return rows[max(leading - 1, 0) :]
+
+
+def places_to_draw(time: Int64Array, value: AnyArray, buckets: int) -> IntpArray:
+    """The places of a step line that are worth drawing, in order, at most 4 per bucket.
+
+    ``time`` never falls. It is cut into ``buckets`` equal spans, and of each span the first, the
+    last, the (first) least and the (first) largest value are chosen: a drawing no wider than
+    ``buckets`` dots looks the same as that of all values (M4, Jugel et al., VLDB 2014). Of values
+    that repeat the one before nothing is lost when they are left out. The first and the last place
+    are always among them.
+    """
+    if not time.size:
+        return np.zeros(0, np.intp)
+    kept = np.arange(time.size)
+    if time.size > 4 * buckets:
+        first, last = int(time[0]), int(time[-1])
+        edges = [first + (last - first) * k // buckets for k in range(buckets)]
+        starts = np.unique(np.searchsorted(time, np.array(edges, np.int64)))
+        ends = np.append(starts[1:], time.size)
+        kept = np.concatenate(
+            [
+                starts,
+                ends - 1,
+                _first_equal(value, starts, ends, np.minimum.reduceat(value, starts)),
+                _first_equal(value, starts, ends, np.maximum.reduceat(value, starts)),
+            ]
+        )
+        kept = np.unique(kept)
+    repeats = np.zeros(kept.size, np.bool_)
+    repeats[1:-1] = value[kept][1:-1] == value[kept][:-2]
+    places: IntpArray = kept[~repeats]
+    return places
+
+
+def _first_equal(
+    value: AnyArray,
+    starts: IntpArray,
+    ends: IntpArray,
+    wanted: AnyArray,
+) -> IntpArray:
+    """Per span, the first place that holds the value ``wanted`` of that span."""
+    equal = np.flatnonzero(value == np.repeat(wanted, ends - starts))
+    first: IntpArray = equal[np.searchsorted(equal, starts)]
+    return first

@@ -47,7 +47,7 @@ def growth_per_step(
     NotFoundError for an unknown allocator.
     """
     found = [
-        (asked, asked.details.growth, _leak(asked))
+        (asked, asked.details.growth, next((f for f in asked.findings if f.kind == LEAK), None))
         for asked in drawn_allocators(profile, allocator, answer)
         if asked.details.growth is not None
     ]
@@ -148,10 +148,6 @@ def _areas(
 def _most(groups: list[GroupGrowth]) -> int:
     """The most that the groups leave together."""
     return int(np.sum([group.series for group in groups], axis=0).max())
-
-
-def _leak(asked: DrawnAllocator) -> Finding | None:
-    return next((finding for finding in asked.findings if finding.kind == LEAK), None)
 
 
 def _rate(leak: Finding | None) -> float:

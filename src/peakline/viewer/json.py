@@ -42,12 +42,12 @@ def answer_json(
     told = [shown_ms(time / 1e9) for time in span]
     size = sum(track.last - track.first for part in parts for track in part.tracks)
     thinned = any(part.thinned for part in parts)
-    shown = ",".join(f'{{"name":{quoted(n)},"value":{_bool(v)}}}' for n, v in details)
+    shown = ",".join(f'{{"name":{quoted(n)},"value":{str(v).lower()}}}' for n, v in details)
     names = ",".join(f'"{n}":{{"name":{quoted(text)}}}' for text, n in frames.numbers.items())
     head = (
         '{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"codeLink":"",'
         f'"useNewBackend":false,"details":[{shown}],"returnedEventsSize":{size},'
-        f'"filteredByVisibility":{_bool(thinned)},"fullTimespan":[{told[0]},{told[1]}],'
+        f'"filteredByVisibility":{str(thinned).lower()},"fullTimespan":[{told[0]},{told[1]}],'
         f'"stackFrames":{{{names}}},"traceEvents":[\n'
     )
     rows: list[bytes | memoryview] = [head.encode()]
@@ -228,7 +228,3 @@ def _counter(part: HostPart, track: Track, base: int) -> Iterator[bytes]:
             f',\n{{"pid":{base + track.pid},"name":{quoted(name)},"ph":"C"{stats},'
             f'"entries":[{",".join(own)}]}}'
         ).encode()
-
-
-def _bool(value: bool) -> str:
-    return "true" if value else "false"

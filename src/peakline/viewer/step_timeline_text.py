@@ -104,12 +104,7 @@ def arrow_lines(
     )
 
 
-def free_lines(
-    names: list[str],
-    pid: Int64Array,
-    last_use: Int64Array,
-    ident: Int64Array,
-) -> Lines:
+def free_lines(names: list[str], pid: Int64Array, last_use: Int64Array, ident: Int64Array) -> Lines:
     """One row per tensor: when it was used last."""
     named, lane = ([quoted(name) for name in names], np.arange(pid.size)), np.zeros_like(pid)
     return Lines(

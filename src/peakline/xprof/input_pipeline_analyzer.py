@@ -15,7 +15,7 @@ from peakline.toolbox.written import Column, DataTable, tables_csv, tables_json
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.xprof.rules.input_ops import HostInput, InputOps
+    from peakline.xprof.rules.host_ops import HostInput, InputOps
     from peakline.xprof.rules.step_model import HostSteps, StepDatabase
 
     _Part = tuple[HostSteps, HostInput]
@@ -33,7 +33,7 @@ class InputPipelineParameters(XprofParameters):
 
 def _partial(profile: Profile, parameters: InputPipelineParameters) -> _Part:
     """What one host contributes: its steps and its ops."""
-    from peakline.xprof.rules.input_ops import host_input
+    from peakline.xprof.rules.host_ops import host_input
     from peakline.xprof.rules.steps import host_steps
 
     compatible = parameters.compatible == "xprof"
@@ -43,7 +43,7 @@ def _partial(profile: Profile, parameters: InputPipelineParameters) -> _Part:
 def _combine(
     parts: Sequence[tuple[str, _Part]], parameters: InputPipelineParameters, output_format: str
 ) -> bytes:
-    from peakline.xprof.rules.input_ops import combine_inputs
+    from peakline.xprof.rules.host_ops import combine_inputs
     from peakline.xprof.rules.steps import combine_steps
 
     database = combine_steps([(host, steps) for host, (steps, _) in parts])

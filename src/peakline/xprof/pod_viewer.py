@@ -22,16 +22,9 @@ if TYPE_CHECKING:
     _Part = tuple[HostSteps, int | None]
 
 _EVENTS = (
-    "Device compute",
-    "Device to device",
-    "Device collective communication",
-    "Host compute",
-    "Kernel launch",
-    "Input",
-    "Output",
-    "Compilation",
-    "All others",
-)
+    "Device compute", "Device to device", "Device collective communication", "Host compute",
+    "Kernel launch", "Input", "Output", "Compilation", "All others",
+)  # fmt: skip
 """What time is divided into, by its number from 1 on."""
 _COMPUTE, _TO_DEVICE, _COLLECTIVES, _HOST, _LAUNCH, _INPUT, _OUTPUT, _COMPILE, _OTHERS = range(
     1, 10

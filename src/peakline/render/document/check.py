@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from peakline.check.verdict import Check
-from peakline.compare.notes import signed_size
+from peakline.compare.rows import signed_size
 from peakline.compare.state import AllocatorState
 from peakline.render.document.diff import WHAT, what_cells
 from peakline.render.document.model import Column, Table, Value, columns_of, value_of

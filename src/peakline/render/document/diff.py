@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from peakline.compare.comparison import Comparison
 from peakline.compare.memory import AllocatorDiff
-from peakline.compare.notes import signed_size, signed_time
-from peakline.compare.rows import GroupDiff, RateDiff
+from peakline.compare.rows import GroupDiff, RateDiff, signed_size, signed_time
 from peakline.compare.state import AllocatorState, Kind
 from peakline.compare.time import TimeDiff
 from peakline.findings.finding import Finding

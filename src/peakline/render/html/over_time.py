@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.figures.thinning import usage_rows
+from peakline.figures.over_time import usage_rows
 from peakline.memory.marks import Marks
 from peakline.memory.moments import NEAR, find_high_moments
 from peakline.memory.peak import AllocatorPeak

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from peakline.memory.growth import AllocatorGrowth, GroupGrowth
     from peakline.memory.moments import HighMoment
     from peakline.memory.peak import AllocatorPeak
-    from peakline.memory.savings import Saving
 
 _GROUPS = 32
 """So many groups that do not stay the same are listed, those that brought most bytes."""
@@ -32,7 +31,18 @@ def details_json(details: MemoryDetails, peak: AllocatorPeak) -> dict[str, objec
     """
     growth, fragmentation = details.growth, details.fragmentation
     return {
-        "savings": [_saving(saving) for saving in details.savings],
+        "savings": [
+            {
+                "kind": saving.kind,
+                "title": saving.title,
+                "bytes": saving.bytes,
+                "peak_after_bytes": saving.peak_after,
+                "cost_ps": saving.cost_ps,
+                "suggestion": saving.suggestion,
+                "rows": [dict(row) for row in saving.rows],
+            }
+            for saving in details.savings
+        ],
         "growth": None if growth is None else _growth(growth),
         "fragmentation": None if fragmentation is None else _fragmentation(fragmentation, peak),
         "churn": _churn(details.churn),
@@ -83,18 +93,6 @@ def _plain(text: str) -> str:
 
 _MARKS = frozenset("\\`*_[]|~$")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;", "#": "&#35;"}
-
-
-def _saving(saving: Saving) -> dict[str, object]:
-    return {
-        "kind": saving.kind,
-        "title": saving.title,
-        "bytes": saving.bytes,
-        "peak_after_bytes": saving.peak_after,
-        "cost_ps": saving.cost_ps,
-        "suggestion": saving.suggestion,
-        "rows": [dict(row) for row in saving.rows],
-    }
 
 
 def _growth(growth: AllocatorGrowth) -> dict[str, object]:

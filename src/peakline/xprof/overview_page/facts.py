@@ -19,7 +19,7 @@ from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import Intervals, total, union
 from peakline.xprof.rules.device_ops import device_table, xprof_device_table
 from peakline.xprof.rules.hardware import RunEnvironment, combine_environments, run_environment_of
-from peakline.xprof.rules.input_ops import HostInput, combine_inputs, host_input
+from peakline.xprof.rules.host_ops import HostInput, combine_inputs, host_input
 from peakline.xprof.rules.kernels import xprof_kernel_reports
 from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
 from peakline.xprof.rules.step_model import HostSteps, StepDatabase

@@ -8,6 +8,8 @@ program with an instruction that it cannot read.
 
 from __future__ import annotations
 
+import re
+
 from peakline.hlo.backend_config import contracted
 from peakline.hlo.cost import NOTHING, Cost, Costing, ProgramCost, moved
 from peakline.hlo.cost_rules import (
@@ -63,19 +65,11 @@ xprof 2.24.2; what the table lacks counts `CYCLES_OF_OTHERS`.
 """
 
 
-def _read() -> dict[tuple[str, str], int]:
-    cycles = {}
-    kind = ""
-    words = iter(_TABLE.split())
-    for word in words:
-        if word.endswith(":"):
-            kind = word[:-1]
-        else:
-            cycles[word, kind] = int(next(words))
-    return cycles
-
-
-CYCLES = _read()
+CYCLES = {
+    (opcode, kind): int(cycles)
+    for kind, row in re.findall(r"(\w+): ([^:]*)(?=\n\w+:|$)", _TABLE)
+    for opcode, cycles in re.findall(r"(\S+) (\d+)", row)
+}
 """Clock cycles by opcode and element type, such as ``("tanh", "f32")``."""
 
 

@@ -22,7 +22,7 @@ from peakline.xprof.rules.bottleneck import (
     tpu_bottleneck,
     tpu_steps_of,
 )
-from peakline.xprof.rules.input_ops import HostInput, InputOps, input_ops
+from peakline.xprof.rules.host_ops import HostInput, InputOps, input_ops
 from peakline.xprof.rules.step_model import TPU, StepDatabase
 from peakline.xprof.rules.tpu_step import TpuStep
 
