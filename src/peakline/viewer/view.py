@@ -130,8 +130,7 @@ class View:
         """The flow of each of ``events``."""
         if self.flow is not None:
             return self.flow.take(events)
-        all_ = flows_of(self.profile)
-        return all_.take(self.rows(events))
+        return flows_of(self.profile).take(self.rows(events))
 
 
 @once

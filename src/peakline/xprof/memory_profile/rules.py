@@ -181,8 +181,7 @@ def _steps(step: Int64Array) -> Int64Array:
     known = step != -1
     last = np.maximum.accumulate(np.where(known, np.arange(step.size), -1))
     before = np.where(last >= 0, step[last], -1)
-    steps: Int64Array = np.where(known, step, before + 1)
-    return steps
+    return np.where(known, step, before + 1)
 
 
 def _address_ids(order: Int64Array, address: UInt64Array) -> tuple[Int32Array, int]:

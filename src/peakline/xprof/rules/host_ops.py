@@ -194,7 +194,7 @@ def _stage_ops(
     op[:] = np.where(same, known[at], np.int32(-1))
 
 
-_PS_PER_MS, _PS_PER_US = 1e9, 1e6
+_PS_PER_US = 1e6
 
 
 @dataclass(frozen=True)

@@ -362,8 +362,7 @@ def _derived(line: TraceLine) -> int | None:
 def _carried_on(step: Int32Array) -> Int32Array:
     """Each work's step, or that of the last one before that has one."""
     last = np.maximum.accumulate(np.where(step >= 0, np.arange(step.size), -1))
-    found: Int32Array = np.where(last >= 0, step[last], -1)
-    return found
+    return np.where(last >= 0, step[last], -1)
 
 
 def _runs(
