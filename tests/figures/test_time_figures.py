@@ -1,4 +1,4 @@
-"""Figures of time: what they draw adds up, and stays small."""
+"""Figures of time, ops, kernels and input pipelines: what they draw adds up, and stays small."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import pytest
 from tests.analysis.timing.traces import GPU, HOST_PLANE, profile_of
 from tests.each_row import each_row
 from tests.figures.profiles import texts
+from tests.reference.xspace_builder import SpaceBuilder
 from tests.shared import shared
 
 import peakline
@@ -120,3 +121,76 @@ def test_real_steps(path):
     unit = {"ms": MS, "µs": 10**6}[figure.layout.yaxis.title.text.rpartition("(")[2].rstrip(")")]
     assert np.allclose(stacked(figure), walls / unit, atol=1e-4)
     assert len(figure.to_json()) < MOST
+
+
+def opened(tmp_path, fill):
+    """A profile with one thread that ``fill`` gives events."""
+    space = SpaceBuilder()
+    fill(space.host().line("python"))
+    path = tmp_path / "host.xplane.pb"
+    path.write_bytes(space.space.SerializeToString())
+    return peakline.open(path)
+
+
+def test_stages_with_the_one_that_is_waited_for(tmp_path):
+    def fill(line):
+        line.event("Iterator::Root", 0, 100_000_000).event("Iterator::Root::<b>", 0, 75_000_000)
+
+    with opened(tmp_path, fill) as profile:
+        drawn = figures.input_pipeline(profile)
+    assert [list(trace.x) for trace in drawn.data] == [[25.0, 75.0], [0.0, 0.0]]
+    assert "75% of the time" in drawn.layout.title.subtitle.text
+    shown = drawn.to_plotly_json()
+    shown["layout"].pop("meta")  # plain text, which nothing reads as HTML
+    assert "<b>" not in str(shown)
+
+
+def test_no_pipeline_no_figure(tmp_path):
+    with opened(tmp_path, lambda line: line.event("work", 0, 5)) as profile:
+        assert figures.input_pipeline(profile) is None
+
+
+@pytest.fixture
+def profile(opened):
+    space = SpaceBuilder()
+    line = space.host().line("t")
+    for number in range(30):
+        line.event(f"op{number}/x:Op", number * 10_000, 1000)
+    line.event("a/longest:Op", 900_000, 9000)
+    stream = space.plane("/device:GPU:0", {"device_vendor": "Nvidia"}).line("Stream")
+    stats = {"kernel_details": "regs:1", "tf_op": "c:C"}
+    stream.event("h884", 0, 5000, stats).event("<b>add</b>", 9000, 2000, stats)
+    return opened(space)
+
+
+def test_ops_by_self_time(profile):
+    drawn = figures.op_stats(profile)
+    sides = {trace.name: list(trace.x) for trace in drawn.data}
+    assert sides == {"host": [9.0, *[1.0] * 18], "device": [7.0]}
+    layout = drawn.layout.to_plotly_json()
+    assert list(layout["yaxis"]["ticktext"][:2]) == ["a/longest", "c"]
+    assert layout["title"]["subtitle"]["text"] == "20 of 32 ops, 73.9% of the time"
+    assert "the first is a/longest with 19.6%" in layout["meta"]["description"]
+
+
+def test_one_side(profile):
+    drawn = figures.op_stats(profile, side="device")
+    assert [trace.name for trace in drawn.data] == ["device"]
+    assert not drawn.layout.showlegend
+
+
+def test_kernels_by_their_use_of_tensor_cores(profile):
+    drawn = figures.kernels(profile)
+    assert [(trace.name, list(trace.x)) for trace in drawn.data] == [
+        ("tensor cores", [5.0]),
+        ("no tensor cores", [2.0]),
+    ]
+    assert "<b>" not in str(drawn.to_plotly_json())
+
+
+def test_nothing_to_show(opened):
+    space = SpaceBuilder()
+    space.host().line("t").event("work", 0, 5)
+    profile = opened(space)
+    assert figures.op_stats(profile) is None
+    assert figures.kernels(profile) is None

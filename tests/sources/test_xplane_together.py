@@ -1,13 +1,19 @@
-"""Events and memory from one pass over the file: the same tables as from one for each."""
+"""Events and memory from one pass over the file: the same tables as from one for each. Columns that
+need no grouping are read without it, and are the same.
+"""
 
 import itertools
+from pathlib import Path
 
 import pytest
 from tests.each_row import each_row
 
 import peakline
 from peakline.errors import DeadlineError
+from peakline.formats import open_reader
 from peakline.formats.xplane import memory
+from peakline.formats.xplane.plain_events import PLAIN
+from peakline.tables.reader import Warnings
 from reference.cases import CASES
 from reference.random_xspace import random_xspace
 
@@ -96,3 +102,27 @@ def test_a_deadline_at_any_moment_leaves_the_records_whole(tmp_path, monkeypatch
         if not ended:
             break
     assert moment > 3
+
+
+SESSIONS = Path(__file__).parent.parent / "data" / "sessions"
+FILES = sorted(SESSIONS.rglob("*.xplane.pb*"))
+
+
+@each_row("path", FILES)
+def test_plain_columns_are_those_of_the_whole_table(path):
+    plain = open_reader(str(path)).read("events", Warnings(), PLAIN - {"category"})
+    whole = open_reader(str(path)).read("events", Warnings())
+    assert plain.rows == whole.rows > 0
+    assert set(plain) == PLAIN - {"category"}
+    for name in set(plain) - {"name"}:
+        assert (plain.array(name) == whole.array(name)).all()
+        assert (plain.is_valid(name) == whole.is_valid(name)).all()
+    assert plain.names("name").to_list() == whole.names("name").to_list()
+
+
+def test_the_stats_names_need_no_values():
+    path = str(FILES[0])
+    some = open_reader(path).read("event_stats", Warnings(), frozenset({"event_id", "name"}))
+    whole = open_reader(path).read("event_stats", Warnings())
+    assert set(some) == {"event_id", "name"}
+    assert some.names("name").to_list() == whole.names("name").to_list()
