@@ -59,6 +59,11 @@ def free(addr, size, time_us):
     return [entry(f"free_{word}", addr, size, time_us) for word in ("requested", "completed")]
 
 
+def snapshot(segments, *traces):
+    """The segments, and what happened on each device."""
+    return {"segments": segments, "device_traces": list(traces)}
+
+
 @pytest.fixture
 def opened(tmp_path):
     def open_snapshot(content, protocol=4):
@@ -140,17 +145,15 @@ def test_an_old_snapshot_is_a_list_with_histories(opened):
 
 def test_allocations_and_frees(opened):
     profile = opened(
-        {
-            "segments": [segment(A, block(1024, 513), block(1024, state="inactive"))],
-            "device_traces": [
-                [
-                    entry("segment_alloc", A, 2048, 100),
-                    alloc(A, 513, 101, TRAIN),
-                    alloc(A + 1024, 600, 103),
-                    *free(A + 1024, 600, 105),
-                ]
+        snapshot(
+            [segment(A, block(1024, 513), block(1024, state="inactive"))],
+            [
+                entry("segment_alloc", A, 2048, 100),
+                alloc(A, 513, 101, TRAIN),
+                alloc(A + 1024, 600, 103),
+                *free(A + 1024, 600, 105),
             ],
-        }
+        )
     )
     assert rows(
         profile, "allocator_events", "time_ps", "sequence", "allocator", "activity", "address",
@@ -167,17 +170,15 @@ def test_allocations_and_frees(opened):
 
 def test_a_free_that_waits_for_another_stream(opened):
     profile = opened(
-        {
-            "segments": [segment(A, block(1024, state="inactive"))],
-            "device_traces": [
-                [
-                    alloc(A, 600, 1),
-                    entry("free_requested", A, 600, 2),
-                    alloc(B, 512, 3),
-                    entry("free_completed", A, 600, 4),
-                ]
+        snapshot(
+            [segment(A, block(1024, state="inactive"))],
+            [
+                alloc(A, 600, 1),
+                entry("free_requested", A, 600, 2),
+                alloc(B, 512, 3),
+                entry("free_completed", A, 600, 4),
             ],
-        }
+        )
     )
     assert rows(
         profile, "allocator_events", "activity", "address", "deferred", "returned_sequence"
@@ -190,10 +191,10 @@ def test_a_free_that_waits_for_another_stream(opened):
 
 def test_a_free_that_still_waits_at_the_end(opened):
     profile = opened(
-        {
-            "segments": [segment(A, block(1024, state="active_awaiting_free"))],
-            "device_traces": [[alloc(A, 600, 1), entry("free_requested", A, 600, 2)]],
-        }
+        snapshot(
+            [segment(A, block(1024, state="active_awaiting_free"))],
+            [alloc(A, 600, 1), entry("free_requested", A, 600, 2)],
+        )
     )
     assert rows(profile, "allocator_events", "deferred", "returned_sequence") == [
         (None, None), (True, None),
@@ -203,15 +204,15 @@ def test_a_free_that_still_waits_at_the_end(opened):
 
 def test_memory_from_before_the_history(opened):
     profile = opened(
-        {
-            # A lives on, B is freed without an allocation, C comes and stays.
-            "segments": [
+        snapshot(
+            [
+                # A lives on, B is freed without an allocation, C comes and stays.
                 segment(A, block(4096, 4000, frames=TRAIN)),
                 segment(B, block(2 * MIB, state="inactive")),
                 segment(C, block(512, 100)),
             ],
-            "device_traces": [[*free(B, 2 * MIB, 7), alloc(C, 100, 9)]],
-        }
+            [*free(B, 2 * MIB, 7), alloc(C, 100, 9)],
+        )
     )
     assert rows(profile, "allocator_events", "time_ps", "activity", "allocated_bytes", "op") == [
         (0, "allocation", 4096, "forward model.py:12"),
@@ -254,16 +255,13 @@ def random_history(rng):
                             state="active_allocated" if addr in live else "inactive"))
         for addr in slots
     ]  # fmt: skip
-    return {"segments": segments, "device_traces": [trace]}, before, peak
+    return snapshot(segments, trace), before, peak
 
 
 def test_a_block_that_still_lives_has_the_size_it_has(opened):
     # The rest of the segment was too small to split off.
     profile = opened(
-        {
-            "segments": [segment(A, block(20 * MIB, 19 * MIB + 5))],
-            "device_traces": [[alloc(A, 19 * MIB + 5, 1)]],
-        }
+        snapshot([segment(A, block(20 * MIB, 19 * MIB + 5))], [alloc(A, 19 * MIB + 5, 1)])
     )
     assert rows(profile, "allocator_events", "requested_bytes", "allocated_bytes") == [
         (19 * MIB + 5, 20 * MIB)
@@ -271,21 +269,13 @@ def test_a_block_that_still_lives_has_the_size_it_has(opened):
 
 
 def test_a_failed_allocation(opened):
-    profile = opened(
-        {
-            "segments": [
-                segment(A, block(MIB), block(MIB // 2, state="inactive"), block(MIB // 2)),
-                segment(B, block(MIB, state="inactive"), stream=3),
-            ],
-            "device_traces": [
-                [
-                    alloc(A, MIB, 10),
-                    {"action": "oom", "size": 8 * MIB + 1, "stream": 0, "time_us": 30,
-                     "device_free": 77, "frames": TRAIN},
-                ]
-            ],
-        }
-    )  # fmt: skip
+    segments = [
+        segment(A, block(MIB), block(MIB // 2, state="inactive"), block(MIB // 2)),
+        segment(B, block(MIB, state="inactive"), stream=3),
+    ]
+    oom = entry("oom", 0, 8 * MIB + 1, 30, TRAIN, device_free=77)
+    del oom["addr"]
+    profile = opened(snapshot(segments, [alloc(A, MIB, 10), oom]))
     assert profile.columns("oom_reports").to_pylist() == [
         {
             "report_id": 0,
@@ -313,16 +303,14 @@ def test_a_failed_allocation(opened):
 
 def test_a_failure_before_the_end_is_told_as_it_was(opened):
     profile = opened(
-        {
-            "segments": [segment(A, block(MIB))],
-            "device_traces": [
-                [
-                    entry("oom", 0, 3 * MIB, 5, device_free=9),
-                    entry("segment_alloc", A, MIB, 6),
-                    alloc(A, MIB, 7),
-                ]
+        snapshot(
+            [segment(A, block(MIB))],
+            [
+                entry("oom", 0, 3 * MIB, 5, device_free=9),
+                entry("segment_alloc", A, MIB, 6),
+                alloc(A, MIB, 7),
             ],
-        }
+        )
     )
     assert rows(
         profile, "oom_reports", "pool_bytes", "in_use_bytes", "free_bytes", "largest_free_bytes"
@@ -332,33 +320,28 @@ def test_a_failure_before_the_end_is_told_as_it_was(opened):
 def test_sizes_that_no_memory_has_do_not_end_the_reading(opened):
     history = [alloc(A, 2**63 - 1, 1), alloc(B, 2 * MIB, 2), entry("oom", 0, MIB, 3)]
     free_block = segment(C, block(8 * MIB, state="inactive"))
-    profile = opened({"segments": [free_block], "device_traces": [history]})
+    profile = opened(snapshot([free_block], history))
     assert rows(profile, "oom_reports", "requested_bytes", "free_bytes") == [(MIB, 2**63 - 1)]
 
 
 def test_segments_come_and_go(opened):
+    actions = ("segment_alloc", "segment_free", "segment_map", "segment_unmap")
     profile = opened(
-        {
-            "segments": [],
-            "device_traces": [
-                [entry(action, A, 2 * MIB, n) for n, action in enumerate(
-                    ("segment_alloc", "segment_free", "segment_map", "segment_unmap"), 1
-                )]
-            ],
-        }
-    )  # fmt: skip
+        snapshot([], [entry(action, A, 2 * MIB, n) for n, action in enumerate(actions, 1)])
+    )
     assert rows(profile, "allocator_events", "activity", "region_type") == [
-        ("expansion", action)
-        for action in ("segment_alloc", "segment_free", "segment_map", "segment_unmap")
+        ("expansion", action) for action in actions
     ]
 
 
 def test_two_devices_on_one_clock(opened):
     profile = opened(
-        {
-            "segments": [segment(A, block(512)), segment(A, block(512), device=1)],
-            "device_traces": [[alloc(A, 1, 20)], [alloc(A, 1, 10), alloc(B, 1, 30)], []],
-        }
+        snapshot(
+            [segment(A, block(512)), segment(A, block(512), device=1)],
+            [alloc(A, 1, 20)],
+            [alloc(A, 1, 10), alloc(B, 1, 30)],
+            [],
+        )
     )
     assert rows(profile, "allocator_events", "time_ps", "sequence", "allocator") == [
         (0, 0, "cuda:1"), (10_000_000, 1, "cuda:0"), (20_000_000, 2, "cuda:1"),
@@ -382,7 +365,7 @@ def test_a_history_without_times_is_numbered(opened):
     trace = [alloc(A, 1, 1), alloc(B, 1, 1)]
     for found in trace:
         del found["time_us"]
-    profile = opened({"segments": [], "device_traces": [trace]})
+    profile = opened(snapshot([], trace))
     assert rows(profile, "allocator_events", "time_ps") == [(0,), (1,)]
     assert [(w.kind, w.count) for w in profile.warnings] == [
         ("no_times", 2),
@@ -392,19 +375,15 @@ def test_a_history_without_times_is_numbered(opened):
 
 def test_the_clock_never_goes_backwards(opened):
     trace = [alloc(A, 1, 10), alloc(B, 1, 8), alloc(C, 1, 11)]
-    profile = opened({"segments": [], "device_traces": [trace]})
+    profile = opened(snapshot([], trace))
     assert rows(profile, "allocator_events", "time_ps") == [(0,), (0,), (1_000_000,)]
     assert ("times_out_of_order", 1) in [(w.kind, w.count) for w in profile.warnings]
 
 
 def test_what_is_not_understood_is_counted(opened):
-    profile = opened(
-        {
-            "segments": [segment(A, block(512, state="resting")) | {"total_size": 600},
-                         segment(B, block(512, state="inactive"))],
-            "device_traces": [[entry("dream", A, 1, 1), alloc(B, 5, 2)]],
-        }
-    )  # fmt: skip
+    resting = segment(A, block(512, state="resting")) | {"total_size": 600}
+    segments = [resting, segment(B, block(512, state="inactive"))]
+    profile = opened(snapshot(segments, [entry("dream", A, 1, 1), alloc(B, 5, 2)]))
     profile.columns("blocks")
     assert [(w.kind, w.count) for w in profile.warnings] == [
         ("unknown_states", 1),
@@ -417,7 +396,7 @@ def test_what_is_not_understood_is_counted(opened):
 def test_half_a_character_is_shown_as_such(opened):
     frames = [{"name": "f\ud800", "filename": "\udfff.py", "line": 3}]
     whole = segment(A, block(512), segment_type="\ud800")
-    profile = opened({"segments": [whole], "device_traces": [[alloc(A, 512, 1, frames)]]})
+    profile = opened(snapshot([whole], [alloc(A, 512, 1, frames)]))
     (row,) = profile.sql("select function, file from stacks").to_pylist()
     assert row == {"function": "f\ufffd", "file": "\ufffd.py"}
     (row,) = profile.sql("select segment_type from segments").to_pylist()
@@ -425,7 +404,7 @@ def test_half_a_character_is_shown_as_such(opened):
 
 
 def test_an_empty_snapshot(opened):
-    profile = opened({"segments": [], "device_traces": []})
+    profile = opened(snapshot([]))
     for table in ("segments", "blocks", "stacks", "allocator_events", "oom_reports"):
         assert profile.columns(table).rows == 0
     assert profile.duration_ps == 0
@@ -433,7 +412,7 @@ def test_an_empty_snapshot(opened):
 
 @each_row("protocol", range(6))
 def test_every_protocol(tmp_path, protocol):
-    content = {"segments": [segment(A, block(512))], "device_traces": [[alloc(A, 1, 1)]]}
+    content = snapshot([segment(A, block(512))], [alloc(A, 1, 1)])
     path = tmp_path / "snapshot.pickle"
     path.write_bytes(pickle.dumps(content, protocol))
     reader = TorchSnapshotReader(SourceFile(str(path)))
