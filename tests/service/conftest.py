@@ -95,6 +95,14 @@ def logdir(sample_logdir: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """A log directory without sessions."""
+    logdir = tmp_path / "empty"
+    logdir.mkdir()
+    return logdir
+
+
+@pytest.fixture
 def parts(tmp_path: Path) -> Iterator[Callable[..., Parts]]:
     """Make what a face is made of: ``parts(logdir, max_concurrent=1)``."""
     made: list[Parts] = []

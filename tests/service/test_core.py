@@ -44,13 +44,6 @@ def xspace():
     return (place / "localhost_47507.xplane.pb").read_bytes()
 
 
-@pytest.fixture
-def empty(tmp_path):
-    logdir = tmp_path / "empty"
-    logdir.mkdir()
-    return logdir
-
-
 # -- uploads --------------------------------------------------------------------------------------
 
 

@@ -22,14 +22,6 @@ def recorded(sessions):
 
 
 @pytest.fixture
-def empty(tmp_path):
-    """A log directory without sessions."""
-    logdir = tmp_path / "empty"
-    logdir.mkdir()
-    return logdir
-
-
-@pytest.fixture
 def serving_job(serve, empty, recorded):
     """A server, and the only profiler that it may reach."""
     with worker(recorded) as job:

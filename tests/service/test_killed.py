@@ -24,13 +24,6 @@ LARGE = 100 << 20
 
 
 @pytest.fixture
-def empty(tmp_path):
-    logdir = tmp_path / "empty"
-    logdir.mkdir()
-    return logdir
-
-
-@pytest.fixture
 def healthy(sessions):
     """A profiler that answers with a real profile."""
     content = exact_answer(sample_profile(sessions))

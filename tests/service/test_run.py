@@ -77,13 +77,6 @@ def slow(sessions):
         behave.go_on.set()
 
 
-@pytest.fixture
-def empty(tmp_path):
-    logdir = tmp_path / "empty"
-    logdir.mkdir()
-    return logdir
-
-
 def _capture(client, *hosts):
     return client.start(
         "NewSession",

@@ -13,6 +13,7 @@ import pytest
 from google.protobuf import text_format
 from tests.each_row import each_row
 from tests.hanging import no_hang
+from tests.sources.every_sample import ALL, BY_NAME, ONE_OF_EACH, every
 from tests.sources.format_checks import (
     ask_everything,
     content,
@@ -22,38 +23,20 @@ from tests.sources.format_checks import (
     verbs,
 )
 from tests.sources.format_damage import damaged, dice
-from tests.sources.format_samples import Sample, samples
+from tests.sources.format_samples import Sample
 from tests.wire.wirebytes import len_field, read_varint, tag, varint
 
 from peakline import schema
 from peakline.formats.common.format import message_names
 from peakline.formats.run_metadata.texts import label_parts
 
-_ALL = samples(Path(__file__).parent.parent / "data")
-_BY_NAME = {sample.name: sample for sample in _ALL}
-_ONE_OF_EACH = {sample.format: sample for sample in reversed(_ALL)}
 _LEVELS = 100_000
-
-
-def every(found):
-    return each_row("made", found)
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write_file(data: bytes, name: str = "profile") -> Path:
-        path = tmp_path / name
-        path.unlink(missing_ok=True)
-        path.write_bytes(data)
-        return path
-
-    return write_file
 
 
 # Whole files, and damaged in any way.
 
 
-@every(_ONE_OF_EACH.values())
+@every(ONE_OF_EACH.values())
 def test_a_whole_file_answers_every_verb(write, made):
     path = write(made.file, made.name)
     assert content(path)[0] == made.format
@@ -66,7 +49,7 @@ def test_a_whole_file_answers_every_verb(write, made):
 def _ask_mutants(write, numbers):
     for n in numbers:
         rng = dice(2026, n)
-        sample = rng.choice(_ALL)
+        sample = rng.choice(ALL)
         path = write(damaged(rng, sample), f"{n}-{sample.name}")
         try:
             ask_everything(path, rng)
@@ -84,9 +67,9 @@ def test_many_mutants_of_every_format(write):
 
 
 def test_mutants_are_repeatable():
-    made = [damaged(dice(1, n), _ALL[n % len(_ALL)]) for n in range(60)]
-    assert made == [damaged(dice(1, n), _ALL[n % len(_ALL)]) for n in range(60)]
-    assert sum(one == _ALL[n % len(_ALL)].file for n, one in enumerate(made)) < 10
+    made = [damaged(dice(1, n), ALL[n % len(ALL)]) for n in range(60)]
+    assert made == [damaged(dice(1, n), ALL[n % len(ALL)]) for n in range(60)]
+    assert sum(one == ALL[n % len(ALL)].file for n, one in enumerate(made)) < 10
 
 
 # Truncated.
@@ -120,7 +103,7 @@ def _reads_as_text(sample: Sample, data: bytes) -> bool:
     return True
 
 
-@every([s for s in _ALL if not s.name.endswith(".log")])
+@every([s for s in ALL if not s.name.endswith(".log")])
 def test_a_cut_is_an_error_or_a_warning(write, made):
     form, whole, before = content(write(made.file, made.name))
     seams, answered = _seams(made), 0
@@ -149,7 +132,7 @@ def test_a_cut_is_an_error_or_a_warning(write, made):
 
 @each_row("name", ["tf1_control_flow.log", "session_default_allocator.log"])
 def test_a_log_whose_lines_are_cut(write, name):
-    lines = _BY_NAME[name].data.splitlines(keepends=True)
+    lines = BY_NAME[name].data.splitlines(keepends=True)
     held = [n for n, line in enumerate(lines) if b"__LOG_MEMORY__" in line]
     _, whole, _ = content(write(b"".join(lines)))
     for cut in held[3:6]:
@@ -168,7 +151,7 @@ def test_a_log_whose_lines_are_cut(write, name):
 
 
 def test_a_report_whose_end_is_missing(write):
-    data = _BY_NAME["tf_bfc_oom.log"].data
+    data = BY_NAME["tf_bfc_oom.log"].data
     _, whole, _ = content(write(data))
     begin, end = data.index(b"ran out of memory"), data.rindex(b"Stats:")
     for cut in range(begin + 400, end, (end - begin) // 6):
@@ -178,7 +161,7 @@ def test_a_report_whose_end_is_missing(write):
 
 
 def test_a_trace_is_kept_up_to_the_cut(write):
-    data = _BY_NAME["tiny_trace.json"].data
+    data = BY_NAME["tiny_trace.json"].data
     starts = [n for n in range(len(data)) if data.startswith(b"\n {", n)]
     middles = [(start + end) // 2 for start, end in pairwise(starts)]
     assert "no event is whole" in error_of(write(data[: middles[0]]))
@@ -232,7 +215,7 @@ def test_a_graph_with_a_cycle(write):
 # Lengths that are not true, and nesting that nobody writes.
 
 
-@every([s for s in _ALL if s.kind == "wire" and s.format != "tfevents"])
+@every([s for s in ALL if s.kind == "wire" and s.format != "tfevents"])
 @each_row("length", [2**31 - 1, 2**63 - 1, 2**64 - 1])
 def test_a_length_beyond_the_end(write, made, length):
     expected = content(write(made.data))

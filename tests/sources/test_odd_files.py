@@ -10,31 +10,13 @@ from pathlib import Path
 
 import pytest
 from tests.each_row import each_row
+from tests.sources.every_sample import ALL, BY_NAME, ONE_OF_EACH, every
 from tests.sources.format_checks import content, content_or_error, error_of
-from tests.sources.format_samples import samples
 
 import peakline
 from peakline.errors import InputError, UnknownFormatError
 
 _XSPACE = "sessions/tf2_cnn/plugins/profile/2026_11_20_16_57_05/vm.xplane.pb.gz"
-_ALL = samples(Path(__file__).parent.parent / "data")
-_BY_NAME = {sample.name: sample for sample in _ALL}
-_ONE_OF_EACH = {sample.format: sample for sample in reversed(_ALL)}
-
-
-def every(found):
-    return each_row("made", found)
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write_file(data: bytes, name: str = "profile") -> Path:
-        path = tmp_path / name
-        path.unlink(missing_ok=True)
-        path.write_bytes(data)
-        return path
-
-    return write_file
 
 
 # Empty, tiny, and no file at all.
@@ -76,7 +58,7 @@ def test_what_is_no_file(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="may read any file")
 def test_a_file_that_may_not_be_read(write):
-    path = write(_BY_NAME["graph.pb"].file)
+    path = write(BY_NAME["graph.pb"].file)
     path.chmod(0)
     assert error_of(path) == f"{path}: cannot be read: Permission denied"
 
@@ -94,7 +76,7 @@ class _Stdin:
         self.buffer = io.BytesIO(data)
 
 
-@every(_ALL)
+@every(ALL)
 def test_standard_input(write, monkeypatch, made):
     expected = content(write(made.file, made.name))
     for data in (made.file, gzip.compress(made.file)):
@@ -111,7 +93,7 @@ def test_standard_input_with_nothing_in_it(monkeypatch):
     assert error_of("-") == "-: standard input is closed"
 
 
-@every(_ONE_OF_EACH.values())
+@every(ONE_OF_EACH.values())
 def test_a_file_that_grows_while_it_is_read(write, made):
     path = write(made.file, made.name)
     expected = content(path)
@@ -125,7 +107,7 @@ def test_a_file_that_grows_while_it_is_read(write, made):
 # Compressed.
 
 
-@every(_ONE_OF_EACH.values())
+@every(ONE_OF_EACH.values())
 def test_a_file_that_expands_too_much(write, made):
     path = write(gzip.compress(made.file + b" " * 3_000_000), "bomb.gz")
     error = error_of(path, "--max-unpacked", "10KB")
@@ -138,7 +120,7 @@ def test_a_file_that_expands_too_much(write, made):
 def test_a_bomb_goes_off_nowhere(write, monkeypatch):
     """The limit that holds without the option, made small."""
     monkeypatch.setattr("peakline.formats.common.files._LEAST_LIMIT", 4 << 20)
-    log = _BY_NAME["tf1_control_flow.log"].data
+    log = BY_NAME["tf1_control_flow.log"].data
     path = write(gzip.compress(log + b"nothing\n" * 2_000_000))
     assert f"{path}: expands to more than " in error_of(path)
     monkeypatch.setattr("peakline.formats.common.files._LEAST_LIMIT", 32 << 20)
@@ -148,7 +130,7 @@ def test_a_bomb_goes_off_nowhere(write, monkeypatch):
 # Text in other clothes.
 
 
-_TEXTS = [s for s in _ALL if s.kind == "text" or s.name.endswith(".json")]
+_TEXTS = [s for s in ALL if s.kind == "text" or s.name.endswith(".json")]
 
 
 @every(_TEXTS)
@@ -183,7 +165,7 @@ def test_zero_bytes_in_text(write, made):
 
 def test_zero_bytes_in_a_log(write):
     """What a log loses to one who empties it while it is written, and what a crash leaves."""
-    log = _BY_NAME["tf1_control_flow.log"].data
+    log = BY_NAME["tf1_control_flow.log"].data
     expected = content(write(log))
     assert content(write(bytes(5000) + log)) == expected
     assert content(write(log + bytes(5000))) == expected
