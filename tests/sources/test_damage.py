@@ -45,14 +45,8 @@ def names_first(whole) -> bytes:
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write_file(data: bytes, name: str = "host.xplane.pb") -> str:
-        path = tmp_path / name
-        path.unlink(missing_ok=True)
-        path.write_bytes(data)
-        return str(path)
-
-    return write_file
+def write(write):
+    return lambda data, name="host.xplane.pb": str(write(data, name))
 
 
 def read_all(path: str, *, strict: bool = False) -> peakline.Profile:
