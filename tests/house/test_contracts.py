@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from importlib import import_module
 from pathlib import Path
 
@@ -21,6 +22,7 @@ PACKAGE = Path(peakline.__file__).parent
 MOST_LINES = 400
 DIALECT = frozenset("asked course gathered kept looks tell tells told ways words".split())
 """Words of a dialect of our own: docs/glossary.md has the field's."""
+IN_TEXTS = re.compile(r"\b(told|tells?|asked|gathered)\b")
 
 
 def _modules(room: str) -> set[str]:
@@ -147,3 +149,15 @@ def test_files_functions_and_classes_are_named_in_the_terms_of_the_field():
             words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name.replace("_", " "))
             found += [f"{path.name}: {name}"] if {w.lower() for w in words} & DIALECT else []
     assert found == []
+
+
+def test_texts_and_comments_are_written_in_the_terms_of_the_field():
+    found = []
+    for path in _sources():
+        with path.open("rb") as file:
+            for token in tokenize.tokenize(file.readline):
+                if token.type in {tokenize.STRING, tokenize.COMMENT}:
+                    # Without what an f-string names.
+                    text = re.sub(r"\{[^{}]*\}", "", token.string)
+                    found += [f"{path.name}: {text}"] if IN_TEXTS.search(text) else []
+    assert [one.partition(":")[0] for one in found] == ["bottleneck.py"]  # a sentence of XProf's

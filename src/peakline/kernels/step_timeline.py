@@ -46,7 +46,7 @@ def assign_lanes(
 
 
 def follow_inputs(
-    told: cython.const[cython.int][::1],
+    named: cython.const[cython.int][::1],
     pid: cython.const[cython.longlong][::1],
     lane: cython.const[cython.longlong][::1],
     end: cython.const[cython.longlong][::1],
@@ -61,7 +61,7 @@ def follow_inputs(
     """Every execution uses its inputs until just before its end; an input that was made on
     another lane is an arrow.
 
-    The inputs of row ``r`` are ``inputs[first_input[told[r]] : first_input[told[r] + 1]]``.
+    The inputs of row ``r`` are ``inputs[first_input[named[r]] : first_input[named[r] + 1]]``.
     Raises ``last_use``, fills row and tensor of the arrows and returns how many there are.
     """
     arrows: cython.longlong = 0
@@ -69,8 +69,8 @@ def follow_inputs(
     k: cython.longlong
     tensor: cython.longlong
     with cython.nogil:
-        for row in range(told.shape[0]):
-            for k in range(first_input[told[row]], first_input[told[row] + 1]):
+        for row in range(named.shape[0]):
+            for k in range(first_input[named[row]], first_input[named[row] + 1]):
                 tensor = inputs[k]
                 last_use[tensor] = max(last_use[tensor], end[row] - 1)
                 if from_lane[tensor] != lane[row] or from_pid[tensor] != pid[row]:

@@ -51,13 +51,13 @@ def execution_lines(
     names: list[str],
     ops: list[str],
     inputs: list[list[str]],
-    told: Int32Array,
+    named: Int32Array,
     pid: Int64Array,
     lane: Int64Array,
     start: Int64Array,
     duration: Int64Array,
 ) -> Lines:
-    """One row per execution; name, type and inputs are those of ``told``."""
+    """One row per execution; name, type and inputs are those of ``named``."""
     types, args = [quoted(op) for op in ops], []
     for name, op, texts in zip(names, types, inputs, strict=True):
         more = "".join(
@@ -68,11 +68,11 @@ def execution_lines(
             f'                "op": {op}{more}\n            }}'
         )
     return Lines(
-        told.size,
+        named.size,
         [
-            *_event("X", "Op", (types, told), pid, lane, start),
+            *_event("X", "Op", (types, named), pid, lane, start),
             Gap(',\n            "dur": ', duration, _ARGS),
-            Gap("", told, _END, args),
+            Gap("", named, _END, args),
         ],
     )
 

@@ -39,7 +39,7 @@ def find(context: MemoryContext) -> Findings:
         count = sum(pin.count for pin in pins.pins)
         yield KIND.finding(
             f"{allocator_text(found.allocator)}: {size_text(worst.free)} were free, in pieces of "
-            f"at most {size_text(worst.largest)}, when {worst.signature.op or 'an op'} asked for "
+            f"at most {size_text(worst.largest)}, when {worst.signature.op or 'an op'} requested "
             f"{size_text(worst.bytes)}: {count} small buffers of {first.signature.title} lie "
             "between the pieces",
             {

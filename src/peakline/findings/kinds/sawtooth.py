@@ -44,6 +44,6 @@ def find(context: MemoryContext) -> Findings:
                 },
                 "Release it more often (flush the buffer, log more often, break the reference "
                 "cycle that waits for Python's garbage collector): the peak falls by what is "
-                "gathered.",
+                "collected.",
                 rows_of(growth, rows),
             )

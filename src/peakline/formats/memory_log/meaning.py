@@ -24,7 +24,7 @@ class Meaning:
 
     ``shared``: a tensor output whose buffer was there already. ``life``: how often the ids of
     its allocator had begun anew; ``lives`` how many lives each allocator had and ``crowded``
-    how many of its allocations could not be told apart. ``completes``: for the second record of
+    how many of its allocations could not be kept apart. ``completes``: for the second record of
     a deferred deallocation the row of the first, else -1; None when nothing was deferred.
     """
 

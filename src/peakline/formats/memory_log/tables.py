@@ -87,7 +87,7 @@ class MemoryLogTables:
         )
         warnings.add(
             "id_restarted_too_often",
-            "allocations whose id was in use too often to tell them apart; where the earlier "
+            "allocations whose id was in use too often to keep them apart; where the earlier "
             "buffer is still live it is taken as ended",
             sum(self._meaning.crowded),
         )

@@ -126,7 +126,7 @@ def fragmentation(part: Part) -> Markup | None:
         many = f"{counted(len(found.forced), 'large allocation')} took new memory although enough"
         told.append(
             f"{many} was free, in pieces that were all too small; that cost "
-            f"{size_text(found.recoverable_bytes)} at most. The one that took most asked for "
+            f"{size_text(found.recoverable_bytes)} at most. The costliest requested "
             f"{size_text(worst.bytes)} at {time_text(worst.time_ps)}, when "
             f"{size_text(worst.free)} were free, the largest piece {size_text(worst.largest)}."
         )
