@@ -1,7 +1,5 @@
 """Shared fixtures: where the repository and its sample data are, and a clean environment."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

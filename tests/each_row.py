@@ -1,7 +1,5 @@
 """A table of cases as one test: a row costs what it computes, not what a test of its own costs."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Ending what would go on for hours: a loop or an expression that takes the square of its text."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ What such a profile has read and answered stays with it: a test that counts what
 at the warnings that its own question adds, opens one of its own.
 """
 
-from __future__ import annotations
-
 import atexit
 from functools import cache
 from pathlib import Path

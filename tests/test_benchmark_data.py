@@ -1,7 +1,5 @@
 """The benchmark's files are what they claim to be: one real run, repeated in time."""
 
-from __future__ import annotations
-
 import gzip
 import subprocess
 import sys

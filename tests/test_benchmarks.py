@@ -1,7 +1,5 @@
 """The benchmark's page says what was measured, all of it, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Deadlines: when they are over, whom they wake, and whom they interrupt."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """A verb, flag, tool, parameter, table or column that the documentation lacks fails here."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Which tools have something to show for what, as the registry says."""
 
-from __future__ import annotations
-
 from peakline.tools import find_tool, tool_names
 
 

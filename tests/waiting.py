@@ -1,7 +1,5 @@
 """Waiting for what another thread or process does: by events, under one bound for all."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 

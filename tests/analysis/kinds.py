@@ -1,7 +1,5 @@
 """What kinds of findings say of one allocator of which only some analyses are known."""
 
-from __future__ import annotations
-
 from types import ModuleType, SimpleNamespace
 from typing import Any
 

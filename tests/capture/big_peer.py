@@ -6,8 +6,6 @@ Prints its port; serves until its input ends. The profile is one buffer of zeros
 a plane, between two small planes with events.
 """
 
-from __future__ import annotations
-
 import sys
 from concurrent import futures
 

@@ -1,7 +1,5 @@
 """A repository to capture into, and no time lost between attempts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -8,8 +8,6 @@ before it is given a line. It speaks as much HTTP/2 as that takes: frames of RFC
 headers in the literal form of RFC 7541.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Profilers that misbehave: a gRPC server in this process that answers as it is told."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Requests for captures, and what lies in a repository afterwards."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

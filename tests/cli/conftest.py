@@ -1,7 +1,5 @@
 """The command line in this process, and profiles made by hand for it to read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

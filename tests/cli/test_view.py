@@ -1,7 +1,5 @@
 """``peakline view``: one file, session or log directory as a page, until Ctrl-C."""
 
-from __future__ import annotations
-
 import http.server
 import io
 import json

@@ -4,8 +4,6 @@ A file belongs to one peer, its version and one subject: ``tests/data/answers/PE
 ``SUBJECT.zip`` for each, with a member for each question. `make answers` asks the peers again.
 """
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Callable
 from pathlib import Path

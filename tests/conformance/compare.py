@@ -4,8 +4,6 @@ What the real software leaves open is put in one form first: the order of map en
 of snapshots of equal time, and which of several equal allocations stands for a merged row.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

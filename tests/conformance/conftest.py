@@ -6,8 +6,6 @@ those in the folders that PEAKLINE_SAMPLES names. A test of ``live_xprof`` asks 
 makes, and is marked ``conformance``.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Programs in XLA's text form: what its cost analysis for GPUs treats each in its own way."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

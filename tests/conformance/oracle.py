@@ -1,7 +1,5 @@
 """Answers of the real XProf: of the library itself, or as it once gave them for our samples."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Programs of the peers' environment, asked by subprocess: nothing of it is imported into ours."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """DataTables of two answers, side by side."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

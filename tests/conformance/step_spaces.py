@@ -4,8 +4,6 @@ What the real software leaves open is avoided: work of one GPU that starts toget
 length, roots start at times of their own.
 """
 
-from __future__ import annotations
-
 import random
 
 from peakline.schema import XSpace

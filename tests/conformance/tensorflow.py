@@ -1,7 +1,5 @@
 """Answers of the real TensorFlow: of itself, or as it once gave them for our samples and cases."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Mapping, Sequence

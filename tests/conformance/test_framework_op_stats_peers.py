@@ -4,8 +4,6 @@ Samples, random spaces full of ops, the random spaces of the other tests with ti
 give, and several hosts together.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

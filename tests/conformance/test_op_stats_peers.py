@@ -4,8 +4,6 @@ Inputs: the sample runs with their graphs, and random graphs and runs with devic
 lack.
 """
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

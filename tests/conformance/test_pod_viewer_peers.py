@@ -4,8 +4,6 @@ Not compared is ``hostName``: XProf takes the name that the profiler wrote into 
 processes of one machine share; ours is the host's name in the session.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -4,8 +4,6 @@ What the real software leaves open is avoided: events of one thread that start t
 length, but for instants; a correlation id is unsigned.
 """
 
-from __future__ import annotations
-
 import random
 
 from peakline.schema import XSpace

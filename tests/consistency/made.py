@@ -1,7 +1,5 @@
 """Profiles made by hand, of what no machine that recorded samples has: GPUs, and odd traces."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from tests.analysis.timing.gpu_jobs import Job, Work, write

@@ -1,7 +1,5 @@
 """What two verbs, tools, tables or the page both say is equal, for every sample."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A deadline that is over at a chosen look, and sessions made of real profiles."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An analysis that takes as long as a test wants, or as somebody waits for it."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

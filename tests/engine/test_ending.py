@@ -1,7 +1,5 @@
 """A question that is ended anywhere leaves the shared profile as if it had not been asked."""
 
-from __future__ import annotations
-
 import pytest
 from tests.engine.ending import DATA, EndingAt
 from tests.waiting import HANG_S

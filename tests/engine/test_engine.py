@@ -1,7 +1,5 @@
 """What every face asks: one host or all, remembered answers, notes, remote callers, threads."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import random

@@ -1,7 +1,5 @@
 """Hosts asked in threads, processes and on a Dask cluster: the same bytes, the same failures."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

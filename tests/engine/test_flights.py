@@ -1,7 +1,5 @@
 """Work asked for by several at once, done once."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 

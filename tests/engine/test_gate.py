@@ -1,7 +1,5 @@
 """How many are let in, how many wait, and who gives up."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import ExitStack
 

@@ -1,7 +1,5 @@
 """Shared profiles: opened once, given up when too many, closed only when nobody uses them."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

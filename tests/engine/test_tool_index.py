@@ -1,7 +1,5 @@
 """Which tools a session has: over all hosts, read as little as possible, noticed when changed."""
 
-from __future__ import annotations
-
 import gzip
 import shutil
 from contextlib import suppress

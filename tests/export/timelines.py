@@ -2,8 +2,6 @@
 nanoseconds after the earliest.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from fractions import Fraction

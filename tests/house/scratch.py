@@ -1,7 +1,5 @@
 """A copy of the package that a test may change, and Python that runs with it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

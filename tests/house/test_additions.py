@@ -3,8 +3,6 @@
 Every face has them then. Kinds of findings are in tests/analysis/test_catalogue.py.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

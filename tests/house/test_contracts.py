@@ -1,7 +1,5 @@
 """The contracts of docs/architecture.md that the import linter cannot say."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tokenize

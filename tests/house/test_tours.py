@@ -1,7 +1,5 @@
 """The tours of docs/architecture.md name files and functions that exist."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

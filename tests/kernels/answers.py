@@ -5,8 +5,6 @@
 The lines are the same whether the kernels are compiled or run by Python (`kernels.uncompiled`).
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import sys

@@ -6,8 +6,6 @@ does not fit into an array, or an index below zero or behind the end, is an erro
 compiled code would wrap or read elsewhere.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from importlib.machinery import SourceFileLoader

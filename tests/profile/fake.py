@@ -1,7 +1,5 @@
 """A reader over tables made by hand."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Profile: tables on demand, SQL that sees nothing else, warnings."""
 
-from __future__ import annotations
-
 import threading
 
 import duckdb

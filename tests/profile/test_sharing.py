@@ -1,7 +1,5 @@
 """What shared profiles need: rows without reading, sizes, warnings by question."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from tests.each_row import each_row

@@ -1,7 +1,5 @@
 """A named input: what it is called, which rule it covers, and how to build it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """All named cases, each after the rule it covers."""
 
-from __future__ import annotations
-
 from reference.case import Case
 from reference.cases_contexts import CONTEXT_CASES
 from reference.cases_devices import DEVICE_CASES

@@ -1,7 +1,5 @@
 """Grouping: edges between threads, by equal stats and by contexts."""
 
-from __future__ import annotations
-
 from reference.case import Registry, allocate
 from reference.cases_forest import ROOT, consume, produce, work
 from reference.xspace_builder import SpaceBuilder, Uint

@@ -1,7 +1,5 @@
 """Grouping on device planes: TPU step lines and what is grouped by them."""
 
-from __future__ import annotations
-
 from reference.case import Registry, allocate
 from reference.xspace_builder import LineBuilder, PlaneBuilder, SpaceBuilder
 

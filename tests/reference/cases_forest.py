@@ -1,7 +1,5 @@
 """Grouping: when it runs, the rewrites before it, and nesting."""
 
-from __future__ import annotations
-
 from reference.case import Registry, allocate
 from reference.event_types import LOOP_OPS
 from reference.xspace_builder import LineBuilder, SpaceBuilder, Stats, Uint

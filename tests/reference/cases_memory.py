@@ -1,7 +1,5 @@
 """memory_profile: which plane, which events, which stats, and how each value is read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from reference.case import Registry, allocate, free, memory_stats

@@ -1,7 +1,5 @@
 """memory_profile: the peak, steps, frees, sampling, and the table at the peak."""
 
-from __future__ import annotations
-
 from reference.case import Registry, allocate, free
 from reference.xspace_builder import LineBuilder, SpaceBuilder
 

@@ -1,7 +1,5 @@
 """Grouping: which events are roots, in which order, how groups spread and what they are called."""
 
-from __future__ import annotations
-
 from reference.case import Registry, allocate
 from reference.xspace_builder import Ref, SpaceBuilder, Uint
 

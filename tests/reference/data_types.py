@@ -1,7 +1,5 @@
 """Names of TensorFlow's DataType numbers (types.proto), as the runtime prints them."""
 
-from __future__ import annotations
-
 from reference.model import int32
 
 NAMES = dict(

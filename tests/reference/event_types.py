@@ -1,7 +1,5 @@
 """Which event names the grouping knows (xplane_schema.cc and tf_op_utils.cc in openxla/xla)."""
 
-from __future__ import annotations
-
 import re
 
 LOOP_OPS = {"WhileOp-EvalCond", "WhileOp-StartBody", "ForOp", "ParallelForOp", "ForeverOp"}

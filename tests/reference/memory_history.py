@@ -3,8 +3,6 @@
 Rows are those of `tests.analysis.records`: dicts in time order, one row a picosecond apart.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import median

@@ -4,8 +4,6 @@ The result is the JSON document as Python objects: 64-bit integers are decimal s
 protobuf's JSON has them.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from dataclasses import asdict, dataclass

@@ -6,8 +6,6 @@ lacks or lies, host events on the rows of devices, several ranks in one file, ti
 Nothing of the truth is read from the records.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

@@ -3,8 +3,6 @@
 Ordinary times only, but dense: many ops begin and end together.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -4,8 +4,6 @@ What the real software leaves open is avoided: no two roots of one level and no 
 events start together, and memory events of equal time occur only where there are few.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What is done to each plane before events are grouped (preprocess_xplane.h in openxla/xla)."""
 
-from __future__ import annotations
-
 import re
 
 from reference.model import Event, Line, Plane

@@ -1,7 +1,5 @@
 """Groups on the planes of a TPU capture (group_events.cc in openxla/xla)."""
 
-from __future__ import annotations
-
 import re
 
 from reference.model import Event, Line, Plane, Stat, Timespan, int64

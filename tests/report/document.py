@@ -1,7 +1,5 @@
 """A report read back with the standard library's parser, and checked for being well formed."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

@@ -3,8 +3,6 @@
 They speak as much HTTP/2 as that takes (frames of RFC 9113, see `tests.capture.dying_peer`).
 """
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A certificate authority of the test's own, and what it issues for this machine."""
 
-from __future__ import annotations
-
 import datetime as dt
 import ipaddress
 from dataclasses import dataclass

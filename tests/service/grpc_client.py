@@ -1,7 +1,5 @@
 """A plain gRPC client of the two services: raw stubs over the messages of the schema."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import grpc

@@ -1,7 +1,5 @@
 """A running HTTP face for tests: the real app behind the real server, on a free port."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

@@ -2,8 +2,6 @@
 one that is right.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

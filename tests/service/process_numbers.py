@@ -1,7 +1,5 @@
 """What a running server costs and counts: memory, threads and descriptors; metrics; files."""
 
-from __future__ import annotations
-
 import re
 import sys
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 one thread that opens the files itself and shares nothing with a server.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from urllib.parse import quote, urlencode

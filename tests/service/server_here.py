@@ -1,7 +1,5 @@
 """The whole server in the process of the test, for what needs no process of its own."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """`peakline serve` as a process of its own, on free ports, ended with the block."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess

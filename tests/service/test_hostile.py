@@ -2,8 +2,6 @@
 that open connections and say nothing.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -1,7 +1,5 @@
 """Sessions, tools, tables and their headers over HTTP, from a real server."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

@@ -1,7 +1,5 @@
 """What runs in threads: deadlines, clients that hang up, the queue, and how errors are told."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

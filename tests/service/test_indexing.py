@@ -1,7 +1,5 @@
 """Lists that are answered in time, and what is looked at before anybody asks."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import threading

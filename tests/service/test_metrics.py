@@ -1,7 +1,5 @@
 """The numbers of a server: what is counted, with few labels, and that each is documented."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families

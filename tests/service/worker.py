@@ -4,8 +4,6 @@ It records for as long as it is asked to or until it is told to end, and answers
 profile. Where a test wants a profiler that misbehaves, it passes what `Profile` does instead.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

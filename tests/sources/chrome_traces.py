@@ -1,7 +1,5 @@
 """Tiny traces for the tests of `peakline.formats.chrome_trace`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

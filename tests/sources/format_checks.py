@@ -1,7 +1,5 @@
 """Asking a file everything that can be asked: an answer, or one of our own errors."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

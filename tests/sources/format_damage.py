@@ -1,7 +1,5 @@
 """Damaging files of every format: bytes, lines of text, and what JSON and pickles hold."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterator
 from copy import deepcopy

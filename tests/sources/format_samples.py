@@ -1,7 +1,5 @@
 """One small whole file of every format that Peakline reads, in every form it is written in."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import pickle

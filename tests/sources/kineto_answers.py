@@ -1,7 +1,5 @@
 """What Peakline and the plain reader answer about one trace, in one form to be compared."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import peakline

@@ -1,7 +1,5 @@
 """Memory logs made by hand, and a slow answer to compare the fast one with."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Building traced runs by hand for the tests, and opening them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -6,8 +6,6 @@ anew for every execution, or in which one execution makes a buffer that another 
 its reach.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from dataclasses import dataclass

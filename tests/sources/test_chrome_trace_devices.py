@@ -1,7 +1,5 @@
 """Which events of a Chrome trace happened on a device: by their category, not by their pid."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.sources.chrome_traces import opened, rows

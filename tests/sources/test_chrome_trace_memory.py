@@ -1,7 +1,5 @@
 """PyTorch's memory events: who asked for what, and what was in use."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

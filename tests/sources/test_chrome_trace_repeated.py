@@ -1,7 +1,5 @@
 """Merged traces: every process counts its launches from one on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Bad input as a user meets it: one clear error, or what is whole and a warning."""
 
-from __future__ import annotations
-
 import gzip
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bad input of every format: one clear line and an exit code, or what is whole and a warning."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import re

@@ -4,8 +4,6 @@
 is not PyTorch's is left out.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files that are no profile, and profiles in other clothes: each with its one clear line."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

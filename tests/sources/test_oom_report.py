@@ -1,7 +1,5 @@
 """Dumps of BFC allocators: every wording, cut and mixed lines, and what is made of them."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Heaps in pprof's format."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

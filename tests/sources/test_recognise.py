@@ -1,7 +1,5 @@
 """Every file and every tiny message is recognised as what it is."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import pickle

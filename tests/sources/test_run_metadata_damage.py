@@ -1,7 +1,5 @@
 """Damaged runs: what is whole is read, the rest is counted, and rows keep their numbers."""
 
-from __future__ import annotations
-
 import gzip
 from random import Random
 

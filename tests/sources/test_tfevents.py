@@ -1,7 +1,5 @@
 """Events files: records and their checksums, runs by tag, graphs."""
 
-from __future__ import annotations
-
 import gzip
 import struct
 from random import Random

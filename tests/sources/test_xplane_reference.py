@@ -1,7 +1,5 @@
 """The fast reader against the slow reference: every case, random files, any way of cutting them."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 

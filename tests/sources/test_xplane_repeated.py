@@ -1,7 +1,5 @@
 """Ids that repeat: events belong to the step of the part that they come from."""
 
-from __future__ import annotations
-
 import pytest
 
 from reference.xspace_builder import SpaceBuilder

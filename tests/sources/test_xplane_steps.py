@@ -1,7 +1,5 @@
 """What a step of an XSpace is: by what the program marked, whatever the runtime groups."""
 
-from __future__ import annotations
-
 from reference.xspace_builder import SpaceBuilder
 
 

@@ -1,7 +1,5 @@
 """Snapshots by hand, the tool's answer for them, and the rules once more in slow plain Python."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

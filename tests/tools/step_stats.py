@@ -1,7 +1,5 @@
 """Random StepStats with everything that the timeline's rules depend on."""
 
-from __future__ import annotations
-
 import random
 
 from peakline.schema import RunMetadata

@@ -1,7 +1,5 @@
 """The parameters of every tool: what is understood without pydantic is what pydantic says."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """step_breakdown: the table of one host, and those of several on one axis."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

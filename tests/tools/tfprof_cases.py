@@ -1,7 +1,5 @@
 """Runs, graphs and options for op_stats: random ones, several runs as one profile, answers."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 

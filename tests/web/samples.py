@@ -1,7 +1,5 @@
 """The log directory that the page is tested on: a session for every kind of sample."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

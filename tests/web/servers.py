@@ -1,7 +1,5 @@
 """Servers over samples: a process as users start it, and quick ones in this process."""
 
-from __future__ import annotations
-
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager

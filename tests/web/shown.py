@@ -1,7 +1,5 @@
 """Numbers as the page shows them, read back, so that they can be compared with the service's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Captures from the page: of peers that answer, fail, wait, or may not be asked."""
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

@@ -1,7 +1,5 @@
 """The files of the page: what there is, and that it fits together."""
 
-from __future__ import annotations
-
 import os
 import re
 from importlib.resources import files

@@ -3,8 +3,6 @@
 Mutant ``n`` of a seed is always the same, so that a failure is told by two numbers.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 from pathlib import Path

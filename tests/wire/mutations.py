@@ -1,7 +1,5 @@
 """Damaging bytes: what a bad disk, a bad network, a bad program or a bad person does to a file."""
 
-from __future__ import annotations
-
 from random import Random
 
 from google.protobuf.descriptor import Descriptor

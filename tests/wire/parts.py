@@ -1,7 +1,5 @@
 """The parts of a stream put together again, and decoding under stricter conditions than usual."""
 
-from __future__ import annotations
-
 import importlib
 import mmap
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Arbitrary projections of a message type: paths, containers, filters."""
 
-from __future__ import annotations
-
 from functools import cache
 from random import Random
 

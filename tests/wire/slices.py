@@ -1,7 +1,5 @@
 """Small XSpaces out of real ones."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any

@@ -2,8 +2,6 @@
 give what protobuf's own message objects hold.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import HealthCheck, given, settings

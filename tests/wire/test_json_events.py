@@ -1,7 +1,5 @@
 """The scanner of JSON events, compared with `json.loads` and on damage."""
 
-from __future__ import annotations
-
 import json
 import math
 from decimal import ROUND_HALF_UP, Context, Decimal

@@ -1,7 +1,5 @@
 """Tiny byte strings, one question each, the exact columns expected."""
 
-from __future__ import annotations
-
 import struct
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Damaged bytes, one kind of damage each: what is kept and what is counted."""
 
-from __future__ import annotations
-
 from tests.each_row import each_row
 from tests.wire.wirebytes import fixed64, len_field, tag, varint, varint_field
 from tests.wire.zoo import ZOO

@@ -1,7 +1,5 @@
 """Offsets and lengths beyond 4 GiB, in sparse files that take next to no room."""
 
-from __future__ import annotations
-
 import mmap
 import os
 from pathlib import Path

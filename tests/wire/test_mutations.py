@@ -3,8 +3,6 @@
 `make soak` goes on with others.
 """
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """What paths, containers and filters ask for, and which of them are refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tests.each_row import each_row

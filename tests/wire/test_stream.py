@@ -1,7 +1,5 @@
 """Decoding in pieces: the same rows, however the bytes are cut."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

@@ -5,8 +5,6 @@ those that the reference refuses and the specification, or debug strings, have; 
 message in plain text. `STRICTER` are those that only the reference takes.
 """
 
-from __future__ import annotations
-
 import warnings
 
 from google.protobuf import text_format

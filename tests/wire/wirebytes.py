@@ -3,8 +3,6 @@
 The encoding is that of https://protobuf.dev/programming-guides/encoding/.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator, Mapping
 from random import Random

@@ -1,7 +1,5 @@
 """A message type with every kind of field, for what no real schema of profiles has."""
 
-from __future__ import annotations
-
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,

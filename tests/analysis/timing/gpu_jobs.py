@@ -4,8 +4,6 @@ A job is a loop of marked steps on the host, and on every GPU kernels, collectiv
 the host launched. Times are microseconds from the step's begin.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Compiled programs made by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from peakline.schema import HloProto, PrimitiveType

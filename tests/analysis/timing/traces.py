@@ -1,7 +1,5 @@
 """Profiles with a few events, made of tables, and a slow look at them, moment by moment."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise, takewhile
 

@@ -7,8 +7,6 @@ From then on it prints ``recording`` and ``idle``, each when that begins.
 Runs in the peers' environment, without Peakline.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

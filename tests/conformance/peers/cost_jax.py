@@ -6,8 +6,6 @@ For each function FOLDER gets ``NAME.hlo``, the serialized HloModuleProto, and `
 ``cost_analysis()`` says of each.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -4,8 +4,6 @@ Runs in the peers' environment. A request is ``{"write": LOGDIR}`` or ``{"list":
 answer to the second has the names of the hosts by run.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from serve import serve

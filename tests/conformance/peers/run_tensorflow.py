@@ -19,8 +19,6 @@ outermost frame first, "shaped": where to write the graph with the shapes that T
 write the printed form}, ...]}``. The view ``advise`` has no options and no printed form.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -4,8 +4,6 @@ A request is ``{"paths", "tool", "options", "target"}``: the XSpace files of a s
 (plain or gzip), and where to write what the tool gives. The answer is null.
 """
 
-from __future__ import annotations
-
 import gzip
 import tempfile
 from pathlib import Path

@@ -5,8 +5,6 @@ literal. Some files have no Python module in any published package; this is wher
 upstream definition can be had.
 """
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fills any message with random values, by reflection alone. Runs in the peers' environment."""
 
-from __future__ import annotations
-
 import random
 import struct
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 python schema_import_order.py peakline tensorflow tensorboard
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 

@@ -7,8 +7,6 @@ RESULT is a JSON object: for each peer ``null`` if it is not installed, else wha
 ``round_trip_failures``.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

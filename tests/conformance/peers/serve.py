@@ -1,7 +1,5 @@
 """What the programs of the peers' environment share: a request a line in, an answer a line out."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

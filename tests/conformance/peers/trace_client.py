@@ -6,8 +6,6 @@
 Writes one JSON document as the last line: the text of the error that the client raises, or null.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 
