@@ -36,11 +36,6 @@ def program(name):
         return profile.memory()
 
 
-def row_of(found, op):
-    (row,) = [row for row in found.groups if row.kind.op == op]
-    return row
-
-
 def peak_groups(rows):
     """Per allocator, the peak and the bytes of every kind at it, in dictionaries."""
     found = {}

@@ -2,8 +2,6 @@
 back, and the profile ends in the middle of a rise. The twin empties it every step.
 """
 
-from __future__ import annotations
-
 import tensorflow as tf
 from network import BATCH, HIDDEN, Network, batch
 from recording import Recording, arguments, tensor_bytes

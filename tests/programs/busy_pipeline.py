@@ -3,8 +3,6 @@ prefetching pipeline, gradients summed over four steps, an evaluation with a lar
 sixth step, and a copy of the weights ("checkpoint") every eighth. There is no other twin.
 """
 
-from __future__ import annotations
-
 import tensorflow as tf
 from network import INPUT, OUTPUT, Network
 from recording import Recording, arguments

@@ -2,8 +2,6 @@
 pauses, and grows no more once every length was seen. The twin's cache is full before the profile.
 """
 
-from __future__ import annotations
-
 import tensorflow as tf
 from network import Network, batch
 from recording import Recording, arguments, tensor_bytes

@@ -2,8 +2,6 @@
 they are what ``diff`` is asked to explain.
 """
 
-from __future__ import annotations
-
 import tensorflow as tf
 from network import BATCH, HIDDEN, INPUT, OUTPUT, Network, batch
 from recording import Recording, arguments

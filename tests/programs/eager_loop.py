@@ -3,8 +3,6 @@
 The twin runs the same as one compiled function.
 """
 
-from __future__ import annotations
-
 import tensorflow as tf
 from recording import Recording, arguments
 

@@ -5,8 +5,6 @@ summaries once all blocks are loaded, so that they lie together. The allocator's
 (``record.py``).
 """
 
-from __future__ import annotations
-
 import tensorflow as tf
 from network import Network, batch
 from recording import Recording, arguments, tensor_bytes

@@ -3,8 +3,6 @@ dimension that is many times larger than anything else. The twin makes them with
 matrices. Variant ``once`` does so in one step only.
 """
 
-from __future__ import annotations
-
 import tensorflow as tf
 from network import BATCH, Network, batch
 from recording import Recording, arguments

@@ -3,8 +3,6 @@
 The twin reads eight at a time and prefetches, so that the wait is over before a batch is wanted.
 """
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

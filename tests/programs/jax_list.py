@@ -4,8 +4,6 @@ JAX on CPUs records no memory events; what it can tell is the heap at a moment, 
 program that allocated. Three such moments are written.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The recorded programs and the truth about them, for every test that asks an analysis for it."""
 
-from __future__ import annotations
-
 import functools
 import json
 from pathlib import Path

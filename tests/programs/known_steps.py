@@ -1,7 +1,5 @@
 """The recorded programs that mark their steps, and the truth about their steps."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

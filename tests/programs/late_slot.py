@@ -2,8 +2,6 @@
 memory rises once and stays. The twin trains the layer, with slots, from before the profile.
 """
 
-from __future__ import annotations
-
 import tensorflow as tf
 from network import HIDDEN, OUTPUT, Network, batch
 from recording import Recording, arguments, tensor_bytes

@@ -3,8 +3,6 @@ buffer lives long and no two have one shape, but each is larger than the last. T
 is a window of the last rows.
 """
 
-from __future__ import annotations
-
 import tensorflow as tf
 from network import BATCH, INPUT, Network, batch
 from recording import Recording, arguments, tensor_bytes

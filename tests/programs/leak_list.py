@@ -7,8 +7,6 @@ step marks and no functions, so that nothing in the profile says what a step is;
 keeps the activations of every fourth step only.
 """
 
-from __future__ import annotations
-
 import tensorflow as tf
 from network import BATCH, HIDDEN, Network, batch
 from recording import Recording, arguments, tensor_bytes

@@ -2,8 +2,6 @@
 at the end of a step, changes by hundreds of kilobytes. The twin keeps only the last.
 """
 
-from __future__ import annotations
-
 import random
 
 import tensorflow as tf

@@ -5,8 +5,6 @@ because the backward pass still holds the old ones: the copy takes the variable'
 healthy run, what is in memory at the end of a step is of one size for every step.
 """
 
-from __future__ import annotations
-
 import tensorflow as tf
 
 BATCH = 192

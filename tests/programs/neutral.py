@@ -1,7 +1,5 @@
 """Recordings without the names of the machine: its host, its folders. Needs no runtime."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The twin pads them to one length.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import json

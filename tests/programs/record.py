@@ -7,8 +7,6 @@ goes to ``tests/data/programs``; what the program itself says about its memory g
 ``tests/programs/truth.json``. With names, only those recordings are made anew.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -8,8 +8,6 @@ runtime is installed are made: those of TensorFlow and JAX in one environment, t
 another.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import os

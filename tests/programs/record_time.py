@@ -6,8 +6,6 @@ As ``record.py`` does for memory: a process each, into ``tests/data/programs/tim
 programs say of themselves goes to ``tests/programs/time_truth.json``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -6,8 +6,6 @@ what it knows itself about the memory that it held. That account is made from th
 program holds in its hands (number of elements times the size of one), never from the profile.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import gzip

@@ -3,8 +3,6 @@
 The twin writes them after the training.
 """
 
-from __future__ import annotations
-
 import io
 import time
 

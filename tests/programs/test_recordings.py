@@ -5,8 +5,6 @@ come from the analyses. Bytes are those asked for: what the allocator hands out 
 on what was free.
 """
 
-from __future__ import annotations
-
 import functools
 import gzip
 import itertools

@@ -28,10 +28,6 @@ def tensor(number, size=100, allocator="cpu", **more):
     return Tensor(allocator_name=allocator, allocation_id=number, **fields)
 
 
-def without_times(rows):
-    return [{k: v for k, v in row.items() if k not in _TIMES} for row in rows]
-
-
 def printed_records(path):
     """The messages of a log, line by line, read by protobuf's own text format."""
     found = []

@@ -5,8 +5,6 @@ times: one from just before the call that sets the mark, one from just after it.
 profile must lie between them. Times are nanoseconds since 1970.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

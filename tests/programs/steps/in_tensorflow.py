@@ -1,7 +1,5 @@
 """The profile of a TensorFlow program: small, with neutral names."""
 
-from __future__ import annotations
-
 import gzip
 import tempfile
 from collections.abc import Callable, Iterator

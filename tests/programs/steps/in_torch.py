@@ -1,7 +1,5 @@
 """The profile of a PyTorch program: small, with neutral names."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import sys

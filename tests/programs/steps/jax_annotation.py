@@ -1,7 +1,5 @@
 """Every step is inside a ``TraceAnnotation``, which has a name and no number."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

@@ -1,7 +1,5 @@
 """The profile is stopped in the middle of the sixth step, after one of its two functions."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

@@ -1,7 +1,5 @@
 """A jitted step with a ``lax.fori_loop`` of twenty rounds; steps count from 40."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

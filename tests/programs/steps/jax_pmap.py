@@ -1,7 +1,5 @@
 """``pmap`` over four virtual devices, which average their gradients in every step."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

@@ -1,7 +1,5 @@
 """A jitted training step with a ``lax.scan`` over twelve time steps, with JAX's Python tracer."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

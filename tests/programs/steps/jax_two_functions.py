@@ -1,7 +1,5 @@
 """Two jitted functions in every step, the second waited for after the next step has begun."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

@@ -1,7 +1,5 @@
 """Nothing is marked: two jitted functions are called in turn, with JAX's Python tracer."""
 
-from __future__ import annotations
-
 import jax
 from account import Account, output
 from in_jax import profile

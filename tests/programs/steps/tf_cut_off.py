@@ -1,7 +1,5 @@
 """The profile is stopped in the middle of the sixth step, after one of its two functions."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 from account import Account, output
 from in_tensorflow import mark, profile

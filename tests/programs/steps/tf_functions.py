@@ -1,7 +1,5 @@
 """Nothing is marked: two different compiled functions are called in turn."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 from account import Account, output
 from in_tensorflow import profile

@@ -1,7 +1,5 @@
 """Keras' own TensorBoard callback, which marks the batches that it profiles without ``_r``."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """A Keras GRU, trained: a while loop of four rounds forward and another backward in every step."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 from account import Account, output
 from in_tensorflow import mark, profile

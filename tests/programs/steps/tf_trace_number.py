@@ -1,7 +1,5 @@
 """Steps marked by hand with a number, without ``_r``; the function runs twice in each of them."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import tensorflow as tf

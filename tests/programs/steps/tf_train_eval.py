@@ -1,7 +1,5 @@
 """Training and evaluation, marked with different names: an evaluation after every third step."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 from account import Account, output
 from in_tensorflow import mark, profile

@@ -1,7 +1,5 @@
 """A compiled function with a ``tf.while_loop`` of ten rounds, called once in every step."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 from account import Account, output
 from in_tensorflow import mark, profile

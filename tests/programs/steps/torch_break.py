@@ -1,7 +1,5 @@
 """The loop is left in the middle of a step, after its forward pass."""
 
-from __future__ import annotations
-
 import time
 
 import torch

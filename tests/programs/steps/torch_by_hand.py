@@ -1,7 +1,5 @@
 """No schedule and no ``prof.step()``: ``record_function("train_step")`` around every step."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

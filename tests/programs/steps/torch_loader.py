@@ -1,7 +1,5 @@
 """Batches come from a ``DataLoader`` with two workers, which are processes of their own."""
 
-from __future__ import annotations
-
 import torch
 from account import Account, output
 from in_torch import Network, write

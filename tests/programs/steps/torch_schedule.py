@@ -1,7 +1,5 @@
 """A schedule and ``prof.step()``: one step of waiting, one of warming up, four are profiled."""
 
-from __future__ import annotations
-
 import torch
 from account import Account, output
 from in_torch import Network, write

@@ -1,7 +1,5 @@
 """The loop ends before the schedule does: the last ``ProfilerStep`` has no work in it."""
 
-from __future__ import annotations
-
 import time
 
 import torch

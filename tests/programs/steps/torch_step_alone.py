@@ -1,7 +1,5 @@
 """``prof.step()`` is called and there is no ``schedule=``: PyTorch then marks nothing."""
 
-from __future__ import annotations
-
 import torch
 from account import Account, output
 from in_torch import Network, write

@@ -1,7 +1,5 @@
 """Training with a schedule and Python stacks, beside two threads that evaluate all the time."""
 
-from __future__ import annotations
-
 import threading
 
 import torch

@@ -1,7 +1,5 @@
 """``record_function`` of two names: training, and after every third step an evaluation."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch
