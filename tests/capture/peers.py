@@ -1,5 +1,6 @@
 """Profilers that misbehave: a gRPC server in this process that answers as it is told."""
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from tests.waiting import HANG_S
 
 from peakline.schema import ProfileRequest, ProfileResponse, XSpace
 
@@ -48,6 +50,21 @@ def peer(behave: Callable[[ProfileRequest, Any, int], bytes], threads: int = 4) 
         yield state
     finally:
         server.stop(None).wait(10)
+
+
+def waiting_peer():
+    """A profiler that records until the caller leaves: with events for its begin and its end."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def behave(_, context, __):
+        over = threading.Event()
+        context.add_callback(over.set)
+        begun.set()
+        if over.wait(HANG_S):
+            ended.set()
+        return b""
+
+    return peer(behave), begun, ended
 
 
 def sample_profile(sessions: Path) -> bytes:

@@ -8,13 +8,12 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.capture.peers import answer_of, peer, profile_of, sample_profile
+from tests.capture.peers import answer_of, peer, profile_of, sample_profile, waiting_peer
 from tests.each_row import each_row
 from tests.waiting import HANG_S
 
@@ -229,19 +228,13 @@ def test_a_long_error_takes_no_room_from_the_names(on_a_terminal, tmp_path):
 
 
 def test_an_interrupted_capture_ends_with_the_word_about_it(tmp_path):
-    def hang(_request, context, _number):
-        over = threading.Event()
-        context.add_callback(over.set)
-        over.wait(HANG_S)
-        return b""
-
     def interrupt(shown):
         if b"recording" in shown and not interrupted:
             interrupted.append(process.send_signal(signal.SIGINT))
 
     interrupted = []
     outer, inner = pty.openpty()
-    with peer(hang) as worker:
+    with waiting_peer()[0] as worker:
         words = ["capture", worker.address, "--logdir", str(tmp_path), "--duration", "60s"]
         with subprocess.Popen(
             [sys.executable, "-m", "peakline.__main__", *words],

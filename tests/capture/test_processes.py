@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.capture.peers import answer_of, peer, profile_of, space
+from tests.capture.peers import answer_of, peer, profile_of, space, waiting_peer
 from tests.service.bad_peers import big, dying_process
 from tests.waiting import HANG_S, until
 
@@ -155,15 +155,8 @@ def test_killed_while_it_writes(tmp_path):
 
 
 def test_ctrl_c_on_the_command_line(tmp_path):
-    begun, over = threading.Event(), threading.Event()
-
-    def behave(_request, context, _number):
-        context.add_callback(over.set)
-        begun.set()
-        over.wait(HANG_S)
-        return b""
-
-    with peer(behave) as hung, peer(lambda *_: profile_of()) as worker:
+    waiting, begun, over = waiting_peer()
+    with waiting as hung, peer(lambda *_: profile_of()) as worker:
         words = command(hung.address, tmp_path)
         words[words.index("w")] = "hung"
         words[words.index(hung.address)] = f"{hung.address},{worker.address}"

@@ -6,7 +6,7 @@ import threading
 
 import grpc
 import pytest
-from tests.capture.peers import BUSY, peer, profile_of
+from tests.capture.peers import BUSY, peer, profile_of, waiting_peer
 from tests.capture.requests import LONG_MS, good, request_for, session_directory
 from tests.waiting import HANG_S, EndedDeadline, growing, until
 
@@ -14,19 +14,6 @@ from peakline.capture import WorkerLocks, capture
 from peakline.deadline import Deadline, within
 from peakline.errors import CancelledError, DeadlineError, RemoteError
 from peakline.repository import Repository
-
-
-def waiting_peer():
-    """A profiler that records until it is told to stop, and says when it was."""
-    begun, ended = threading.Event(), threading.Event()
-
-    def behave(_, context, __):
-        context.add_callback(ended.set)
-        begun.set()
-        ended.wait(HANG_S)
-        return b""
-
-    return peer(behave), begun, ended
 
 
 def test_a_hang_ends_with_the_timeout(repository):

@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import socket
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 import grpc
 import httpx
 import pytest
-from tests.capture.peers import Peer, peer, sample_profile
+from tests.capture.peers import Peer, peer, sample_profile, waiting_peer
 from tests.service.bad_peers import (
     HalfAnswer,
     big,
@@ -66,18 +65,12 @@ class Hosts:
 def hosts(sessions):
     good = exact_answer(sample_profile(sessions))
 
-    def hang(_request, context, _number):
-        over = threading.Event()
-        context.add_callback(over.set)
-        over.wait(HANG_S)
-        return b""
-
     def lie(_request, _context, _number):
         text = b"<html><body>502 Bad Gateway</body></html>"
         return bytes([8 << 3 | 2, len(text)]) + text
 
     with ExitStack() as stack:
-        made = Hosts(stack.enter_context(peer(hang)), stack.enter_context(half_answer()))
+        made = Hosts(stack.enter_context(waiting_peer()[0]), stack.enter_context(half_answer()))
         bound = stack.enter_context(socket.socket())
         bound.bind(("127.0.0.1", 0))
         made.addresses |= {
