@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from tests.each_row import each_row
 
 from peakline import schema
-from peakline.wire.encode import Number, Pool, encode, fixed, packed, varint
+from peakline.wire.encode import Number, Pool, encode, fixed, packed
+from peakline.wire.tables import varint
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 

@@ -11,9 +11,6 @@ import click
 
 from peakline.cli.options import PATH_HELP, Argument, Reading, force_option, reading_options
 from peakline.errors import OutputError, UsageError
-from peakline.export import Exporter, Options, Sink, can_export, find_exporter, target_names
-from peakline.export import export as write
-from peakline.memory.allocator_names import recorded_name
 from peakline.render.terminal.output import deliver, print_warnings
 from peakline.repository import check_output
 from peakline.repository.folder import whole_folder
@@ -57,6 +54,9 @@ def export(
     force: bool,
 ) -> None:
     """Write PATH in a format that other tools read."""
+    from peakline.export import Options, can_export, find_exporter, target_names
+    from peakline.export import export as write
+
     targets = [find_exporter(name) for name in target_names()]
     if list_targets and path is None:
         _print_targets(targets)
@@ -71,6 +71,8 @@ def export(
         if exporter is None or output is None or list_targets:
             _print_targets([target for target in targets if can_export(profile, target)])
         else:
+            from peakline.memory.allocator_names import recorded_name
+
             options = Options(allocator=recorded_name(profile, allocator), args=not no_args)
             with _destination(exporter, output, force=force, source=profile.path) as sink:
                 write(profile, exporter.name, sink, options)

@@ -9,7 +9,6 @@ import click
 from peakline.cli.options import Reading, json_option, path_argument, reading_options
 from peakline.errors import CheckFailed, InputError
 from peakline.render.terminal.output import print_json, print_warnings
-from peakline.tables.profile_facts import warnings_document
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -72,6 +71,8 @@ def _show(profile: Profile, consumer: int, *, check: bool, as_json: bool) -> lis
 def _document(
     profile: Profile, summary: GraphSummary, broken: list[BrokenRule]
 ) -> dict[str, object]:
+    from peakline.tables.profile_facts import warnings_document
+
     several = len(summary.graphs) > 1
     return {
         **summary.as_json(),

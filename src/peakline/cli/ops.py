@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 import peakline
-from peakline import tables
 from peakline.cli.options import (
     Reading,
     answer_document,
@@ -14,6 +15,9 @@ from peakline.cli.options import (
     path_argument,
     reading_options,
 )
+
+if TYPE_CHECKING:
+    from peakline.tables import Columns
 
 _COLUMN = {
     "self": "self_ps",
@@ -75,7 +79,7 @@ def ops_document(
     return answer_document(profile, {"kernels" if kernels else "ops": rows})
 
 
-def _sorted(profile: peakline.Profile, sort: str, *, kernels: bool) -> tables.Columns | None:
+def _sorted(profile: peakline.Profile, sort: str, *, kernels: bool) -> Columns | None:
     """The table, the largest first and among equals by name; None without one row."""
     import numpy as np
 

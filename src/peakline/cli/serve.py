@@ -11,7 +11,6 @@ import click
 
 from peakline.cli.options import Argument, executor_option, scheduler_option, workers_option
 from peakline.errors import UsageError
-from peakline.service.foreground import leave, serve_until_stopped
 from peakline.service.settings import Settings
 
 _SHARED = {
@@ -58,6 +57,7 @@ def serve(
     # gRPC's own lines, which it decides about when it is loaded.
     debug = bool(context.obj)
     os.environ.setdefault("GRPC_VERBOSITY", "INFO" if debug else "NONE")
+    from peakline.service.foreground import leave, serve_until_stopped
     from peakline.service.settings_check import parse_worker
 
     names = [parse_worker(word) for word in worker]

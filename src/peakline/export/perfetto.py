@@ -44,8 +44,8 @@ from peakline.wire.encode import (
     encode,
     fixed,
     message,
-    varint,
 )
+from peakline.wire.tables import varint
 
 _ROWS = 1 << 16
 """Packets made at a time."""

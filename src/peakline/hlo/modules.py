@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from google.protobuf.message import DecodeError
-
 from peakline.tables import Profile
 from peakline.tables.once import once
 
@@ -90,6 +88,8 @@ class Module:
 
 def parse_program(data: bytes) -> HloProto | None:
     """The message in ``data``; None where the bytes are no HloProto."""
+    from google.protobuf.message import DecodeError
+
     from peakline.schema import HloProto
 
     try:

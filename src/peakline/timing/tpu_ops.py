@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import Int32Array, Int64Array
 from peakline.tables import Profile
 from peakline.tables.once import once
-from peakline.timing.device_programs import DeviceOp
+
+if TYPE_CHECKING:
+    from peakline.timing.device_programs import DeviceOp
 
 _OP_LINE = "XLA Ops"
 _WANTED = frozenset(("program_id", "symbol_id", "tf_op", "flops", "model_flops", "bytes_accessed"))
@@ -25,6 +28,8 @@ def tpu_ops(profile: Profile, rows: Int64Array) -> tuple[list[DeviceOp], Int32Ar
 
     An instruction without a number (``symbol_id`` 0) is the program as a whole, and no op.
     """
+    from peakline.timing.device_programs import DeviceOp
+
     types = profile.columns("event_types")
     said, known = type_stats_of(profile), types_of(profile, rows)
     names, shown = types.names("name"), types.names("display_name")

@@ -16,7 +16,8 @@ from peakline.viewer.json import HOST_PIDS
 from peakline.viewer.names import is_interned
 from peakline.viewer.part import HostPart
 from peakline.viewer.view import ASYNC, COMPLETE, COUNTER, Track
-from peakline.wire.encode import Field, Number, encode, message, varint
+from peakline.wire.encode import Field, Number, encode, message
+from peakline.wire.tables import varint
 
 _SERIES = {COMPLETE: 1, COUNTER: 2, ASYNC: 3}
 """The field of the answer that holds the series of each kind of track."""

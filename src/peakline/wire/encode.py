@@ -14,19 +14,9 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array, UInt8Array
 from peakline.kernels.wire_writing import number_sizes, put_numbers, put_spans
+from peakline.wire.tables import varint
 
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
-
-
-def varint(value: int) -> bytes:
-    """A number as protobuf writes it."""
-    value &= 2**64 - 1
-    out = bytearray()
-    while value >= 128:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def message(number: int, content: bytes) -> bytes:

@@ -118,3 +118,14 @@ class Decoded:
 
     def __getitem__(self, path: str) -> WireTable:
         return self.tables[path]
+
+
+def varint(value: int) -> bytes:
+    """A number as protobuf writes it."""
+    value &= 2**64 - 1
+    out = bytearray()
+    while value >= 128:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

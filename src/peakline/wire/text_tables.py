@@ -15,7 +15,7 @@ import numpy as np
 from peakline.arrays import Int64Array, UInt8Array
 from peakline.kernels import text_layout as L
 from peakline.schema.shapes import EnumShape, FieldShape, MessageShape
-from peakline.wire.encode import varint
+from peakline.wire.tables import varint
 
 I64 = Int64Array
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from peakline.findings.context import Findings, MemoryContext
+from typing import TYPE_CHECKING
+
 from peakline.findings.kind import SIGNATURE, Kind, columns
-from peakline.memory.savings import Saving
 from peakline.text import allocator_text, size_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import Findings, MemoryContext
+    from peakline.memory.savings import Saving
 
 KIND = Kind(
     "huge_temporary",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.arrays import AnyArray
-from peakline.findings.context import Findings, TimeContext
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of, rows_by_step
 from peakline.text import time_text
 
 if TYPE_CHECKING:
+    from peakline.arrays import AnyArray
+    from peakline.findings.context import Findings, TimeContext
     from peakline.timing.step_facts import StepFacts
 
 # The device does nothing between two steps, as a share of the time from step to step: XProf's

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from peakline.findings.context import Findings, TimeContext
+from typing import TYPE_CHECKING
+
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of
-from peakline.tables import Profile
+
+if TYPE_CHECKING:
+    from peakline.findings.context import Findings, TimeContext
+    from peakline.tables import Profile
 
 STAGE = ("stage", "category", "occurrences", "self_ps", "wait_ps", "is_bottleneck")
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from peakline.findings.context import Findings, MemoryContext
-from peakline.findings.finding import Finding
 from peakline.findings.growth import COLUMNS, evidence_of, named, room_text, rows_of, titles, total
 from peakline.findings.kind import Kind, columns
-from peakline.memory.growth import AllocatorGrowth, GroupGrowth
 from peakline.text import size_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import Findings, MemoryContext
+    from peakline.findings.finding import Finding
+    from peakline.memory.growth import AllocatorGrowth, GroupGrowth
 
 KIND = Kind(
     "leak",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from peakline.findings.context import Findings, MemoryContext
+from typing import TYPE_CHECKING
+
 from peakline.findings.kind import Kind, columns
-from peakline.memory.oom import FailedMoment, Failure
 from peakline.text import size_text, time_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import Findings, MemoryContext
+    from peakline.memory.oom import FailedMoment, Failure
 
 KIND = Kind(
     "out_of_memory",

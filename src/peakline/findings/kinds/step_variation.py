@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.context import Findings, TimeContext
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, ROWS
 from peakline.text import time_text
 
 if TYPE_CHECKING:
+    from peakline.findings.context import Findings, TimeContext
     from peakline.timing.slow_steps import SlowSteps
 
 # What slow steps take beyond the median, as a share of all steps' time.

@@ -12,7 +12,7 @@ import numpy as np
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.wire import Buffer, Spans, as_buffer
-from peakline.wire.encode import varint
+from peakline.wire.tables import varint
 
 _SPACE = b"\x0a\x12\x1a\x22"
 """The tags of an XSpace's fields: planes, errors, warnings, hostnames."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from peakline.findings.catalogue import kinds
-from peakline.findings.finding import Finding
 from peakline.findings.kind import Column as Declared
 from peakline.findings.kind import heading_of, unit_of
-from peakline.memory.fragmentation import Fragmentation
 from peakline.render.document.model import Column, Fact, Table, Value
 from peakline.render.document.profile import step_text
 from peakline.text import counted, size_text, time_text
 from peakline.timing.step_facts import PARTS
+
+if TYPE_CHECKING:
+    from peakline.findings.finding import Finding
+    from peakline.memory.fragmentation import Fragmentation
 
 EvidenceRow = Mapping[str, object]
 

@@ -8,9 +8,8 @@ from rich.text import Text
 
 from peakline.render.document.model import Table, text_of
 from peakline.render.document.ops import NARROW_WITHOUT, RUNS, kernels_table, ops_tables
-from peakline.render.terminal.memory import heading
 from peakline.render.terminal.screen import indented, plain_table, show
-from peakline.render.terminal.time_parts import screen_width
+from peakline.render.terminal.time_parts import profile_line, screen_width
 from peakline.text import counted, cut_middle
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ _GAP, _INDENT = 2, 2
 
 def print_ops(profile: Profile, table: Columns | None, top: int | None) -> None:
     """Print the ops of the devices, then those of the host; ``table`` stands in order."""
-    parts: list[RenderableType] = [heading(profile, moment=not profile.duration_ps)]
+    parts: list[RenderableType] = [profile_line(profile, moment=not profile.duration_ps)]
     sides = {} if table is None else ops_tables(table, top or _ROWS)
     for one in sides.values():
         parts += _table(one, "op", {"total"})
@@ -39,7 +38,7 @@ def print_ops(profile: Profile, table: Columns | None, top: int | None) -> None:
 
 def print_kernels(profile: Profile, table: Columns | None, top: int | None) -> None:
     """Print the GPU kernels; ``table`` stands in order."""
-    parts: list[RenderableType] = [heading(profile, moment=not profile.duration_ps)]
+    parts: list[RenderableType] = [profile_line(profile, moment=not profile.duration_ps)]
     if table is None:
         parts += ["", Text("no GPU kernels in this profile")]
     else:

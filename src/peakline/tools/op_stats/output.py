@@ -14,7 +14,8 @@ import numpy as np
 
 from peakline.deadline import checked
 from peakline.tfprof import MEASURES, OpNodes, Shown
-from peakline.wire.encode import message, varint
+from peakline.wire.encode import message
+from peakline.wire.tables import varint
 
 
 def _text(number: int, text: str) -> bytes:

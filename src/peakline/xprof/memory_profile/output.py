@@ -23,7 +23,8 @@ from peakline.arrays import Int64Array
 from peakline.deadline import check_deadline
 from peakline.tables import Names
 from peakline.text import valid_text
-from peakline.wire.encode import message, varint
+from peakline.wire.encode import message
+from peakline.wire.tables import varint
 from peakline.xprof.memory_profile.report import AllocatorReport, Report, Reports, Shown
 from peakline.xprof.memory_profile.rules import SpecialAllocation
 

@@ -9,6 +9,7 @@ program with an instruction that it cannot read.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from peakline.hlo.backend_config import contracted
 from peakline.hlo.cost import NOTHING, Cost, Costing, ProgramCost, moved
@@ -20,7 +21,6 @@ from peakline.hlo.cost_rules import (
     reduction,
     untouched,
 )
-from peakline.hlo.fusion import SumOf
 from peakline.hlo.modules import ELEMENTWISE
 from peakline.hlo.program import (
     CONVOLUTIONS,
@@ -32,7 +32,10 @@ from peakline.hlo.program import (
     single,
     size_of,
 )
-from peakline.schema import HloModuleProto, ShapeProto
+
+if TYPE_CHECKING:
+    from peakline.hlo.fusion import SumOf
+    from peakline.schema import HloModuleProto, ShapeProto
 
 CYCLES_OF_OTHERS = 3
 

@@ -4,11 +4,15 @@ messages (``HloModule::CreateFromProto``), with the costs that it counts.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from peakline.hlo.cost import Cost, costs_of
 from peakline.hlo.modules import ELEMENTWISE, Module, parse_program
-from peakline.schema import HloComputationProto, HloModuleProto
 from peakline.timing.device_programs import DeviceOp, Programs
 from peakline.xprof.rules.hlo_cost import GpuCosting
+
+if TYPE_CHECKING:
+    from peakline.schema import HloComputationProto, HloModuleProto
 
 _OPCODES = ELEMENTWISE | frozenset(
     """
