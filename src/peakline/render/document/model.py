@@ -117,7 +117,7 @@ def capital(text: str) -> str:
 
 
 def _count(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
 _TEXTS: dict[str, Callable[[float], str]] = {
