@@ -49,7 +49,7 @@ def test_a_leak_is_left_to_its_finding(screen):
     out = screen(program("leak_list"))
     assert (
         "  between steps    12.0 MiB in use after the first of 20 steps, 26.1 MiB after the last\n"
-        "  handed out       9.8 MiB per step in 17 allocations, 0.3 times the peak\n"
+        "  allocated        9.8 MiB per step in 17 allocations, 0.3 times the peak\n"
     ) in out
     told = sections(out)["what would lower the peak"]
     # Recomputing what a list keeps, dropping "older copies" of it or halving it is no advice.
@@ -109,7 +109,7 @@ def test_the_rows_that_matter_stand_under_a_finding(capsys):
     finding = Finding("leak", "warning", "", {"steps_found_by": "steps"}, "", rows)
     show(evidence_part(finding, None, {7: "train 7"}))
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
-        ["PER", "STEP", "KEPT", "OP", "TYPE", "SHAPE", "SINCE", "STEP"],
+        ["PER", "STEP", "RETAINED", "OP", "TYPE", "SHAPE", "SINCE", "STEP"],
         ["4.0", "KiB", "8.0", "KiB", "op\\x1b0", "float", "[4]", "7", "(train", "7)"],
         ["2.0", "KiB", "0", "B", "op\\x1b1", "float", "[4]", "8"],
         ["1", "B", "82", "B", "op\\x1b3", "float", "[4]", "9"],
@@ -131,7 +131,7 @@ def test_repetitions_that_were_found_are_not_called_steps(screen):
         "steps found",
         "near the peak",
         "between repetitions",
-        "handed out",
+        "allocated",
     ]
     assert lines[0].split(maxsplit=2)[2].startswith("17 repetitions of about 20 allocations; each")
     assert "768.0 KiB more stay in memory with every repetition since repetition 0" in lines[4]
@@ -172,7 +172,7 @@ def test_nothing_tells_steps_apart(screen, opened):
         rows += [alloc(n, MIB, op=f"op{n}"), alloc(1000 + n, 1, op=f"small{n}"), free(n)]
     out = screen(opened(rows))
     assert "  between steps    not known: neither steps nor a period in the allocations\n" in out
-    assert "handed out" not in out
+    assert "  allocated  " not in out
 
 
 def test_what_a_loop_repeats_is_named(screen, opened):
@@ -183,9 +183,9 @@ def test_what_a_loop_repeats_is_named(screen, opened):
             rows += [alloc(n, MIB, op=name, data_type="float", shape="[512, 512]"), free(n)]
         steps.append({"step_id": step, "name": str(step), "start_ps": start,
                       "end_ps": len(rows) - 1})  # fmt: skip
-    (line,) = [line for line in screen(opened(rows, steps)).splitlines() if "handed out" in line]
+    (line,) = [line for line in screen(opened(rows, steps)).splitlines() if "  allocated  " in line]
     assert line.startswith(
-        "  handed out       12.0 MiB per step in 12 allocations, 12.0 times the peak; …xxx"
+        "  allocated        12.0 MiB per step in 12 allocations, 12.0 times the peak; …xxx"
     )
     assert line.endswith("xxx/einsum float [512, 512] 12 times")
 

@@ -25,7 +25,7 @@ _BARS = 128
 def churn(
     profile: Profile, *, allocator: str | None = None, answer: MemoryAnswer | None = None
 ) -> Figure | None:
-    """Bytes that one allocator handed out in each step, and how much of it the step gave back.
+    """Bytes that one allocator allocated in each step, and how much of it the step gave back.
 
     A bar stands for one step, or for the mean of several in a row where there are more than 128.
     The line is the peak of memory in use. The allocator is the one with the highest peak, of those
@@ -90,7 +90,7 @@ def _draw(
     line, word = level_mark(f"peak in use {size_text(peak)}", ALARM, peak / size, "dot")
     return figure(
         traces,
-        title="Handed out in every step",
+        title="Allocated in every step",
         subtitle=plain(f"{asked.name}: {size_text(mean)} in a step on average{times}", 400),
         description=(
             f"Bars of the bytes that {asked.name} hands out in each of {steps * growth.stride} "
@@ -99,7 +99,7 @@ def _draw(
         barmode="stack",
         bargap=0.15,
         xaxis=step_axis(labels, of),
-        yaxis=axis(f"Handed out ({unit})", rangemode="tozero"),
+        yaxis=axis(f"Allocated ({unit})", rangemode="tozero"),
         shapes=[line],
         annotations=[word],
         showlegend=True,

@@ -81,7 +81,7 @@ COMMON = {
     "since_step_name": "Since step",
     "until_step": "Until step",
     "bytes_per_step": "Per step",
-    "kept_bytes": "Kept",
+    "kept_bytes": "Retained",
     "held_bytes": "Held at the end",
     "rises": "Steps that grew",
     "confidence": "Confidence",

@@ -35,11 +35,11 @@ _WORTH_BYTES = 2**20
 """... from so many bytes on; other full moments are shown where the peak has so many."""
 _NEAR = 0.95
 _TURNS = 0.05
-"""What is handed out in a step is said when it is this share of the peak."""
+"""What is allocated in a step is said when it is this share of the peak."""
 _OFTEN = 8
 """A signature is allocated often when a step does it so many times, ..."""
 _MUCH = 0.05
-"""... and it takes this share of all bytes handed out."""
+"""... and it takes this share of all bytes allocated."""
 _KNOWS_STEPS = 100
 """From so many allocations on it is worth a word that nothing sets steps apart."""
 _TELLING = 10
@@ -207,7 +207,7 @@ def _handed_out(churn: AllocatorChurn, unit: str) -> list[Fact]:
         # The end of a title says most: the op's name, and the shape.
         title = title if len(title) <= _TITLE else f"…{title[1 - _TITLE :]}"
         note += f"; {title} {most.allocations / steps:,.0f} times"
-    return [Fact("handed out", round(per_step), "bytes", note)]
+    return [Fact("allocated", round(per_step), "bytes", note)]
 
 
 @dataclass
