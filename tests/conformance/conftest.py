@@ -8,6 +8,8 @@ makes, and is marked ``conformance``.
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -17,47 +19,37 @@ from tests.conformance.tensorflow import LiveTensorFlow, RecordedTensorFlow, Ten
 BOTH = ["recorded", pytest.param("live", marks=pytest.mark.conformance)]
 
 
-@pytest.fixture(scope="session")
-def is_recording() -> bool:
-    """Whether the peers are asked again for what is recorded (`make answers`)."""
-    return "PEAKLINE_RECORD_ANSWERS" in os.environ
+def _both(request: pytest.FixtureRequest, live: str, recorded: type) -> Iterator[Any]:
+    """A peer itself, or its recorded answers, which `make answers` records again."""
+    if request.param == "live":
+        yield request.getfixturevalue(live)
+        return
+    again = "PEAKLINE_RECORD_ANSWERS" in os.environ
+    with closing(recorded(request.getfixturevalue(live) if again else None)) as answers:
+        yield answers
 
 
 @pytest.fixture(scope="session")
 def live_xprof() -> Iterator[LiveXProf]:
     """The library itself, in one process for all tests."""
-    library = LiveXProf()
-    yield library
-    library.close()
+    with closing(LiveXProf()) as library:
+        yield library
 
 
 @pytest.fixture(scope="session", params=BOTH)
-def xprof(request: pytest.FixtureRequest, is_recording: bool) -> Iterator[XProf]:
+def xprof(request: pytest.FixtureRequest) -> Iterator[XProf]:
     """XProf's recorded answers, or the library itself."""
-    if request.param == "live":
-        yield request.getfixturevalue("live_xprof")
-        return
-    recorded = RecordedXProf(request.getfixturevalue("live_xprof") if is_recording else None)
-    yield recorded
-    recorded.close()
+    yield from _both(request, "live_xprof", RecordedXProf)
 
 
 @pytest.fixture(scope="session")
 def live_tensorflow() -> Iterator[LiveTensorFlow]:
     """TensorFlow itself, in one process for all tests."""
-    live = LiveTensorFlow()
-    yield live
-    live.close()
+    with closing(LiveTensorFlow()) as live:
+        yield live
 
 
 @pytest.fixture(scope="session", params=BOTH)
-def tensorflow(request: pytest.FixtureRequest, is_recording: bool) -> Iterator[TensorFlow]:
+def tensorflow(request: pytest.FixtureRequest) -> Iterator[TensorFlow]:
     """TensorFlow's recorded answers, or TensorFlow itself."""
-    if request.param == "live":
-        yield request.getfixturevalue("live_tensorflow")
-        return
-    recorded = RecordedTensorFlow(
-        request.getfixturevalue("live_tensorflow") if is_recording else None
-    )
-    yield recorded
-    recorded.close()
+    yield from _both(request, "live_tensorflow", RecordedTensorFlow)

@@ -13,6 +13,8 @@ from peakline.schema import XSpace, XStat
 from tests.conformance.answers import Answers
 from tests.conformance.peer import Peer
 
+SEEDS = int(os.environ.get("PEAKLINE_CONFORMANCE_SEEDS", "20"))
+"""How many random inputs a comparison makes; more in `make soak`."""
 DATA = Path(__file__).parent.parent / "data"
 OWN_SAMPLES = (DATA / "sessions", DATA / "programs")
 VERSION = "xprof-2.24.2"

@@ -13,8 +13,7 @@ from peakline.tools import find_tool, run_tool
 from reference.op_spaces import random_op_space
 from reference.random_xspace import random_xspace
 from reference.xspace_builder import SpaceBuilder
-from tests.conformance.oracle import OWN_SAMPLES
-from tests.conformance.seeds import SEEDS
+from tests.conformance.oracle import OWN_SAMPLES, SEEDS
 from tests.conformance.stats_tables import difference, different, ours, rows, theirs, written
 
 TOOL = "framework_op_stats"

@@ -13,7 +13,7 @@ import peakline
 from peakline.graph.check import check_graphs
 from peakline.schema import message
 from tests.conformance.graph_mutations import CASES, DEVICES, GraphDef, mutated, parse
-from tests.conformance.seeds import SEEDS
+from tests.conformance.oracle import SEEDS
 from tests.conformance.tensorflow import CRASHED
 
 LARGEST = 100_000

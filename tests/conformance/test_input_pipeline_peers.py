@@ -11,8 +11,7 @@ import pytest
 import peakline
 from peakline.toolbox.registry import find_tool
 from reference.random_xspace import random_xspace
-from tests.conformance.oracle import OWN_SAMPLES
-from tests.conformance.seeds import SEEDS
+from tests.conformance.oracle import OWN_SAMPLES, SEEDS
 from tests.conformance.stats_tables import theirs, written
 from tests.conformance.step_spaces import gpu_space, tpu_space
 

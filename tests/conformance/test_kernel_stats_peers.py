@@ -8,7 +8,7 @@ import peakline
 from peakline.tools import run_tool
 from reference.op_spaces import random_op_space
 from reference.xspace_builder import SpaceBuilder
-from tests.conformance.seeds import SEEDS
+from tests.conformance.oracle import SEEDS
 from tests.conformance.stats_tables import different, ours, rows, theirs, written
 
 TOOL = "kernel_stats"

@@ -13,9 +13,8 @@ from reference.grouping import group_events
 from reference.memory_profile import memory_profile
 from reference.random_xspace import random_xspace
 from tests.conformance.compare import compare_memory_profiles, describe
-from tests.conformance.oracle import space_of
+from tests.conformance.oracle import SEEDS, space_of
 from tests.conformance.peer import Refused
-from tests.conformance.seeds import SEEDS
 from tests.conformance.stats_tables import written
 
 

@@ -12,8 +12,7 @@ import pytest
 import peakline
 from peakline.schema import message
 from peakline.tools import run_tool
-from tests.conformance.oracle import DATA
-from tests.conformance.seeds import SEEDS
+from tests.conformance.oracle import DATA, SEEDS
 from tests.conformance.tensorflow import Profiled
 from tests.tools.tfprof_cases import (
     open_runs,

@@ -11,8 +11,7 @@ import pytest
 import peakline
 from peakline.tools import find_tool
 from reference.op_spaces import random_op_space
-from tests.conformance.oracle import OWN_SAMPLES
-from tests.conformance.seeds import SEEDS
+from tests.conformance.oracle import OWN_SAMPLES, SEEDS
 from tests.conformance.stats_tables import difference, ours, theirs, written
 from tests.conformance.step_spaces import gpu_space, tpu_space
 

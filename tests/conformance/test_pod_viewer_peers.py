@@ -14,8 +14,7 @@ import pytest
 from peakline.engine import Engine
 from peakline.repository import Repository
 from reference.xspace_builder import LineBuilder, PlaneBuilder, SpaceBuilder
-from tests.conformance.oracle import DATA
-from tests.conformance.seeds import SEEDS
+from tests.conformance.oracle import DATA, SEEDS
 from tests.conformance.stats_tables import theirs
 
 TOOL = "pod_viewer"

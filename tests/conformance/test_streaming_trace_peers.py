@@ -8,9 +8,8 @@ import pytest
 
 import peakline
 from peakline.schema import TraceDataResponse
-from tests.conformance.oracle import OWN_SAMPLES
+from tests.conformance.oracle import OWN_SAMPLES, SEEDS
 from tests.conformance.peer import Refused
-from tests.conformance.seeds import SEEDS
 from tests.conformance.step_spaces import gpu_space, tpu_space
 from tests.conformance.viewer_spaces import (
     crowded_space,

@@ -3,7 +3,7 @@
 import pytest
 
 import peakline
-from tests.conformance.seeds import SEEDS
+from tests.conformance.oracle import SEEDS
 from tests.tools.step_stats import random_run_metadata
 
 OPTIONS = [

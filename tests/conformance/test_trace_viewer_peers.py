@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 import peakline
-from tests.conformance.seeds import SEEDS
+from tests.conformance.oracle import SEEDS
 from tests.conformance.test_streaming_trace_peers import MAKERS, of_pb, written
 
 

@@ -111,6 +111,17 @@ def test_what_is_made_once_for_a_profile_has_no_text_for_a_name():
     assert found == []
 
 
+def test_what_is_declared_to_hold_memory_exists():
+    base, found = (PACKAGE / "formats/common/reader.py").read_text(encoding="utf-8"), []
+    for path in _sources():
+        code = path.read_text(encoding="utf-8")
+        for names in re.findall(r"__retained__ = [(\"](.*?)[)\"]\n", code, re.DOTALL):
+            for name in re.findall(r"\w+", names):
+                held = re.search(rf"(self\.|def |\n +){name}\b", base + code)
+                found += [] if held else [f"{path.name}: {name}"]
+    assert found == []
+
+
 def test_no_flag_of_xprof_goes_through_what_is_ours():
     found = []
     for room in ("trace", "hlo", "memory", "timing", "graph", "tfprof", "viewer", "tools"):

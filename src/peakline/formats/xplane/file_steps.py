@@ -40,6 +40,8 @@ _MANY_NODES = 1 << 20
 class FileSteps:
     """The steps that one file marks, shows or lets infer."""
 
+    __retained__ = "_passes _planes _found _annotated _recorded _unmarked event_tables"
+
     def __init__(self, passes: Passes) -> None:
         self._passes, self._planes = passes, passes.outline.planes
         self._found: dict[bool, tuple[list[Step], list[Step] | None]] = {}
@@ -178,6 +180,8 @@ class RuntimeSteps:
     """A `Reader` of what ``profile`` has read by ``reader``, with the steps into which upstream's
     profiler groups events: all but the steps is the same, and shared.
     """
+
+    __retained__ = "_reader _table _steps"
 
     def __init__(self, profile: Profile, reader: Reader, table: Columns, steps: FileSteps) -> None:
         self._profile, self._reader, self._table, self._steps = profile, reader, table, steps

@@ -32,6 +32,8 @@ _TAKES_GROUPS = frozenset(("_ct", "_c", "correlation_id", "group_id"))
 class Passes:
     """Reads planes of one file, and holds what any pass over it finds out."""
 
+    __retained__ = "file outline memory line_facts damage far"
+
     def __init__(self, file: SourceFile, outline: Outline) -> None:
         self.file, self.outline = file, outline
         self.memory: MemoryRecords | None = None

@@ -48,10 +48,7 @@ _SINCE_EPOCH_NS = 10**18
 class XPlaneReader(FileReader):
     """One XSpace. A table is decoded when it is read, and only as far as it needs."""
 
-    __retained__ = (
-        "_file _outline _memory _steps_found _recorded _line_facts _damage _far"
-        " _unmarked _types _event_tables _event_bytes"
-    )
+    __retained__ = "_file _outline _passes _steps _types _event_bytes"
 
     has_runtime_planes = True
     never_derived = frozenset((_SNAPSHOTS,))
