@@ -105,7 +105,8 @@ def test_hostile_names_are_shown_as_text(monkeypatch, peakline, tmp_path):
 
 
 def test_a_narrow_terminal_has_fewer_numbers_and_whole_lines(monkeypatch, peakline, tmp_path):
-    monkeypatch.setattr("peakline.render.terminal.ops.screen_width", lambda: 80)
+    for module in ("ops", "time_parts"):
+        monkeypatch.setattr(f"peakline.render.terminal.{module}.screen_width", lambda: 80)
     path = made(monkeypatch, tmp_path, op_stats=[op("begin" + "x" * 90 + "end", "host", 1)])
     lines = peakline("ops", path).out.splitlines()
     assert lines[-2].split() == ["SELF", "TIME", "SHARE", "RUNS", "MEDIAN", "OP"]

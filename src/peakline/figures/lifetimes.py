@@ -177,7 +177,7 @@ NARROW = 0.1
 
 @dataclass(frozen=True)
 class Bar:
-    """The life of one buffer. Times are picoseconds, sizes the bytes handed out.
+    """The life of one buffer. Times are picoseconds, sizes the bytes allocated.
 
     ``start_ps`` is None for a buffer from before the profile, ``end_ps`` for one that lives to its
     end. ``step`` is the one of its allocation; ``at_peak`` says whether it is live at the peak.

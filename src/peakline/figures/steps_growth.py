@@ -40,7 +40,7 @@ def growth_per_step(
     The allocator is the one that leaks most, else the one with the highest peak, where none is
     named. What the findings call a leak comes first and is drawn red; then what grows otherwise by
     them, then what holds most. The gap up to the line is memory that no signature explains: from
-    before the profile, or handed out beyond what was requested. At most 256 steps are drawn, the
+    before the profile, or allocated beyond what was requested. At most 256 steps are drawn, the
     last one among them.
 
     None where the profile has fewer than two steps, or no step leaves anything. Raises

@@ -71,11 +71,11 @@ class ChurnRows(Sequence[SignatureChurn]):
 
 @dataclass(frozen=True)
 class AllocatorChurn:
-    """What one allocator handed out. Sizes are bytes.
+    """What one allocator allocated. Sizes are bytes.
 
     ``steps`` is how many steps the profile has (None without any; then ``same_step``
     is 0), ``signatures`` all of them, the one with most bytes first. Memory from before the profile
-    was not handed out in it: it counts nowhere, and a signature of which there is no other has 0
+    was not allocated in it: it counts nowhere, and a signature of which there is no other has 0
     allocations.
     """
 
@@ -90,7 +90,7 @@ class AllocatorChurn:
 
     @property
     def bytes_per_step(self) -> float | None:
-        """Bytes handed out in a step, None without steps."""
+        """Bytes allocated in a step, None without steps."""
         return self.bytes / self.steps if self.steps else None
 
     @property

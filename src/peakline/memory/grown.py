@@ -246,7 +246,7 @@ def _without_others(growth: AllocatorGrowth, found: Sequence[GroupGrowth]) -> In
 
 
 def _allocated_per_step(history: History, number: int, growth: AllocatorGrowth) -> Int64Array:
-    """Bytes handed out between one mark and the next."""
+    """Bytes allocated between one mark and the next."""
     own = np.where(history.lifetimes.allocator == number, history.allocated, 0)
     total = np.concatenate([[0], np.cumsum(own)])
     bounds = np.concatenate([[growth.marks.start], growth.marks.rows])

@@ -38,7 +38,7 @@ class GroupGrowth:
 
     ``signature`` has an empty shape, and no size, where it stands for an op in all its shapes or
     sizes; ``forms`` is then how many there are, else 1. ``series`` is the bytes requested that
-    live at each step's end; ``held_bytes`` the bytes handed out for them at the last.
+    live at each step's end; ``held_bytes`` the bytes allocated for them at the last.
     """
 
     signature: Signature

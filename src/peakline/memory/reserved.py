@@ -1,4 +1,4 @@
-"""What a caching allocator took from its device, and how much of that was handed out."""
+"""What a caching allocator took from its device, and how much of that was allocated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Reserved:
     The names are PyTorch's (``torch.cuda.memory_stats``): ``reserved_bytes`` were taken from the
     device, which is what ``nvidia-smi`` shows, with the CUDA context besides
     (https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management). ``allocated_bytes``
-    of them are handed out, ``awaiting_free_bytes`` are given back but still used by another
+    of them are allocated, ``awaiting_free_bytes`` are given back but still used by another
     stream; ``requested_bytes`` is what the program requested of these two. ``free_bytes`` are the
     rest. ``at_peak_bytes`` were reserved at the peak of what was allocated.
     """

@@ -239,7 +239,7 @@ def read_history(events: Columns, lifetimes: Lifetimes | None = None) -> History
 
 
 def buffer_sizes(events: Columns, chosen: BoolArray) -> tuple[Int64Array, Int64Array]:
-    """What was handed out and what was requested, as the ``chosen`` records say; else 0.
+    """What was allocated and what was requested, as the ``chosen`` records say; else 0.
 
     What was requested is never more; where it is not known it is the same.
     """

@@ -58,7 +58,7 @@ class Usage:
 
 
 def buffer_bytes(events: Columns, rows: AnyArray) -> Int64Array:
-    """Bytes handed out by the allocations ``rows``; what was requested where that is unknown."""
+    """Bytes allocated by the allocations ``rows``; what was requested where that is unknown."""
     allocated = events.array("allocated_bytes")[rows]
     requested = np.where(
         events.is_valid("requested_bytes")[rows], events.array("requested_bytes")[rows], 0

@@ -14,7 +14,7 @@ in time order.
     address uint64? address of the buffer
     allocation_id int64? the allocator's number for the buffer
     requested_bytes int64? what was requested
-    allocated_bytes int64? what was handed out
+    allocated_bytes int64? what was allocated
     op string? the op that requested it, null when not known
     region_type string? output, temp, persist, dynamic, ...
     data_type string? element type
@@ -42,7 +42,7 @@ buffers: One row per buffer: from its allocation to its deallocation.
     data_type string? element type
     shape string? shape, such as [3, 3, 512, 512]
     requested_bytes int64? what was requested
-    allocated_bytes int64? what was handed out
+    allocated_bytes int64? what was allocated
     start_ps int64? when it was allocated; null when it was there before the profile
     end_ps int64? when it was deallocated; null while live at the end
     start_step int64? the step of its allocation
@@ -61,7 +61,7 @@ memory_snapshots: One row per MemoryProfileSnapshot, read by the rules of the me
     fragmentation float64 0 to 1
     peak_bytes_in_use int64 lifetime peak so far
     requested_bytes int64 what was requested
-    allocation_bytes int64 what was handed out
+    allocation_bytes int64 what was allocated
     address uint64 address of the buffer
     tf_op_name string the op, empty when not given
     step_id int64 group of the event as the runtime groups it (steps.md), -1 when it has none
@@ -78,7 +78,7 @@ tensor_outputs: One row per tensor an op put out, as a memory log records it.
     data_type string? element type
     shape string? shape, such as [3, 3, 512, 512]
     requested_bytes int64? what was requested
-    allocated_bytes int64? what was handed out
+    allocated_bytes int64? what was allocated
     allocator string? the allocator
     allocation_id int64? the allocator's number for the buffer
     address uint64? address of the buffer
@@ -98,7 +98,7 @@ log_records: One row per record of a memory log, as logged.
     data_type string? element type
     shape string? shape, such as [3, 3, 512, 512]
     requested_bytes int64? what was requested
-    allocated_bytes int64? what was handed out
+    allocated_bytes int64? what was allocated
     allocator string? the allocator as logged
     allocation_id int64? the allocator's number for the buffer
     address uint64? address of the buffer
@@ -140,7 +140,7 @@ oom_reports: One row per report of a failed allocation.
     time_ps int64 when, where the log says it, else 0
     allocator string the allocator that failed
     requested_bytes int64? what was requested
-    rounded_bytes int64? what the allocator would have handed out
+    rounded_bytes int64? what the allocator would have allocated
     op string? the op that requested it
     device string? the device
     data_type string? element type of the tensor

@@ -57,7 +57,7 @@ op_outputs: One row per output of an execution (NodeOutput).
     data_type string? element type, null without a tensor description
     shape string? shape, such as [3, 3, 512, 512]
     requested_bytes int64? what was requested
-    allocated_bytes int64? what was handed out
+    allocated_bytes int64? what was allocated
     allocator string? the allocator
     allocation_id int64? the allocator's number for the buffer
     address uint64? address of the buffer
@@ -68,7 +68,7 @@ op_outputs: One row per output of an execution (NodeOutput).
 op_references: One row per tensor an execution referred to (referenced_tensor).
     op_run_id int64 the execution
     requested_bytes int64 what was requested
-    allocated_bytes int64 what was handed out
+    allocated_bytes int64 what was allocated
     allocator string the allocator
     allocation_id int64 the allocator's number for the buffer
     has_single_reference bool whether nobody else held the buffer

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from peakline.render.document.model import Table, text_of
+from peakline.render.document.model import Table
 from peakline.render.document.ops import NARROW_WITHOUT, RUNS, kernels_table, ops_tables
-from peakline.render.terminal.screen import indented, plain_table, show
-from peakline.render.terminal.time_parts import profile_line, screen_width
-from peakline.text import counted, cut_middle
+from peakline.render.terminal.screen import indented, show
+from peakline.render.terminal.time_parts import fitted_table, profile_line, screen_width
+from peakline.text import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from peakline.tables.columns import Columns
 
 _ROWS = 20
-_NAME, _SHORTEST = 72, 16
+_NAME = 72
 _NARROW = 120
 """Below so many columns some numbers are left out, so that names have room."""
-_GAP, _INDENT = 2, 2
 
 
 def print_ops(profile: Profile, table: Columns | None, top: int | None) -> None:
@@ -47,27 +46,12 @@ def print_kernels(profile: Profile, table: Columns | None, top: int | None) -> N
 
 
 def _table(table: Table, what: str, narrow_without: set[str]) -> list[RenderableType]:
-    """The last column, names, has the room that is left; a narrow terminal has fewer columns."""
-    width = screen_width() or 0
-    if 0 < width < _NARROW:
+    """A table under its title; a narrow terminal has fewer columns."""
+    if 0 < (screen_width() or 0) < _NARROW:
         without = NARROW_WITHOUT | narrow_without
         table = table.only([n for n, c in enumerate(table.columns) if c.label not in without])
-    heads = [column.label.upper() for column in table.columns]
-    rows = [
-        [
-            cut_middle(text_of(cell, one.unit), _NAME)
-            for cell, one in zip(row, table.columns, strict=True)
-        ]
-        for row in table.rows
-    ]
-    used = _INDENT + sum(
-        max(len(head), *(len(row[n]) for row in rows)) + _GAP for n, head in enumerate(heads[:-1])
-    )
-    room = max(_SHORTEST, min(_NAME, width - used)) if width else _NAME
-    cells = [[*row[:-1], cut_middle(row[-1], room)] for row in rows]
-    right = [head for head, one in zip(heads, table.columns, strict=True) if one.is_number]
-    drawn = indented(plain_table(heads, cells, right=right))
-    parts: list[RenderableType] = ["", Text(table.title, style="bold"), drawn]
+    title = Text(table.title, style="bold")
+    parts: list[RenderableType] = ["", title, fitted_table(table, longest=_NAME)]
     if table.rest:
         parts.append(indented(Text(f"and {counted(int(table.rest[0] or 0), f'more {what}')}")))
     return parts

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from peakline.api import Profile
 
-_GAP = 2
+_GAP = 2  # none after the last column
 _INDENT = 2
 _LEAST_NAME = 16
 _NAME, _NARROW = 60, 32
@@ -46,20 +46,22 @@ def fitting(tables: Sequence[Table]) -> Table:
     width = screen_width()
     for table in tables:
         heads, rows = _texts(table, _NARROW)
-        if width is None or sum(_widths(heads, rows)) <= width - _INDENT:
+        if width is None or sum(_widths(heads, rows)) <= width - _INDENT + _GAP:
             return table
     return tables[-1]
 
 
-def fitted_table(table: Table) -> RenderableType:
-    """A table of a document, two columns in, whose texts are cut to the terminal."""
-    heads, rows = _texts(table, _NAME)
+def fitted_table(table: Table, *, longest: int = _NAME) -> RenderableType:
+    """A table of a document, two columns in, whose texts are cut to the terminal, and to
+    ``longest`` characters where there is more room.
+    """
+    heads, rows = _texts(table, longest)
     right = [head for head, one in zip(heads, table.columns, strict=True) if one.is_number]
     width = screen_width()
     if width is not None:
         widths = _widths(heads, rows)
         for place in sorted(range(len(heads)), key=lambda place: -widths[place]):
-            over = sum(_widths(heads, rows)) - (width - _INDENT)
+            over = sum(_widths(heads, rows)) - (width - _INDENT + _GAP)
             if over > 0 and not table.columns[place].is_number:
                 room = max(widths[place] - _GAP - over, min(_LEAST_NAME, widths[place] - _GAP))
                 for row in rows:

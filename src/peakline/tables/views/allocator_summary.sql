@@ -4,7 +4,7 @@
 -- column: allocator string: the allocator or memory
 -- column: allocations int64: how many allocations are in the record
 -- column: deallocations int64: how many deallocations
--- column: allocated_bytes int64: what was handed out
+-- column: allocated_bytes int64: what was allocated
 -- column: freed_bytes int64: what came back, as far as the deallocations say
 -- column: largest_bytes int64?: the largest allocation
 -- column: most_in_use_bytes int64?: the most bytes in use that it reported within the record

@@ -1,10 +1,10 @@
--- How many bytes the allocator rounds away, by op: handed out beyond what was requested.
+-- How many bytes the allocator rounds away, by op: allocated beyond what was requested.
 -- Units: sizes are bytes, shares percent.
 -- Tables: buffers
 -- column: op string?: the op; null where it is not known
 -- column: buffers int64: how many buffers have both sizes
 -- column: requested_bytes int64: what was requested
--- column: allocated_bytes int64: what was handed out
+-- column: allocated_bytes int64: what was allocated
 -- column: waste_bytes int64: the difference
 -- column: percent float64: waste_bytes of allocated_bytes
 select op, sum(coalesce(count, 1))::bigint as buffers,

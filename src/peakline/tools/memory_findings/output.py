@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _GROUPS = 32
 """So many groups that do not stay the same are listed, those that brought most bytes."""
 _SIGNATURES = 20
-"""So many signatures are listed of what was handed out, those with most bytes."""
+"""So many signatures are listed of what was allocated, those with most bytes."""
 _FORCED = 32
 
 
