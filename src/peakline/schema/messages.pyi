@@ -92,6 +92,7 @@ __all__ = [
     "HloModuleProto",
     "HloProto",
     "HloScheduleProto",
+    "HloSnapshot",
     "InternedData",
     "InternedString",
     "IotaReplicaGroupListProto",
@@ -2742,6 +2743,30 @@ class HloScheduleProto(Message):
         sequences: _Mapping[builtins.int, HloScheduleProto.InstructionSequence] | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['sequences']) -> None: ...
+
+@final
+class HloSnapshot(Message):
+    HLO_FIELD_NUMBER: Literal[1]
+    ARGUMENTS_FIELD_NUMBER: Literal[2]
+    RESULT_FIELD_NUMBER: Literal[3]
+    EXECUTION_PLATFORM_FIELD_NUMBER: Literal[4]
+    @builtins.property
+    def hlo(self) -> HloProto: ...
+    @builtins.property
+    def arguments(self) -> RepeatedCompositeFieldContainer[LiteralProto]: ...
+    @builtins.property
+    def result(self) -> LiteralProto: ...
+    execution_platform: builtins.str
+    def __init__(
+        self,
+        *,
+        hlo: HloProto | None = ...,
+        arguments: Iterable[LiteralProto] | None = ...,
+        result: LiteralProto | None = ...,
+        execution_platform: builtins.str | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['hlo', 'result']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['hlo', 'arguments', 'result', 'execution_platform']) -> None: ...
 
 @final
 class InternedData(Message):

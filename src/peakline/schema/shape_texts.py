@@ -298,6 +298,7 @@ MESSAGES = {
     "xla.HloScheduleProto": "sequences 1 11 * :xla.HloScheduleProto.SequencesEntry",
     "xla.HloScheduleProto.InstructionSequence": "instruction_ids 1 3 *",
     "xla.HloScheduleProto.SequencesEntry": "key 1 3|value 2 11 ? :xla.HloScheduleProto.InstructionSequence",
+    "xla.HloSnapshot": "hlo 1 11 ? :xla.HloProto|arguments 2 11 * :xla.LiteralProto|result 3 11 ? :xla.LiteralProto|execution_platform 4 9",
     "xla.IotaReplicaGroupListProto": "num_replica_groups 1 3|num_devices_per_group 2 3|iota_reshape_dims 3 3 *|iota_transpose_perm 4 5 *",
     "xla.LayoutProto": "minor_to_major 1 3 *|dim_level_types 9 14 * :xla.DimLevelType|dim_unique 13 8 *|dim_ordered 14 8 *|tiles 6 11 * :xla.TileProto|tail_padding_alignment_in_elements 16 3|element_size_in_bits 7 3|memory_space 8 3|index_primitive_type 11 14 :xla.PrimitiveType|pointer_primitive_type 12 14 :xla.PrimitiveType|physical_shape 10 11 ? :xla.ShapeProto|dynamic_shape_metadata_prefix_bytes 15 3|split_configs 17 11 * :xla.SplitConfigProto",
     "xla.LiteralProto": "shape 1 11 ? :xla.ShapeProto|preds 2 8 *|s1s 30 12|s2s 26 12|s4s 21 12|s8s 15 12|u1s 31 12|u2s 27 12|u4s 22 12|u8s 3 12|s32s 4 5 *|s64s 5 3 *|u32s 6 13 *|u64s 7 4 *|f32s 8 2 *|f64s 9 1 *|c64s 12 2 *|c128s 18 1 *|tuple_literals 10 11 * :xla.LiteralProto|f16s 11 12|bf16s 13 12|u16s 16 12|s16s 17 12|f4e2m1fns 32 12|f8e3m4s 29 12|f8e4m3b11fnuzs 23 12|f8e4m3fns 20 12|f8e4m3fnuzs 25 12|f8e4m3s 28 12|f8e5m2fnuzs 24 12|f8e5m2s 19 12|f8e8m0fnus 33 12|sparse_indices 14 3 *",

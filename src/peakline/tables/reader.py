@@ -11,6 +11,7 @@ from peakline.arrays import AnyArray
 if TYPE_CHECKING:
     from peakline.tables.columns import Columns
     from peakline.tables.profile import Profile
+    from peakline.tables.programs import Programs
 
 
 class Warnings:
@@ -133,9 +134,9 @@ class Reader(ABC):
         """As `Profile.stats_of`; None where only ``event_stats`` has them."""
         return None
 
-    def hlo_modules(self) -> list[tuple[str, bytes]]:
-        """The compiled programs that the file holds: name and HloProto."""
-        return []
+    def programs(self) -> Programs | None:
+        """The compiled programs that the file holds; None where its format has none."""
+        return None
 
     def plane_bytes(self, name: str) -> dict[int, bytes]:  # noqa: ARG002
         """By ``plane_id`` the bytes of the stat called ``name``."""

@@ -14,6 +14,7 @@ from peakline.arrays import Int64Array
 from peakline.deadline import holding
 from peakline.errors import NotFoundError
 from peakline.tables.columns import Columns
+from peakline.tables.programs import Programs
 from peakline.tables.reader import Reader, Warnings
 from peakline.tables.typed import typed_stats
 
@@ -105,10 +106,19 @@ class ReaderFacts:
         own = np.flatnonzero(np.isin(stats.array("event_id"), rows))
         return stats.take(own[np.argsort(stats.array("event_id")[own], kind="stable")])
 
+    def programs(self) -> Programs | None:
+        """The compiled programs that the profile holds, to be read one by one; None where its format
+        has none.
+        """
+        with self._open_reader() as reader:
+            return reader.programs()
+
     def hlo_modules(self) -> list[tuple[str, bytes]]:
         """The compiled programs that the file holds: name and HloProto (xla/service/hlo.proto)."""
-        with self._open_reader() as reader:
-            return list(reader.hlo_modules())
+        found = self.programs()
+        if found is None:
+            return []
+        return [(found.label(number), found.data(number).tobytes()) for number in range(len(found))]
 
     def plane_bytes(self, name: str) -> dict[int, bytes]:
         """By ``plane_id`` the bytes of the stat called ``name``, of the planes that have such."""

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peakline.arrays import BoolArray
-from peakline.tables import graph_tables, memory_tables, op_tables, time_tables, trace_tables
+from peakline.tables import (
+    graph_tables,
+    memory_tables,
+    op_tables,
+    program_tables,
+    time_tables,
+    trace_tables,
+)
 from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.definition import TableDef, parse_tables
 
@@ -33,6 +40,7 @@ TABLES: dict[str, TableDef] = {
         *memory_tables.DEFINITIONS,
         *op_tables.DEFINITIONS,
         *graph_tables.DEFINITIONS,
+        *program_tables.DEFINITIONS,
         *time_tables.DEFINITIONS,
         *_WARNINGS,
     )

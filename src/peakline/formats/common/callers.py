@@ -35,16 +35,23 @@ def stacks_table(
     )
 
 
-def caller(frames: Sequence[Frame]) -> str | None:
-    """The innermost frame outside the libraries as ``function file:line``; None without frames.
+def own_frame(frames: Sequence[Frame]) -> Frame | None:
+    """The innermost frame outside the libraries; None without frames.
 
     ``frames`` are innermost first. Where all are of libraries it is the innermost Python frame,
     and where none is Python's the innermost of all.
     """
     python = [frame for frame in frames if _PYTHON.search(frame[1])]
     own = [frame for frame in python if not _LIBRARY.search(frame[1])]
-    for function, file, line in (own or python or frames)[:1]:
-        name = re.split(r"[/\\]", file)[-1]
-        place = f"{name}:{line}" if name and line else name
-        return f"{function} {place}".strip() or None
-    return None
+    return next(iter(own or python or frames), None)
+
+
+def caller(frames: Sequence[Frame]) -> str | None:
+    """`own_frame` as ``function file:line``; None without frames."""
+    frame = own_frame(frames)
+    if frame is None:
+        return None
+    function, file, line = frame
+    name = re.split(r"[/\\]", file)[-1]
+    place = f"{name}:{line}" if name and line else name
+    return f"{function} {place}".strip() or None

@@ -26,18 +26,20 @@ from peakline.formats.xplane.small_tables import planes_table
 from peakline.formats.xplane.times import FARTHEST_PS, Far
 from peakline.formats.xplane.types import TypeTables
 from peakline.tables.columns import Columns
+from peakline.tables.program_tables import PROGRAM_TABLES
 from peakline.tables.reader import Warnings
 from peakline.tables.tables import empty_columns
 
 if TYPE_CHECKING:
     from peakline.tables.profile import Profile
+    from peakline.formats.hlo_proto.tables import ProgramTables
     from peakline.tables.reader import Reader
 
 _SNAPSHOTS = "memory_snapshots"
 TABLES = frozenset(
     (
         "planes", "lines", "events", "event_stats", "steps", "allocator_events", "module_runs",
-        "event_types", "event_type_stats", "plane_stats", _SNAPSHOTS,
+        "event_types", "event_type_stats", "plane_stats", _SNAPSHOTS, *PROGRAM_TABLES,
     )
 )  # fmt: skip
 """What an XSpace can fill; memory_snapshots only with a host plane."""
@@ -48,7 +50,7 @@ _SINCE_EPOCH_NS = 10**18
 class XPlaneReader(FileReader):
     """One XSpace. A table is decoded when it is read, and only as far as it needs."""
 
-    __retained__ = "_file _outline _passes _steps _types _event_bytes"
+    __retained__ = "_file _outline _passes _steps _types _event_bytes _programs"
 
     has_runtime_planes = True
     never_derived = frozenset((_SNAPSHOTS,))
@@ -116,6 +118,8 @@ class XPlaneReader(FileReader):
         self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
     ) -> Columns:
         """Read one table."""
+        if table in PROGRAM_TABLES:
+            return self._programs.table(table, warnings, columns)
         read: dict[str, Callable[[], Columns]] = {
             "planes": lambda: planes_table(self._outline.planes),
             "lines": self._passes.lines,
@@ -156,9 +160,15 @@ class XPlaneReader(FileReader):
     def _event_bytes(self) -> EventBytes:
         return EventBytes(self._file, self._outline)
 
-    def hlo_modules(self) -> list[tuple[str, bytes]]:
-        """The compiled programs (HloProto) by name."""
-        return self._types.hlo_modules()
+    def programs(self) -> ProgramTables:
+        """The compiled programs."""
+        return self._programs
+
+    @cached_property
+    def _programs(self) -> ProgramTables:
+        from peakline.formats.hlo_proto.tables import ProgramTables
+
+        return ProgramTables(self._types.programs())
 
     def plane_bytes(self, name: str) -> dict[int, bytes]:
         """The bytes of the stat called ``name``, by plane."""

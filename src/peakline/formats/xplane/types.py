@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,15 +14,17 @@ from peakline.formats.xplane.event_stats import coded_names, value_codes
 from peakline.formats.xplane.outline import Outline
 from peakline.formats.xplane.places import type_bases
 from peakline.tables.columns import Columns, Names
-from peakline.wire import Decoded, Interner, Plan, Spans, Union, decode
+from peakline.wire import Buffer, Decoded, Interner, Plan, Spans, Union, decode
+
+if TYPE_CHECKING:
+    from peakline.formats.hlo_proto.source import StoredProgram
 
 _METADATA_PLANE = "/host:metadata"
 _HLO_STATS = ("Hlo Proto", "HLO Proto", "hlo_proto")
 _PROGRAM_ID = "program_id"
 _UINT64, _INT64, _BYTES = 3, 4, 6
 _NUMBERED = re.compile(r"(.*)\((\d{1,20})\)", re.DOTALL)
-HloModule = tuple[str, bytes]
-"""The name of a compiled program, with its number in parentheses, and its HloProto."""
+_BACKENDS = ("gpu", "tpu")
 
 _PATHS = (
     "planes.event_metadata.key",
@@ -99,13 +102,15 @@ class TypeTables:
     def _bytes(self, value: Union, row: int) -> bytes:
         return Spans(value.bits, value.length).bytes(self._file.buffer, row)
 
-    def hlo_modules(self) -> list[HloModule]:
+    def programs(self) -> list[StoredProgram]:
         """The compiled programs that the file holds (stat ``Hlo Proto`` of ``/host:metadata``),
         by the number of their metadata.
 
         A program's number is its stat ``program_id``, else that in its name, else that of its
         metadata (``hlo_proto_map.cc`` and ``xplane_hlo_fixer.cc`` in openxla/xprof).
         """
+        from peakline.formats.hlo_proto.source import StoredProgram
+
         stats = self._decoded["planes.event_metadata.value.stats"]
         value, ids = stats.union("value"), stats.array("metadata_id")
         entry = self._decoded["planes.event_metadata.value"].parent
@@ -115,8 +120,8 @@ class TypeTables:
         rows = np.flatnonzero(is_number | (value.case == _BYTES))
         owners = entry[stats.parent[rows]]
         keys = self._decoded["planes.event_metadata"].array("key")[owners]
-        found: dict[str, bytes] = {}
-        told: dict[int, int] = {}
+        found: dict[tuple[str, int], StoredProgram] = {}
+        numbers: dict[int, int] = {}
         programs: list[tuple[int, int, int]] = []
         for at in np.lexsort((keys, plane[owners])).tolist():
             row, owner = int(rows[at]), int(stats.parent[rows[at]])
@@ -125,16 +130,32 @@ class TypeTables:
                 continue
             stat = outline.stat_names.get(int(ids[row]), "")
             if stat == _PROGRAM_ID and is_number[row]:
-                told[owner] = int(value.bits[row])
+                numbers[owner] = int(value.bits[row])
             elif stat in _HLO_STATS and not is_number[row]:
                 programs.append((row, owner, int(keys[at])))
         for row, owner, key in programs:
             name = names.take(np.array([owner])).texts(self._file.buffer)[0]
             numbered = _NUMBERED.fullmatch(name)
-            number = told.get(owner, int(numbered[2]) if numbered else key) % 2**64
+            number = numbers.get(owner, int(numbered[2]) if numbered else key) % 2**64
             own = numbered[1] if numbered else name
-            found[f"{own}({number})"] = self._bytes(value, row)
-        return list(found.items())
+            load = partial(self._content, value, row)
+            found[own, number] = StoredProgram(own, number, self._backend, load)
+        return list(found.values())
+
+    @property
+    def _backend(self) -> str:
+        """What runs the programs, where the planes name it and only one."""
+        kinds = {
+            kind
+            for plane in self._outline.planes
+            for kind in _BACKENDS
+            if plane.name.startswith(f"/device:{kind.upper()}:")
+        }
+        return kinds.pop() if len(kinds) == 1 else ""
+
+    def _content(self, value: Union, row: int) -> Buffer:
+        start = int(value.bits[row])
+        return self._file.buffer[start : start + int(value.length[row])]
 
     def _entries(self) -> Int64Array:
         """The rows of the metadata entries that count, by plane and id."""

@@ -1,0 +1,267 @@
+"""Tables of a program's memory: its buffer assignment and the heap that placed its temporaries."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from peakline.arrays import AnyArray, BoolArray, Int64Array
+from peakline.formats.hlo_proto.shapes import Shape
+from peakline.formats.hlo_proto.source import ASSIGNMENT, INSTRUCTIONS, ProgramSource
+from peakline.kernels.heap_trace import replay
+from peakline.tables.columns import Column, Columns, Names
+from peakline.wire import WireTable
+
+PARAMETER, OUTPUT, THREAD_LOCAL, CONSTANT, TEMPORARY = range(5)
+KINDS = ("parameter", "output", "thread-local", "constant", "temporary")
+"""What an allocation is for: the first that fits, in the order in which XProf looks
+(``hlo_proto_to_memory_visualization_utils.cc``)."""
+_HOST_SPACE = 5
+"""The memory space of the host (``Layout::kHostMemorySpace`` in ``xla/layout.h``)."""
+_VALUES = f"{ASSIGNMENT}.logical_buffers"
+_ALLOCATIONS = f"{ASSIGNMENT}.buffer_allocations"
+_ASSIGNED = f"{_ALLOCATIONS}.assigned"
+_TRACES = f"{ASSIGNMENT}.heap_simulator_traces"
+_EVENTS = f"{_TRACES}.events"
+_EVENT_KINDS = ("allocation", "deallocation", "share")
+_MOST_BYTES = 2**62
+
+
+class Assignment:
+    """The buffer assignment of one program, as columns.
+
+    Values (``LogicalBufferProto``) are those that have a place in an allocation; of a value that
+    has several the first counts.
+    """
+
+    def __init__(self, source: ProgramSource) -> None:
+        self._source = source
+        flags = (
+            "index size color is_thread_local is_entry_computation_parameter is_constant "
+            "parameter_number is_parameter_aliased_with_output maybe_live_out"
+        )
+        self._decoded = source.decode(
+            *(f"{_VALUES}.{name}" for name in (
+                "id", "size", "defined_at.instruction_id", "defined_at.instruction_name",
+                "defined_at.shape_index")),
+            *(f"{_ALLOCATIONS}.{name}" for name in flags.split()),
+            *(f"{_ASSIGNED}.{name}" for name in ("logical_buffer_id", "offset", "size")),
+        )  # fmt: skip
+        allocations = self._decoded[_ALLOCATIONS]
+        self.number = allocations.array("index").astype(np.int64)
+        self.size = np.clip(allocations.array("size").astype(np.int64), 0, _MOST_BYTES)
+        self.space = allocations.array("color").astype(np.int64)
+        self.is_live_out = _flag(allocations, "maybe_live_out")
+        is_parameter = _flag(allocations, "is_entry_computation_parameter")
+        self.is_donated = is_parameter & _flag(allocations, "is_parameter_aliased_with_output")
+        self.kind = np.select(
+            [is_parameter, self.is_live_out, _flag(allocations, "is_thread_local"),
+             _flag(allocations, "is_constant")],
+            [PARAMETER, OUTPUT, THREAD_LOCAL, CONSTANT], TEMPORARY,
+        )  # fmt: skip
+        self.parameter = allocations.array("parameter_number").astype(np.int64)
+
+    def sums(self) -> dict[str, int]:
+        """Bytes of the allocations: what XLA's ``CompiledMemoryStats`` says of the device's memory.
+
+        A parameter that an output takes over counts as an argument, as an output and as an alias
+        (``PopulateBufferStatsFromAllocations`` in ``xla/pjrt/pjrt_executable.cc``).
+        """
+        on_device = self.space != _HOST_SPACE
+        parts = {
+            "argument": on_device & (self.kind == PARAMETER),
+            "output": on_device & self.is_live_out,
+            "alias": on_device & self.is_donated,
+            "temporary": on_device & (self.kind == TEMPORARY),
+            "constant": on_device & (self.kind == CONSTANT),
+            "thread_local": on_device & (self.kind == THREAD_LOCAL),
+            "host": ~on_device & (self.kind != THREAD_LOCAL),
+        }
+        return {f"{name}_bytes": int(self.size[rows].sum()) for name, rows in parts.items()}
+
+    def buffers(self) -> Columns:
+        """Table ``hlo_buffers``."""
+        assigned = self._decoded[_ASSIGNED]
+        values = self._decoded[_VALUES]
+        row = self.values.rows_of(assigned.array("logical_buffer_id"))
+        at = np.flatnonzero(row >= 0)
+        at = at[np.unique(row[at], return_index=True)[1]]
+        at.sort()
+        self._source.dangling += int((row < 0).sum())
+        row, of = row[at], assigned.parent[at].astype(np.int64)
+        instruction = self.instruction[row]
+        shape, sizes = self._shapes(row, instruction)
+        index = self.index_texts.take(row)
+        data: dict[str, Column] = {
+            "buffer_id": np.arange(at.size),
+            "native_id": self.values.number[row],
+            "allocation": self.number[of],
+            "offset_bytes": assigned.array("offset").astype(np.int64)[at],
+            "bytes": np.clip(values.array("size").astype(np.int64)[row], 0, _MOST_BYTES),
+            "unpadded_bytes": sizes,
+            "allocation_bytes": self.size[of],
+            "memory_space": self.space[of],
+            "kind": Names(self.kind[of].astype(np.int32), KINDS),
+            "is_live_out": self.is_live_out[of],
+            "is_donated": self.is_donated[of],
+            "parameter_number": self.parameter[of],
+            "instruction_id": instruction,
+            "shape_index": index,
+            "shape": shape,
+        }
+        valid = {
+            "unpadded_bytes": shape.codes >= 0,
+            "parameter_number": self.kind[of] == PARAMETER,
+            "instruction_id": instruction >= 0,
+        }
+        return Columns(data, valid)
+
+    # Values.
+
+    @cached_property
+    def values(self) -> _Numbers:
+        """The values by their number."""
+        return _Numbers(self._decoded[_VALUES].array("id").astype(np.int64))
+
+    @cached_property
+    def instruction(self) -> Int64Array:
+        """The instruction that defines each value, -1 where it names none.
+
+        It is named by its number, in files of before 2022 by its name.
+        """
+        places = self._decoded[f"{_VALUES}.defined_at"]
+        found = np.full(self.values.number.size, -1, np.int64)
+        ids = places.array("instruction_id").astype(np.int64)
+        rows = self._source.ids.anywhere(ids)
+        named = (rows < 0) & (places.spans("instruction_name").length > 0)
+        if named.any():
+            listed = self._source.decode(f"{INSTRUCTIONS}.name")[INSTRUCTIONS].spans("name")
+            known = dict(zip(reversed(listed.texts(self._source.buffer)),
+                             range(len(listed) - 1, -1, -1), strict=True))  # fmt: skip
+            names = places.spans("instruction_name").take(named).texts(self._source.buffer)
+            rows[named] = [known.get(name, -1) for name in names]
+        found[places.parent] = rows
+        return found
+
+    @cached_property
+    def indices(self) -> dict[int, tuple[int, ...]]:
+        """The place in its instruction's result of each value that is not the whole of it."""
+        places = self._decoded[f"{_VALUES}.defined_at"]
+        listed = self._decoded[f"{_VALUES}.defined_at.shape_index"]
+        found: dict[int, list[int]] = {}
+        rows = places.parent[listed.parent].tolist()
+        for row, place in zip(rows, listed.array("value").tolist(), strict=True):
+            found.setdefault(row, []).append(place)
+        return {row: tuple(index) for row, index in found.items()}
+
+    @cached_property
+    def index_texts(self) -> Names:
+        """The same as text, per value."""
+        texts = Names.encode(["", *(index_text(index) for index in self.indices.values())])
+        codes = np.zeros(self.values.number.size, np.int32)
+        codes[list(self.indices)] = texts.codes[1:]
+        return Names(codes, texts.values)
+
+    def _shapes(self, row: Int64Array, instruction: Int64Array) -> tuple[Names, Int64Array]:
+        """Text and bytes of each value's shape."""
+        spans = self._source.decode(f"{INSTRUCTIONS}.shape")[INSTRUCTIONS].spans("shape")
+        known = self._source.strings.shapes
+        of = np.full(row.size, -1, np.int64)
+        defined = instruction >= 0
+        of[defined] = known.add(self._source.buffer, spans.take(instruction[defined]))
+        places: list[Shape | None] = list(known.shapes)
+        code: dict[tuple[int, tuple[int, ...]], int] = {}
+        inside = np.isin(row, np.fromiter(self.indices, np.int64, len(self.indices)))
+        for at in np.flatnonzero(inside & defined).tolist():
+            key = int(of[at]), self.indices[int(row[at])]
+            if key not in code:
+                code[key] = len(places)
+                places.append(known.shapes[key[0]].at(key[1]))
+            of[at] = code[key]
+        texts = Names.encode([None if shape is None else shape.text for shape in places])
+        sizes = np.array([*(0 if shape is None else shape.bytes for shape in places), 0], np.int64)
+        codes = np.append(texts.codes, np.int32(-1))[of]
+        return Names(codes, texts.values), sizes[of]
+
+
+def index_text(index: tuple[int, ...]) -> str:
+    """A place in a tuple as XLA writes it: ``{1,0}``, empty for the whole."""
+    return f"{{{','.join(map(str, index))}}}" if index else ""
+
+
+class _Numbers:
+    """Rows by number; of two with one number the first counts."""
+
+    def __init__(self, number: Int64Array) -> None:
+        self.number = number
+        self._order = np.argsort(number, kind="stable")
+        self._sorted = number[self._order]
+
+    def rows_of(self, wanted: AnyArray) -> Int64Array:
+        """The row of each number, -1 where there is none."""
+        if not self.number.size:
+            return np.full(wanted.size, -1, np.int64)
+        at = np.minimum(np.searchsorted(self._sorted, wanted), self.number.size - 1)
+        return np.where(self._sorted[at] == wanted, self._order[at], -1)
+
+
+def read_heap_events(source: ProgramSource) -> Columns:
+    """Table ``hlo_heap_events`` of one program."""
+    fields = "kind buffer_id computation_name instruction_name share_with_canonical_id"
+    decoded = source.decode(
+        *(f"{_EVENTS}.{name}" for name in fields.split()), *(f"{_VALUES}.{n}" for n in ("id", "size"))
+    )
+    events, values = decoded[_EVENTS], decoded[_VALUES]
+    numbers = _Numbers(values.array("id").astype(np.int64))
+    trace = events.parent.astype(np.int64)
+    kind = np.clip(events.array("kind"), 0, 3).astype(np.uint8)
+    buffer = events.array("buffer_id").astype(np.int64)
+    shared = events.array("share_with_canonical_id").astype(np.int64)
+    live, strange = live_bytes(
+        trace, kind, numbers.rows_of(buffer), numbers.rows_of(shared), values.array("size")
+    )
+    source.strange_events += strange
+    return Columns(
+        {
+            "trace": trace,
+            "sequence": np.arange(events.rows) - np.searchsorted(trace, trace),
+            "kind": Names(np.where(kind < 3, kind, -1).astype(np.int32), _EVENT_KINDS),
+            "buffer": buffer,
+            "shared_with": shared,
+            "computation": source.names("computation", events.spans("computation_name"), empty=False),
+            "instruction": source.names("name", events.spans("instruction_name"), empty=False),
+            "live_bytes": live,
+        },
+        {"shared_with": kind == 2},
+    )
+
+
+def live_bytes(
+    trace: Int64Array, kind: AnyArray, value: Int64Array, shared: Int64Array, size: AnyArray
+) -> tuple[Int64Array, int]:
+    """What is live after each event of each heap, in bytes, and how many events fit none before.
+
+    ``value`` and ``shared`` are rows of ``size``, -1 for none. Each heap begins empty.
+    """
+    most = _MOST_BYTES // max(kind.size, 1)
+    sizes = np.append(np.clip(size.astype(np.int64), 0, most), 0)
+    live = np.zeros(kind.size, np.int64)
+    strange = 0
+    begins = np.flatnonzero(np.append(True, trace[1:] != trace[:-1])[: trace.size])
+    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), trace.size], strict=True):
+        some, code = np.unique(
+            np.concatenate([[-1], value[begin:end], shared[begin:end]]), return_inverse=True
+        )
+        uses, holder = np.zeros(some.size, np.int64), np.arange(some.size)
+        # The first one is that of nothing.
+        code = code[1:].reshape(2, -1) - 1
+        strange += replay(
+            np.ascontiguousarray(kind[begin:end]), code[0], code[1], sizes[some[1:]],
+            uses, holder, live[begin:end],
+        )  # fmt: skip
+    return live, strange
+
+
+def _flag(table: WireTable, name: str) -> BoolArray:
+    return table.array(name).astype(np.bool_)

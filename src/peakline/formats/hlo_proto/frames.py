@@ -1,0 +1,78 @@
+"""The lines of the user's program that instructions come from, and their call stacks."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from peakline.arrays import Int64Array
+from peakline.formats.common.callers import Frame, own_frame, stacks_table
+from peakline.formats.hlo_proto.source import INSTRUCTIONS, ProgramSource
+from peakline.tables.columns import Columns, Names
+from peakline.wire import Decoded
+
+FRAME_ID = "metadata.stack_frame_id"
+
+
+class Lines:
+    """Where the instructions of ``decoded`` come from.
+
+    The line is that of the metadata, else the innermost one outside of libraries of the call stack.
+    """
+
+    def __init__(self, source: ProgramSource, decoded: Decoded) -> None:
+        self._source = source
+        self._meta = decoded[f"{INSTRUCTIONS}.metadata"]
+        self._rows = decoded[INSTRUCTIONS].rows
+        self.stack = np.full(self._rows, -1, np.int64)
+        """Per instruction the stack's number in `stacks_of`, -1 without one."""
+        number = self._meta.array("stack_frame_id").astype(np.int64)
+        known = (number > 0) & (number <= len(source.stacks))
+        self.stack[self._meta.parent[known]] = number[known] - 1
+
+    @cached_property
+    def _of_stack(self) -> list[Frame]:
+        """The line of each stack that occurs; of others nothing."""
+        found: list[Frame] = [("", "", 0)] * len(self._source.stacks)
+        for stack in np.unique(self.stack[self.stack >= 0]).tolist():
+            found[stack] = own_frame(self._source.stacks.frames(stack)) or found[stack]
+        return found
+
+    @cached_property
+    def file(self) -> Names:
+        """The file of the line, null where none is known."""
+        texts = self._source.strings.of("source_file")
+        codes = np.full(self._rows, -1, np.int32)
+        if len(self._source.stacks):
+            of = np.array([texts.add_bytes(f[1].encode()) if f[1] else -1 for f in self._of_stack])
+            codes = np.where(self.stack >= 0, of[self.stack], -1).astype(np.int32)
+        files = self._meta.spans("source_file")
+        named = files.length > 0
+        codes[self._meta.parent[named]] = texts.add(self._source.buffer, files.take(named))
+        return Names(codes, texts.values)
+
+    @cached_property
+    def line(self) -> Int64Array:
+        """The line's number."""
+        found = np.zeros(self._rows, np.int64)
+        if len(self._source.stacks):
+            of = np.array([frame[2] for frame in self._of_stack], np.int64)
+            found = np.where(self.stack >= 0, of[self.stack], 0)
+        named = self._meta.spans("source_file").length > 0
+        lines = self._meta.array("source_line").astype(np.int64)
+        found[self._meta.parent[named]] = lines[named]
+        return found
+
+
+def read_frames(source: ProgramSource) -> Columns:
+    """Table ``hlo_frames`` of one program: the stacks that instructions name."""
+    number = source.decode(f"{INSTRUCTIONS}.{FRAME_ID}")[f"{INSTRUCTIONS}.metadata"]
+    ids = np.unique(number.array("stack_frame_id").astype(np.int64))
+    stacks = [i - 1 for i in ids.tolist() if 0 < i <= len(source.stacks)]
+    chains = [source.stacks.frames(stack) for stack in stacks]
+    sizes = np.array([len(chain) for chain in chains], np.int64)
+    every = [frame for chain in chains for frame in chain]
+    depth = np.arange(len(every)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    stack = np.repeat(np.array(stacks, np.int64), sizes)
+    return stacks_table(stack, depth, every, np.arange(len(every)))

@@ -1,0 +1,251 @@
+"""Tables of a program's computations and instructions, and of how they hang together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+
+import numpy as np
+
+from peakline.arrays import BoolArray, Int32Array, Int64Array
+from peakline.formats.hlo_proto.categories import categories_of
+from peakline.formats.hlo_proto.frames import FRAME_ID, Lines
+from peakline.formats.hlo_proto.shapes import Shape
+from peakline.formats.hlo_proto.source import COMPUTATIONS, INSTRUCTIONS, ProgramSource
+from peakline.tables.columns import Column, Columns, Names
+from peakline.wire import WireTable, joined
+
+_DILATIONS = ("base_dilation", "window_dilation")
+_WINDOWS = "window.dimensions"
+
+
+def read_computations(source: ProgramSource) -> Columns:
+    """Table ``hlo_computations`` of one program."""
+    table = source.computations[COMPUTATIONS]
+    rows = np.arange(table.rows)
+    of = source.ids.group
+    roots = source.ids.rows(rows, table.array("root_id").astype(np.int64))
+    counts = np.bincount(of, minlength=table.rows).astype(np.int64)
+    ordered = np.bincount(of[source.schedule >= 0], minlength=table.rows)
+    return Columns(
+        {
+            "computation_id": rows,
+            "native_id": table.array("id").astype(np.int64),
+            "name": source.names("computation", table.spans("name")),
+            "is_entry": rows == source.entry,
+            "is_fusion": table.array("is_fusion_computation").astype(np.bool_),
+            "instructions": counts,
+            "root_id": roots,
+            "is_scheduled": (ordered == counts) & (counts > 0),
+        },
+        {"root_id": roots >= 0},
+    )
+
+
+_PATHS = {
+    "name": ("name",),
+    "opcode": ("opcode",),
+    "category": ("opcode", "fusion_kind", "shape", "operand_ids")
+    + tuple(f"{_WINDOWS}.{name}" for name in _DILATIONS),
+    "fusion_kind": ("fusion_kind",),
+    "called": ("called_computation_ids",),
+    "target": ("custom_call_target",),
+    "op_name": ("metadata.op_name",),
+    "op_type": ("metadata.op_type",),
+    "source_file": ("metadata.source_file", FRAME_ID),
+    "source_line": ("metadata.source_file", "metadata.source_line", FRAME_ID),
+    "stack_id": (FRAME_ID,),
+    "shape": ("shape",),
+    "layout": ("shape",),
+    "bytes": ("shape",),
+    "parameter_number": ("opcode", "parameter_number"),
+}
+
+
+def read_instructions(source: ProgramSource, columns: AbstractSet[str] | None) -> Columns:
+    """Table ``hlo_instructions`` of one program: at least ``columns``, all of them for None."""
+    wanted = _PATHS.keys() if columns is None else columns & _PATHS.keys()
+    made = _Instructions(source, sorted({path for name in wanted for path in _PATHS[name]}))
+    data: dict[str, Column] = {
+        "instruction_id": np.arange(source.ids.count),
+        "computation_id": source.ids.group.astype(np.int64),
+        "native_id": source.ids.number,
+        "is_root": made.is_root(),
+        "schedule_index": source.schedule,
+    }
+    valid = {"schedule_index": source.schedule >= 0}
+    for name in wanted:
+        column = getattr(made, name)()
+        data[name], valid[name] = column if isinstance(column, tuple) else (column, None)
+    return Columns(data, {name: mask for name, mask in valid.items() if mask is not None})
+
+
+class _Instructions:
+    """The columns of the table, a method for each."""
+
+    def __init__(self, source: ProgramSource, paths: list[str]) -> None:
+        self._source = source
+        self._decoded = source.decode(
+            f"{INSTRUCTIONS}.@", *(f"{INSTRUCTIONS}.{path}" for path in paths)
+        )
+        self._table = self._decoded[INSTRUCTIONS]
+
+    def _below(self, name: str) -> WireTable:
+        return self._decoded[f"{INSTRUCTIONS}.{name}"]
+
+    def _text(self, field: str, *, empty: bool = True) -> Names:
+        return self._source.names(field, self._table.spans(field), empty=empty)
+
+    def _of_metadata(self, field: str) -> Names:
+        meta = self._below("metadata")
+        found = self._source.names(field, meta.spans(field), empty=False)
+        codes = np.full(self._table.rows, -1, np.int32)
+        codes[meta.parent] = found.codes
+        return Names(codes, found.values)
+
+    def is_root(self) -> BoolArray:
+        """Whether each is its computation's result."""
+        ids = self._source.ids
+        roots = self._source.computations[COMPUTATIONS].array("root_id")
+        found: BoolArray = roots[ids.group] == ids.number
+        return found
+
+    def name(self) -> Names:
+        return self._text("name")
+
+    def opcode(self) -> Names:
+        return self._text("opcode")
+
+    def fusion_kind(self) -> Names:
+        return self._text("fusion_kind", empty=False)
+
+    def target(self) -> Names:
+        return self._text("custom_call_target", empty=False)
+
+    def op_name(self) -> Names:
+        return self._of_metadata("op_name")
+
+    def op_type(self) -> Names:
+        return self._of_metadata("op_type")
+
+    def parameter_number(self) -> tuple[Int64Array, BoolArray]:
+        is_one = self.opcode().per_row("parameter".__eq__, np.bool_)
+        return self._table.array("parameter_number").astype(np.int64), is_one
+
+    def called(self) -> Names:
+        calls = self._below("called_computation_ids")
+        rows = self._source.called(calls)
+        fits = rows >= 0
+        names = self._source.computations[COMPUTATIONS].spans("name").take(rows[fits])
+        parent = calls.parent[fits]
+        text, spans = joined(self._source.buffer, names, parent, self._table.rows)
+        found = self._source.strings.of("called")
+        codes = found.add(text, spans)
+        codes[np.bincount(parent, minlength=self._table.rows) == 0] = -1
+        return Names(codes, found.values)
+
+    # Shapes.
+
+    def _codes(self) -> tuple[Int32Array, list[Shape]]:
+        shapes = self._source.strings.shapes
+        return shapes.add(self._source.buffer, self._table.spans("shape")), shapes.shapes
+
+    def shape(self) -> Names:
+        codes, shapes = self._codes()
+        return _texts(codes, [shape.text for shape in shapes])
+
+    def layout(self) -> Names:
+        codes, shapes = self._codes()
+        return _texts(codes, [shape.layout.text if shape.layout else None for shape in shapes])
+
+    def bytes(self) -> Int64Array:
+        codes, shapes = self._codes()
+        return np.array([shape.bytes for shape in shapes], np.int64)[codes]
+
+    def category(self) -> Names:
+        opcodes = self._text("opcode")
+        dilated = []
+        for name in _DILATIONS:
+            windows = self._below(_WINDOWS)
+            marked = np.zeros(self._table.rows, np.bool_)
+            marked[windows.parent[windows.array(name) > 1]] = True
+            dilated.append(marked)
+        rank = np.zeros(self._table.rows, np.bool_)
+        changed = opcodes.per_row("bitcast-convert".__eq__, np.bool_)
+        if changed.any():
+            codes, shapes = self._codes()
+            ranks = np.array([len(shape.dimensions) for shape in shapes])[codes]
+            listed = self._below("operand_ids")
+            first = np.full(self._table.rows, -1, np.int64)
+            # Of several operands the first is written last.
+            first[listed.parent[::-1]] = self._source.operands(listed)[::-1]
+            rank = changed & (first >= 0) & (ranks[first] != ranks)
+        return categories_of(opcodes, self.fusion_kind(), *dilated, rank)
+
+    # Lines of the program.
+
+    @cached_property
+    def _lines(self) -> Lines:
+        return Lines(self._source, self._decoded)
+
+    def stack_id(self) -> tuple[Int64Array, BoolArray]:
+        return self._lines.stack, self._lines.stack >= 0
+
+    def source_file(self) -> Names:
+        return self._lines.file
+
+    def source_line(self) -> tuple[Int64Array, BoolArray]:
+        return self._lines.line, self._lines.file.codes >= 0
+
+
+def read_operands(source: ProgramSource) -> Columns:
+    """Table ``hlo_operands`` of one program; an operand that names nothing has no row."""
+    fields = ("operand_ids", "control_predecessor_ids")
+    decoded = source.decode(*(f"{INSTRUCTIONS}.{field}" for field in fields))
+    parts = []
+    for field in fields:
+        listed = decoded[f"{INSTRUCTIONS}.{field}"]
+        rows = source.operands(listed)
+        source.dangling += int((rows < 0).sum())
+        parts.append((listed.parent.astype(np.int64), _places(listed), rows))
+    user, place, operand = (np.concatenate([part[n] for part in parts]) for n in range(3))
+    is_control = np.repeat([False, True], [part[0].size for part in parts])
+    order = np.lexsort((place, is_control, user))
+    order = order[operand[order] >= 0]
+    return Columns(
+        {
+            "instruction_id": user[order],
+            "place": place[order],
+            "operand_id": operand[order],
+            "is_control": is_control[order],
+        }
+    )
+
+
+def read_calls(source: ProgramSource) -> Columns:
+    """Table ``hlo_calls`` of one program; a call that names nothing has no row."""
+    path = f"{INSTRUCTIONS}.called_computation_ids"
+    calls = source.decode(path)[path]
+    rows = source.called(calls)
+    source.dangling += int((rows < 0).sum())
+    found = rows >= 0
+    return Columns(
+        {
+            "instruction_id": calls.parent[found].astype(np.int64),
+            "place": _places(calls)[found],
+            "computation_id": rows[found],
+        }
+    )
+
+
+def _places(listed: WireTable) -> Int64Array:
+    """The place of every entry among those of its parent; parents ascend."""
+    first = np.searchsorted(listed.parent, listed.parent)
+    return (np.arange(listed.rows) - first).astype(np.int64)
+
+
+def _texts(codes: Int32Array, texts: Sequence[str | None]) -> Names:
+    """Texts per code as a column: several codes can have one text."""
+    found = Names.encode(texts)
+    return Names(found.codes[codes] if texts else codes, found.values)

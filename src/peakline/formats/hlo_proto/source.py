@@ -1,0 +1,209 @@
+"""Programs of XLA as they are stored: each is an ``HloProto`` (``xla/service/hlo.proto``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+
+from peakline import schema
+from peakline.arrays import AnyArray, Int64Array
+from peakline.formats.hlo_proto.shapes import Shapes
+from peakline.formats.hlo_proto.stack_index import STACK_PATHS, StackIndex
+from peakline.tables.columns import Names
+from peakline.wire import Buffer, Damage, Decoded, Interner, Plan, Spans, WireTable, decode
+
+_MODULE = "hlo_module"
+COMPUTATIONS = f"{_MODULE}.computations"
+INSTRUCTIONS = f"{COMPUTATIONS}.instructions"
+ASSIGNMENT = "buffer_assignment"
+
+
+@dataclass(frozen=True, eq=False)
+class StoredProgram:
+    """One program, and what is known of it outside its bytes.
+
+    ``name`` is what the file calls it, ``program_id`` the number by which events name it, if the
+    file says so, ``backend`` cpu, gpu, tpu or empty. ``load`` gives the bytes of the HloProto.
+    """
+
+    name: str
+    program_id: int | None
+    backend: str
+    load: Callable[[], Buffer]
+
+
+class Strings:
+    """The texts and shapes that the programs of a file share."""
+
+    __retained__ = "_texts shapes"
+
+    def __init__(self) -> None:
+        self._texts: dict[str, Interner] = {}
+        self.shapes = Shapes()
+
+    def of(self, column: str) -> Interner:
+        """The distinct texts of a column."""
+        return self._texts.setdefault(column, Interner())
+
+
+@cache
+def _plan(paths: tuple[str, ...]) -> Plan:
+    containers = [""]
+    if any(path.startswith(f"{INSTRUCTIONS}.") for path in paths):
+        containers.append(COMPUTATIONS)
+    return Plan(schema.shape("xla.HloProto"), paths, containers=containers)
+
+
+class ProgramSource:
+    """One program while its tables are made. What several of them need is decoded once."""
+
+    def __init__(self, stored: StoredProgram, strings: Strings) -> None:
+        self.stored, self.strings = stored, strings
+        self.buffer = stored.load()
+        self.damage = Damage()
+        """The worst that one of the decodings met."""
+        self.dangling = 0
+        """Operands, calls and values that name nothing."""
+        self.strange_events = 0
+        """Events of heaps that do not fit those before."""
+
+    def decode(self, *paths: str) -> Decoded:
+        """What the paths name."""
+        found = decode(self.buffer, _plan(paths))
+        self.damage = max(self.damage, found.damage, key=lambda damage: damage.places)
+        return found
+
+    def names(self, column: str, spans: Spans, *, empty: bool = True) -> Names:
+        """Texts of a column; an empty one is null where there can be none that is ``empty``."""
+        found = self.strings.of(column)
+        codes = found.add(self.buffer, spans)
+        if not empty:
+            codes[spans.length == 0] = -1
+        return Names(codes, found.values)
+
+    @cached_property
+    def head(self) -> ModuleHead:
+        """What the module says of itself."""
+        decoded = self.decode(
+            f"{_MODULE}.name", f"{_MODULE}.entry_computation_name",
+            f"{_MODULE}.entry_computation_id", f"{ASSIGNMENT}.@",
+        )  # fmt: skip
+        module = decoded[_MODULE]
+        texts = [
+            (module.spans(name).texts(self.buffer) or [""])[0]
+            for name in ("name", "entry_computation_name")
+        ]
+        number = module.array("entry_computation_id").tolist()
+        return ModuleHead(*texts, *(number or [0]), decoded[ASSIGNMENT].rows > 0)
+
+    @cached_property
+    def computations(self) -> Decoded:
+        """Numbers and names of the computations, without their instructions."""
+        fields = ("name", "id", "root_id", "is_fusion_computation")
+        return self.decode(*(f"{COMPUTATIONS}.{field}" for field in fields))
+
+    @cached_property
+    def entry(self) -> int:
+        """The row of the computation that the program begins with, -1 without any: that of its
+        number, else of its name, else the last.
+        """
+        table = self.computations[COMPUTATIONS]
+        fits = table.array("id") == self.head.entry_id
+        if not fits.any():
+            names = table.spans("name").texts(self.buffer)
+            fits = np.array([name == self.head.entry_name for name in names], np.bool_)
+        rows = np.flatnonzero(fits)
+        return int(rows[0]) if rows.size else table.rows - 1
+
+    @cached_property
+    def ids(self) -> Places:
+        """The rows of instructions by their number."""
+        table = self.decode(f"{INSTRUCTIONS}.id")[INSTRUCTIONS]
+        return Places(table.parent, table.array("id").astype(np.int64))
+
+    @cached_property
+    def stacks(self) -> StackIndex:
+        """The call stacks of the module."""
+        return StackIndex(self.decode(*STACK_PATHS))
+
+    def called(self, calls: WireTable) -> Int64Array:
+        """The computation of every call, -1 where it names none."""
+        numbers = calls.array("value").astype(np.int64)
+        return self.computation_ids.anywhere(numbers)
+
+    def operands(self, listed: WireTable) -> Int64Array:
+        """The instruction that every operand names, of the same computation; -1 for none."""
+        return self.ids.rows(self.ids.group[listed.parent], listed.array("value").astype(np.int64))
+
+    @cached_property
+    def computation_ids(self) -> Places:
+        """The rows of computations by their number."""
+        table = self.computations[COMPUTATIONS]
+        return Places(np.zeros(table.rows, np.int32), table.array("id").astype(np.int64))
+
+    @cached_property
+    def schedule(self) -> Int64Array:
+        """Per instruction its place in the order of its computation, -1 without one."""
+        sequences = f"{_MODULE}.schedule.sequences"
+        decoded = self.decode(f"{sequences}.key", f"{sequences}.value.instruction_ids")
+        entries, values = decoded[sequences], decoded[f"{sequences}.value"]
+        listed = decoded[f"{sequences}.value.instruction_ids"]
+        of = self.computation_ids.rows(
+            np.zeros(listed.rows, np.int32),
+            entries.array("key").astype(np.int64)[values.parent[listed.parent]],
+        )
+        rows = self.ids.rows(of, listed.array("value").astype(np.int64))
+        places = np.full(self.ids.count, -1, np.int64)
+        order = np.arange(listed.rows) - np.searchsorted(listed.parent, listed.parent)
+        places[rows[rows >= 0]] = order[rows >= 0]
+        return places
+
+
+@dataclass(frozen=True)
+class ModuleHead:
+    """Name, entry computation by name and by number, and whether there is a buffer assignment."""
+
+    name: str
+    entry_name: str
+    entry_id: int
+    is_assigned: bool
+
+
+class Places:
+    """Where things are that have numbers, each in its group: ``group`` and ``number`` per row."""
+
+    __retained__ = "group number _order _sorted"
+
+    def __init__(self, group: AnyArray, number: Int64Array) -> None:
+        self.count = int(number.size)
+        self.group, self.number = group, number
+        # By number, then group; of two that are the same the first row counts.
+        self._order = np.argsort(number, kind="stable")
+        self._sorted = number[self._order]
+        self._is_distinct = bool((self._sorted[1:] != self._sorted[:-1]).all())
+        if not self._is_distinct:
+            self._order = np.lexsort((np.arange(number.size), group, number))
+
+    def anywhere(self, number: Int64Array) -> Int64Array:
+        """The first row of each number, whatever its group; -1 where there is none."""
+        if not self.count:
+            return np.full(number.size, -1, np.int64)
+        at = np.minimum(np.searchsorted(self._sorted, number), self.count - 1)
+        return np.where(self._sorted[at] == number, self._order[at], -1)
+
+    def rows(self, group: AnyArray, number: Int64Array) -> Int64Array:
+        """The row of each number in its group, -1 where there is none."""
+        found = self.anywhere(number)
+        if not self._is_distinct and self.count:
+            low = np.searchsorted(self._sorted, number)
+            high = np.searchsorted(self._sorted, number, side="right")
+            groups = self.group[self._order]
+            # Few share one number: one step after the other through those that do.
+            while (more := (low < high) & (groups[np.minimum(low, self.count - 1)] < group)).any():
+                low += more
+            found = np.where(low < high, self._order[np.minimum(low, self.count - 1)], -1)
+        fits = self.group[found] == group
+        return np.where((found >= 0) & fits, found, -1)

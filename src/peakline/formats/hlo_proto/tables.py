@@ -1,0 +1,197 @@
+"""`ProgramTables`: the tables of any number of compiled programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+
+from peakline.arrays import BoolArray
+from peakline.formats.hlo_proto.buffers import Assignment, read_heap_events
+from peakline.formats.hlo_proto.frames import read_frames
+from peakline.formats.hlo_proto.instructions import (
+    read_calls,
+    read_computations,
+    read_instructions,
+    read_operands,
+)
+from peakline.formats.hlo_proto.source import (
+    COMPUTATIONS,
+    ProgramSource,
+    StoredProgram,
+    Strings,
+)
+from peakline.tables.columns import Column, Columns, Names
+from peakline.tables.programs import Programs
+from peakline.tables.reader import Warnings
+from peakline.tables.tables import TABLES, columns_of_rows, empty_columns, whole_table
+from peakline.wire import Buffer, Damage
+
+_READ: dict[str, Callable[[ProgramSource, AbstractSet[str] | None], Columns]] = {
+    "hlo_modules": lambda source, _: _module(source),
+    "hlo_computations": lambda source, _: read_computations(source),
+    "hlo_instructions": read_instructions,
+    "hlo_operands": lambda source, _: read_operands(source),
+    "hlo_calls": lambda source, _: read_calls(source),
+    "hlo_frames": lambda source, _: read_frames(source),
+    "hlo_buffers": lambda source, _: Assignment(source).buffers(),
+    "hlo_heap_events": lambda source, _: read_heap_events(source),
+}
+_ROW_NUMBERS = {
+    "computation_id": "computations",
+    "instruction_id": "instructions",
+    "operand_id": "instructions",
+    "root_id": "instructions",
+    "stack_id": "stacks",
+    "buffer_id": "buffers",
+}
+"""Columns that are row numbers, and of what."""
+
+
+class ProgramTables(Programs):
+    """The tables of programs; each is decoded when it is read, program after program."""
+
+    __retained__ = "_strings"
+
+    def __init__(self, programs: Sequence[StoredProgram]) -> None:
+        self._programs = programs
+        self._strings = Strings()
+        self.damage: dict[int, Damage] = {}
+        """By program the worst that reading it met."""
+        self._losses: dict[tuple[str, int, str], int] = {}
+        self._reported: set[tuple[str, int, str]] = set()
+
+    def __len__(self) -> int:
+        return len(self._programs)
+
+    def name(self, number: int) -> str:
+        """What the file calls a program, without its id."""
+        return self._programs[number].name
+
+    def program_id(self, number: int) -> int | None:
+        """The number by which events name it."""
+        return self._programs[number].program_id
+
+    def data(self, number: int) -> Buffer:
+        """The bytes of its HloProto."""
+        return self._programs[number].load()
+
+    def read(
+        self, number: int, table: str, columns: AbstractSet[str] | None = None
+    ) -> Columns:
+        """The rows of one program of a table."""
+        return self._read(self._source(number), number, table, columns)
+
+    def table(self, table: str, warnings: Warnings, columns: AbstractSet[str] | None) -> Columns:
+        """The rows of all programs of a table."""
+        parts = []
+        bases = dict.fromkeys(_ROW_NUMBERS.values(), 0)
+        for number in range(len(self)):
+            source = self._source(number)
+            part = self._read(source, number, table, columns)
+            data: dict[str, Column] = dict(part)
+            if "module_id" in whole_table(table):
+                data["module_id"] = np.full(part.rows, number, np.int64)
+            for name, of in _ROW_NUMBERS.items():
+                if name in data:
+                    data[name] = part.array(name) + bases[of]
+            parts.append(Columns(data, part.valid))
+            bases["computations"] += source.computation_ids.count
+            bases["instructions"] += source.ids.count
+            bases["stacks"] += len(source.stacks)
+            if table == "hlo_buffers":
+                bases["buffers"] += part.rows
+        self._warn(warnings)
+        return _joined(table, parts)
+
+    def _source(self, number: int) -> ProgramSource:
+        return ProgramSource(self._programs[number], self._strings)
+
+    def _read(
+        self, source: ProgramSource, number: int, table: str, columns: AbstractSet[str] | None
+    ) -> Columns:
+        found = _READ[table](source, columns)
+        self.damage[number] = max(
+            self.damage.get(number, Damage()), source.damage, key=lambda one: one.places
+        )
+        for kind, count in (("hlo_reference", source.dangling), ("hlo_heap", source.strange_events)):
+            key = kind, number, table
+            self._losses[key] = max(self._losses.get(key, 0), count)
+        return found
+
+    def _warn(self, warnings: Warnings) -> None:
+        """Count what was lost, each loss once."""
+        for (kind, number, table), count in self._losses.items():
+            if (kind, number, table) not in self._reported:
+                self._reported.add((kind, number, table))
+                warnings.add(kind, _DETAILS[kind], count)
+        for number, damage in self.damage.items():
+            if damage and ("hlo_damaged", number, "") not in self._reported:
+                self._reported.add(("hlo_damaged", number, ""))
+                warnings.add("hlo_damaged", _DETAILS["hlo_damaged"])
+
+
+_DETAILS = {
+    "hlo_damaged": "compiled programs that are damaged: answered from what is whole",
+    "hlo_reference": "operands, calls and buffers of compiled programs that name nothing",
+    "hlo_heap": "events of a compiled program's heap that do not fit those before",
+}
+
+
+def _module(source: ProgramSource) -> Columns:
+    """Table ``hlo_modules`` of one program: a row."""
+    head, stored, table = source.head, source.stored, source.computations[COMPUTATIONS]
+    sums = Assignment(source).sums() if head.is_assigned else {}
+    entry = np.array([source.entry])
+    entry_name = table.spans("name").take(entry).texts(source.buffer) if table.rows else [""]
+    facts = {
+        "name": head.name or stored.name,
+        "program_id": stored.program_id,
+        "backend": stored.backend or None,
+        "entry": entry_name[0],
+        "computations": table.rows,
+        "instructions": source.ids.count,
+        "is_scheduled": bool((source.schedule >= 0).any()),
+        **sums,
+    }
+    row = [facts.get(column.name) for column in TABLES["hlo_modules"].columns]
+    found = columns_of_rows("hlo_modules", [row])
+    data = {name: column for name, column in found.items() if name in _STORED}
+    return Columns(data, {name: mask for name, mask in found.valid.items() if name in data})
+
+
+_STORED = frozenset(
+    "name program_id backend entry computations instructions is_scheduled argument_bytes "
+    "output_bytes alias_bytes temporary_bytes constant_bytes thread_local_bytes host_bytes".split()
+)
+"""Columns of ``hlo_modules`` that a program itself gives."""
+
+
+def _joined(table: str, parts: Sequence[Columns]) -> Columns:
+    """The rows of all parts; texts of a column have one numbering, or are numbered anew."""
+    if not parts:
+        return empty_columns(table)
+    data: dict[str, Column] = {}
+    valid: dict[str, BoolArray] = {}
+    for name in parts[0]:
+        columns = [part[name] for part in parts]
+        if isinstance(columns[0], Names):
+            data[name] = _one_numbering([column for column in columns if isinstance(column, Names)])
+            continue
+        data[name] = np.concatenate([column for column in columns if not isinstance(column, Names)])
+        if any(name in part.valid for part in parts):
+            valid[name] = np.concatenate([part.is_valid(name) for part in parts])
+    return Columns(data, valid)
+
+
+def _one_numbering(parts: Sequence[Names]) -> Names:
+    last = parts[-1].values
+    if all(part.values is last for part in parts):
+        return Names(np.concatenate([part.codes for part in parts]), last)
+    numbers: dict[str, int] = {}
+    codes = []
+    for part in parts:
+        of = [numbers.setdefault(text, len(numbers)) for text in part.values]
+        codes.append(np.array([*of, -1], np.int32)[part.codes])
+    return Names(np.concatenate(codes), list(numbers))

@@ -1,0 +1,46 @@
+"""The compiled programs of a profile, one by one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from peakline.arrays import UInt8Array
+    from peakline.tables.columns import Columns
+
+
+class Programs(ABC):
+    """Programs by number, in the order of the table ``hlo_modules``.
+
+    A profile can hold many large ones: each is read when something of it is wanted.
+    """
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def name(self, number: int) -> str:
+        """What the file calls a program, without its id."""
+
+    @abstractmethod
+    def program_id(self, number: int) -> int | None:
+        """The number by which events name it, None where the profile does not give it."""
+
+    def label(self, number: int) -> str:
+        """How XProf lists it: the name, with the id in parentheses where there is one."""
+        program_id = self.program_id(number)
+        return self.name(number) + (f"({program_id})" if program_id is not None else "")
+
+    @abstractmethod
+    def data(self, number: int) -> UInt8Array:
+        """The bytes of its HloProto."""
+
+    @abstractmethod
+    def read(
+        self, number: int, table: str, columns: AbstractSet[str] | None = None
+    ) -> Columns:
+        """The rows of one program of a ``hlo_`` table, at least ``columns`` of those that are not
+        derived. Row numbers begin with 0; ``module_id`` is left out.
+        """
