@@ -1,4 +1,4 @@
-"""The heap of a compiled program, event after event (``HeapSimulatorTrace``, xla/service/hlo.proto)."""
+"""The heap of a compiled program (``HeapSimulatorTrace``, xla/service/hlo.proto)."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from peakline.tables.definition import parse_tables
 
 DEFINITIONS = parse_tables("""
 hlo_modules: One row per program that XLA compiled (an HLO module).
-Sizes are those of its buffer assignment, null without one: of all memory spaces but the host's.
+Sizes are those of its buffer assignment: of all memory spaces but the host's, null without one.
     module_id int64 row number
     name string name of the module, such as jit_train_step
     program_id uint64? the number by which events name the program, where the profile gives it
@@ -15,8 +15,8 @@ Sizes are those of its buffer assignment, null without one: of all memory spaces
     computations int64 number of computations
     instructions int64 number of instructions in all of them
     is_scheduled bool whether the order is given in which the instructions run
-    peak_bytes int64? the most memory that the program needs at one time, constants included
-    peak_found_by string? heap trace, no temporaries, schedule (computed from the order of the instructions), or allocations (an upper bound)
+    peak_bytes int64? the most main memory (space 0) that it needs at one time
+    peak_found_by string? heap trace, no temporaries, schedule (computed) or allocations (at most)
     argument_bytes int64? allocations of the parameters of the entry computation
     output_bytes int64? allocations of what the program returns, those that are parameters included
     alias_bytes int64? of the parameters' allocations, those that an output takes over (donated)
@@ -24,7 +24,7 @@ Sizes are those of its buffer assignment, null without one: of all memory spaces
     constant_bytes int64? allocations of constants
     thread_local_bytes int64? allocations of single threads, which are no part of the peak
     host_bytes int64? allocations in the host's memory (memory space 5)
-    flops float64? operations of one run, each turn of a loop counted as far as the number of turns is known to XLA's cost analysis, that is once
+    flops float64? operations of one run; of a loop those of one turn, as XLA counts them
     transcendentals float64? exponentials, logarithms, roots and the like of one run
     bytes_accessed float64? bytes that one run reads and writes
     runs int64? how often the profile saw it run, on all devices; null where it records no runs

@@ -38,9 +38,7 @@ class Programs(ABC):
         """The bytes of its HloProto."""
 
     @abstractmethod
-    def read(
-        self, number: int, table: str, columns: AbstractSet[str] | None = None
-    ) -> Columns:
+    def read(self, number: int, table: str, columns: AbstractSet[str] | None = None) -> Columns:
         """The rows of one program of a ``hlo_`` table, at least ``columns`` of those that are not
         derived. Row numbers begin with 0; ``module_id`` is left out.
         """

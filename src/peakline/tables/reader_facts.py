@@ -107,7 +107,7 @@ class ReaderFacts:
         return stats.take(own[np.argsort(stats.array("event_id")[own], kind="stable")])
 
     def programs(self) -> Programs | None:
-        """The compiled programs that the profile holds, to be read one by one; None where its format
+        """The compiled programs of the profile, to be read one by one; None where its format
         has none.
         """
         with self._open_reader() as reader:

@@ -210,7 +210,8 @@ def read_heap_events(source: ProgramSource) -> Columns:
     """Table ``hlo_heap_events`` of one program."""
     fields = "kind buffer_id computation_name instruction_name share_with_canonical_id"
     decoded = source.decode(
-        *(f"{_EVENTS}.{name}" for name in fields.split()), *(f"{_VALUES}.{n}" for n in ("id", "size"))
+        *(f"{_EVENTS}.{name}" for name in fields.split()),
+        *(f"{_VALUES}.{n}" for n in ("id", "size")),
     )
     events, values = decoded[_EVENTS], decoded[_VALUES]
     numbers = _Numbers(values.array("id").astype(np.int64))
@@ -229,7 +230,9 @@ def read_heap_events(source: ProgramSource) -> Columns:
             "kind": Names(np.where(kind < 3, kind, -1).astype(np.int32), _EVENT_KINDS),
             "buffer": buffer,
             "shared_with": shared,
-            "computation": source.names("computation", events.spans("computation_name"), empty=False),
+            "computation": source.names(
+                "computation", events.spans("computation_name"), empty=False
+            ),
             "instruction": source.names("name", events.spans("instruction_name"), empty=False),
             "live_bytes": live,
         },
@@ -249,7 +252,9 @@ def live_bytes(
     live = np.zeros(kind.size, np.int64)
     strange = 0
     begins = np.flatnonzero(np.append(True, trace[1:] != trace[:-1])[: trace.size])
-    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), trace.size], strict=True):
+    for begin, end in zip(
+        begins.tolist(), np.append(begins[1:], trace.size).tolist(), strict=False
+    ):
         some, code = np.unique(
             np.concatenate([[-1], value[begin:end], shared[begin:end]]), return_inverse=True
         )

@@ -58,14 +58,12 @@ def category_of(
 def categories_of(
     opcodes: Names, fusion_kinds: Names, base: BoolArray, window: BoolArray, rank: BoolArray
 ) -> Names:
-    """The categories of many instructions: ``base`` and ``window`` mark those with a dilated window,
+    """The categories of many instructions: ``base`` and ``window`` mark those with dilated windows,
     ``rank`` those whose result has another number of dimensions than their first operand.
     """
     flags = base.astype(np.int64) + 2 * window + 4 * rank
     kinds: Sequence[AnyArray] = (opcodes.codes, fusion_kinds.codes, flags)
-    key = (
-        (kinds[0].astype(np.int64) * (len(fusion_kinds.values) + 1) + kinds[1] + 1) * 8 + kinds[2]
-    )
+    key = (kinds[0].astype(np.int64) * (len(fusion_kinds.values) + 1) + kinds[1] + 1) * 8 + kinds[2]
     _, first, code = np.unique(key, return_index=True, return_inverse=True)
     texts = [
         category_of(

@@ -46,8 +46,13 @@ def read_computations(source: ProgramSource) -> Columns:
 _PATHS = {
     "name": ("name",),
     "opcode": ("opcode",),
-    "category": ("opcode", "fusion_kind", "shape", "operand_ids")
-    + tuple(f"{_WINDOWS}.{name}" for name in _DILATIONS),
+    "category": (
+        "opcode",
+        "fusion_kind",
+        "shape",
+        "operand_ids",
+        *(f"{_WINDOWS}.{name}" for name in _DILATIONS),
+    ),
     "fusion_kind": ("fusion_kind",),
     "called": ("called_computation_ids",),
     "target": ("custom_call_target",),
@@ -77,8 +82,11 @@ def read_instructions(source: ProgramSource, columns: AbstractSet[str] | None) -
     valid = {"schedule_index": source.schedule >= 0}
     for name in wanted:
         column = getattr(made, name)()
-        data[name], valid[name] = column if isinstance(column, tuple) else (column, None)
-    return Columns(data, {name: mask for name, mask in valid.items() if mask is not None})
+        if isinstance(column, tuple):
+            data[name], valid[name] = column
+        else:
+            data[name] = column
+    return Columns(data, valid)
 
 
 class _Instructions:
@@ -181,7 +189,7 @@ class _Instructions:
             # Of several operands the first is written last.
             first[listed.parent[::-1]] = self._source.operands(listed)[::-1]
             rank = changed & (first >= 0) & (ranks[first] != ranks)
-        return categories_of(opcodes, self.fusion_kind(), *dilated, rank)
+        return categories_of(opcodes, self.fusion_kind(), dilated[0], dilated[1], rank)
 
     # Lines of the program.
 

@@ -87,6 +87,6 @@ class HloReader(FileReader):
 
 
 def backend_of(name: str) -> str:
-    """What a dumped program was compiled for, by the name of its file; empty where it does not say."""
+    """What a dumped program was compiled for, by its file; empty where the name does not say it."""
     found = _DUMPED.match(name)
     return _BACKENDS.get(found["backend"] or found["gpu"] or "", "") if found else ""

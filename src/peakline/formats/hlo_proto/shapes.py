@@ -99,13 +99,14 @@ class Shape:
     @cached_property
     def text(self) -> str:
         """As XLA writes it, without layouts: ``f32[8,<=16]``, tuples in parentheses."""
-        return self._text(0)
+        return self.text_at(0)
 
-    def _text(self, depth: int) -> str:
+    def text_at(self, depth: int) -> str:
+        """The text inside so many tuples; from a certain depth on it is cut."""
         if self.kind == "tuple":
             if depth == _TEXT_DEEPEST:
                 return "(...)"
-            return f"({', '.join(part._text(depth + 1) for part in self.parts)})"
+            return f"({', '.join(part.text_at(depth + 1) for part in self.parts)})"
         bounded = (*self.dynamic, *(False for _ in self.dimensions))
         sizes = (f"{'<=' * b}{size}" for size, b in zip(self.dimensions, bounded, strict=False))
         return f"{self.kind}[{','.join(sizes)}]"
@@ -114,7 +115,7 @@ class Shape:
 @cache
 def _width(kind: str) -> int:
     """Bytes of an element that is not packed."""
-    if kind == "pred" or kind.startswith("f8") or kind[1:].isdigit() and int(kind[1:]) < 8:
+    if kind == "pred" or kind.startswith("f8"):
         return 1
     digits = kind.removeprefix("b")[1:].split("e")[0]
     return max(int(digits) // 8, 1) if digits.isdigit() else 1
@@ -177,14 +178,15 @@ def _read(buffer: Buffer, spans: Spans, depth: int) -> list[Shape]:
     )  # fmt: skip
     for row, *found in of_layout:
         layout[row] = Layout(*found)
-    dynamic = _values(decoded["is_dynamic_dimension"], len(spans))
+    marks = _values(decoded["is_dynamic_dimension"], len(spans))
+    dynamic = [tuple(map(bool, marked)) if any(marked) else () for marked in marks]
     dimensions = _values(decoded["dimensions"], len(spans))
     return [
-        Shape(kind, size, tuple(map(bool, is_dynamic)) if any(is_dynamic) else (), how, tuple(inside))
+        Shape(kind, size, is_dynamic, how, inside)
         for kind, size, is_dynamic, how, inside in zip(
             kinds, dimensions, dynamic, layout, parts, strict=True
         )
-    ]  # fmt: skip
+    ]
 
 
 def _kind(number: int) -> str:
@@ -207,9 +209,7 @@ def _values(table: WireTable, rows: int) -> Iterator[tuple[int, ...]]:
     return _rows_of(table.parent, table.array("value").tolist(), rows)
 
 
-def _rows_of(
-    parent: AnyArray, values: Sequence[Value], rows: int
-) -> Iterator[tuple[Value, ...]]:
+def _rows_of(parent: AnyArray, values: Sequence[Value], rows: int) -> Iterator[tuple[Value, ...]]:
     """What belongs to each row; parents ascend."""
     ends = np.searchsorted(parent, np.arange(rows), side="right").tolist()
     begin = 0

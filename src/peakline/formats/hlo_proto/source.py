@@ -60,6 +60,8 @@ def _plan(paths: tuple[str, ...]) -> Plan:
 class ProgramSource:
     """One program while its tables are made. What several of them need is decoded once."""
 
+    __retained__ = "buffer head computations ids computation_ids stacks schedule"
+
     def __init__(self, stored: StoredProgram, strings: Strings) -> None:
         self.stored, self.strings = stored, strings
         self.buffer = stored.load()
@@ -92,12 +94,12 @@ class ProgramSource:
             f"{_MODULE}.entry_computation_id", f"{ASSIGNMENT}.@",
         )  # fmt: skip
         module = decoded[_MODULE]
-        texts = [
-            (module.spans(name).texts(self.buffer) or [""])[0]
-            for name in ("name", "entry_computation_name")
-        ]
-        number = module.array("entry_computation_id").tolist()
-        return ModuleHead(*texts, *(number or [0]), decoded[ASSIGNMENT].rows > 0)
+        name, entry = (
+            (module.spans(field).texts(self.buffer) or [""])[0]
+            for field in ("name", "entry_computation_name")
+        )
+        number = int(module.array("entry_computation_id").sum())
+        return ModuleHead(name, entry, number, decoded[ASSIGNMENT].rows > 0)
 
     @cached_property
     def computations(self) -> Decoded:

@@ -52,11 +52,12 @@ _ROW_NUMBERS = {
 class ProgramTables(Programs):
     """The tables of programs; each is decoded when it is read, program after program."""
 
-    __retained__ = "_strings"
+    __retained__ = "_strings _last"
 
     def __init__(self, programs: Sequence[StoredProgram]) -> None:
         self._programs = programs
         self._strings = Strings()
+        self._last: tuple[int, ProgramSource] | None = None
         self.damage: dict[int, Damage] = {}
         """By program the worst that reading it met."""
         self._losses: dict[tuple[str, int, str], int] = {}
@@ -77,9 +78,7 @@ class ProgramTables(Programs):
         """The bytes of its HloProto."""
         return self._programs[number].load()
 
-    def read(
-        self, number: int, table: str, columns: AbstractSet[str] | None = None
-    ) -> Columns:
+    def read(self, number: int, table: str, columns: AbstractSet[str] | None = None) -> Columns:
         """The rows of one program of a table."""
         return self._read(self._source(number), number, table, columns)
 
@@ -106,7 +105,11 @@ class ProgramTables(Programs):
         return _joined(table, parts)
 
     def _source(self, number: int) -> ProgramSource:
-        return ProgramSource(self._programs[number], self._strings)
+        """The program, the last one again where it is: several tables need the same of it."""
+        last = self._last
+        if last is None or last[0] != number:
+            last = self._last = number, ProgramSource(self._programs[number], self._strings)
+        return last[1]
 
     def _read(
         self, source: ProgramSource, number: int, table: str, columns: AbstractSet[str] | None
@@ -115,7 +118,10 @@ class ProgramTables(Programs):
         self.damage[number] = max(
             self.damage.get(number, Damage()), source.damage, key=lambda one: one.places
         )
-        for kind, count in (("hlo_reference", source.dangling), ("hlo_heap", source.strange_events)):
+        for kind, count in (
+            ("hlo_reference", source.dangling),
+            ("hlo_heap", source.strange_events),
+        ):
             key = kind, number, table
             self._losses[key] = max(self._losses.get(key, 0), count)
         return found

@@ -31,8 +31,8 @@ from peakline.tables.reader import Warnings
 from peakline.tables.tables import empty_columns
 
 if TYPE_CHECKING:
-    from peakline.tables.profile import Profile
     from peakline.formats.hlo_proto.tables import ProgramTables
+    from peakline.tables.profile import Profile
     from peakline.tables.reader import Reader
 
 _SNAPSHOTS = "memory_snapshots"

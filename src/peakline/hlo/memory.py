@@ -1,0 +1,279 @@
+"""The memory of a compiled program: what it needs at most, and what is live then.
+
+XLA decides before a program runs where every value lies (its buffer assignment): parameters,
+outputs and constants have their memory from the beginning to the end, temporaries share what is
+left, as the simulated heap says that placed them (``xla/service/buffer_assignment.cc``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from peakline.arrays import AnyArray, BoolArray, Int64Array
+from peakline.hlo.order import program_order
+from peakline.tables.columns import Columns
+from peakline.tables.once import once
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.tables.programs import Programs
+
+MAIN_SPACE = 0
+"""The memory space of the device's main memory."""
+BY_TRACE, BY_ALLOCATIONS, BY_NOTHING = "heap trace", "allocations", "no temporaries"
+_TEMPORARY, _THREAD_LOCAL, _OUTPUT = "temporary", "thread-local", "output"
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What holds memory at a program's peak: ``bytes`` of it, for a value or what stands for an
+    allocation.
+
+    ``buffer`` is its row in the program's ``hlo_buffers``, ``instruction`` that of the instruction
+    that defines it, -1 where it names none.
+    """
+
+    bytes: int
+    buffer: int
+    instruction: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How well the temporaries of a heap are packed: ``heap_bytes`` is the room they take,
+    ``live_bytes`` what of it is in use at most at one time: no packing needs less.
+    """
+
+    heap_bytes: int
+    live_bytes: int
+
+
+class ProgramMemory:
+    """The memory of one program in one memory space, by its buffer assignment.
+
+    ``is_assigned`` says whether there is one; without it everything here is empty.
+    """
+
+    def __init__(self, programs: Programs, number: int, space: int = MAIN_SPACE) -> None:
+        self._programs, self.number, self.space = programs, number, space
+        self.module = programs.read(number, "hlo_modules")
+        self.is_assigned = bool(self.module.is_valid("argument_bytes")[0])
+
+    @cached_property
+    def buffers(self) -> Columns:
+        """The values that have a place, those of every memory space."""
+        return self._programs.read(self.number, "hlo_buffers")
+
+    @cached_property
+    def instructions(self) -> Columns:
+        """Name, opcode and place of every instruction."""
+        wanted = {"name", "opcode", "computation_id", "schedule_index"}
+        return self._programs.read(self.number, "hlo_instructions", wanted)
+
+    @cached_property
+    def order(self) -> Int64Array:
+        """Per instruction its place in the order of the program; see `program_order`."""
+        computations = self._programs.read(self.number, "hlo_computations")
+        calls = self._programs.read(self.number, "hlo_calls")
+        return program_order(computations, self.instructions, calls)
+
+    @cached_property
+    def _is_here(self) -> BoolArray:
+        here: BoolArray = self.buffers.array("memory_space") == self.space
+        return here
+
+    @cached_property
+    def _is_temporary(self) -> BoolArray:
+        """Which values lie where only the program itself puts something."""
+        return self.buffers.names("kind").per_row(_TEMPORARY.__eq__, np.bool_)
+
+    # Heaps.
+
+    @cached_property
+    def events(self) -> Columns:
+        """The events of the simulated heaps of this memory space, those of temporaries.
+
+        A heap is of the space in which the first of its values that has a place lies.
+        """
+        events = self._programs.read(self.number, "hlo_heap_events")
+        buffer = self.rows_of(events.array("buffer"))
+        placed = np.flatnonzero(buffer >= 0)
+        trace = events.array("trace")
+        found, first = np.unique(trace[placed], return_index=True)
+        rows = buffer[placed[first]]
+        fits = found[self._is_here[rows] & self._is_temporary[rows]]
+        return events.take(np.isin(trace, fits))
+
+    def rows_of(self, values: AnyArray) -> Int64Array:
+        """The row in `buffers` of each value's number, -1 for one without a place."""
+        number = self.buffers.array("native_id")
+        if not number.size:
+            return np.full(values.size, -1, np.int64)
+        order = np.argsort(number, kind="stable")
+        at = np.minimum(np.searchsorted(number[order], values), number.size - 1)
+        return np.where(number[order][at] == values, order[at], -1)
+
+    @cached_property
+    def heaps(self) -> list[Heap]:
+        """The simulated heaps with temporaries of this memory space."""
+        trace = self.events.array("trace")
+        return [Heap(self.events.take(trace == one), self) for one in np.unique(trace).tolist()]
+
+    @cached_property
+    def _by_heap(self) -> set[int]:
+        """Allocations whose contents over time are known."""
+        allocation = self.buffers.array("allocation")
+        rows = [self.rows_of(heap.events.array("buffer")) for heap in self.heaps]
+        found = np.concatenate(rows) if rows else np.zeros(0, np.int64)
+        return set(np.unique(allocation[found[found >= 0]]).tolist())
+
+    # The peak.
+
+    @cached_property
+    def indefinite(self) -> list[Live]:
+        """What holds its memory all the time, and temporaries of which no heap says when they are
+        live: of each allocation the largest value in it, the last defined of several.
+        """
+        buffers = self.buffers
+        kinds = buffers.names("kind")
+        rows = np.flatnonzero(self._is_here & ~kinds.per_row(_THREAD_LOCAL.__eq__, np.bool_))
+        allocation, size = buffers.array("allocation")[rows], buffers.array("bytes")[rows]
+        instruction = buffers.array("instruction_id")[rows]
+        defined = np.where(instruction >= 0, self.order[instruction], -1) if rows.size else rows
+        by = np.lexsort((defined, size, allocation))
+        last = np.flatnonzero(
+            np.append(allocation[by][1:] != allocation[by][:-1], True)[: rows.size]
+        )
+        found = []
+        for row in rows[by[last]].tolist():
+            if int(buffers.array("allocation")[row]) in self._by_heap:
+                continue
+            found.append(
+                Live(
+                    int(buffers.array("allocation_bytes")[row]),
+                    row,
+                    self.instruction_of(row),
+                    kinds[row] or "",
+                )
+            )
+        return sorted(found, key=lambda one: -one.bytes)
+
+    def instruction_of(self, row: int) -> int:
+        """The instruction that defines a value; -1 where it names none."""
+        known = bool(self.buffers.is_valid("instruction_id")[row])
+        return int(self.buffers.array("instruction_id")[row]) if known else -1
+
+    @cached_property
+    def live(self) -> list[Live]:
+        """Everything that holds memory when the program needs most, the largest first; together
+        `peak_bytes`.
+        """
+        found = [*self.indefinite, *(one for heap in self.heaps for one in heap.live)]
+        return sorted(found, key=lambda one: -one.bytes)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most memory that the program needs at one time."""
+        return sum(one.bytes for one in self.indefinite) + sum(heap.peak for heap in self.heaps)
+
+    @property
+    def found_by(self) -> str:
+        """How the peak was found: where heaps do not cover all temporaries, or several do and
+        nothing says that they peak together, it is an upper bound.
+        """
+        if any(one.kind == _TEMPORARY for one in self.indefinite) or len(self.heaps) > 1:
+            return BY_ALLOCATIONS
+        return BY_TRACE if self.heaps else BY_NOTHING
+
+    @cached_property
+    def packing(self) -> Packing:
+        """How the temporaries of all heaps are packed."""
+        return Packing(
+            sum(heap.heap_bytes for heap in self.heaps), sum(heap.peak for heap in self.heaps)
+        )
+
+
+class Heap:
+    """One simulated heap: `curve` is what is live after each of its ``events``, in bytes."""
+
+    def __init__(self, events: Columns, memory: ProgramMemory) -> None:
+        self.events, self._memory = events, memory
+        self.curve: Int64Array = events.array("live_bytes")
+
+    @property
+    def peak(self) -> int:
+        """The most that is live at one time."""
+        return max(int(self.curve.max(initial=0)), 0)
+
+    @property
+    def peak_event(self) -> int:
+        """The first event after which it is."""
+        return int(self.curve.argmax()) if self.curve.size else 0
+
+    @cached_property
+    def spans(self) -> dict[int, tuple[int, int, int]]:
+        """By value (its number): the first event of it, the one that frees it (one more than there
+        are where none does), and the value whose memory it uses.
+        """
+        kinds = self.events.names("kind").to_list()
+        rows = zip(
+            kinds,
+            self.events.array("buffer").tolist(),
+            self.events.array("shared_with").tolist(),
+            strict=True,
+        )
+        end, found, holder = len(kinds), dict[int, tuple[int, int, int]](), dict[int, int]()
+        for at, (kind, value, other) in enumerate(rows):
+            if kind == "deallocation":
+                begin, _, held = found.get(value, (at, at, value))
+                found[value] = begin, at, held
+            elif kind is not None:
+                held = holder.get(other, other) if kind == "share" else value
+                holder[value] = held
+                found[value] = at, end, held
+        return found
+
+    @cached_property
+    def live(self) -> list[Live]:
+        """What is live at the peak: per piece of memory the value that was last put there."""
+        at = self.peak_event
+        held: dict[int, tuple[int, int]] = {}
+        for value, (begin, end, holder) in self.spans.items():
+            if begin <= at < end and self.curve.size:
+                held[holder] = max(held.get(holder, (-1, value)), (begin, value))
+        size = dict(zip(*(self._memory.buffers.array(name).tolist() for name in (
+            "native_id", "bytes")), strict=True))  # fmt: skip
+        values = np.array([value for _, value in held.values()], np.int64)
+        rows = self._memory.rows_of(values).tolist()
+        return [
+            Live(size.get(holder, 0), row, self._memory.instruction_of(row), _TEMPORARY)
+            for holder, row in zip(held, rows, strict=True)
+            if row >= 0
+        ]
+
+    @property
+    def heap_bytes(self) -> int:
+        """From the lowest to the highest byte at which something of it lies."""
+        buffers = self._memory.buffers
+        rows = self._memory.rows_of(self.events.array("buffer"))
+        rows = rows[rows >= 0]
+        begin = buffers.array("offset_bytes")[rows]
+        end = begin + buffers.array("bytes")[rows]
+        return int(end.max(initial=0) - begin.min(initial=int(end.max(initial=0))))
+
+
+@once
+def memory_of(profile: Profile, number: int, space: int = MAIN_SPACE) -> ProgramMemory:
+    """The memory of one program of the profile.
+
+    Raises IndexError where it has no such program.
+    """
+    programs = profile.programs()
+    if programs is None or not 0 <= number < len(programs):
+        raise IndexError(number)
+    return ProgramMemory(programs, number, space)
