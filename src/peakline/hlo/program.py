@@ -109,9 +109,9 @@ class Sum:
     read: dict[tuple[int, Index], float] = field(default_factory=dict)
     out: dict[Index, float] = field(default_factory=dict)
 
-    def add(self, made: Made | Sum) -> None:
-        """One instruction more, or another sum."""
-        self._merge(made, lambda one, other: one + other)
+    def add(self, made: Made | Sum, times: int = 1) -> None:
+        """One instruction more, or another sum, so many times."""
+        self._merge(made, lambda one, other: one + times * other)
 
     def at_least(self, other: Sum) -> None:
         """Of each number the larger one."""

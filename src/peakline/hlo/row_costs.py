@@ -1,0 +1,313 @@
+"""What every instruction of a program costs, of a large one too: what is the same is counted once.
+
+The rules are those of `peakline.hlo.cost`. Of a program of a million instructions few differ in what
+a rule looks at: opcode, attributes, the shapes of result and operands, and what is called. Equal
+instructions are found by a hash of that, equal computations by one of their instructions and how
+these hang together, both of 64 bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from peakline import schema
+from peakline.arrays import AnyArray, Int64Array, UInt64Array
+from peakline.hlo.cost import NOTHING, Cost, Costing
+from peakline.hlo.program import Made, Program, Sum
+from peakline.tables.once import once
+from peakline.wire import Interner, Plan, WireTable, decode
+
+if TYPE_CHECKING:
+    from peakline.schema import HloInstructionProto
+    from peakline.tables import Profile
+    from peakline.tables.programs import Programs
+
+_COMPUTATIONS = "hlo_module.computations"
+_INSTRUCTIONS = f"{_COMPUTATIONS}.instructions"
+_SPANS = (
+    "opcode", "shape", "fusion_kind", "window", "convolution_dimension_numbers",
+    "dot_dimension_numbers", "ragged_dot_dimension_numbers",
+)  # fmt: skip
+_OF_CALLS = ("custom_call_target", "backend_config")
+"""Looked at in custom calls alone: elsewhere the configuration says how, not what."""
+_NUMBERS = ("feature_group_count", "batch_group_count", "tuple_index", "parameter_number")
+_LISTS = ("dimensions", "fft_length")
+_DEEPEST = 1000
+"""Calls within calls; what lies deeper, as in a circle, counts as costing nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowCosts:
+    """Costs of one execution per instruction, in the order of ``hlo_instructions``.
+
+    ``total`` is that of the entry computation; ``guessed`` counts instructions that were not as
+    they should be and cost nothing here.
+    """
+
+    flops: AnyArray
+    transcendentals: AnyArray
+    bytes_accessed: AnyArray
+    total: Cost
+    guessed: int
+
+
+@once
+def row_costs(profile: Profile, number: int) -> RowCosts:
+    """The costs of a program of the profile."""
+    programs = profile.programs()
+    if programs is None:
+        raise IndexError(number)
+    return count_rows(programs, number)
+
+
+def count_rows(programs: Programs, number: int) -> RowCosts:
+    """As `row_costs`, counted anew."""
+    return _Counting(programs, number).counted_rows()
+
+
+@cache
+def _plan() -> Plan:
+    fields = (*_SPANS, *_OF_CALLS, *_NUMBERS, *_LISTS, "operand_ids", "called_computation_ids")
+    return Plan(
+        schema.shape("xla.HloProto"),
+        (f"{_COMPUTATIONS}.@", *(f"{_INSTRUCTIONS}.{name}" for name in ("@span", *fields))),
+        containers=("", _COMPUTATIONS),
+    )
+
+
+class _Counting(Costing):
+    """The work on one program. Computations and instructions are known by their rows."""
+
+    def __init__(self, programs: Programs, number: int) -> None:
+        self.guessed = 0
+        self.sums: dict[int, Sum] = {}
+        self._buffer = programs.data(number)
+        decoded = decode(self._buffer, _plan())
+        self._table = decoded[_INSTRUCTIONS]
+        self._of: Int64Array = self._table.parent.astype(np.int64)
+        self._bounds = np.searchsorted(self._of, np.arange(decoded[_COMPUTATIONS].rows + 1))
+        links = programs.read(number, "hlo_operands")
+        data = ~links.array("is_control")
+        self._operand = links.array("operand_id")[data]
+        self._user = links.array("instruction_id")[data]
+        calls = programs.read(number, "hlo_calls")
+        self._caller, self._callee = calls.array("instruction_id"), calls.array("computation_id")
+        every = np.arange(self._of.size + 1)
+        self._operands_of = np.searchsorted(self._user, every)
+        self._calls_of = np.searchsorted(self._caller, every)
+        found = programs.read(number, "hlo_computations")
+        self._root = np.where(found.is_valid("root_id"), found.array("root_id"), -1)
+        entries = np.flatnonzero(found.array("is_entry"))
+        self._entry = int(entries[0]) if entries.size else -1
+        self._program = Program({}, {}, self._entry, is_gpu=self.is_gpu)
+        self._stubs: dict[int, Made] = {}
+        self._representative: dict[int, int] = {}
+        """Of each computation that is called the first that is the same."""
+        lists = [decoded[f"{_INSTRUCTIONS}.{name}"] for name in _LISTS]
+        self._hash(lists)
+
+    def _hash(self, lists: list[WireTable]) -> None:
+        """What each instruction is in itself, as a number, and how it hangs together with others."""
+        table, rows = self._table, self._of.size
+        codes: dict[str, AnyArray] = {}
+        for name in _SPANS:
+            codes[name] = Interner().add(self._buffer, table.spans(name))
+        calls = table.spans("custom_call_target").length > 0
+        for name in _OF_CALLS:
+            codes[name] = np.full(rows, -1, np.int32)
+            codes[name][calls] = Interner().add(self._buffer, table.spans(name).take(calls))
+        self._shape = codes["shape"]
+        numbers = [table.array(name) for name in _NUMBERS]
+        listed = [
+            _sums(one.parent, _mix(_ranks(one.parent), one.array("value")), rows) for one in lists
+        ]
+        own = _mix(*codes.values(), *numbers, *listed)
+        place = np.arange(rows) - self._bounds[self._of]
+        rank = _ranks(self._user)
+        self._key = _mix(own, _sums(self._user, _mix(rank, self._shape[self._operand]), rows))
+        """Per instruction a hash of what its rule looks at."""
+        self._linked = _mix(own, place, _sums(self._user, _mix(rank, place[self._operand]), rows))
+        """Per instruction a hash of what it is in its computation."""
+        is_root = self._root >= 0
+        self._same = np.zeros(self._root.size, np.uint64)
+        """Per computation a hash of all of it."""
+        self._same[is_root] = _mix(place[self._root[is_root]])
+
+    def _levels(self) -> Int64Array:
+        """Per computation how many calls deep what it calls goes; what calls itself is at the end
+        of the deepest.
+        """
+        above = self._of[self._caller]
+        levels = np.zeros(self._root.size, np.int64)
+        for _ in range(_DEEPEST):
+            deeper = np.zeros_like(levels)
+            np.maximum.at(deeper, above, levels[self._callee] + 1)
+            if (deeper == levels).all():
+                break
+            levels = deeper
+        return levels
+
+    def counted_rows(self) -> RowCosts:
+        """The costs of the program."""
+        levels = self._levels()
+        code = np.zeros(self._of.size, np.int64)
+        known: dict[int, int] = {}
+        costs: list[Made] = []
+        fused = self._fused()
+        for level in np.unique(levels).tolist():
+            rows = np.flatnonzero(levels[self._of] == level)
+            self._add_calls(rows)
+            keys, first, place = np.unique(
+                self._key[rows], return_index=True, return_inverse=True
+            )
+            many = np.bincount(place)
+            numbers = []
+            for key, row, count in zip(
+                keys.tolist(), rows[first].tolist(), many.tolist(), strict=True
+            ):
+                if key not in known:
+                    known[key] = len(costs)
+                    costs.append(self._count_one(row, count))
+                numbers.append(known[key])
+            code[rows] = np.array(numbers, np.int64)[place]
+            self._add_computations(np.flatnonzero(levels == level), code, costs, fused)
+        return self._answer(code, costs)
+
+    def _fused(self) -> set[int]:
+        """The computations that are the inside of a fusion."""
+        opcodes = self._table.spans("opcode").take(self._caller)
+        name = Interner()
+        code = name.add_bytes(b"fusion")
+        return set(self._callee[name.add(self._buffer, opcodes) == code].tolist())
+
+    def _add_calls(self, rows: Int64Array) -> None:
+        """Take into the hashes of instructions what they call."""
+        low, high = self._calls_of[rows], self._calls_of[rows + 1]
+        callers = rows[high > low]
+        if callers.size:
+            inside = np.zeros(self._of.size, np.bool_)
+            inside[callers] = True
+            calls = np.flatnonzero(inside[self._caller])
+            more = _sums(
+                self._caller[calls],
+                _mix(_ranks(self._caller)[calls], self._same[self._callee[calls]]),
+                self._of.size,
+            )[callers]
+            self._key[callers] = _mix(self._key[callers], more)
+            self._linked[callers] = _mix(self._linked[callers], more)
+        np.add.at(self._same, self._of[rows], self._linked[rows])
+
+    def _proto(self, row: int) -> HloInstructionProto:
+        from peakline.schema import HloInstructionProto
+
+        return HloInstructionProto.FromString(self._table.spans("@span").bytes(self._buffer, row))
+
+    def _made(self, row: int) -> Made:
+        made = Made(self._proto(row))
+        low, high = self._calls_of[row : row + 2].tolist()
+        made.calls = [
+            self._representative.get(one, one) for one in self._callee[low:high].tolist()
+        ]
+        return made
+
+    def _count_one(self, row: int, times: int) -> Made:
+        """One of ``times`` equal instructions, by the shapes of its operands."""
+        made = self._made(row)
+        low, high = self._operands_of[row : row + 2].tolist()
+        for operand in self._operand[low:high].tolist():
+            shape = int(self._shape[operand])
+            if shape not in self._stubs:
+                self._stubs[shape] = Made(self._proto(operand))
+            made.operands.append(self._stubs[shape])
+        self._count(made, times)
+        return made
+
+    def _count(self, made: Made, times: int) -> None:
+        self.prepare(made)
+        try:
+            self.count(made, self._program, self._entry)
+        except (IndexError, KeyError, TypeError, ValueError, ArithmeticError):
+            made.flops = made.transcendentals = made.bytes = 0.0
+            self.guessed += times
+
+    def _add_computations(
+        self, computations: Int64Array, code: Int64Array, costs: list[Made], fused: set[int]
+    ) -> None:
+        """The sums of those that are called, and of fusions how their parts hang together."""
+        first: dict[tuple[int, bool], int] = {}
+        called = np.isin(computations, self._callee)
+        for row in computations[called].tolist():
+            key = int(self._same[row]), row in fused
+            same = self._representative[row] = first.setdefault(key, row)
+            if same != row:
+                continue
+            low, high = self._bounds[row : row + 2].tolist()
+            numbers, many = np.unique(code[low:high], return_counts=True)
+            self.sums[row] = total = Sum()
+            for number, times in zip(numbers.tolist(), many.tolist(), strict=True):
+                total.add(costs[number], times)
+            if row in fused:
+                self._add_graph(row)
+
+    def _add_graph(self, computation: int) -> None:
+        low, high = self._bounds[computation : computation + 2].tolist()
+        parts = [self._made(row) for row in range(low, high)]
+        links = slice(self._operands_of[low], self._operands_of[high])
+        for user, operand in zip(
+            self._user[links].tolist(), self._operand[links].tolist(), strict=True
+        ):
+            parts[user - low].operands.append(parts[operand - low])
+            parts[operand - low].users.append(parts[user - low])
+        for part in parts:
+            self._count(part, 0)
+        root = int(self._root[computation])
+        self._program.computations[computation] = parts
+        if parts:
+            self._program.roots[computation] = parts[root - low] if root >= 0 else parts[-1]
+
+    def _answer(self, code: Int64Array, costs: list[Made]) -> RowCosts:
+        found = [self.cost(made) for made in costs]
+        columns = [
+            np.array([getattr(one, name) for one in found], np.float64)[code]
+            if found
+            else np.zeros(0)
+            for name in ("flops", "transcendentals", "bytes_accessed")
+        ]
+        low, high = self._bounds[self._entry : self._entry + 2].tolist() if found else (0, 0)
+        numbers, many = np.unique(code[low:high], return_counts=True)
+        total = [0.0] * len(NOTHING)
+        for number, times in zip(numbers.tolist(), many.tolist(), strict=True):
+            total = [one + times * more for one, more in zip(total, found[number], strict=True)]
+        return RowCosts(columns[0], columns[1], columns[2], Cost(*total), self.guessed)
+
+
+def _mix(*columns: AnyArray) -> UInt64Array:
+    """A hash per row of the numbers of several columns (the finaliser of SplitMix64)."""
+    found = np.zeros(columns[0].size, np.uint64)
+    for column in columns:
+        found += column.astype(np.uint64)
+        found *= np.uint64(0x9E3779B97F4A7C15)
+        found ^= found >> np.uint64(30)
+        found *= np.uint64(0xBF58476D1CE4E5B9)
+        found ^= found >> np.uint64(27)
+        found *= np.uint64(0x94D049BB133111EB)
+        found ^= found >> np.uint64(31)
+    return found
+
+
+def _sums(at: AnyArray, hashes: UInt64Array, rows: int) -> UInt64Array:
+    """The sums of the hashes of each row; ``at`` ascends."""
+    found = np.zeros(rows, np.uint64)
+    if at.size:
+        first = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
+        found[at[first]] = np.add.reduceat(hashes, first)
+    return found
+
+
+def _ranks(parents: AnyArray) -> AnyArray:
+    """The place of every entry among those of its parent; parents ascend."""
+    return np.arange(parents.size) - np.searchsorted(parents, parents)
