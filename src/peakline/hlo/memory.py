@@ -53,6 +53,18 @@ class Packing:
     live_bytes: int
 
 
+@dataclass(frozen=True, eq=False)
+class Lives:
+    """Per value the places of the first and the last instruction that need it, in the order of the
+    program; whether they are known; whether it holds memory at the peak.
+    """
+
+    start: Int64Array
+    end: Int64Array
+    is_known: BoolArray
+    at_peak: BoolArray
+
+
 class ProgramMemory:
     """The memory of one program in one memory space, by its buffer assignment.
 
@@ -182,6 +194,35 @@ class ProgramMemory:
         return sum(one.bytes for one in self.indefinite) + sum(heap.peak for heap in self.heaps)
 
     @property
+    def is_known(self) -> bool:
+        """Whether the program says where its values lie."""
+        return self.is_assigned
+
+    @cached_property
+    def lives(self) -> Lives:
+        """When each value of `buffers` is live, those of this memory space.
+
+        Parameters, constants and temporaries without a heap are so from the beginning to the end,
+        results of the program from where they are made to the end.
+        """
+        buffers = self.buffers
+        last = int(self.order.max(initial=0))
+        kinds = buffers.names("kind")
+        is_output = kinds.per_row(_OUTPUT.__eq__, np.bool_)
+        start = np.zeros(buffers.rows, np.int64)
+        defined = is_output & buffers.is_valid("instruction_id")
+        start[defined] = self.order[buffers.array("instruction_id")[defined]]
+        end = np.full(buffers.rows, last, np.int64)
+        known = self._is_here & ~kinds.per_row(_THREAD_LOCAL.__eq__, np.bool_) & (start >= 0)
+        at_peak = np.zeros(buffers.rows, np.bool_)
+        at_peak[[one.buffer for one in self.live]] = True
+        for heap in self.heaps:
+            rows, begin, stop = heap.places()
+            start[rows], end[rows] = begin, np.where(stop < 0, last, stop)
+            known[rows] = begin >= 0
+        return Lives(start, end, known, at_peak)
+
+    @property
     def found_by(self) -> str:
         """How the peak was found: where heaps do not cover all temporaries, or several do and
         nothing says that they peak together, it is an upper bound.
@@ -255,6 +296,27 @@ class Heap:
             for holder, row in zip(held, rows, strict=True)
             if row >= 0
         ]
+
+    def places(self) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Of each value with a place: its row, and the places of the instructions that made it and
+        that used it last; -1 for one that is not known.
+        """
+        order, names = self._memory.order, self._memory.instructions.names("name")
+        place: dict[str | None, int] = {}
+        for name, at in zip(names.to_list(), order.tolist(), strict=True):
+            place.setdefault(name, at)
+        instruction = self.events.names("instruction").to_list()
+        values = list(self.spans)
+        rows = self._memory.rows_of(np.array(values, np.int64))
+        begin = [place.get(instruction[self.spans[one][0]], -1) for one in values]
+        end = [
+            place.get(instruction[stop], -1)
+            if (stop := self.spans[one][1]) < len(instruction)
+            else -1
+            for one in values
+        ]
+        placed = rows >= 0
+        return rows[placed], np.array(begin, np.int64)[placed], np.array(end, np.int64)[placed]
 
     @property
     def heap_bytes(self) -> int:

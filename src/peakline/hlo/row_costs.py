@@ -1,7 +1,7 @@
 """What every instruction of a program costs, of a large one too: what is the same is counted once.
 
-The rules are those of `peakline.hlo.cost`. Of a program of a million instructions few differ in what
-a rule looks at: opcode, attributes, the shapes of result and operands, and what is called. Equal
+The rules are those of `peakline.hlo.cost`. Of a million instructions few differ in what a rule looks
+at: opcode, attributes, the shapes of result and operands, and what is called. Equal
 instructions are found by a hash of that, equal computations by one of their instructions and how
 these hang together, both of 64 bits.
 """
@@ -111,7 +111,7 @@ class _Counting(Costing):
         self._hash(lists)
 
     def _hash(self, lists: list[WireTable]) -> None:
-        """What each instruction is in itself, as a number, and how it hangs together with others."""
+        """What each instruction is in itself, as a number, and how it is linked to others."""
         table, rows = self._table, self._of.size
         codes: dict[str, AnyArray] = {}
         for name in _SPANS:
@@ -161,9 +161,7 @@ class _Counting(Costing):
         for level in np.unique(levels).tolist():
             rows = np.flatnonzero(levels[self._of] == level)
             self._add_calls(rows)
-            keys, first, place = np.unique(
-                self._key[rows], return_index=True, return_inverse=True
-            )
+            keys, first, place = np.unique(self._key[rows], return_index=True, return_inverse=True)
             many = np.bincount(place)
             numbers = []
             for key, row, count in zip(
@@ -209,9 +207,7 @@ class _Counting(Costing):
     def _made(self, row: int) -> Made:
         made = Made(self._proto(row))
         low, high = self._calls_of[row : row + 2].tolist()
-        made.calls = [
-            self._representative.get(one, one) for one in self._callee[low:high].tolist()
-        ]
+        made.calls = [self._representative.get(one, one) for one in self._callee[low:high].tolist()]
         return made
 
     def _count_one(self, row: int, times: int) -> Made:
