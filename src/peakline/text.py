@@ -63,6 +63,21 @@ def size_text(size: float) -> str:
     return f"{value:.1f} {unit}"
 
 
+def number_text(number: float) -> str:
+    """A number with a decimal prefix and three digits: ``186 M``, ``1.20 T``; whole ones below
+    1000.
+    """
+    if abs(number) < 1000:
+        return f"{number:.0f}"
+    number, prefix = number / 1000, "k"
+    for larger in "MGTPEZY":
+        if abs(number) < 999.5:
+            break
+        number, prefix = number / 1000, larger
+    decimals = 2 if abs(number) < 9.995 else 1 if abs(number) < 99.95 else 0
+    return f"{number:.{decimals}f} {prefix}"
+
+
 def shares_text(parts: Sequence[int], decimals: int = 1) -> list[str]:
     """What share of their sum each of ``parts`` is, in percent: ``62.5%``.
 

@@ -1,9 +1,9 @@
 """What every instruction of a program costs, of a large one too: what is the same is counted once.
 
-The rules are those of `peakline.hlo.cost`. Of a million instructions few differ in what a rule looks
-at: opcode, attributes, the shapes of result and operands, and what is called. Equal
+The rules are those of `peakline.hlo.cost`. Of a million instructions few differ in what a rule
+looks at: opcode, attributes, the shapes of result and operands, and what is called. Equal
 instructions are found by a hash of that, equal computations by one of their instructions and how
-these hang together, both of 64 bits.
+these are linked, both of 64 bits.
 """
 
 from __future__ import annotations

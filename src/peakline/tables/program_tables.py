@@ -23,6 +23,7 @@ Sizes are those of its buffer assignment: of all memory spaces but the host's, n
     temporary_bytes int64? allocations that only the program itself uses
     constant_bytes int64? allocations of constants
     thread_local_bytes int64? allocations of single threads, which are no part of the peak
+    generated_code_bytes int64? size of the generated code, where its instructions give it
     host_bytes int64? allocations in the host's memory (memory space 5)
     flops float64? operations of one run; of a loop those of one turn, as XLA counts them
     transcendentals float64? exponentials, logarithms, roots and the like of one run

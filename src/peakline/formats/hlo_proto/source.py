@@ -18,6 +18,7 @@ from peakline.wire import Buffer, Damage, Decoded, Interner, Plan, Spans, WireTa
 _MODULE = "hlo_module"
 COMPUTATIONS = f"{_MODULE}.computations"
 INSTRUCTIONS = f"{COMPUTATIONS}.instructions"
+_CODE = "metadata.size_of_generated_code_in_bytes"
 ASSIGNMENT = "buffer_assignment"
 
 
@@ -69,6 +70,8 @@ class ProgramSource:
         """The worst that one of the decodings met."""
         self.dangling = 0
         """Operands, calls and values that name nothing."""
+        self.code_bytes = 0
+        """Size of the generated code, as far as the instructions say it."""
         self.strange_events = 0
         """Events of heaps that do not fit those before."""
 
@@ -123,7 +126,9 @@ class ProgramSource:
     @cached_property
     def ids(self) -> Places:
         """The rows of instructions by their number."""
-        table = self.decode(f"{INSTRUCTIONS}.id")[INSTRUCTIONS]
+        decoded = self.decode(f"{INSTRUCTIONS}.id", f"{INSTRUCTIONS}.{_CODE}")
+        table = decoded[INSTRUCTIONS]
+        self.code_bytes = int(decoded[f"{INSTRUCTIONS}.metadata"].array(_CODE[9:]).sum())
         return Places(table.parent, table.array("id").astype(np.int64))
 
     @cached_property

@@ -159,6 +159,7 @@ def _module(source: ProgramSource) -> Columns:
         "computations": table.rows,
         "instructions": source.ids.count,
         "is_scheduled": bool((source.schedule >= 0).any()),
+        "generated_code_bytes": source.code_bytes or None,
         **sums,
     }
     row = [facts.get(column.name) for column in TABLES["hlo_modules"].columns]
@@ -169,7 +170,8 @@ def _module(source: ProgramSource) -> Columns:
 
 _STORED = frozenset(
     "name program_id backend entry computations instructions is_scheduled argument_bytes "
-    "output_bytes alias_bytes temporary_bytes constant_bytes thread_local_bytes host_bytes".split()
+    "output_bytes alias_bytes temporary_bytes constant_bytes thread_local_bytes "
+    "generated_code_bytes host_bytes".split()
 )
 """Columns of ``hlo_modules`` that a program itself gives."""
 

@@ -1,0 +1,152 @@
+"""What is said of compiled programs: the memory they need, what is live then, what a run costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from peakline.hlo.memory import BY_ALLOCATIONS, BY_NOTHING, BY_TRACE
+from peakline.render.document.model import Fact, Row, Table, columns_of
+from peakline.text import counted, number_text, shares_text, size_text, time_text
+
+if TYPE_CHECKING:
+    from peakline.timing.program_answer import LiveBuffer, ProgramAnswer
+
+PEAK = {
+    BY_TRACE: "by the heap that XLA simulated",
+    BY_NOTHING: "it has no temporaries",
+    BY_ALLOCATIONS: "at most: nothing says when some temporaries are live",
+}
+"""How the peak was found."""
+NO_ASSIGNMENT = (
+    "no buffer assignment: dump it with XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_proto' "
+    "and read the file after_optimizations"
+)
+_LIST = columns_of(
+    peak="bytes", arguments="bytes", outputs="bytes", temporaries="bytes", flops="figure",
+    moved="figure", runs="figure", time="figure", program="name",
+)  # fmt: skip
+NARROW_WITHOUT = frozenset(("outputs", "moved"))
+"""Columns of the list that a narrow screen does without."""
+_LIVE = columns_of("size", "share", kind="form", shape="form", op="name", line="name",
+                   instruction="name")  # fmt: skip
+LIVE_NARROW_WITHOUT = frozenset(("share", "instruction"))
+
+
+def programs_table(programs: Sequence[ProgramAnswer], most: int) -> Table:
+    """The programs, those that need most first."""
+    known = [one for one in programs if one.peak_bytes is not None]
+    title = counted(len(programs), "compiled program")
+    if known:
+        title += f"; {known[0].label} needs most, {size_text(known[0].peak_bytes or 0)}"
+    rows: list[Row] = []
+    for one in programs[:most]:
+        total, runs = one.costs.total, one.run_count
+        rows.append(
+            (
+                one.peak_bytes,
+                _bytes(one, "argument_bytes"),
+                _bytes(one, "output_bytes"),
+                _bytes(one, "temporary_bytes"),
+                number_text(total.flops),
+                size_text(total.bytes_accessed),
+                "" if runs is None else f"{runs:,}",
+                "" if not runs else time_text(one.run_ps),
+                one.label,
+            )
+        )
+    rest = (len(programs) - most,) if len(programs) > most else ()
+    return Table(title, _LIST, rows, rest)
+
+
+def _bytes(one: ProgramAnswer, name: str) -> int | None:
+    value = one.facts[name]
+    return value if isinstance(value, int) else None
+
+
+def program_facts(one: ProgramAnswer) -> list[Fact]:
+    """The numbers of one program."""
+    found: list[Fact] = []
+    if one.peak_bytes is None:
+        found.append(Fact("peak", NO_ASSIGNMENT))
+    else:
+        found.append(Fact("peak", one.peak_bytes, "bytes", f", {PEAK[one.memory.found_by]}"))
+        donated = _bytes(one, "alias_bytes") or 0
+        taken = f", {size_text(donated)} of it donated" if donated else ", none donated"
+        found += [
+            Fact("arguments", _bytes(one, "argument_bytes"), "bytes", taken),
+            Fact("outputs", _bytes(one, "output_bytes"), "bytes"),
+            Fact("temporaries", _bytes(one, "temporary_bytes"), "bytes", _packed(one)),
+            Fact("constants", _bytes(one, "constant_bytes"), "bytes"),
+        ]
+        if host := _bytes(one, "host_bytes"):
+            found.append(Fact("in the host's memory", host, "bytes"))
+        if padding := one.padding_bytes:
+            found.append(Fact("padding", padding, "bytes", " of what is live at the peak"))
+    total = one.costs.total
+    found.append(Fact("one run", f"{number_text(total.flops)} flops", "", _moved(one)))
+    if runs := one.run_count:
+        each = one.run_ps / runs
+        rate = f", {number_text(total.flops / each * 1e12)} flop/s" if total.flops else ""
+        found.append(Fact("runs", runs, "count", f", {time_text(round(each))} each{rate}"))
+    return found
+
+
+def _moved(one: ProgramAnswer) -> str:
+    total = one.costs.total
+    more = (
+        f", {number_text(total.transcendentals)} transcendentals" if total.transcendentals else ""
+    )
+    return f", {size_text(total.bytes_accessed)} read and written{more}"
+
+
+def _packed(one: ProgramAnswer) -> str:
+    packing = one.memory.packing
+    lost = packing.heap_bytes - packing.live_bytes
+    if not packing.heap_bytes:
+        return ""
+    if lost <= 0:
+        return ", packed without loss"
+    return f", {size_text(lost)} ({lost / packing.heap_bytes:.1%}) lost in packing"
+
+
+def live_table(one: ProgramAnswer, most: int) -> Table:
+    """What is live at the peak, the largest first."""
+    live = one.live
+    shown = live[:most]
+    rest = sum(row.bytes for row in live[most:])
+    shares = shares_text([*(row.bytes for row in shown), rest])
+    rows: list[Row] = [
+        (row.bytes, share, row.kind, row.shape, row.op_name, row.source, row.instruction)
+        for row, share in zip(shown, shares, strict=False)
+    ]
+    return Table("live at the peak", _LIVE, rows, (len(live) - most, rest) if rest else ())
+
+
+def groups_tables(one: ProgramAnswer, most: int) -> list[Table]:
+    """What is live at the peak by scope, and by line of the user's program."""
+    found = []
+    for label, groups in (("scope", one.by_scope()), ("line", one.by_source())):
+        if not groups:
+            continue
+        columns = columns_of("size", "share", values="count", **{label: "name"})
+        whole = one.peak_bytes or 1
+        rows: list[Row] = [
+            (size, f"{size / whole:.1%}", count, name) for name, count, size in groups[:most]
+        ]
+        found.append(Table(f"live at the peak, by {label}", columns, rows))
+    return found
+
+
+def buffer_document(one: LiveBuffer) -> dict[str, object]:
+    """A row of ``peak_buffers`` in JSON."""
+    return {
+        "instruction": one.instruction,
+        "op_name": one.op_name or None,
+        "source_file": one.source_file or None,
+        "source_line": one.source_line,
+        "bytes": one.bytes,
+        "unpadded_bytes": one.unpadded_bytes,
+        "shape": one.shape or None,
+        "kind": one.kind,
+    }
