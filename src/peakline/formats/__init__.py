@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import cast
 
 from peakline.errors import DamagedError, UnknownFormatError
-from peakline.formats.common.files import SourceFile
+from peakline.formats.common.files import STDIN, SourceFile
 from peakline.formats.common.format import formats, message_names
 from peakline.formats.common.reader import NotedReader
 from peakline.formats.common.recognise import recognise
@@ -30,6 +31,10 @@ def open_reader(
     driver of a URL. Raises NotFoundError, InputError (unreadable, empty), UnknownFormatError,
     DamagedError, or UsageError for a URL that no driver opens.
     """
+    if path != STDIN and Path(path).is_dir():
+        from peakline.formats.hlo_dump.reader import DumpReader
+
+        return DumpReader(path)
     file = SourceFile(path, max_unpacked_bytes=max_unpacked_bytes, storage_options=storage_options)
     try:
         return _reader(file)

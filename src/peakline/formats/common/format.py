@@ -29,6 +29,9 @@ class Format:
     ``begins``, which takes the first bytes; with ``is_text`` a text file is tried, too. Formats of
     JSON are recognised by ``json``: it takes the text and the outermost keys, none for an array.
 
+    With ``is_directory`` it is a directory, known by the names of its files; its ``reader`` is
+    called with the path.
+
     ``suffix`` is how a binary file of it is called in a session, after its host.
 
     ``what``, ``written_by`` and ``fills`` (tables, and when) are its row in docs/formats.md.
@@ -46,6 +49,7 @@ class Format:
     begins: Callable[[bytes], bool] | None = None
     is_text: bool = False
     json: Callable[[str, Mapping[str, None]], bool] | None = None
+    is_directory: bool = False
 
     def reader_class(self) -> Callable[[SourceFile, str], Reader]:
         """What ``reader`` names."""

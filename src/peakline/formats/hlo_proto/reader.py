@@ -7,9 +7,12 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
+from peakline.errors import InputError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import FileReader, warn_of_cut, warn_of_damage
+from peakline.formats.common.recognise import recognise
 from peakline.formats.graph_def.source import submessages
+from peakline.formats.hlo_dump.listing import program_of
 from peakline.formats.hlo_proto.source import StoredProgram
 from peakline.formats.hlo_proto.tables import ProgramTables
 from peakline.tables.columns import Columns
@@ -18,14 +21,6 @@ from peakline.tables.reader import Warnings
 from peakline.wire import Buffer, as_buffer
 from peakline.wire.tables import varint
 
-_DUMPED = re.compile(
-    r"module_\d+\.(?P<name>.+)\.(?:(?P<backend>[a-z]+)_|sm_[\d.]+[a-z]*_(?P<gpu>gpu)_)"
-    r"(?:after|before)_"
-)
-"""How ``--xla_dump_to`` calls its files (``xla/service/dump.cc``)."""
-_BACKENDS = {"cpu": "cpu", "gpu": "gpu", "tpu": "tpu"}
-_NUMBERED = re.compile(r"\((\d{1,20})\)\.hlo_proto\.pb$")
-"""How XProf calls them: with the program's id."""
 _HLO, _MODULE = 1, 1
 """HloSnapshot.hlo, HloProto.hlo_module."""
 
@@ -40,10 +35,13 @@ class HloReader(FileReader):
     def __init__(self, file: SourceFile, form: str) -> None:
         super().__init__(file, form)
         self._is_reported = False
-        name = re.split(r"[/\\]", self.path)[-1]
-        numbered = _NUMBERED.search(name)
-        program_id = int(numbered[1]) if numbered else None
-        stored = StoredProgram("", program_id, backend_of(name), self._content)
+        named = program_of(re.split(r"[/\\]", self.path)[-1])
+        stored = StoredProgram(
+            "",
+            named.program_id if named else None,
+            named.backend if named else "",
+            self._content,
+        )
         self._programs = ProgramTables([stored])
         found = self._programs.read(0, "hlo_modules")
         if not found.array("computations")[0]:
@@ -52,17 +50,7 @@ class HloReader(FileReader):
                 raise self._nothing_whole(harm)
 
     def _content(self) -> Buffer:
-        buffer = self._file.buffer
-        if self.format == "hlo_module":
-            head = bytes([_MODULE << 3 | 2]) + varint(int(buffer.size))
-            return as_buffer(np.concatenate([np.frombuffer(head, np.uint8), buffer]))
-        if self.format == "hlo_snapshot":
-            _, spans, _ = submessages(buffer, [0], [int(buffer.size)], _HLO)
-            if not len(spans):
-                return buffer[:0]
-            start = int(spans.start[-1])
-            return buffer[start : start + int(spans.length[-1])]
-        return buffer
+        return proto_of(self._file.buffer, self.format)
 
     def programs(self) -> ProgramTables:
         """The program of the file."""
@@ -86,7 +74,30 @@ class HloReader(FileReader):
         return 0
 
 
-def backend_of(name: str) -> str:
-    """What a dumped program was compiled for, by its file; empty where the name does not say it."""
-    found = _DUMPED.match(name)
-    return _BACKENDS.get(found["backend"] or found["gpu"] or "", "") if found else ""
+def proto_of(buffer: Buffer, form: str) -> Buffer:
+    """The bytes of the HloProto in a file of a format, which wraps it or is a part of it."""
+    if form == "hlo_module":
+        head = bytes([_MODULE << 3 | 2]) + varint(int(buffer.size))
+        return as_buffer(np.concatenate([np.frombuffer(head, np.uint8), buffer]))
+    if form == "hlo_snapshot":
+        _, spans, _ = submessages(buffer, [0], [int(buffer.size)], _HLO)
+        if not len(spans):
+            return buffer[:0]
+        start = int(spans.start[-1])
+        return buffer[start : start + int(spans.length[-1])]
+    return buffer
+
+
+def content_of(path: str, assignment: str | None = None) -> Buffer:
+    """The bytes of the HloProto that a file holds, whatever its form; a text goes with that of its
+    buffer ``assignment``.
+
+    Raises InputError for a file that holds none.
+    """
+    del assignment
+    file = SourceFile(path)
+    form = recognise(file.head).format
+    if form not in ("hlo_proto", "hlo_module", "hlo_snapshot"):
+        file.close()
+        raise InputError(f"{path}: holds no compiled program")
+    return proto_of(file.buffer, form)

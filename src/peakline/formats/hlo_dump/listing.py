@@ -1,0 +1,96 @@
+"""Which files of a directory are dumped programs, and which of them is the one to read.
+
+XLA calls them ``module_NNNN.NAME.STAGE.EXT`` (``xla/service/dump.cc``): NNNN is the module's id,
+the stage ends in ``after_optimizations`` where the program is as it runs, with its buffer assignment.
+XProf writes ``NAME(ID).hlo_proto.pb``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_DUMPED = re.compile(r"module_(?P<id>\d+)\.(?P<name>.+)\.(?P<stage>[\w.-]*(?:before|after)_\w+)$")
+_BACKEND = re.compile(r"(?:^|_)(cpu|gpu|tpu)_")
+_XPROF = re.compile(r"(?P<name>.+?)(?:\((?P<id>\d{1,20})\))?\.hlo_proto\.pb$", re.DOTALL)
+_PROTOS = (".hlo.pb", ".hlo_snapshot.pb")
+_TEXT = ".txt"
+_ASSIGNMENT = "-buffer-assignment"
+_REPORT = "-memory-usage-report"
+_FINAL = "after_optimizations"
+
+
+@dataclass(frozen=True)
+class DumpedProgram:
+    """One program of a directory: its best form, and the texts that go with one that is a text."""
+
+    name: str
+    program_id: int | None
+    backend: str
+    path: str
+    assignment: str | None = None
+
+
+def backend_of(stage: str) -> str:
+    """What a program was compiled for, by the stage in its file's name; empty where it does not
+    say.
+    """
+    found = _BACKEND.search(stage)
+    return found[1] if found else ""
+
+
+def program_of(file: str) -> DumpedProgram | None:
+    """What the name of a file says of the program in it; None for one that is no dump."""
+    for ending in (*_PROTOS, _TEXT):
+        if file.endswith(ending):
+            found = _DUMPED.match(file.removesuffix(ending))
+            if found:
+                backend = backend_of(found["stage"])
+                # On a TPU events name a program by its fingerprint.
+                number = int(found["id"]) if backend in ("cpu", "gpu") else None
+                return DumpedProgram(found["name"], number, backend, file)
+    found = _XPROF.match(file)
+    if found and found["name"] != "NO_MODULE":
+        number = int(found["id"]) if found["id"] else None
+        return DumpedProgram(found["name"], number, "", file)
+    return None
+
+
+def is_dump(files: Iterable[str]) -> bool:
+    """Whether a directory with these files is one of dumps."""
+    return any(program_of(file) is not None for file in files)
+
+
+def listed(directory: str) -> list[DumpedProgram]:
+    """The programs of a directory, each once: as it runs rather than as it was, a message rather
+    than a text.
+
+    Raises OSError where the directory cannot be read.
+    """
+    files = sorted(entry.name for entry in Path(directory).iterdir())
+    have = set(files)
+    best: dict[tuple[str, int | str], tuple[tuple[bool, bool, str], DumpedProgram]] = {}
+    for file in files:
+        found = program_of(file)
+        if found is None:
+            continue
+        stem = file.removesuffix(_TEXT)
+        if stem != file and stem.endswith((_ASSIGNMENT, _REPORT)):
+            continue
+        number = re.match(r"module_(\d+)\.", file)
+        rank = _FINAL in file, not file.endswith(_TEXT), file
+        text = f"{stem}{_ASSIGNMENT}{_TEXT}"
+        assignment = text if stem != file and text in have else None
+        made = DumpedProgram(
+            found.name,
+            found.program_id,
+            found.backend,
+            str(Path(directory) / file),
+            str(Path(directory) / assignment) if assignment else None,
+        )
+        key = found.name, int(number[1]) if number else file
+        if key not in best or best[key][0] < rank:
+            best[key] = rank, made
+    return [made for _, made in best.values()]

@@ -1,0 +1,73 @@
+"""A directory of dumped programs: each is read when something of it is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from functools import partial
+
+import numpy as np
+
+from peakline.errors import InputError
+from peakline.formats.hlo_dump.listing import DumpedProgram, listed
+from peakline.formats.hlo_proto.source import StoredProgram
+from peakline.formats.hlo_proto.tables import ProgramTables
+from peakline.tables.columns import Columns
+from peakline.tables.program_tables import PROGRAM_TABLES
+from peakline.tables.reader import Reader, Warnings
+from peakline.wire import Buffer
+
+
+class DumpReader(Reader):
+    """The programs of a directory, which may be many GB.
+
+    Raises InputError where it cannot be read.
+    """
+
+    __retained__ = "_programs"
+
+    format = "hlo_dump"
+    tables = PROGRAM_TABLES
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._unreadable: dict[str, str] = {}
+        self._is_reported = False
+        try:
+            found = listed(path)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
+        self._programs = ProgramTables(
+            [StoredProgram(p.name, p.program_id, p.backend, partial(self._load, p)) for p in found]
+        )
+
+    def _load(self, program: DumpedProgram) -> Buffer:
+        from peakline.formats.hlo_proto.reader import content_of
+
+        try:
+            return content_of(program.path, program.assignment)
+        except InputError as error:
+            self._unreadable[program.path] = str(error)
+            return np.zeros(0, np.uint8)
+
+    def programs(self) -> ProgramTables:
+        """The programs."""
+        return self._programs
+
+    def read(
+        self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
+    ) -> Columns:
+        """Read one table."""
+        found = self._programs.table(table, warnings, columns)
+        if self._unreadable and not self._is_reported:
+            self._is_reported = True
+            first = next(iter(self._unreadable.values()))
+            count = len(self._unreadable)
+            warnings.add("hlo_unreadable", f"dumps that cannot be read: {first}", count)
+        return found
+
+    def duration_ps(self) -> int:
+        """0: programs have no time."""
+        return 0
+
+    def close(self) -> None:
+        """Nothing is open."""
