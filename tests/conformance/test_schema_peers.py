@@ -9,12 +9,33 @@ from tests.conformance.peer import PROGRAMS, peers_python
 
 pytestmark = pytest.mark.conformance
 
-# Where a release is behind what is upstream: enable_multipass came after TensorFlow 2.21.
+# Where a release is behind what is upstream: these came after TensorFlow 2.21. Those of XLA are in
+# XProf's library.
+LATER = {
+    "tensorflow.ProfileOptions": (16,),
+    "xla.BufferAssignmentProto": (5,),
+    "xla.HloComputationProto": (9,),
+    "xla.HloInstructionProto": (72, 73, 98, 99, 100, 101, 102, 103),
+    "xla.HloModuleProto": (21, 22, 23, 24, 25),
+    "xla.LiteralProto": (34, 35, 36),
+    "xla.MeshProto": (3,),
+    "xla.NamedShardingProto": (8,),
+    "xla.OpMetadata": (20,),
+    "xla.OriginalValueProto": (3,),
+}
 BEHIND = {
     "tensorflow": (
-        "tensorflow.ProfileOptions, field 16: ours {'name': 'enable_multipass'",
-        "tensorflow.ProfileOptions, declaration order",
-    )
+        *(f"{name}, field {number}: " for name, numbers in LATER.items() for number in numbers),
+        *(f"{name}, declaration order: " for name in LATER),
+        *(
+            f"{name}, enum xla.PrimitiveType: "
+            for name in ("xla.BufferAllocationProto.Assigned", "xla.LayoutProto", "xla.ShapeProto")
+        ),
+        "xla.NamedShardingProto, enum xla.NamedShardingProto.ReductionOpProto: ",
+        "xla.PrecisionConfig, enum xla.PrecisionConfig.Algorithm: ",
+    ),
+    # XProf's is ahead: the field that older programs have is gone.
+    "xprof_library": ("xla.CollectiveDeviceListProto, ",),
 }
 
 

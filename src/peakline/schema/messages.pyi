@@ -28,6 +28,7 @@ __all__ = [
     "AttrValue",
     "AxisRefProto",
     "BinSummary",
+    "BlockScalingConfig",
     "BoundedTensorSpecProto",
     "BufferAllocationProto",
     "BufferAssignmentProto",
@@ -50,6 +51,8 @@ __all__ = [
     "DataType",
     "DebugAnnotation",
     "DebugAnnotationName",
+    "DebugAttributeTableEntryProto",
+    "DebugAttributesProto",
     "DebugOptions",
     "DebugTensorWatch",
     "DebuggedSourceFile",
@@ -125,6 +128,7 @@ __all__ = [
     "MemoryProfileSnapshot",
     "MemoryProfileSummary",
     "MemoryStats",
+    "MemoryUsageReportProto",
     "MeshAxesReplicaGroupListProto",
     "MeshProto",
     "MetaGraphDef",
@@ -157,6 +161,7 @@ __all__ = [
     "PaddingType",
     "PairValue",
     "ParameterReplication",
+    "Payload",
     "PerAllocatorMemoryProfile",
     "PrecisionConfig",
     "PrimitiveType",
@@ -209,10 +214,12 @@ __all__ = [
     "SessionLog",
     "SessionMetadata",
     "ShapeProto",
+    "ShuffleMode",
     "SignatureDef",
     "SnapShot",
     "SourceMetadata",
     "SourceTarget",
+    "SparsityConfig",
     "SplitConfigProto",
     "StackFrameIndexProto",
     "Statistic",
@@ -265,6 +272,7 @@ __all__ = [
     "WorkerHeartbeatRequest",
     "WorkerHeartbeatResponse",
     "WorkerShutdownMode",
+    "X64ConfigProto",
     "XEvent",
     "XEventMetadata",
     "XLine",
@@ -557,6 +565,46 @@ class BinSummary(Message):
     def ClearField(self, field_name: Literal['bin', 'total_bytes_in_use', 'total_bytes_in_bin', 'total_chunks_in_use', 'total_chunks_in_bin']) -> None: ...
 
 @final
+class BlockScalingConfig(Message):
+    @final
+    class TensorBlockScalingConfig(Message):
+        SCALE_IDX_FIELD_NUMBER: Literal[1]
+        ZERO_IDX_FIELD_NUMBER: Literal[2]
+        STRIDES_FIELD_NUMBER: Literal[3]
+        STEPS_FIELD_NUMBER: Literal[4]
+        scale_idx: builtins.int
+        zero_idx: builtins.int
+        @builtins.property
+        def strides(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+        @builtins.property
+        def steps(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+        def __init__(
+            self,
+            *,
+            scale_idx: builtins.int | None = ...,
+            zero_idx: builtins.int | None = ...,
+            strides: Iterable[builtins.int] | None = ...,
+            steps: Iterable[builtins.int] | None = ...,
+        ) -> None: ...
+        def HasField(self, field_name: Literal['zero_idx', '_zero_idx']) -> builtins.bool: ...
+        def ClearField(self, field_name: Literal['scale_idx', 'zero_idx', 'strides', 'steps', '_zero_idx']) -> None: ...
+        def WhichOneof(self, oneof_group: Literal['_zero_idx']) -> Literal['zero_idx'] | None: ...
+    LHS_FIELD_NUMBER: Literal[1]
+    RHS_FIELD_NUMBER: Literal[2]
+    @builtins.property
+    def lhs(self) -> BlockScalingConfig.TensorBlockScalingConfig: ...
+    @builtins.property
+    def rhs(self) -> BlockScalingConfig.TensorBlockScalingConfig: ...
+    def __init__(
+        self,
+        *,
+        lhs: BlockScalingConfig.TensorBlockScalingConfig | None = ...,
+        rhs: BlockScalingConfig.TensorBlockScalingConfig | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['lhs', 'rhs']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['lhs', 'rhs']) -> None: ...
+
+@final
 class BoundedTensorSpecProto(Message):
     NAME_FIELD_NUMBER: Literal[1]
     SHAPE_FIELD_NUMBER: Literal[2]
@@ -665,10 +713,25 @@ class BufferAssignmentProto(Message):
         ) -> None: ...
         def HasField(self, field_name: Literal['location']) -> builtins.bool: ...
         def ClearField(self, field_name: Literal['source_buffer_id', 'location']) -> None: ...
+    @final
+    class PeakBuffers(Message):
+        INDEX_FIELD_NUMBER: Literal[1]
+        LOGICAL_BUFFER_IDS_FIELD_NUMBER: Literal[2]
+        index: builtins.int
+        @builtins.property
+        def logical_buffer_ids(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+        def __init__(
+            self,
+            *,
+            index: builtins.int | None = ...,
+            logical_buffer_ids: Iterable[builtins.int] | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['index', 'logical_buffer_ids']) -> None: ...
     LOGICAL_BUFFERS_FIELD_NUMBER: Literal[1]
     BUFFER_ALIASES_FIELD_NUMBER: Literal[2]
     BUFFER_ALLOCATIONS_FIELD_NUMBER: Literal[3]
     HEAP_SIMULATOR_TRACES_FIELD_NUMBER: Literal[4]
+    PEAK_BUFFERS_FIELD_NUMBER: Literal[5]
     @builtins.property
     def logical_buffers(self) -> RepeatedCompositeFieldContainer[LogicalBufferProto]: ...
     @builtins.property
@@ -677,6 +740,8 @@ class BufferAssignmentProto(Message):
     def buffer_allocations(self) -> RepeatedCompositeFieldContainer[BufferAllocationProto]: ...
     @builtins.property
     def heap_simulator_traces(self) -> RepeatedCompositeFieldContainer[HeapSimulatorTrace]: ...
+    @builtins.property
+    def peak_buffers(self) -> RepeatedCompositeFieldContainer[BufferAssignmentProto.PeakBuffers]: ...
     def __init__(
         self,
         *,
@@ -684,8 +749,9 @@ class BufferAssignmentProto(Message):
         buffer_aliases: Iterable[BufferAssignmentProto.BufferAlias] | None = ...,
         buffer_allocations: Iterable[BufferAllocationProto] | None = ...,
         heap_simulator_traces: Iterable[HeapSimulatorTrace] | None = ...,
+        peak_buffers: Iterable[BufferAssignmentProto.PeakBuffers] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: Literal['logical_buffers', 'buffer_aliases', 'buffer_allocations', 'heap_simulator_traces']) -> None: ...
+    def ClearField(self, field_name: Literal['logical_buffers', 'buffer_aliases', 'buffer_allocations', 'heap_simulator_traces', 'peak_buffers']) -> None: ...
 
 @final
 class CapturedTensor(Message):
@@ -1245,6 +1311,64 @@ class DebugAnnotationName(Message):
     ) -> None: ...
     def HasField(self, field_name: Literal['iid', 'name']) -> builtins.bool: ...
     def ClearField(self, field_name: Literal['iid', 'name']) -> None: ...
+
+@final
+class DebugAttributeTableEntryProto(Message):
+    ORIGINAL_ARRAY_FIELD_NUMBER: Literal[1]
+    DEBUG_ATTRIBUTES_FIELD_NUMBER: Literal[2]
+    @builtins.property
+    def original_array(self) -> OriginalArrayProto: ...
+    @builtins.property
+    def debug_attributes(self) -> RepeatedCompositeFieldContainer[DebugAttributesProto]: ...
+    def __init__(
+        self,
+        *,
+        original_array: OriginalArrayProto | None = ...,
+        debug_attributes: Iterable[DebugAttributesProto] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['original_array']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['original_array', 'debug_attributes']) -> None: ...
+
+@final
+class DebugAttributesProto(Message):
+    @final
+    class _DebugLogModeProto(_EnumTypeWrapper[builtins.int]):
+        NONE: builtins.int
+        DEFAULT: builtins.int
+        FUSION_DEBUGGER: builtins.int
+        NO_FUSION: builtins.int
+        GUARANTEED: builtins.int
+    DebugLogModeProto: DebugAttributesProto._DebugLogModeProto
+    NONE: builtins.int
+    DEFAULT: builtins.int
+    FUSION_DEBUGGER: builtins.int
+    NO_FUSION: builtins.int
+    GUARANTEED: builtins.int
+    LOG_MODE_FIELD_NUMBER: Literal[1]
+    CALLBACK_ID_FIELD_NUMBER: Literal[2]
+    OP_ID_FIELD_NUMBER: Literal[3]
+    PARTITIONED_FIELD_NUMBER: Literal[4]
+    OPERANDS_SHARDING_FIELD_NUMBER: Literal[5]
+    X64_CONFIG_FIELD_NUMBER: Literal[6]
+    log_mode: builtins.int
+    callback_id: builtins.int
+    op_id: builtins.int
+    partitioned: builtins.bool
+    operands_sharding: builtins.str
+    @builtins.property
+    def x64_config(self) -> X64ConfigProto: ...
+    def __init__(
+        self,
+        *,
+        log_mode: builtins.int | None = ...,
+        callback_id: builtins.int | None = ...,
+        op_id: builtins.int | None = ...,
+        partitioned: builtins.bool | None = ...,
+        operands_sharding: builtins.str | None = ...,
+        x64_config: X64ConfigProto | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['x64_config']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['log_mode', 'callback_id', 'op_id', 'partitioned', 'operands_sharding', 'x64_config']) -> None: ...
 
 @final
 class DebugOptions(Message):
@@ -2187,6 +2311,7 @@ class HloComputationProto(Message):
     ROOT_ID_FIELD_NUMBER: Literal[6]
     IS_FUSION_COMPUTATION_FIELD_NUMBER: Literal[7]
     EXECUTION_THREAD_FIELD_NUMBER: Literal[8]
+    BACKEND_CONFIG_FIELD_NUMBER: Literal[9]
     name: builtins.str
     @builtins.property
     def instructions(self) -> RepeatedCompositeFieldContainer[HloInstructionProto]: ...
@@ -2196,6 +2321,7 @@ class HloComputationProto(Message):
     root_id: builtins.int
     is_fusion_computation: builtins.bool
     execution_thread: builtins.str
+    backend_config: builtins.bytes
     def __init__(
         self,
         *,
@@ -2206,9 +2332,10 @@ class HloComputationProto(Message):
         root_id: builtins.int | None = ...,
         is_fusion_computation: builtins.bool | None = ...,
         execution_thread: builtins.str | None = ...,
+        backend_config: builtins.bytes | None = ...,
     ) -> None: ...
     def HasField(self, field_name: Literal['program_shape']) -> builtins.bool: ...
-    def ClearField(self, field_name: Literal['name', 'instructions', 'program_shape', 'id', 'root_id', 'is_fusion_computation', 'execution_thread']) -> None: ...
+    def ClearField(self, field_name: Literal['name', 'instructions', 'program_shape', 'id', 'root_id', 'is_fusion_computation', 'execution_thread', 'backend_config']) -> None: ...
 
 @final
 class HloInputOutputAliasProto(Message):
@@ -2342,6 +2469,12 @@ class HloInstructionProto(Message):
     NUM_CARRIES_FIELD_NUMBER: Literal[95]
     IS_ASSOCIATIVE_FIELD_NUMBER: Literal[96]
     CONV_KIND_FIELD_NUMBER: Literal[97]
+    SPARSITY_CONFIG_FIELD_NUMBER: Literal[98]
+    BACKEND_CONFIG_PAYLOAD_FIELD_NUMBER: Literal[99]
+    HAS_DYNAMIC_ROOT_FIELD_NUMBER: Literal[100]
+    BLOCK_SCALING_CONFIG_FIELD_NUMBER: Literal[101]
+    COMPARISON_ORDER_FIELD_NUMBER: Literal[102]
+    SHUFFLE_MODE_FIELD_NUMBER: Literal[103]
     name: builtins.str
     opcode: builtins.str
     @builtins.property
@@ -2460,6 +2593,16 @@ class HloInstructionProto(Message):
     num_carries: builtins.int
     is_associative: builtins.int
     conv_kind: builtins.int
+    @builtins.property
+    def sparsity_config(self) -> SparsityConfig: ...
+    @builtins.property
+    def backend_config_payload(self) -> Payload: ...
+    has_dynamic_root: builtins.bool
+    @builtins.property
+    def block_scaling_config(self) -> BlockScalingConfig: ...
+    comparison_order: builtins.str
+    @builtins.property
+    def shuffle_mode(self) -> ShuffleMode: ...
     def __init__(
         self,
         *,
@@ -2544,9 +2687,15 @@ class HloInstructionProto(Message):
         num_carries: builtins.int | None = ...,
         is_associative: builtins.int | None = ...,
         conv_kind: builtins.int | None = ...,
+        sparsity_config: SparsityConfig | None = ...,
+        backend_config_payload: Payload | None = ...,
+        has_dynamic_root: builtins.bool | None = ...,
+        block_scaling_config: BlockScalingConfig | None = ...,
+        comparison_order: builtins.str | None = ...,
+        shuffle_mode: ShuffleMode | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: Literal['shape', 'metadata', 'literal', 'window', 'convolution_dimension_numbers', 'padding_config', 'outfeed_shape', 'dot_dimension_numbers', 'gather_dimension_numbers', 'sharding', 'scatter_dimension_numbers', 'precision_config', 'domain_entry_sharding', 'domain_exit_sharding', 'triangular_solve_options', 'parameter_replication', 'cholesky_options', 'frontend_attributes', 'cross_program_prefetch_index', 'statistics_viz', 'collective_device_list', 'original_value', 'ragged_dot_dimension_numbers', 'result_accuracy', 'iota_collective_device_list', 'mesh_axes_replica_group_list', 'optional_cross_program_prefetch_index', 'replica_group_list']) -> builtins.bool: ...
-    def ClearField(self, field_name: Literal['name', 'opcode', 'shape', 'metadata', 'literal', 'parameter_number', 'fusion_kind', 'tuple_index', 'dimensions', 'window', 'convolution_dimension_numbers', 'slice_dimensions', 'exponent_bits', 'mantissa_bits', 'dynamic_slice_sizes', 'padding_config', 'outfeed_config', 'distribution', 'epsilon', 'feature_index', 'channel_id', 'infeed_config', 'custom_call_target', 'outfeed_shape', 'dot_dimension_numbers', 'fft_type', 'fft_length', 'gather_dimension_numbers', 'gather_slice_sizes', 'id', 'operand_ids', 'control_predecessor_ids', 'called_computation_ids', 'sharding', 'backend_config', 'all_reduce_id', 'is_host_transfer', 'scatter_dimension_numbers', 'replica_groups', 'feature_group_count', 'precision_config', 'source_target_pairs', 'domain_entry_sharding', 'domain_exit_sharding', 'constrain_layout', 'operand_shapes_with_layout', 'batch_group_count', 'triangular_solve_options', 'is_stable', 'parameter_replication', 'cholesky_options', 'comparison_direction', 'custom_call_has_side_effect', 'delta', 'indices_are_sorted', 'frontend_attributes', 'unique_indices', 'rng_algorithm', 'use_global_device_ids', 'comparison_type', 'is_cross_program_prefetch', 'output_operand_aliasing', 'padding_type', 'custom_call_schedule', 'custom_call_api_version', 'async_execution_thread', 'cross_program_prefetch_index', 'k', 'statistics_viz', 'largest', 'collective_device_list', 'original_value', 'is_composite', 'ragged_dot_dimension_numbers', 'result_accuracy', 'iota_collective_device_list', 'mesh_axes_replica_group_list', 'is_reverse', 'num_carries', 'is_associative', 'conv_kind', 'optional_cross_program_prefetch_index', 'replica_group_list']) -> None: ...
+    def HasField(self, field_name: Literal['shape', 'metadata', 'literal', 'window', 'convolution_dimension_numbers', 'padding_config', 'outfeed_shape', 'dot_dimension_numbers', 'gather_dimension_numbers', 'sharding', 'scatter_dimension_numbers', 'precision_config', 'domain_entry_sharding', 'domain_exit_sharding', 'triangular_solve_options', 'parameter_replication', 'cholesky_options', 'frontend_attributes', 'cross_program_prefetch_index', 'statistics_viz', 'collective_device_list', 'original_value', 'ragged_dot_dimension_numbers', 'result_accuracy', 'iota_collective_device_list', 'mesh_axes_replica_group_list', 'sparsity_config', 'backend_config_payload', 'block_scaling_config', 'shuffle_mode', 'optional_cross_program_prefetch_index', 'replica_group_list']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['name', 'opcode', 'shape', 'metadata', 'literal', 'parameter_number', 'fusion_kind', 'tuple_index', 'dimensions', 'window', 'convolution_dimension_numbers', 'slice_dimensions', 'exponent_bits', 'mantissa_bits', 'dynamic_slice_sizes', 'padding_config', 'outfeed_config', 'distribution', 'epsilon', 'feature_index', 'channel_id', 'infeed_config', 'custom_call_target', 'outfeed_shape', 'dot_dimension_numbers', 'fft_type', 'fft_length', 'gather_dimension_numbers', 'gather_slice_sizes', 'id', 'operand_ids', 'control_predecessor_ids', 'called_computation_ids', 'sharding', 'backend_config', 'all_reduce_id', 'is_host_transfer', 'scatter_dimension_numbers', 'replica_groups', 'feature_group_count', 'precision_config', 'source_target_pairs', 'domain_entry_sharding', 'domain_exit_sharding', 'constrain_layout', 'operand_shapes_with_layout', 'batch_group_count', 'triangular_solve_options', 'is_stable', 'parameter_replication', 'cholesky_options', 'comparison_direction', 'custom_call_has_side_effect', 'delta', 'indices_are_sorted', 'frontend_attributes', 'unique_indices', 'rng_algorithm', 'use_global_device_ids', 'comparison_type', 'is_cross_program_prefetch', 'output_operand_aliasing', 'padding_type', 'custom_call_schedule', 'custom_call_api_version', 'async_execution_thread', 'cross_program_prefetch_index', 'k', 'statistics_viz', 'largest', 'collective_device_list', 'original_value', 'is_composite', 'ragged_dot_dimension_numbers', 'result_accuracy', 'iota_collective_device_list', 'mesh_axes_replica_group_list', 'is_reverse', 'num_carries', 'is_associative', 'conv_kind', 'sparsity_config', 'backend_config_payload', 'has_dynamic_root', 'block_scaling_config', 'comparison_order', 'shuffle_mode', 'optional_cross_program_prefetch_index', 'replica_group_list']) -> None: ...
     @overload
     def WhichOneof(self, oneof_group: Literal['optional_cross_program_prefetch_index']) -> Literal['cross_program_prefetch_index'] | None: ...
     @overload
@@ -2646,6 +2795,11 @@ class HloModuleProto(Message):
     BUFFER_DONOR_FIELD_NUMBER: Literal[18]
     FRONTEND_ATTRIBUTES_FIELD_NUMBER: Literal[19]
     ORIGINAL_VALUE_RECOVERY_TABLE_FIELD_NUMBER: Literal[20]
+    DEVICE_TYPE_FIELD_NUMBER: Literal[21]
+    PAYLOADS_FIELD_NUMBER: Literal[22]
+    PJRT_ID_FIELD_NUMBER: Literal[23]
+    DEBUG_ATTRIBUTES_FIELD_NUMBER: Literal[24]
+    BACKEND_CONFIG_FIELD_NUMBER: Literal[25]
     name: builtins.str
     entry_computation_name: builtins.str
     @builtins.property
@@ -2678,6 +2832,13 @@ class HloModuleProto(Message):
     def frontend_attributes(self) -> FrontendAttributes: ...
     @builtins.property
     def original_value_recovery_table(self) -> OriginalValueRecoveryTableProto: ...
+    device_type: builtins.str
+    @builtins.property
+    def payloads(self) -> RepeatedScalarFieldContainer[builtins.bytes]: ...
+    pjrt_id: builtins.int
+    @builtins.property
+    def debug_attributes(self) -> RepeatedCompositeFieldContainer[DebugAttributeTableEntryProto]: ...
+    backend_config: builtins.bytes
     def __init__(
         self,
         *,
@@ -2700,9 +2861,15 @@ class HloModuleProto(Message):
         buffer_donor: HloBufferDonorProto | None = ...,
         frontend_attributes: FrontendAttributes | None = ...,
         original_value_recovery_table: OriginalValueRecoveryTableProto | None = ...,
+        device_type: builtins.str | None = ...,
+        payloads: Iterable[builtins.bytes] | None = ...,
+        pjrt_id: builtins.int | None = ...,
+        debug_attributes: Iterable[DebugAttributeTableEntryProto] | None = ...,
+        backend_config: builtins.bytes | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: Literal['host_program_shape', 'schedule', 'input_output_alias', 'spmd_output_sharding', 'device_assignment', 'stack_frame_index', 'buffer_donor', 'frontend_attributes', 'original_value_recovery_table']) -> builtins.bool: ...
-    def ClearField(self, field_name: Literal['name', 'entry_computation_name', 'computations', 'host_program_shape', 'id', 'entry_computation_id', 'schedule', 'input_output_alias', 'cross_program_prefetches', 'is_dynamic', 'spmd_output_sharding', 'profile_info', 'spmd_parameters_shardings', 'device_assignment', 'use_auto_spmd_partitioning', 'stack_frame_index', 'buffer_donor', 'frontend_attributes', 'original_value_recovery_table']) -> None: ...
+    def HasField(self, field_name: Literal['host_program_shape', 'schedule', 'input_output_alias', 'spmd_output_sharding', 'device_assignment', 'stack_frame_index', 'buffer_donor', 'frontend_attributes', 'original_value_recovery_table', 'pjrt_id', '_pjrt_id']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['name', 'entry_computation_name', 'computations', 'host_program_shape', 'id', 'entry_computation_id', 'schedule', 'input_output_alias', 'cross_program_prefetches', 'is_dynamic', 'spmd_output_sharding', 'profile_info', 'spmd_parameters_shardings', 'device_assignment', 'use_auto_spmd_partitioning', 'stack_frame_index', 'buffer_donor', 'frontend_attributes', 'original_value_recovery_table', 'device_type', 'payloads', 'pjrt_id', 'debug_attributes', 'backend_config', '_pjrt_id']) -> None: ...
+    def WhichOneof(self, oneof_group: Literal['_pjrt_id']) -> Literal['pjrt_id'] | None: ...
 
 @final
 class HloProto(Message):
@@ -2975,6 +3142,9 @@ class LiteralProto(Message):
     U1S_FIELD_NUMBER: Literal[31]
     F4E2M1FNS_FIELD_NUMBER: Literal[32]
     F8E8M0FNUS_FIELD_NUMBER: Literal[33]
+    DYNAMIC_SIZES_FIELD_NUMBER: Literal[34]
+    F6E3M2FNS_FIELD_NUMBER: Literal[35]
+    F6E2M3FNS_FIELD_NUMBER: Literal[36]
     @builtins.property
     def shape(self) -> ShapeProto: ...
     @builtins.property
@@ -3020,6 +3190,10 @@ class LiteralProto(Message):
     u1s: builtins.bytes
     f4e2m1fns: builtins.bytes
     f8e8m0fnus: builtins.bytes
+    @builtins.property
+    def dynamic_sizes(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    f6e3m2fns: builtins.bytes
+    f6e2m3fns: builtins.bytes
     def __init__(
         self,
         *,
@@ -3056,9 +3230,12 @@ class LiteralProto(Message):
         u1s: builtins.bytes | None = ...,
         f4e2m1fns: builtins.bytes | None = ...,
         f8e8m0fnus: builtins.bytes | None = ...,
+        dynamic_sizes: Iterable[builtins.int] | None = ...,
+        f6e3m2fns: builtins.bytes | None = ...,
+        f6e2m3fns: builtins.bytes | None = ...,
     ) -> None: ...
     def HasField(self, field_name: Literal['shape']) -> builtins.bool: ...
-    def ClearField(self, field_name: Literal['shape', 'preds', 'u8s', 's32s', 's64s', 'u32s', 'u64s', 'f32s', 'f64s', 'tuple_literals', 'f16s', 'c64s', 'bf16s', 'sparse_indices', 's8s', 'u16s', 's16s', 'c128s', 'f8e5m2s', 'f8e4m3fns', 's4s', 'u4s', 'f8e4m3b11fnuzs', 'f8e5m2fnuzs', 'f8e4m3fnuzs', 's2s', 'u2s', 'f8e4m3s', 'f8e3m4s', 's1s', 'u1s', 'f4e2m1fns', 'f8e8m0fnus']) -> None: ...
+    def ClearField(self, field_name: Literal['shape', 'preds', 'u8s', 's32s', 's64s', 'u32s', 'u64s', 'f32s', 'f64s', 'tuple_literals', 'f16s', 'c64s', 'bf16s', 'sparse_indices', 's8s', 'u16s', 's16s', 'c128s', 'f8e5m2s', 'f8e4m3fns', 's4s', 'u4s', 'f8e4m3b11fnuzs', 'f8e5m2fnuzs', 'f8e4m3fnuzs', 's2s', 'u2s', 'f8e4m3s', 'f8e3m4s', 's1s', 'u1s', 'f4e2m1fns', 'f8e8m0fnus', 'dynamic_sizes', 'f6e3m2fns', 'f6e2m3fns']) -> None: ...
 
 @final
 class Location(Message):
@@ -3624,6 +3801,63 @@ class MemoryStats(Message):
     def ClearField(self, field_name: Literal['temp_memory_size', 'device_temp_memory_size', 'persistent_memory_size', 'device_persistent_memory_size', 'persistent_tensor_alloc_ids', 'device_persistent_tensor_alloc_ids']) -> None: ...
 
 @final
+class MemoryUsageReportProto(Message):
+    @final
+    class AllocationEntry(Message):
+        INDEX_FIELD_NUMBER: Literal[1]
+        SIZE_FIELD_NUMBER: Literal[2]
+        CUMULATIVE_SIZE_FIELD_NUMBER: Literal[3]
+        CUMULATIVE_PERCENTAGE_FIELD_NUMBER: Literal[4]
+        DEFINING_POSITIONS_FIELD_NUMBER: Literal[5]
+        HLO_TEXT_FIELD_NUMBER: Literal[6]
+        index: builtins.int
+        size: builtins.int
+        cumulative_size: builtins.int
+        cumulative_percentage: builtins.float
+        @builtins.property
+        def defining_positions(self) -> RepeatedScalarFieldContainer[builtins.str]: ...
+        hlo_text: builtins.str
+        def __init__(
+            self,
+            *,
+            index: builtins.int | None = ...,
+            size: builtins.int | None = ...,
+            cumulative_size: builtins.int | None = ...,
+            cumulative_percentage: builtins.float | None = ...,
+            defining_positions: Iterable[builtins.str] | None = ...,
+            hlo_text: builtins.str | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['index', 'size', 'cumulative_size', 'cumulative_percentage', 'defining_positions', 'hlo_text']) -> None: ...
+    @final
+    class AllocationEntryInMemorySpace(Message):
+        TOTAL_BYTES_FIELD_NUMBER: Literal[1]
+        MEMORY_SPACE_COLOR_FIELD_NUMBER: Literal[2]
+        ALLOCATION_ENTRIES_FIELD_NUMBER: Literal[3]
+        total_bytes: builtins.int
+        memory_space_color: builtins.int
+        @builtins.property
+        def allocation_entries(self) -> RepeatedCompositeFieldContainer[MemoryUsageReportProto.AllocationEntry]: ...
+        def __init__(
+            self,
+            *,
+            total_bytes: builtins.int | None = ...,
+            memory_space_color: builtins.int | None = ...,
+            allocation_entries: Iterable[MemoryUsageReportProto.AllocationEntry] | None = ...,
+        ) -> None: ...
+        def HasField(self, field_name: Literal['memory_space_color', '_memory_space_color']) -> builtins.bool: ...
+        def ClearField(self, field_name: Literal['total_bytes', 'memory_space_color', 'allocation_entries', '_memory_space_color']) -> None: ...
+        def WhichOneof(self, oneof_group: Literal['_memory_space_color']) -> Literal['memory_space_color'] | None: ...
+    MEMORY_SPACE_ALLOCATION_ENTRIES_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def memory_space_allocation_entries(self) -> RepeatedCompositeFieldContainer[MemoryUsageReportProto.AllocationEntryInMemorySpace]: ...
+    def __init__(
+        self,
+        *,
+        memory_space_allocation_entries: Iterable[MemoryUsageReportProto.AllocationEntryInMemorySpace] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['memory_space_allocation_entries']) -> None: ...
+
+@final
 class MeshAxesReplicaGroupListProto(Message):
     MESH_FIELD_NUMBER: Literal[1]
     AXES_FIELD_NUMBER: Literal[2]
@@ -3655,19 +3889,40 @@ class MeshProto(Message):
             size: builtins.int | None = ...,
         ) -> None: ...
         def ClearField(self, field_name: Literal['name', 'size']) -> None: ...
+    @final
+    class IotaTransform(Message):
+        RESHAPE_DIMS_FIELD_NUMBER: Literal[1]
+        TRANSPOSE_PERM_FIELD_NUMBER: Literal[2]
+        @builtins.property
+        def reshape_dims(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+        @builtins.property
+        def transpose_perm(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+        def __init__(
+            self,
+            *,
+            reshape_dims: Iterable[builtins.int] | None = ...,
+            transpose_perm: Iterable[builtins.int] | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['reshape_dims', 'transpose_perm']) -> None: ...
     AXES_FIELD_NUMBER: Literal[1]
     DEVICE_IDS_FIELD_NUMBER: Literal[2]
+    IOTA_TRANSFORM_FIELD_NUMBER: Literal[3]
     @builtins.property
     def axes(self) -> RepeatedCompositeFieldContainer[MeshProto.MeshAxis]: ...
     @builtins.property
     def device_ids(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+    @builtins.property
+    def iota_transform(self) -> MeshProto.IotaTransform: ...
     def __init__(
         self,
         *,
         axes: Iterable[MeshProto.MeshAxis] | None = ...,
         device_ids: Iterable[builtins.int] | None = ...,
+        iota_transform: MeshProto.IotaTransform | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: Literal['axes', 'device_ids']) -> None: ...
+    def HasField(self, field_name: Literal['iota_transform', '_iota_transform']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['axes', 'device_ids', 'iota_transform', '_iota_transform']) -> None: ...
+    def WhichOneof(self, oneof_group: Literal['_iota_transform']) -> Literal['iota_transform'] | None: ...
 
 @final
 class MetaGraphDef(Message):
@@ -3866,6 +4121,15 @@ class NameAttrList(Message):
 @final
 class NamedShardingProto(Message):
     @final
+    class _ReductionOpProto(_EnumTypeWrapper[builtins.int]):
+        SUM: builtins.int
+        MAX: builtins.int
+        MIN: builtins.int
+    ReductionOpProto: NamedShardingProto._ReductionOpProto
+    SUM: builtins.int
+    MAX: builtins.int
+    MIN: builtins.int
+    @final
     class DimensionSharding(Message):
         AXES_FIELD_NUMBER: Literal[1]
         IS_CLOSED_FIELD_NUMBER: Literal[2]
@@ -3885,6 +4149,7 @@ class NamedShardingProto(Message):
     UNREDUCED_AXES_FIELD_NUMBER: Literal[5]
     METADATA_FIELD_NUMBER: Literal[6]
     MANUAL_AXES_FIELD_NUMBER: Literal[7]
+    REDUCTION_OP_FIELD_NUMBER: Literal[8]
     @builtins.property
     def mesh(self) -> MeshProto: ...
     @builtins.property
@@ -3897,6 +4162,7 @@ class NamedShardingProto(Message):
     def metadata(self) -> RepeatedCompositeFieldContainer[OpMetadata]: ...
     @builtins.property
     def manual_axes(self) -> RepeatedCompositeFieldContainer[AxisRefProto]: ...
+    reduction_op: builtins.int
     def __init__(
         self,
         *,
@@ -3906,9 +4172,10 @@ class NamedShardingProto(Message):
         unreduced_axes: Iterable[AxisRefProto] | None = ...,
         metadata: Iterable[OpMetadata] | None = ...,
         manual_axes: Iterable[AxisRefProto] | None = ...,
+        reduction_op: builtins.int | None = ...,
     ) -> None: ...
     def HasField(self, field_name: Literal['mesh']) -> builtins.bool: ...
-    def ClearField(self, field_name: Literal['mesh', 'dim_shardings', 'replicated_axes', 'unreduced_axes', 'metadata', 'manual_axes']) -> None: ...
+    def ClearField(self, field_name: Literal['mesh', 'dim_shardings', 'replicated_axes', 'unreduced_axes', 'metadata', 'manual_axes', 'reduction_op']) -> None: ...
 
 @final
 class NamedTupleValue(Message):
@@ -4320,6 +4587,7 @@ class OpMetadata(Message):
     SOURCE_END_LINE_FIELD_NUMBER: Literal[17]
     SOURCE_COLUMN_FIELD_NUMBER: Literal[18]
     SOURCE_END_COLUMN_FIELD_NUMBER: Literal[19]
+    METADATA_PAYLOAD_FIELD_NUMBER: Literal[20]
     op_type: builtins.str
     op_name: builtins.str
     source_file: builtins.str
@@ -4336,6 +4604,8 @@ class OpMetadata(Message):
     source_end_line: builtins.int
     source_column: builtins.int
     source_end_column: builtins.int
+    @builtins.property
+    def metadata_payload(self) -> Payload: ...
     def __init__(
         self,
         *,
@@ -4353,9 +4623,10 @@ class OpMetadata(Message):
         source_end_line: builtins.int | None = ...,
         source_column: builtins.int | None = ...,
         source_end_column: builtins.int | None = ...,
+        metadata_payload: Payload | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: Literal['profile_info']) -> builtins.bool: ...
-    def ClearField(self, field_name: Literal['op_type', 'op_name', 'source_file', 'source_line', 'profile_type', 'size_of_generated_code_in_bytes', 'size_of_memory_working_set_in_bytes', 'profile_info', 'deduplicated_name', 'stack_frame_id', 'scheduling_name', 'source_end_line', 'source_column', 'source_end_column']) -> None: ...
+    def HasField(self, field_name: Literal['profile_info', 'metadata_payload']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['op_type', 'op_name', 'source_file', 'source_line', 'profile_type', 'size_of_generated_code_in_bytes', 'size_of_memory_working_set_in_bytes', 'profile_info', 'deduplicated_name', 'stack_frame_id', 'scheduling_name', 'source_end_line', 'source_column', 'source_end_column', 'metadata_payload']) -> None: ...
 
 @final
 class OpSharding(Message):
@@ -4558,16 +4829,21 @@ class OriginalValueElementProto(Message):
 class OriginalValueProto(Message):
     ELEMENTS_FIELD_NUMBER: Literal[1]
     IS_SYNTHETIC_CALL_FIELD_NUMBER: Literal[2]
+    CALL_HIERARCHY_FIELD_NUMBER: Literal[3]
     @builtins.property
     def elements(self) -> RepeatedCompositeFieldContainer[OriginalValueElementProto]: ...
     is_synthetic_call: builtins.bool
+    call_hierarchy: builtins.str
     def __init__(
         self,
         *,
         elements: Iterable[OriginalValueElementProto] | None = ...,
         is_synthetic_call: builtins.bool | None = ...,
+        call_hierarchy: builtins.str | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: Literal['elements', 'is_synthetic_call']) -> None: ...
+    def HasField(self, field_name: Literal['call_hierarchy', '_call_hierarchy']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['elements', 'is_synthetic_call', 'call_hierarchy', '_call_hierarchy']) -> None: ...
+    def WhichOneof(self, oneof_group: Literal['_call_hierarchy']) -> Literal['call_hierarchy'] | None: ...
 
 @final
 class OriginalValueRecoveryTableProto(Message):
@@ -4684,6 +4960,22 @@ class ParameterReplication(Message):
     def ClearField(self, field_name: Literal['replicated_at_leaf_buffers']) -> None: ...
 
 @final
+class Payload(Message):
+    VALUE_FIELD_NUMBER: Literal[1]
+    ID_FIELD_NUMBER: Literal[2]
+    value: builtins.bytes
+    id: builtins.int
+    def __init__(
+        self,
+        *,
+        value: builtins.bytes | None = ...,
+        id: builtins.int | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['value', 'id', 'payload_source']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['value', 'id', 'payload_source']) -> None: ...
+    def WhichOneof(self, oneof_group: Literal['payload_source']) -> Literal['value', 'id'] | None: ...
+
+@final
 class PerAllocatorMemoryProfile(Message):
     MEMORY_PROFILE_SNAPSHOTS_FIELD_NUMBER: Literal[1]
     PROFILE_SUMMARY_FIELD_NUMBER: Literal[2]
@@ -4739,6 +5031,8 @@ class PrecisionConfig(Message):
         ALG_DOT_F32_F32_F32: builtins.int
         ALG_DOT_F64_F64_F64: builtins.int
         ALG_DOT_BF16_BF16_F32_X9: builtins.int
+        ALG_DOT_BF16_BF16_FP8X3: builtins.int
+        ALG_DOT_BF16_BF16_FP8X4: builtins.int
     Algorithm: PrecisionConfig._Algorithm
     ALG_UNSET: builtins.int
     ALG_DOT_ANY_F8_ANY_F8_F32: builtins.int
@@ -4754,6 +5048,8 @@ class PrecisionConfig(Message):
     ALG_DOT_F32_F32_F32: builtins.int
     ALG_DOT_F64_F64_F64: builtins.int
     ALG_DOT_BF16_BF16_F32_X9: builtins.int
+    ALG_DOT_BF16_BF16_FP8X3: builtins.int
+    ALG_DOT_BF16_BF16_FP8X4: builtins.int
     OPERAND_PRECISION_FIELD_NUMBER: Literal[1]
     ALGORITHM_FIELD_NUMBER: Literal[2]
     @builtins.property
@@ -4798,6 +5094,8 @@ class _PrimitiveType(_EnumTypeWrapper[builtins.int]):
     F8E4M3FNUZ: builtins.int
     F4E2M1FN: builtins.int
     F8E8M0FNU: builtins.int
+    F6E3M2FN: builtins.int
+    F6E2M3FN: builtins.int
     C64: builtins.int
     C128: builtins.int
     TUPLE: builtins.int
@@ -6090,6 +6388,31 @@ class ShapeProto(Message):
     def ClearField(self, field_name: Literal['element_type', 'dimensions', 'tuple_shapes', 'layout', 'is_dynamic_dimension']) -> None: ...
 
 @final
+class ShuffleMode(Message):
+    @final
+    class Rotate(Message):
+        SHIFTS_FIELD_NUMBER: Literal[1]
+        @builtins.property
+        def shifts(self) -> RepeatedScalarFieldContainer[builtins.int]: ...
+        def __init__(
+            self,
+            *,
+            shifts: Iterable[builtins.int] | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['shifts']) -> None: ...
+    ROTATE_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def rotate(self) -> ShuffleMode.Rotate: ...
+    def __init__(
+        self,
+        *,
+        rotate: ShuffleMode.Rotate | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['rotate', 'mode']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['rotate', 'mode']) -> None: ...
+    def WhichOneof(self, oneof_group: Literal['mode']) -> Literal['rotate'] | None: ...
+
+@final
 class SignatureDef(Message):
     INPUTS_FIELD_NUMBER: Literal[1]
     OUTPUTS_FIELD_NUMBER: Literal[2]
@@ -6150,6 +6473,45 @@ class SourceTarget(Message):
         target: builtins.int | None = ...,
     ) -> None: ...
     def ClearField(self, field_name: Literal['source', 'target']) -> None: ...
+
+@final
+class SparsityConfig(Message):
+    @final
+    class TensorSparsityConfig(Message):
+        NUM_NON_ZERO_FIELD_NUMBER: Literal[1]
+        BLOCK_SIZE_FIELD_NUMBER: Literal[2]
+        DIMENSION_FIELD_NUMBER: Literal[3]
+        STRIDE_FIELD_NUMBER: Literal[4]
+        IDX_FIELD_NUMBER: Literal[5]
+        num_non_zero: builtins.int
+        block_size: builtins.int
+        dimension: builtins.int
+        stride: builtins.int
+        idx: builtins.int
+        def __init__(
+            self,
+            *,
+            num_non_zero: builtins.int | None = ...,
+            block_size: builtins.int | None = ...,
+            dimension: builtins.int | None = ...,
+            stride: builtins.int | None = ...,
+            idx: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['num_non_zero', 'block_size', 'dimension', 'stride', 'idx']) -> None: ...
+    LHS_FIELD_NUMBER: Literal[1]
+    RHS_FIELD_NUMBER: Literal[2]
+    @builtins.property
+    def lhs(self) -> SparsityConfig.TensorSparsityConfig: ...
+    @builtins.property
+    def rhs(self) -> SparsityConfig.TensorSparsityConfig: ...
+    def __init__(
+        self,
+        *,
+        lhs: SparsityConfig.TensorSparsityConfig | None = ...,
+        rhs: SparsityConfig.TensorSparsityConfig | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: Literal['lhs', 'rhs']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['lhs', 'rhs']) -> None: ...
 
 @final
 class SplitConfigProto(Message):
@@ -7498,6 +7860,23 @@ class _WorkerShutdownMode(_EnumTypeWrapper[builtins.int]):
     WAIT_FOR_COORDINATOR: builtins.int
     SHUTDOWN_AFTER_TIMEOUT: builtins.int
 WorkerShutdownMode: _WorkerShutdownMode
+
+@final
+class X64ConfigProto(Message):
+    XPRECISION_64BIT_FRAGMENT_FIELD_NUMBER: Literal[1]
+    ORIGINAL_LOG_INSTRUCTION_NAME_FIELD_NUMBER: Literal[2]
+    XPRECISION_64BIT_ORIGINAL_TYPE_FIELD_NUMBER: Literal[3]
+    xprecision_64bit_fragment: builtins.str
+    original_log_instruction_name: builtins.str
+    xprecision_64bit_original_type: builtins.str
+    def __init__(
+        self,
+        *,
+        xprecision_64bit_fragment: builtins.str | None = ...,
+        original_log_instruction_name: builtins.str | None = ...,
+        xprecision_64bit_original_type: builtins.str | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['xprecision_64bit_fragment', 'original_log_instruction_name', 'xprecision_64bit_original_type']) -> None: ...
 
 @final
 class XEvent(Message):

@@ -32,7 +32,14 @@ TREES = {
     "tsl/": "tensorflow/tsl/",
     "xla/": "tensorflow/compiler/xla/",
 }
+IMPORTED = [
+    *(f"google/protobuf/{name}.proto" for name in ("any", "duration", "timestamp", "struct")),
+    "xla/service/metrics.proto",
+]
+"""What the files of XLA import that we have not."""
 EMBEDDED = [
+    "xla/xla_data.proto",
+    "xla/service/hlo.proto",
     *(
         f"tsl/profiler/protobuf/{name}.proto"
         for name in (
@@ -214,9 +221,8 @@ def compare_embedded() -> Peer:
     """The definitions compiled into XProf's shared library."""
     package = Path(importlib.util.find_spec("xprof").submodule_search_locations[0])
     peer = Peer()
-    peer.compare(
-        embedded_pool(package / "convert" / "profiler_plugin_c_api.so", EMBEDDED), EMBEDDED
-    )
+    library = package / "convert" / "profiler_plugin_c_api.so"
+    peer.compare(embedded_pool(library, [*IMPORTED, *EMBEDDED]), EMBEDDED)
     return peer
 
 

@@ -1,8 +1,8 @@
 """Which files of a directory are dumped programs, and which of them is the one to read.
 
 XLA calls them ``module_NNNN.NAME.STAGE.EXT`` (``xla/service/dump.cc``): NNNN is the module's id,
-the stage ends in ``after_optimizations`` where the program is as it runs, with its buffer assignment.
-XProf writes ``NAME(ID).hlo_proto.pb``.
+the stage ends in ``after_optimizations`` where the program is as it runs, with its buffer
+assignment. XProf writes ``NAME(ID).hlo_proto.pb``.
 """
 
 from __future__ import annotations
