@@ -39,11 +39,17 @@ _EVENTS = ColumnDerivation(
 )
 
 
-def _columns(room: str, module: str, names: str) -> ColumnDerivation:
-    """Columns of the table of a module's name that need all of its rows, or other tables."""
-    return ColumnDerivation(dict.fromkeys(names.split(), frozenset()), _in(room, module))
+def _columns(room: str, name: str, columns: str) -> ColumnDerivation:
+    """Columns of a table that need all of its rows, or other tables."""
+    return ColumnDerivation(dict.fromkeys(columns.split(), frozenset()), _in(room, name))
 
 
+_COSTS = "flops transcendentals bytes_accessed"
+_MORE = {
+    "hlo_modules": ("timing", f"peak_bytes peak_found_by {_COSTS} runs run_ps"),
+    "hlo_instructions": ("hlo", _COSTS),
+    "hlo_buffers": ("hlo", "start end is_live_at_peak"),
+}
 _RAN = ("events", "op_runs")
 _MADE = (
     ("memory", "buffers", ("allocator_events",), ()),
@@ -59,15 +65,7 @@ _MADE = (
 """Of each table the room that makes it, what it needs, and of which it needs one."""
 DERIVED: Mapping[str, Derivation | ColumnDerivation] = {
     "events": _EVENTS,
-    "hlo_modules": _columns(
-        "timing",
-        "module_columns",
-        "peak_bytes peak_found_by flops transcendentals bytes_accessed runs run_ps",
-    ),
-    "hlo_instructions": _columns(
-        "hlo", "instruction_columns", "flops transcendentals bytes_accessed"
-    ),
-    "hlo_buffers": _columns("hlo", "buffer_columns", "start end is_live_at_peak"),
+    **{name: _columns(room, name, columns) for name, (room, columns) in _MORE.items()},
     **{name: Derivation(needs, _in(room, name), one_of) for room, name, needs, one_of in _MADE},
 }
 """What `peakline.open` gives every profile: a format that has only buffers gets its events, one
