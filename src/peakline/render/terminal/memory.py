@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from peakline.findings.program_memory import program_at_peak
 from peakline.memory.allocator_names import shown_names
 from peakline.render.document import memory as said
 from peakline.render.document.finding import pieces_text, screen_table
@@ -136,6 +137,10 @@ def _allocator(
     if not peak.peak_buffers:
         return parts
     parts += _live(peak, labels, "held by" if moment else "live at the peak")
+    if not moment and (program := program_at_peak(profile, peak)) is not None:
+        from peakline.render.terminal.program_memory import program_parts
+
+        parts += program_parts(program)
     return parts + [part for table in tables if table.rows for part in _titled(table)]
 
 

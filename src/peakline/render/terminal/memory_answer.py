@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from peakline.errors import UsageError
 from peakline.findings.memory_answer import NOTHING, MemoryAnswer, answer_memory
+from peakline.findings.program_memory import device_needs, program_at_peak
 from peakline.memory.allocator_names import recorded_name
+from peakline.render.document.program_memory import need_document, program_document
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.tables.profile_facts import is_moment, profile_document, warnings_document
 from peakline.text import one_line, time_text
@@ -47,6 +49,10 @@ def show_memory(
     elif answer.nothing:
         how = answer.to_record and f"; {answer.to_record}"
         print(one_line(f"{profile.path}: {answer.nothing}{how}"))
+        if step is None and at_ps is None and (needs := device_needs(profile)):
+            from peakline.render.terminal.program_memory import print_needs
+
+            print_needs(needs)
     elif at_ps is not None:
         from peakline.render.terminal.memory import print_memory_at
 
@@ -77,6 +83,7 @@ def memory_document(profile: Profile, answer: MemoryAnswer | None = None) -> dic
     return {
         "profile": profile_document(profile),
         "allocators": _allocators(profile, answer),
+        "programs": [need_document(need) for need in device_needs(profile)],
         "findings": [finding.as_json() for finding in answer.findings],
         "warnings": warnings_document(profile.warnings),
     }
@@ -95,7 +102,9 @@ def _allocators(profile: Profile, answer: MemoryAnswer) -> list[dict[str, object
         number = answer.history.lifetimes.allocators.index(peak.allocator)
         moments = find_high_moments(answer.history, number)
         reserved = reserved_of(profile, peak)
+        program = program_at_peak(profile, peak)
         behind = details_json(details, peak) | {
+            "program_at_peak": None if program is None else program_document(program),
             "high_moments": moments_json(moments),
             "reserved": None if reserved is None else asdict(reserved),
         }

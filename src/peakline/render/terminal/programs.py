@@ -53,13 +53,20 @@ def print_program(profile: Profile, one: ProgramAnswer, top: int | None) -> None
 
 def _details(one: ProgramAnswer, top: int | None) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(one.label, style="bold"), drawn_facts(program_facts(one))]
+    parts += live_parts(one, top or _ROWS)
     if one.live:
-        table = live_table(one, top or _ROWS)
-        parts += ["", Text(table.title, style="bold")]
-        parts += _drawn(table, LIVE_NARROW_WITHOUT, "value")
         for group in groups_tables(one, _GROUPS):
             parts += ["", Text(group.title, style="bold"), fitted_table(group, longest=_NAME)]
     return parts
+
+
+def live_parts(one: ProgramAnswer, most: int) -> list[RenderableType]:
+    """What is live when the program needs most."""
+    if not one.live:
+        return []
+    table = live_table(one, most)
+    title = Text(table.title, style="bold")
+    return ["", title, *_drawn(table, LIVE_NARROW_WITHOUT, "value")]
 
 
 def _drawn(table: Table, narrow_without: frozenset[str], what: str) -> list[RenderableType]:
