@@ -40,6 +40,17 @@ class DeviceNeed:
         """Whether it is known that it ran."""
         return self.runs > 0
 
+    def as_json(self) -> dict[str, object]:
+        """The device, what it needs, the program and its runs."""
+        return {
+            "device": self.device or None,
+            "peak_bytes": self.bytes,
+            "module": self.program.name,
+            "program_id": self.program.program_id,
+            "runs": self.runs,
+            "first_run_ps": self.first_ps if self.is_run else None,
+        }
+
 
 @once
 def device_needs(profile: Profile) -> tuple[DeviceNeed, ...]:

@@ -63,12 +63,20 @@ def summary_document(
     return {
         "profile": facts_of(profile, path).as_json(),
         "memory": _memory(memory),
+        "programs": [] if memory.allocators else _needs(profile),
         "time": _time(profile, time),
         "first": [one.as_json() for one in first[:FIRST]],
         "further_findings": len(first[FIRST:]),
         "findings": {severity: counts[severity] for severity in SEVERITIES},
         "warnings": warnings_document(profile.concerning),
     }
+
+
+def _needs(profile: Profile) -> list[Document]:
+    """What each device needs by its programs, where the profile has no memory events."""
+    from peakline.findings.program_memory import device_needs
+
+    return [need.as_json() for need in device_needs(profile)]
 
 
 def top_ops(profile: Profile) -> list[dict[str, object]]:

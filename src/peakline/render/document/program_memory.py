@@ -15,18 +15,26 @@ LOWER_BOUND = (
     "what the compiled programs need: a device holds at least this while they run, and what else "
     "lives beside it"
 )
+_NAMED = 4
 NOT_RUN = "what the compiled programs need: nothing here says which of them ran"
 
 
 def need_sections(needs: Sequence[DeviceNeed]) -> list[tuple[str, list[Fact], DeviceNeed]]:
     """Per program and need the devices that have it, in one line, and the facts."""
-    found = []
-    for _, same in groupby(needs, key=lambda one: (one.program.number, one.bytes)):
-        group = list(same)
-        names = [one.device for one in group]
-        title = ", ".join(names) if len(names) <= 4 else f"{names[0]} to {names[-1]}"
-        found.append((title, _facts(group), group[0]))
-    return found
+    return [
+        (devices_text([one.device for one in group]), _facts(group), group[0])
+        for group in needs_by_program(needs)
+    ]
+
+
+def needs_by_program(needs: Sequence[DeviceNeed]) -> list[list[DeviceNeed]]:
+    """Devices next to each other that need the same, together."""
+    return [list(same) for _, same in groupby(needs, key=lambda one: one.program.number)]
+
+
+def devices_text(names: Sequence[str]) -> str:
+    """The devices in one line."""
+    return ", ".join(names) if len(names) <= _NAMED else f"{names[0]} to {names[-1]}"
 
 
 def _facts(group: Sequence[DeviceNeed]) -> list[Fact]:
@@ -46,9 +54,7 @@ def _facts(group: Sequence[DeviceNeed]) -> list[Fact]:
 def need_document(need: DeviceNeed) -> dict[str, object]:
     """A row of ``programs`` in JSON."""
     return {
-        "device": need.device or None,
-        "runs": need.runs,
-        "first_run_ps": need.first_ps if need.is_run else None,
+        **need.as_json(),
         **program_document(need.program),
     }
 

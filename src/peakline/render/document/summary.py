@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from peakline.findings.memory_answer import MemoryAnswer
+from peakline.findings.program_memory import DeviceNeed, device_needs
 from peakline.findings.summary import top_ops
 from peakline.findings.time_answer import TimeAnswer
 from peakline.memory.allocator_names import shown_names
 from peakline.memory.peak import AllocatorPeak
 from peakline.render.document.profile import labels_of, step_phrase
+from peakline.render.document.program_memory import devices_text, needs_by_program
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted, cut_middle, shares_text, size_text, time_text
 
@@ -36,7 +38,18 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
     ]
     if len(peaks) > _ALLOCATORS:
         rows.append(("", f"and {counted(len(peaks) - _ALLOCATORS, 'more allocator')}"))
+    if not peaks:
+        rows += [_need(devices) for devices in needs_by_program(device_needs(profile))]
+        rows[_ALLOCATORS:] = []
     return [("" if place else "memory", *row) for place, row in enumerate(rows)]
+
+
+def _need(devices: Sequence[DeviceNeed]) -> tuple[str, str]:
+    """What the programs that ran on some devices say, where nothing else does."""
+    one = devices[0]
+    where = devices_text([need.device for need in devices]) or "compiled programs"
+    least = f"at least {size_text(one.bytes)}" if one.is_run else size_text(one.bytes)
+    return where, f"{least}, which {one.program.label} needs"
 
 
 def _peak(profile: Profile, peak: AllocatorPeak, labels: Mapping[int, str]) -> str:
