@@ -86,5 +86,7 @@ def module_document(one: ProgramAnswer, top: int | None = None) -> dict[str, obj
         "bytes_accessed": total.bytes_accessed,
         "runs": one.run_count,
         "run_ps": one.run_ps if one.run_count is not None else None,
-        "peak_buffers": [buffer_document(row) for row in one.live[:top]],
+        "peak_buffers": [
+            buffer_document(row) for row in one.largest(one.live_count if top is None else top)
+        ],
     }

@@ -15,7 +15,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.hlo.order import program_order
-from peakline.tables.columns import Columns
+from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
 
 if TYPE_CHECKING:
@@ -41,6 +41,22 @@ class Live:
     buffer: int
     instruction: int
     kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class LiveSet:
+    """As `Live`, of many: a column for each field."""
+
+    bytes: Int64Array
+    buffer: Int64Array
+    instruction: Int64Array
+    kind: Names
+
+    def take(self, rows: AnyArray) -> LiveSet:
+        """Those of ``rows``."""
+        return LiveSet(
+            self.bytes[rows], self.buffer[rows], self.instruction[rows], self.kind.take(rows)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +99,17 @@ class ProgramMemory:
 
     @cached_property
     def instructions(self) -> Columns:
-        """Name, opcode and place of every instruction."""
-        wanted = {"name", "opcode", "computation_id", "schedule_index"}
-        return self._programs.read(self.number, "hlo_instructions", wanted)
+        """The names of the instructions."""
+        return self._programs.read(self.number, "hlo_instructions", {"name"})
 
     @cached_property
     def order(self) -> Int64Array:
         """Per instruction its place in the order of the program; see `program_order`."""
         computations = self._programs.read(self.number, "hlo_computations")
         calls = self._programs.read(self.number, "hlo_calls")
-        return program_order(computations, self.instructions, calls)
+        wanted = {"opcode", "computation_id", "schedule_index"}
+        instructions = self._programs.read(self.number, "hlo_instructions", wanted)
+        return program_order(computations, instructions, calls)
 
     @cached_property
     def _is_here(self) -> BoolArray:
@@ -137,61 +154,70 @@ class ProgramMemory:
         return [Heap(self.events.take(trace == one), self) for one in np.unique(trace).tolist()]
 
     @cached_property
-    def _by_heap(self) -> set[int]:
+    def _by_heap(self) -> Int64Array:
         """Allocations whose contents over time are known."""
         allocation = self.buffers.array("allocation")
         rows = [self.rows_of(heap.events.array("buffer")) for heap in self.heaps]
         found = np.concatenate(rows) if rows else np.zeros(0, np.int64)
-        return set(np.unique(allocation[found[found >= 0]]).tolist())
+        return np.unique(allocation[found[found >= 0]])
 
     # The peak.
 
     @cached_property
-    def indefinite(self) -> list[Live]:
+    def _indefinite(self) -> LiveSet:
         """What holds its memory all the time, and temporaries of which no heap says when they are
         live: of each allocation the largest value in it, the last defined of several.
         """
         buffers = self.buffers
         kinds = buffers.names("kind")
-        rows = np.flatnonzero(self._is_here & ~kinds.per_row(_THREAD_LOCAL.__eq__, np.bool_))
+        heaps = self._by_heap
+        here = self._is_here & ~kinds.per_row(_THREAD_LOCAL.__eq__, np.bool_)
+        rows = np.flatnonzero(here & ~np.isin(buffers.array("allocation"), heaps))
         allocation, size = buffers.array("allocation")[rows], buffers.array("bytes")[rows]
-        instruction = buffers.array("instruction_id")[rows]
+        instruction = self._definer[rows]
         defined = np.where(instruction >= 0, self.order[instruction], -1) if rows.size else rows
         by = np.lexsort((defined, size, allocation))
-        last = np.flatnonzero(
-            np.append(allocation[by][1:] != allocation[by][:-1], True)[: rows.size]
+        last = np.append(allocation[by][1:] != allocation[by][:-1], True)[: rows.size]
+        found = rows[by[last]]
+        return LiveSet(
+            buffers.array("allocation_bytes")[found],
+            found,
+            self._definer[found],
+            kinds.take(found),
         )
-        found = []
-        for row in rows[by[last]].tolist():
-            if int(buffers.array("allocation")[row]) in self._by_heap:
-                continue
-            found.append(
-                Live(
-                    int(buffers.array("allocation_bytes")[row]),
-                    row,
-                    self.instruction_of(row),
-                    kinds[row] or "",
-                )
-            )
-        return sorted(found, key=lambda one: -one.bytes)
-
-    def instruction_of(self, row: int) -> int:
-        """The instruction that defines a value; -1 where it names none."""
-        known = bool(self.buffers.is_valid("instruction_id")[row])
-        return int(self.buffers.array("instruction_id")[row]) if known else -1
 
     @cached_property
-    def live(self) -> list[Live]:
+    def _definer(self) -> Int64Array:
+        """The instruction that defines each value, -1 where it names none."""
+        known = self.buffers.is_valid("instruction_id")
+        return np.where(known, self.buffers.array("instruction_id"), -1)
+
+    @cached_property
+    def live_set(self) -> LiveSet:
         """Everything that holds memory when the program needs most, the largest first; together
         `peak_bytes`.
         """
-        found = [*self.indefinite, *(one for heap in self.heaps for one in heap.live)]
-        return sorted(found, key=lambda one: -one.bytes)
+        parts = [self._indefinite, *(heap.live_set(self._definer) for heap in self.heaps)]
+        kinds = [kind for part in parts for kind in part.kind.to_list()]
+        size, buffer, instruction = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("bytes", "buffer", "instruction")
+        )
+        found = LiveSet(size, buffer, instruction, Names.encode(kinds))
+        return found.take(np.argsort(-size, kind="stable"))
+
+    @cached_property
+    def live(self) -> list[Live]:
+        """The same, one by one."""
+        found = self.live_set
+        columns = (found.bytes.tolist(), found.buffer.tolist(), found.instruction.tolist())
+        kinds = [kind or "" for kind in found.kind.to_list()]
+        return list(map(Live, *columns, kinds))
 
     @property
     def peak_bytes(self) -> int:
         """The most memory that the program needs at one time."""
-        return sum(one.bytes for one in self.indefinite) + sum(heap.peak for heap in self.heaps)
+        return int(self._indefinite.bytes.sum()) + sum(heap.peak for heap in self.heaps)
 
     @property
     def is_known(self) -> bool:
@@ -215,7 +241,7 @@ class ProgramMemory:
         end = np.full(buffers.rows, last, np.int64)
         known = self._is_here & ~kinds.per_row(_THREAD_LOCAL.__eq__, np.bool_) & (start >= 0)
         at_peak = np.zeros(buffers.rows, np.bool_)
-        at_peak[[one.buffer for one in self.live]] = True
+        at_peak[self.live_set.buffer] = True
         for heap in self.heaps:
             rows, begin, stop = heap.places()
             start[rows], end[rows] = begin, np.where(stop < 0, last, stop)
@@ -227,7 +253,8 @@ class ProgramMemory:
         """How the peak was found: where heaps do not cover all temporaries, or several do and
         nothing says that they peak together, it is an upper bound.
         """
-        if any(one.kind == _TEMPORARY for one in self.indefinite) or len(self.heaps) > 1:
+        unknown = self._indefinite.kind
+        if unknown.code_of(_TEMPORARY) in unknown.codes or len(self.heaps) > 1:
             return BY_ALLOCATIONS
         return BY_TRACE if self.heaps else BY_NOTHING
 
@@ -279,44 +306,38 @@ class Heap:
                 found[value] = at, end, held
         return found
 
-    @cached_property
-    def live(self) -> list[Live]:
-        """What is live at the peak: per piece of memory the value that was last put there."""
+    def live_set(self, definer: Int64Array) -> LiveSet:
+        """What is live at the peak: per piece of memory the value that was last put there.
+
+        ``definer`` are the instructions that define the values of the program.
+        """
         at = self.peak_event
         held: dict[int, tuple[int, int]] = {}
         for value, (begin, end, holder) in self.spans.items():
             if begin <= at < end and self.curve.size:
                 held[holder] = max(held.get(holder, (-1, value)), (begin, value))
-        size = dict(zip(*(self._memory.buffers.array(name).tolist() for name in (
-            "native_id", "bytes")), strict=True))  # fmt: skip
-        values = np.array([value for _, value in held.values()], np.int64)
-        rows = self._memory.rows_of(values).tolist()
-        return [
-            Live(size.get(holder, 0), row, self._memory.instruction_of(row), _TEMPORARY)
-            for holder, row in zip(held, rows, strict=True)
-            if row >= 0
-        ]
+        rows = self._memory.rows_of(np.array([value for _, value in held.values()], np.int64))
+        holders = self._memory.rows_of(np.array(list(held), np.int64))
+        placed = (rows >= 0) & (holders >= 0)
+        rows, holders = rows[placed], holders[placed]
+        size = self._memory.buffers.array("bytes")[holders]
+        return LiveSet(size, rows, definer[rows], Names.constant(_TEMPORARY, rows.size))
 
     def places(self) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Of each value with a place: its row, and the places of the instructions that made it and
         that used it last; -1 for one that is not known.
         """
-        order, names = self._memory.order, self._memory.instructions.names("name")
-        place: dict[str | None, int] = {}
-        for name, at in zip(names.to_list(), order.tolist(), strict=True):
-            place.setdefault(name, at)
-        instruction = self.events.names("instruction").to_list()
-        values = list(self.spans)
-        rows = self._memory.rows_of(np.array(values, np.int64))
-        begin = [place.get(instruction[self.spans[one][0]], -1) for one in values]
-        end = [
-            place.get(instruction[stop], -1)
-            if (stop := self.spans[one][1]) < len(instruction)
-            else -1
-            for one in values
-        ]
+        names = self._memory.instructions.names("name").codes
+        instruction = self.events.names("instruction").codes
+        # Both columns number their texts alike; of two instructions with one name the first counts.
+        place = np.full(max(names.max(initial=-1), instruction.max(initial=-1)) + 2, -1)
+        place[names[::-1]] = self._memory.order[::-1]
+        at = np.append(place[instruction], -1)
+        spans = np.array(list(self.spans.values()), np.int64).reshape(-1, 3)
+        begin, end = at[spans[:, 0]], at[spans[:, 1]]
+        rows = self._memory.rows_of(np.array(list(self.spans), np.int64))
         placed = rows >= 0
-        return rows[placed], np.array(begin, np.int64)[placed], np.array(end, np.int64)[placed]
+        return rows[placed], begin[placed], end[placed]
 
     @property
     def heap_bytes(self) -> int:

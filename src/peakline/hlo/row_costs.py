@@ -19,23 +19,28 @@ from peakline.arrays import AnyArray, Int64Array, UInt64Array
 from peakline.hlo.cost import NOTHING, Cost, Costing
 from peakline.hlo.program import Made, Program, Sum
 from peakline.tables.once import once
-from peakline.wire import Interner, Plan, WireTable, decode
+from peakline.wire import Interner, Plan, decode
 
 if TYPE_CHECKING:
     from peakline.schema import HloInstructionProto
     from peakline.tables import Profile
     from peakline.tables.programs import Programs
 
-_COMPUTATIONS = "hlo_module.computations"
-_INSTRUCTIONS = f"{_COMPUTATIONS}.instructions"
 _SPANS = (
-    "opcode", "shape", "fusion_kind", "window", "convolution_dimension_numbers",
-    "dot_dimension_numbers", "ragged_dot_dimension_numbers",
+    "fusion_kind", "window", "convolution_dimension_numbers", "dot_dimension_numbers",
+    "ragged_dot_dimension_numbers",
 )  # fmt: skip
 _OF_CALLS = ("custom_call_target", "backend_config")
 """Looked at in custom calls alone: elsewhere the configuration says how, not what."""
-_NUMBERS = ("feature_group_count", "batch_group_count", "tuple_index", "parameter_number")
+_NUMBERS = ("feature_group_count", "batch_group_count")
+_PLACES = ("tuple_index", "parameter_number")
+"""What matters only inside a fusion."""
 _LISTS = ("dimensions", "fft_length")
+_WITH_ATTRIBUTES = frozenset(
+    "convolution custom-call dot fft fusion get-tuple-element parameter ragged-dot reduce-window "
+    "scaled-dot select-and-scatter transpose".split()
+)
+"""Opcodes with an attribute that a rule looks at."""
 _DEEPEST = 1000
 """Calls within calls; what lies deeper, as in a circle, counts as costing nothing."""
 
@@ -71,12 +76,8 @@ def count_rows(programs: Programs, number: int) -> RowCosts:
 
 @cache
 def _plan() -> Plan:
-    fields = (*_SPANS, *_OF_CALLS, *_NUMBERS, *_LISTS, "operand_ids", "called_computation_ids")
-    return Plan(
-        schema.shape("xla.HloProto"),
-        (f"{_COMPUTATIONS}.@", *(f"{_INSTRUCTIONS}.{name}" for name in ("@span", *fields))),
-        containers=("", _COMPUTATIONS),
-    )
+    fields = (*_SPANS, *_OF_CALLS, *_NUMBERS, *_PLACES, *_LISTS)
+    return Plan(schema.shape("xla.HloInstructionProto"), fields)
 
 
 class _Counting(Costing):
@@ -86,10 +87,13 @@ class _Counting(Costing):
         self.guessed = 0
         self.sums: dict[int, Sum] = {}
         self._buffer = programs.data(number)
-        decoded = decode(self._buffer, _plan())
-        self._table = decoded[_INSTRUCTIONS]
-        self._of: Int64Array = self._table.parent.astype(np.int64)
-        self._bounds = np.searchsorted(self._of, np.arange(decoded[_COMPUTATIONS].rows + 1))
+        self._spans = programs.instruction_spans(number)
+        wanted = {"opcode", "shape", "layout", "computation_id"}
+        listed = programs.read(number, "hlo_instructions", wanted)
+        found = programs.read(number, "hlo_computations")
+        self._of: Int64Array = listed.array("computation_id")
+        self._opcode = listed.names("opcode")
+        self._bounds = np.searchsorted(self._of, np.arange(found.rows + 1))
         links = programs.read(number, "hlo_operands")
         data = ~links.array("is_control")
         self._operand = links.array("operand_id")[data]
@@ -99,7 +103,6 @@ class _Counting(Costing):
         every = np.arange(self._of.size + 1)
         self._operands_of = np.searchsorted(self._user, every)
         self._calls_of = np.searchsorted(self._caller, every)
-        found = programs.read(number, "hlo_computations")
         self._root = np.where(found.is_valid("root_id"), found.array("root_id"), -1)
         entries = np.flatnonzero(found.array("is_entry"))
         self._entry = int(entries[0]) if entries.size else -1
@@ -107,35 +110,53 @@ class _Counting(Costing):
         self._stubs: dict[int, Made] = {}
         self._representative: dict[int, int] = {}
         """Of each computation that is called the first that is the same."""
-        lists = [decoded[f"{_INSTRUCTIONS}.{name}"] for name in _LISTS]
-        self._hash(lists)
+        shape, layout = (listed.names(name).codes.astype(np.int64) for name in ("shape", "layout"))
+        self._shape = shape * (int(layout.max(initial=0)) + 2) + layout + 1
+        self._hash()
 
-    def _hash(self, lists: list[WireTable]) -> None:
+    def _hash(self) -> None:
         """What each instruction is in itself, as a number, and how it is linked to others."""
-        table, rows = self._table, self._of.size
-        codes: dict[str, AnyArray] = {}
-        for name in _SPANS:
-            codes[name] = Interner().add(self._buffer, table.spans(name))
-        calls = table.spans("custom_call_target").length > 0
-        for name in _OF_CALLS:
-            codes[name] = np.full(rows, -1, np.int32)
-            codes[name][calls] = Interner().add(self._buffer, table.spans(name).take(calls))
-        self._shape = codes["shape"]
-        numbers = [table.array(name) for name in _NUMBERS]
-        listed = [
-            _sums(one.parent, _mix(_ranks(one.parent), one.array("value")), rows) for one in lists
-        ]
-        own = _mix(*codes.values(), *numbers, *listed)
+        rows = self._of.size
+        own = _mix(self._opcode.codes, self._shape)
+        inside = own.copy()
+        some = np.flatnonzero(self._opcode.per_row(_WITH_ATTRIBUTES.__contains__, np.bool_))
+        if some.size:
+            content, places = self._attributes(some)
+            own[some] = _mix(own[some], content)
+            inside[some] = _mix(own[some], places)
         place = np.arange(rows) - self._bounds[self._of]
         rank = _ranks(self._user)
         self._key = _mix(own, _sums(self._user, _mix(rank, self._shape[self._operand]), rows))
         """Per instruction a hash of what its rule looks at."""
-        self._linked = _mix(own, place, _sums(self._user, _mix(rank, place[self._operand]), rows))
+        self._linked = _mix(
+            inside, place, _sums(self._user, _mix(rank, place[self._operand]), rows)
+        )
         """Per instruction a hash of what it is in its computation."""
         is_root = self._root >= 0
         self._same = np.zeros(self._root.size, np.uint64)
         """Per computation a hash of all of it."""
         self._same[is_root] = _mix(place[self._root[is_root]])
+
+    def _attributes(self, some: Int64Array) -> tuple[UInt64Array, UInt64Array]:
+        """Hashes of the attributes of some instructions: of what they compute, and of their places
+        among the parts of a tuple or the parameters.
+        """
+        decoded = decode(self._buffer, _plan(), self._spans.take(some))
+        table = decoded[""]
+        codes: dict[str, AnyArray] = {}
+        for name in _SPANS:
+            codes[name] = Interner().add(self._buffer, table.spans(name))
+        calls = table.spans("custom_call_target").length > 0
+        for name in _OF_CALLS:
+            codes[name] = np.full(some.size, -1, np.int32)
+            codes[name][calls] = Interner().add(self._buffer, table.spans(name).take(calls))
+        listed = [
+            _sums(one.parent, _mix(_ranks(one.parent), one.array("value")), some.size)
+            for one in (decoded[name] for name in _LISTS)
+        ]
+        numbers = [table.array(name) for name in _NUMBERS]
+        places = [table.array(name) for name in _PLACES]
+        return _mix(*codes.values(), *numbers, *listed), _mix(*places)
 
     def _levels(self) -> Int64Array:
         """Per computation how many calls deep what it calls goes; what calls itself is at the end
@@ -177,10 +198,8 @@ class _Counting(Costing):
 
     def _fused(self) -> set[int]:
         """The computations that are the inside of a fusion."""
-        opcodes = self._table.spans("opcode").take(self._caller)
-        name = Interner()
-        code = name.add_bytes(b"fusion")
-        return set(self._callee[name.add(self._buffer, opcodes) == code].tolist())
+        callers = self._opcode.codes[self._caller]
+        return set(self._callee[callers == self._opcode.code_of("fusion")].tolist())
 
     def _add_calls(self, rows: Int64Array) -> None:
         """Take into the hashes of instructions what they call."""
@@ -202,7 +221,7 @@ class _Counting(Costing):
     def _proto(self, row: int) -> HloInstructionProto:
         from peakline.schema import HloInstructionProto
 
-        return HloInstructionProto.FromString(self._table.spans("@span").bytes(self._buffer, row))
+        return HloInstructionProto.FromString(self._spans.bytes(self._buffer, row))
 
     def _made(self, row: int) -> Made:
         made = Made(self._proto(row))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from peakline.arrays import UInt8Array
     from peakline.tables.columns import Columns
+    from peakline.wire import Spans
 
 
 class Programs(ABC):
@@ -40,5 +41,12 @@ class Programs(ABC):
     @abstractmethod
     def read(self, number: int, table: str, columns: AbstractSet[str] | None = None) -> Columns:
         """The rows of one program of a ``hlo_`` table, at least ``columns`` of those that are not
-        derived. Row numbers begin with 0; ``module_id`` is left out.
+        derived. Row numbers begin with 0; ``module_id`` is left out. Names of instructions have the
+        same codes in all tables.
+        """
+
+    @abstractmethod
+    def instruction_spans(self, number: int) -> Spans:
+        """Where the message of each instruction lies in `data`, in the order of
+        ``hlo_instructions``.
         """

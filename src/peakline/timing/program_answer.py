@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +14,8 @@ from peakline.hlo.row_costs import RowCosts, row_costs
 from peakline.timing.program_runs import program_runs
 
 if TYPE_CHECKING:
-    from peakline.tables import Columns, Profile
+    from peakline.arrays import Int64Array
+    from peakline.tables import Columns, Names, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,7 @@ class LiveBuffer:
     @property
     def source(self) -> str:
         """File and line, the file without its folders; empty where they are not known."""
-        name = self.source_file.replace("\\", "/").rpartition("/")[2]
-        return f"{name}:{self.source_line}" if name and self.source_line else name
+        return _place(self.source_file, self.source_line)
 
 
 class ProgramAnswer:
@@ -88,37 +87,45 @@ class ProgramAnswer:
         """The time of all its runs."""
         return int((self.runs.array("end_ps") - self.runs.array("start_ps")).sum())
 
+    @property
+    def live_count(self) -> int:
+        """How many values or allocations hold memory at its peak."""
+        return int(self.memory.live_set.bytes.size)
+
     @cached_property
     def live(self) -> list[LiveBuffer]:
         """What holds memory at its peak, the largest first; together `peak_bytes`."""
-        found = self.memory.live
+        return self.largest(self.live_count)
+
+    @cached_property
+    def _instructions(self) -> Columns:
         wanted = {"name", "opcode", "op_name", "source_file", "source_line"}
-        listed = self._programs.read(self.number, "hlo_instructions", wanted)
-        rows = np.array([one.instruction for one in found], np.int64)
-        known = rows >= 0
-        texts = listed.take(rows[known]).lists() if known.any() else dict[str, list[object]]()
-        at = np.cumsum(known) - 1
-        buffers = self.memory.buffers
-        mine = buffers.take(np.array([one.buffer for one in found], np.int64)).lists()
-        made = []
-        for place, one in enumerate(found):
-            said = (
-                {name: values[at[place]] for name, values in texts.items()} if known[place] else {}
+        return self._programs.read(self.number, "hlo_instructions", wanted)
+
+    def largest(self, most: int) -> list[LiveBuffer]:
+        """The first ``most`` of `live`."""
+        found = self.memory.live_set.take(np.arange(min(most, self.live_count)))
+        known = np.flatnonzero(found.instruction >= 0)
+        said: list[dict[str, Any]] = [{} for _ in range(found.bytes.size)]
+        rows = self._instructions.take(found.instruction[known]) if known.size else None
+        for place, row in zip(known.tolist(), rows.to_pylist() if rows else (), strict=True):
+            said[place] = row
+        values = self.memory.buffers.take(found.buffer).to_pylist()
+        sizes, kinds = found.bytes.tolist(), found.kind.to_list()
+        return [
+            LiveBuffer(
+                f"{one.get('name') or ''}{value['shape_index']}",
+                one.get("opcode") or "",
+                one.get("op_name") or "",
+                one.get("source_file") or "",
+                one.get("source_line"),
+                size,
+                value["unpadded_bytes"],
+                value["shape"] or "",
+                kind or "",
             )
-            made.append(
-                LiveBuffer(
-                    f"{said.get('name') or ''}{mine['shape_index'][place]}",
-                    said.get("opcode") or "",
-                    said.get("op_name") or "",
-                    said.get("source_file") or "",
-                    said.get("source_line"),
-                    one.bytes,
-                    mine["unpadded_bytes"][place],
-                    mine["shape"][place] or "",
-                    one.kind,
-                )
-            )
-        return made
+            for one, value, size, kind in zip(said, values, sizes, kinds, strict=True)
+        ]
 
     @property
     def padding_bytes(self) -> int:
@@ -126,29 +133,55 @@ class ProgramAnswer:
 
         Of an allocation that holds several values the largest counts.
         """
-        return sum(
-            one.bytes - one.unpadded_bytes
-            for one in self.live
-            if one.unpadded_bytes is not None and one.unpadded_bytes < one.bytes
-        )
+        found, buffers = self.memory.live_set, self.memory.buffers
+        known = buffers.is_valid("unpadded_bytes")[found.buffer]
+        beyond = found.bytes - buffers.array("unpadded_bytes")[found.buffer]
+        return int(np.maximum(beyond[known], 0).sum())
 
     def by_source(self) -> list[tuple[str, int, int]]:
         """Lines of the user's program with what they have live at the peak: line, count, bytes."""
-        return _summed((one.source, one.bytes) for one in self.live if one.source)
+        file, line = self._instructions.names("source_file"), self._of("source_line")
+        return self._summed(file, line, _place)
 
     def by_scope(self) -> list[tuple[str, int, int]]:
         """The same by the scope of the op: its name without the last part."""
-        return _summed(
-            (one.op_name.rpartition("/")[0], one.bytes) for one in self.live if "/" in one.op_name
+        return self._summed(
+            self._instructions.names("op_name"), None, lambda name, _: name.rpartition("/")[0]
         )
 
+    def _of(self, name: str) -> Int64Array:
+        column: Int64Array = self._instructions.array(name)
+        return column
 
-def _summed(parts: Iterable[tuple[str, int]]) -> list[tuple[str, int, int]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for key, size in parts:
-        found[key].append(size)
-    rows = [(key, len(sizes), sum(sizes)) for key, sizes in found.items()]
-    return sorted(rows, key=lambda row: (-row[2], row[0]))
+    def _summed(
+        self, texts: Names, numbers: Int64Array | None, label: Callable[[str, int], str]
+    ) -> list[tuple[str, int, int]]:
+        """What is live at the peak by what its instruction says: label, count, bytes."""
+        found = self.memory.live_set
+        known = found.instruction >= 0
+        rows, size = found.instruction[known], found.bytes[known]
+        code = texts.codes[rows].astype(np.int64)
+        number = np.zeros(rows.size, np.int64) if numbers is None else numbers[rows]
+        sums: dict[str, list[int]] = {}
+        keys, place = np.unique(np.stack([code, number]), axis=1, return_inverse=True)
+        counts = np.bincount(place.ravel(), minlength=keys.shape[1])
+        bytes_of = np.zeros(keys.shape[1], np.int64)
+        np.add.at(bytes_of, place.ravel(), size)
+        for (text, line), count, total in zip(
+            keys.T.tolist(), counts.tolist(), bytes_of.tolist(), strict=True
+        ):
+            name = label(texts.values[text], line) if text >= 0 else ""
+            if name:
+                one = sums.setdefault(name, [0, 0])
+                one[0], one[1] = one[0] + count, one[1] + total
+        listed = [(name, count, total) for name, (count, total) in sums.items()]
+        return sorted(listed, key=lambda row: (-row[2], row[0]))
+
+
+def _place(file: str, line: int | None) -> str:
+    """File and line, the file without its folders; empty where they are not known."""
+    name = file.replace("\\", "/").rpartition("/")[2]
+    return f"{name}:{line}" if name and line else name
 
 
 def programs_of(profile: Profile) -> list[ProgramAnswer]:

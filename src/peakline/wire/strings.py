@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -95,6 +97,12 @@ class Interner:
                 self._values += [raw[a:b].decode("utf-8", "replace") for a, b in pairwise(at)]
         return self._values
 
+    def texts(self) -> Texts:
+        """All strings by code, as text that is made when it is wanted: for columns of which most
+        values are never shown.
+        """
+        return Texts(self)
+
     def _grow(self, length: int) -> None:
         """Make room for one more string of ``length`` bytes, and many more after it."""
         used = int(self._ends[self._count])
@@ -111,6 +119,32 @@ class Interner:
             ends = np.zeros(slots.size // 2 + 1, np.int64)
             ends[: self._count + 1] = self._ends[: self._count + 1]
             self._ends = ends
+
+
+class Texts(Sequence[str]):
+    """The strings of an `Interner` as text; those that are added later belong to it too."""
+
+    __retained__ = "_strings"
+
+    def __init__(self, strings: Interner) -> None:
+        self._strings = strings
+
+    def __len__(self) -> int:
+        return len(self._strings)
+
+    @overload
+    def __getitem__(self, code: int) -> str: ...
+    @overload
+    def __getitem__(self, code: slice) -> list[str]: ...
+    def __getitem__(self, code: int | slice) -> str | list[str]:
+        if isinstance(code, slice):
+            return self._strings.values[code]
+        if not 0 <= code < len(self._strings):
+            raise IndexError(code)
+        return self._strings.bytes(code).decode("utf-8", "replace")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._strings.values)
 
 
 def joined(

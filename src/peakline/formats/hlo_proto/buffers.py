@@ -165,7 +165,7 @@ class Assignment:
 
     def _shapes(self, row: Int64Array, instruction: Int64Array) -> tuple[Names, Int64Array]:
         """Text and bytes of each value's shape."""
-        spans = self._source.decode(f"{INSTRUCTIONS}.shape")[INSTRUCTIONS].spans("shape")
+        spans = self._source.structure[INSTRUCTIONS].spans("shape")
         known = self._source.strings.shapes
         of = np.full(row.size, -1, np.int64)
         defined = instruction >= 0

@@ -45,26 +45,23 @@ def read_computations(source: ProgramSource) -> Columns:
 
 _PATHS = {
     "name": ("name",),
-    "opcode": ("opcode",),
+    "opcode": (),
     "category": (
-        "opcode",
         "fusion_kind",
-        "shape",
-        "operand_ids",
         *(f"{_WINDOWS}.{name}" for name in _DILATIONS),
     ),
     "fusion_kind": ("fusion_kind",),
-    "called": ("called_computation_ids",),
+    "called": (),
     "target": ("custom_call_target",),
     "op_name": ("metadata.op_name",),
     "op_type": ("metadata.op_type",),
     "source_file": ("metadata.source_file", FRAME_ID),
     "source_line": ("metadata.source_file", "metadata.source_line", FRAME_ID),
     "stack_id": (FRAME_ID,),
-    "shape": ("shape",),
-    "layout": ("shape",),
-    "bytes": ("shape",),
-    "parameter_number": ("opcode", "parameter_number"),
+    "shape": (),
+    "layout": (),
+    "bytes": (),
+    "parameter_number": ("parameter_number",),
 }
 
 
@@ -94,10 +91,10 @@ class _Instructions:
 
     def __init__(self, source: ProgramSource, paths: list[str]) -> None:
         self._source = source
-        self._decoded = source.decode(
-            f"{INSTRUCTIONS}.@", *(f"{INSTRUCTIONS}.{path}" for path in paths)
-        )
+        more = [f"{INSTRUCTIONS}.{path}" for path in paths]
+        self._decoded = source.decode(f"{INSTRUCTIONS}.@", *more) if more else source.structure
         self._table = self._decoded[INSTRUCTIONS]
+        self._common = source.structure[INSTRUCTIONS]
 
     def _below(self, name: str) -> WireTable:
         return self._decoded[f"{INSTRUCTIONS}.{name}"]
@@ -123,7 +120,7 @@ class _Instructions:
         return self._text("name")
 
     def opcode(self) -> Names:
-        return self._text("opcode")
+        return self._source.names("opcode", self._common.spans("opcode"))
 
     def fusion_kind(self) -> Names:
         return self._text("fusion_kind", empty=False)
@@ -142,7 +139,7 @@ class _Instructions:
         return self._table.array("parameter_number").astype(np.int64), is_one
 
     def called(self) -> Names:
-        calls = self._below("called_computation_ids")
+        calls = self._source.structure[f"{INSTRUCTIONS}.called_computation_ids"]
         rows = self._source.called(calls)
         fits = rows >= 0
         names = self._source.computations[COMPUTATIONS].spans("name").take(rows[fits])
@@ -157,7 +154,7 @@ class _Instructions:
 
     def _codes(self) -> tuple[Int32Array, list[Shape]]:
         shapes = self._source.strings.shapes
-        return shapes.add(self._source.buffer, self._table.spans("shape")), shapes.shapes
+        return shapes.add(self._source.buffer, self._common.spans("shape")), shapes.shapes
 
     def shape(self) -> Names:
         codes, shapes = self._codes()
@@ -172,7 +169,7 @@ class _Instructions:
         return np.array([shape.bytes for shape in shapes], np.int64)[codes]
 
     def category(self) -> Names:
-        opcodes = self._text("opcode")
+        opcodes = self.opcode()
         dilated = []
         for name in _DILATIONS:
             windows = self._below(_WINDOWS)
@@ -184,7 +181,7 @@ class _Instructions:
         if changed.any():
             codes, shapes = self._codes()
             ranks = np.array([len(shape.dimensions) for shape in shapes])[codes]
-            listed = self._below("operand_ids")
+            listed = self._source.structure[f"{INSTRUCTIONS}.operand_ids"]
             first = np.full(self._table.rows, -1, np.int64)
             # Of several operands the first is written last.
             first[listed.parent[::-1]] = self._source.operands(listed)[::-1]
@@ -210,7 +207,7 @@ class _Instructions:
 def read_operands(source: ProgramSource) -> Columns:
     """Table ``hlo_operands`` of one program; an operand that names nothing has no row."""
     fields = ("operand_ids", "control_predecessor_ids")
-    decoded = source.decode(*(f"{INSTRUCTIONS}.{field}" for field in fields))
+    decoded = source.structure
     parts = []
     for field in fields:
         listed = decoded[f"{INSTRUCTIONS}.{field}"]
@@ -233,8 +230,7 @@ def read_operands(source: ProgramSource) -> Columns:
 
 def read_calls(source: ProgramSource) -> Columns:
     """Table ``hlo_calls`` of one program; a call that names nothing has no row."""
-    path = f"{INSTRUCTIONS}.called_computation_ids"
-    calls = source.decode(path)[path]
+    calls = source.structure[f"{INSTRUCTIONS}.called_computation_ids"]
     rows = source.called(calls)
     source.dangling += int((rows < 0).sum())
     found = rows >= 0

@@ -19,6 +19,11 @@ _MODULE = "hlo_module"
 COMPUTATIONS = f"{_MODULE}.computations"
 INSTRUCTIONS = f"{COMPUTATIONS}.instructions"
 _CODE = "metadata.size_of_generated_code_in_bytes"
+_STRUCTURE = (
+    "@span", "id", "opcode", "shape", "operand_ids", "control_predecessor_ids",
+    "called_computation_ids", _CODE,
+)  # fmt: skip
+_OWN_NAMES = "name"
 ASSIGNMENT = "buffer_assignment"
 
 
@@ -61,7 +66,7 @@ def _plan(paths: tuple[str, ...]) -> Plan:
 class ProgramSource:
     """One program while its tables are made. What several of them need is decoded once."""
 
-    __retained__ = "buffer head computations ids computation_ids stacks schedule"
+    __retained__ = "buffer head computations structure ids computation_ids stacks schedule"
 
     def __init__(self, stored: StoredProgram, strings: Strings) -> None:
         self.stored, self.strings = stored, strings
@@ -70,8 +75,6 @@ class ProgramSource:
         """The worst that one of the decodings met."""
         self.dangling = 0
         """Operands, calls and values that name nothing."""
-        self.code_bytes = 0
-        """Size of the generated code, as far as the instructions say it."""
         self.strange_events = 0
         """Events of heaps that do not fit those before."""
 
@@ -87,7 +90,8 @@ class ProgramSource:
         codes = found.add(self.buffer, spans)
         if not empty:
             codes[spans.length == 0] = -1
-        return Names(codes, found.values)
+        # Of a large program nearly each instruction has its own name, and few are shown.
+        return Names(codes, found.texts() if column == _OWN_NAMES else found.values)
 
     @cached_property
     def head(self) -> ModuleHead:
@@ -124,11 +128,20 @@ class ProgramSource:
         return int(rows[0]) if rows.size else table.rows - 1
 
     @cached_property
+    def structure(self) -> Decoded:
+        """What nearly every table needs of the instructions, from one pass."""
+        return self.decode(*(f"{INSTRUCTIONS}.{name}" for name in _STRUCTURE))
+
+    @property
+    def code_bytes(self) -> int:
+        """Size of the generated code, as far as the instructions say it."""
+        sizes = self.structure[f"{INSTRUCTIONS}.metadata"].array(_CODE[9:]).astype(np.int64)
+        return max(int(sizes.sum()), 0)
+
+    @cached_property
     def ids(self) -> Places:
         """The rows of instructions by their number."""
-        decoded = self.decode(f"{INSTRUCTIONS}.id", f"{INSTRUCTIONS}.{_CODE}")
-        table = decoded[INSTRUCTIONS]
-        self.code_bytes = int(decoded[f"{INSTRUCTIONS}.metadata"].array(_CODE[9:]).sum())
+        table = self.structure[INSTRUCTIONS]
         return Places(table.parent, table.array("id").astype(np.int64))
 
     @cached_property

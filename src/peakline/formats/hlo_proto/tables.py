@@ -18,6 +18,7 @@ from peakline.formats.hlo_proto.instructions import (
 )
 from peakline.formats.hlo_proto.source import (
     COMPUTATIONS,
+    INSTRUCTIONS,
     ProgramSource,
     StoredProgram,
     Strings,
@@ -26,7 +27,7 @@ from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.programs import Programs
 from peakline.tables.reader import Warnings
 from peakline.tables.tables import TABLES, columns_of_rows, empty_columns, whole_table
-from peakline.wire import Buffer, Damage
+from peakline.wire import Buffer, Damage, Spans
 
 _READ: dict[str, Callable[[ProgramSource, AbstractSet[str] | None], Columns]] = {
     "hlo_modules": lambda source, _: _module(source),
@@ -76,11 +77,15 @@ class ProgramTables(Programs):
 
     def data(self, number: int) -> Buffer:
         """The bytes of its HloProto."""
-        return self._programs[number].load()
+        return self._source(number).buffer
 
     def read(self, number: int, table: str, columns: AbstractSet[str] | None = None) -> Columns:
         """The rows of one program of a table."""
         return self._read(self._source(number), number, table, columns)
+
+    def instruction_spans(self, number: int) -> Spans:
+        """Where the message of each instruction lies."""
+        return self._source(number).structure[INSTRUCTIONS].spans("@span")
 
     def table(self, table: str, warnings: Warnings, columns: AbstractSet[str] | None) -> Columns:
         """The rows of all programs of a table."""

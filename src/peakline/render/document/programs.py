@@ -112,15 +112,14 @@ def _packed(one: ProgramAnswer) -> str:
 
 def live_table(one: ProgramAnswer, most: int) -> Table:
     """What is live at the peak, the largest first."""
-    live = one.live
-    shown = live[:most]
-    rest = sum(row.bytes for row in live[most:])
+    shown = one.largest(most)
+    rest = (one.peak_bytes or 0) - sum(row.bytes for row in shown)
     shares = shares_text([*(row.bytes for row in shown), rest])
     rows: list[Row] = [
         (row.bytes, share, row.kind, row.shape, row.op_name, row.source, row.instruction)
         for row, share in zip(shown, shares, strict=False)
     ]
-    return Table("live at the peak", _LIVE, rows, (len(live) - most, rest) if rest else ())
+    return Table("live at the peak", _LIVE, rows, (one.live_count - most, rest) if rest else ())
 
 
 def groups_tables(one: ProgramAnswer, most: int) -> list[Table]:

@@ -54,7 +54,7 @@ def print_program(profile: Profile, one: ProgramAnswer, top: int | None) -> None
 def _details(one: ProgramAnswer, top: int | None) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(one.label, style="bold"), drawn_facts(program_facts(one))]
     parts += live_parts(one, top or _ROWS)
-    if one.live:
+    if one.live_count:
         for group in groups_tables(one, _GROUPS):
             parts += ["", Text(group.title, style="bold"), fitted_table(group, longest=_NAME)]
     return parts
@@ -62,7 +62,7 @@ def _details(one: ProgramAnswer, top: int | None) -> list[RenderableType]:
 
 def live_parts(one: ProgramAnswer, most: int) -> list[RenderableType]:
     """What is live when the program needs most."""
-    if not one.live:
+    if not one.live_count:
         return []
     table = live_table(one, most)
     title = Text(table.title, style="bold")
