@@ -19,28 +19,33 @@ from peakline.arrays import AnyArray, Int64Array, UInt64Array
 from peakline.hlo.cost import NOTHING, Cost, Costing
 from peakline.hlo.program import Made, Program, Sum
 from peakline.tables.once import once
-from peakline.wire import Interner, Plan, decode
+from peakline.wire import Interner, Plan, Spans, decode
 
 if TYPE_CHECKING:
     from peakline.schema import HloInstructionProto
     from peakline.tables import Profile
     from peakline.tables.programs import Programs
 
-_SPANS = (
-    "fusion_kind", "window", "convolution_dimension_numbers", "dot_dimension_numbers",
-    "ragged_dot_dimension_numbers",
-)  # fmt: skip
-_OF_CALLS = ("custom_call_target", "backend_config")
-"""Looked at in custom calls alone: elsewhere the configuration says how, not what."""
-_NUMBERS = ("feature_group_count", "batch_group_count")
-_PLACES = ("tuple_index", "parameter_number")
+_PLACED = ("tuple_index", "parameter_number")
 """What matters only inside a fusion."""
-_LISTS = ("dimensions", "fft_length")
-_WITH_ATTRIBUTES = frozenset(
-    "convolution custom-call dot fft fusion get-tuple-element parameter ragged-dot reduce-window "
-    "scaled-dot select-and-scatter transpose".split()
-)
-"""Opcodes with an attribute that a rule looks at."""
+_CALLED = ("custom_call_target", "backend_config")
+_ATTRIBUTES = {
+    "custom-call": _CALLED,
+    "fusion": ("fusion_kind",),
+    "get-tuple-element": _PLACED,
+    "parameter": _PLACED,
+    "convolution": ("window", "convolution_dimension_numbers", "feature_group_count",
+                    "batch_group_count"),
+    "dot": ("dot_dimension_numbers",),
+    "scaled-dot": ("dot_dimension_numbers",),
+    "ragged-dot": ("ragged_dot_dimension_numbers",),
+    "fft": ("fft_length",),
+    "transpose": ("dimensions",),
+    "reduce-window": ("window",),
+    "select-and-scatter": ("window",),
+}  # fmt: skip
+"""Attributes that a rule looks at, by opcode. A library's convolution is a custom call."""
+_OF_LIBRARIES = _ATTRIBUTES["convolution"]
 _DEEPEST = 1000
 """Calls within calls; what lies deeper, as in a circle, counts as costing nothing."""
 
@@ -75,8 +80,7 @@ def count_rows(programs: Programs, number: int) -> RowCosts:
 
 
 @cache
-def _plan() -> Plan:
-    fields = (*_SPANS, *_OF_CALLS, *_NUMBERS, *_PLACES, *_LISTS)
+def _plan(fields: tuple[str, ...]) -> Plan:
     return Plan(schema.shape("xla.HloInstructionProto"), fields)
 
 
@@ -119,11 +123,12 @@ class _Counting(Costing):
         rows = self._of.size
         own = _mix(self._opcode.codes, self._shape)
         inside = own.copy()
-        some = np.flatnonzero(self._opcode.per_row(_WITH_ATTRIBUTES.__contains__, np.bool_))
-        if some.size:
-            content, places = self._attributes(some)
-            own[some] = _mix(own[some], content)
-            inside[some] = _mix(own[some], places)
+        for opcode, fields in _ATTRIBUTES.items():
+            some = np.flatnonzero(self._opcode.codes == self._opcode.code_of(opcode))
+            if some.size:
+                inside[some] = _mix(own[some], self._attributes(some, opcode, fields))
+                if fields is not _PLACED:
+                    own[some] = inside[some]
         place = np.arange(rows) - self._bounds[self._of]
         rank = _ranks(self._user)
         self._key = _mix(own, _sums(self._user, _mix(rank, self._shape[self._operand]), rows))
@@ -137,26 +142,23 @@ class _Counting(Costing):
         """Per computation a hash of all of it."""
         self._same[is_root] = _mix(place[self._root[is_root]])
 
-    def _attributes(self, some: Int64Array) -> tuple[UInt64Array, UInt64Array]:
-        """Hashes of the attributes of some instructions: of what they compute, and of their places
-        among the parts of a tuple or the parameters.
-        """
-        decoded = decode(self._buffer, _plan(), self._spans.take(some))
-        table = decoded[""]
-        codes: dict[str, AnyArray] = {}
-        for name in _SPANS:
-            codes[name] = Interner().add(self._buffer, table.spans(name))
-        calls = table.spans("custom_call_target").length > 0
-        for name in _OF_CALLS:
-            codes[name] = np.full(some.size, -1, np.int32)
-            codes[name][calls] = Interner().add(self._buffer, table.spans(name).take(calls))
-        listed = [
-            _sums(one.parent, _mix(_ranks(one.parent), one.array("value")), some.size)
-            for one in (decoded[name] for name in _LISTS)
-        ]
-        numbers = [table.array(name) for name in _NUMBERS]
-        places = [table.array(name) for name in _PLACES]
-        return _mix(*codes.values(), *numbers, *listed), _mix(*places)
+    def _attributes(self, some: Int64Array, opcode: str, fields: tuple[str, ...]) -> UInt64Array:
+        """A hash of attributes of some instructions of an opcode."""
+        if opcode == "custom-call":
+            fields = (*fields, *_OF_LIBRARIES)
+        decoded = decode(self._buffer, _plan(fields), self._spans.take(some))
+        found: list[AnyArray] = []
+        for field in fields:
+            column = decoded[""].columns.get(field)
+            if isinstance(column, Spans):
+                found.append(Interner().add(self._buffer, column))
+            elif isinstance(column, np.ndarray):
+                found.append(column)
+            else:
+                listed = decoded[field]
+                each = _mix(_ranks(listed.parent), listed.array("value"))
+                found.append(_sums(listed.parent, each, some.size))
+        return _mix(*found)
 
     def _levels(self) -> Int64Array:
         """Per computation how many calls deep what it calls goes; what calls itself is at the end

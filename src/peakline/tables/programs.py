@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from peakline.arrays import UInt8Array
+    from peakline.arrays import Int64Array, UInt8Array
     from peakline.tables.columns import Columns
     from peakline.wire import Spans
 
@@ -44,6 +44,10 @@ class Programs(ABC):
         derived. Row numbers begin with 0; ``module_id`` is left out. Names of instructions have the
         same codes in all tables.
         """
+
+    @abstractmethod
+    def instructions(self, number: int, rows: Int64Array, columns: AbstractSet[str]) -> Columns:
+        """Some ``rows`` of ``hlo_instructions`` of one program, in their order, as `read`."""
 
     @abstractmethod
     def instruction_spans(self, number: int) -> Spans:

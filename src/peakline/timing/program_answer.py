@@ -98,17 +98,20 @@ class ProgramAnswer:
         return self.largest(self.live_count)
 
     @cached_property
-    def _instructions(self) -> Columns:
-        wanted = {"name", "opcode", "op_name", "source_file", "source_line"}
-        return self._programs.read(self.number, "hlo_instructions", wanted)
+    def _origins(self) -> Columns:
+        """What the instructions of `live` come from, in the order of those that are known."""
+        live = self.memory.live_set.instruction
+        wanted = {"op_name", "source_file", "source_line"}
+        return self._programs.instructions(self.number, live[live >= 0], wanted)
 
     def largest(self, most: int) -> list[LiveBuffer]:
         """The first ``most`` of `live`."""
         found = self.memory.live_set.take(np.arange(min(most, self.live_count)))
         known = np.flatnonzero(found.instruction >= 0)
         said: list[dict[str, Any]] = [{} for _ in range(found.bytes.size)]
-        rows = self._instructions.take(found.instruction[known]) if known.size else None
-        for place, row in zip(known.tolist(), rows.to_pylist() if rows else (), strict=True):
+        wanted = {"name", "opcode", "op_name", "source_file", "source_line"}
+        rows = self._programs.instructions(self.number, found.instruction[known], wanted)
+        for place, row in zip(known.tolist(), rows.to_pylist(), strict=True):
             said[place] = row
         values = self.memory.buffers.take(found.buffer).to_pylist()
         sizes, kinds = found.bytes.tolist(), found.kind.to_list()
@@ -140,18 +143,14 @@ class ProgramAnswer:
 
     def by_source(self) -> list[tuple[str, int, int]]:
         """Lines of the user's program with what they have live at the peak: line, count, bytes."""
-        file, line = self._instructions.names("source_file"), self._of("source_line")
-        return self._summed(file, line, _place)
+        line = self._origins.array("source_line")
+        return self._summed(self._origins.names("source_file"), line, _place)
 
     def by_scope(self) -> list[tuple[str, int, int]]:
         """The same by the scope of the op: its name without the last part."""
         return self._summed(
-            self._instructions.names("op_name"), None, lambda name, _: name.rpartition("/")[0]
+            self._origins.names("op_name"), None, lambda name, _: name.rpartition("/")[0]
         )
-
-    def _of(self, name: str) -> Int64Array:
-        column: Int64Array = self._instructions.array(name)
-        return column
 
     def _summed(
         self, texts: Names, numbers: Int64Array | None, label: Callable[[str, int], str]
@@ -159,9 +158,8 @@ class ProgramAnswer:
         """What is live at the peak by what its instruction says: label, count, bytes."""
         found = self.memory.live_set
         known = found.instruction >= 0
-        rows, size = found.instruction[known], found.bytes[known]
-        code = texts.codes[rows].astype(np.int64)
-        number = np.zeros(rows.size, np.int64) if numbers is None else numbers[rows]
+        size, code = found.bytes[known], texts.codes.astype(np.int64)
+        number = np.zeros(code.size, np.int64) if numbers is None else numbers
         sums: dict[str, list[int]] = {}
         keys, place = np.unique(np.stack([code, number]), axis=1, return_inverse=True)
         counts = np.bincount(place.ravel(), minlength=keys.shape[1])

@@ -10,21 +10,19 @@ from peakline.arrays import Int64Array
 from peakline.formats.common.callers import Frame, own_frame, stacks_table
 from peakline.formats.hlo_proto.source import INSTRUCTIONS, ProgramSource
 from peakline.tables.columns import Columns, Names
-from peakline.wire import Decoded
+from peakline.wire import WireTable
 
 FRAME_ID = "metadata.stack_frame_id"
 
 
 class Lines:
-    """Where the instructions of ``decoded`` come from.
+    """Where instructions come from: ``meta`` is what so many ``rows`` of them say of it.
 
     The line is that of the metadata, else the innermost one outside of libraries of the call stack.
     """
 
-    def __init__(self, source: ProgramSource, decoded: Decoded) -> None:
-        self._source = source
-        self._meta = decoded[f"{INSTRUCTIONS}.metadata"]
-        self._rows = decoded[INSTRUCTIONS].rows
+    def __init__(self, source: ProgramSource, meta: WireTable, rows: int) -> None:
+        self._source, self._meta, self._rows = source, meta, rows
         self.stack = np.full(self._rows, -1, np.int64)
         """Per instruction the stack's number in `stacks_of`, -1 without one."""
         number = self._meta.array("stack_frame_id").astype(np.int64)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
+from peakline import schema
 from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.formats.hlo_proto.categories import categories_of
 from peakline.formats.hlo_proto.frames import FRAME_ID, Lines
 from peakline.formats.hlo_proto.shapes import Shape
 from peakline.formats.hlo_proto.source import COMPUTATIONS, INSTRUCTIONS, ProgramSource
 from peakline.tables.columns import Column, Columns, Names
-from peakline.wire import WireTable, joined
+from peakline.wire import Plan, WireTable, decode, joined
 
 _DILATIONS = ("base_dilation", "window_dilation")
 _WINDOWS = "window.dimensions"
@@ -65,18 +66,24 @@ _PATHS = {
 }
 
 
-def read_instructions(source: ProgramSource, columns: AbstractSet[str] | None) -> Columns:
-    """Table ``hlo_instructions`` of one program: at least ``columns``, all of them for None."""
+def read_instructions(
+    source: ProgramSource, columns: AbstractSet[str] | None, rows: Int64Array | None = None
+) -> Columns:
+    """Table ``hlo_instructions`` of one program: at least ``columns``, all of them for None.
+
+    With ``rows`` only these, in their order.
+    """
     wanted = _PATHS.keys() if columns is None else columns & _PATHS.keys()
-    made = _Instructions(source, sorted({path for name in wanted for path in _PATHS[name]}))
+    made = _Instructions(source, sorted({path for name in wanted for path in _PATHS[name]}), rows)
+    schedule = source.schedule[made.rows]
     data: dict[str, Column] = {
-        "instruction_id": np.arange(source.ids.count),
-        "computation_id": source.ids.group.astype(np.int64),
-        "native_id": source.ids.number,
+        "instruction_id": made.rows,
+        "computation_id": source.ids.group[made.rows].astype(np.int64),
+        "native_id": source.ids.number[made.rows],
         "is_root": made.is_root(),
-        "schedule_index": source.schedule,
+        "schedule_index": schedule,
     }
-    valid = {"schedule_index": source.schedule >= 0}
+    valid = {"schedule_index": schedule >= 0}
     for name in wanted:
         column = getattr(made, name)()
         if isinstance(column, tuple):
@@ -86,18 +93,38 @@ def read_instructions(source: ProgramSource, columns: AbstractSet[str] | None) -
     return Columns(data, valid)
 
 
+@cache
+def _plan(paths: tuple[str, ...]) -> Plan:
+    return Plan(schema.shape("xla.HloInstructionProto"), paths)
+
+
 class _Instructions:
     """The columns of the table, a method for each."""
 
-    def __init__(self, source: ProgramSource, paths: list[str]) -> None:
+    def __init__(self, source: ProgramSource, paths: list[str], rows: Int64Array | None) -> None:
         self._source = source
-        more = [f"{INSTRUCTIONS}.{path}" for path in paths]
-        self._decoded = source.decode(f"{INSTRUCTIONS}.@", *more) if more else source.structure
-        self._table = self._decoded[INSTRUCTIONS]
-        self._common = source.structure[INSTRUCTIONS]
+        self.rows = np.arange(source.ids.count) if rows is None else rows
+        """The rows of the table that these are."""
+        common = source.structure[INSTRUCTIONS]
+        self._opcodes, self._shapes = (
+            spans if rows is None else spans.take(rows)
+            for spans in (common.spans("opcode"), common.spans("shape"))
+        )
+        if rows is not None:
+            spans = common.spans("@span").take(rows)
+            self._decoded = decode(source.buffer, _plan(("@span", *paths)), spans)
+        elif paths:
+            self._decoded = source.decode(*(f"{INSTRUCTIONS}.{path}" for path in paths))
+        else:
+            self._decoded = source.structure
+        self._prefix = "" if rows is not None else f"{INSTRUCTIONS}."
+
+    @property
+    def _table(self) -> WireTable:
+        return self._decoded[self._prefix.rstrip(".")]
 
     def _below(self, name: str) -> WireTable:
-        return self._decoded[f"{INSTRUCTIONS}.{name}"]
+        return self._decoded[f"{self._prefix}{name}"]
 
     def _text(self, field: str, *, empty: bool = True) -> Names:
         return self._source.names(field, self._table.spans(field), empty=empty)
@@ -105,7 +132,7 @@ class _Instructions:
     def _of_metadata(self, field: str) -> Names:
         meta = self._below("metadata")
         found = self._source.names(field, meta.spans(field), empty=False)
-        codes = np.full(self._table.rows, -1, np.int32)
+        codes = np.full(self.rows.size, -1, np.int32)
         codes[meta.parent] = found.codes
         return Names(codes, found.values)
 
@@ -113,14 +140,14 @@ class _Instructions:
         """Whether each is its computation's result."""
         ids = self._source.ids
         roots = self._source.computations[COMPUTATIONS].array("root_id")
-        found: BoolArray = roots[ids.group] == ids.number
+        found: BoolArray = roots[ids.group[self.rows]] == ids.number[self.rows]
         return found
 
     def name(self) -> Names:
         return self._text("name")
 
     def opcode(self) -> Names:
-        return self._source.names("opcode", self._common.spans("opcode"))
+        return self._source.names("opcode", self._opcodes)
 
     def fusion_kind(self) -> Names:
         return self._text("fusion_kind", empty=False)
@@ -139,22 +166,23 @@ class _Instructions:
         return self._table.array("parameter_number").astype(np.int64), is_one
 
     def called(self) -> Names:
-        calls = self._source.structure[f"{INSTRUCTIONS}.called_computation_ids"]
-        rows = self._source.called(calls)
+        source = self._source
+        calls = source.structure[f"{INSTRUCTIONS}.called_computation_ids"]
+        rows = source.called(calls)
         fits = rows >= 0
-        names = self._source.computations[COMPUTATIONS].spans("name").take(rows[fits])
+        names = source.computations[COMPUTATIONS].spans("name").take(rows[fits])
         parent = calls.parent[fits]
-        text, spans = joined(self._source.buffer, names, parent, self._table.rows)
-        found = self._source.strings.of("called")
-        codes = found.add(text, spans)
-        codes[np.bincount(parent, minlength=self._table.rows) == 0] = -1
+        text, spans = joined(source.buffer, names, parent, source.ids.count)
+        found = source.strings.of("called")
+        codes = found.add(text, spans.take(self.rows))
+        codes[np.bincount(parent, minlength=source.ids.count)[self.rows] == 0] = -1
         return Names(codes, found.values)
 
     # Shapes.
 
     def _codes(self) -> tuple[Int32Array, list[Shape]]:
         shapes = self._source.strings.shapes
-        return shapes.add(self._source.buffer, self._common.spans("shape")), shapes.shapes
+        return shapes.add(self._source.buffer, self._shapes), shapes.shapes
 
     def shape(self) -> Names:
         codes, shapes = self._codes()
@@ -173,26 +201,28 @@ class _Instructions:
         dilated = []
         for name in _DILATIONS:
             windows = self._below(_WINDOWS)
-            marked = np.zeros(self._table.rows, np.bool_)
+            marked = np.zeros(self.rows.size, np.bool_)
             marked[windows.parent[windows.array(name) > 1]] = True
             dilated.append(marked)
-        rank = np.zeros(self._table.rows, np.bool_)
-        changed = opcodes.per_row("bitcast-convert".__eq__, np.bool_)
-        if changed.any():
-            codes, shapes = self._codes()
-            ranks = np.array([len(shape.dimensions) for shape in shapes])[codes]
-            listed = self._source.structure[f"{INSTRUCTIONS}.operand_ids"]
-            first = np.full(self._table.rows, -1, np.int64)
-            # Of several operands the first is written last.
-            first[listed.parent[::-1]] = self._source.operands(listed)[::-1]
-            rank = changed & (first >= 0) & (ranks[first] != ranks)
+        rank = np.zeros(self.rows.size, np.bool_)
+        changed = np.flatnonzero(opcodes.per_row("bitcast-convert".__eq__, np.bool_))
+        if changed.size:
+            first = self._source.first_operand(self.rows[changed])
+            shapes = self._source.strings.shapes
+            spans = self._source.structure[INSTRUCTIONS].spans("shape")
+            own, other = (
+                shapes.add(self._source.buffer, spans.take(rows))
+                for rows in (self.rows[changed], np.maximum(first, 0))
+            )
+            ranks = np.array([len(shape.dimensions) for shape in shapes.shapes])
+            rank[changed] = (first >= 0) & (ranks[own] != ranks[other])
         return categories_of(opcodes, self.fusion_kind(), dilated[0], dilated[1], rank)
 
     # Lines of the program.
 
     @cached_property
     def _lines(self) -> Lines:
-        return Lines(self._source, self._decoded)
+        return Lines(self._source, self._below("metadata"), self.rows.size)
 
     def stack_id(self) -> tuple[Int64Array, BoolArray]:
         return self._lines.stack, self._lines.stack >= 0

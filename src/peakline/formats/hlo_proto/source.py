@@ -158,6 +158,16 @@ class ProgramSource:
         """The instruction that every operand names, of the same computation; -1 for none."""
         return self.ids.rows(self.ids.group[listed.parent], listed.array("value").astype(np.int64))
 
+    def first_operand(self, rows: Int64Array) -> Int64Array:
+        """The first operand of each of some instructions, -1 for one without."""
+        listed = self.structure[f"{INSTRUCTIONS}.operand_ids"]
+        at = np.searchsorted(listed.parent, rows)
+        found = np.full(rows.size, -1, np.int64)
+        has = np.flatnonzero(np.append(listed.parent, -1)[at] == rows)
+        numbers = listed.array("value").astype(np.int64)[at[has]]
+        found[has] = self.ids.rows(self.ids.group[rows[has]], numbers)
+        return found
+
     @cached_property
     def computation_ids(self) -> Places:
         """The rows of computations by their number."""

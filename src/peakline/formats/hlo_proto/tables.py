@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
-from peakline.arrays import BoolArray
+from peakline.arrays import BoolArray, Int64Array
 from peakline.formats.hlo_proto.buffers import Assignment, read_heap_events
 from peakline.formats.hlo_proto.frames import read_frames
 from peakline.formats.hlo_proto.instructions import (
@@ -32,7 +32,7 @@ from peakline.wire import Buffer, Damage, Spans
 _READ: dict[str, Callable[[ProgramSource, AbstractSet[str] | None], Columns]] = {
     "hlo_modules": lambda source, _: _module(source),
     "hlo_computations": lambda source, _: read_computations(source),
-    "hlo_instructions": read_instructions,
+    "hlo_instructions": lambda source, columns: read_instructions(source, columns),  # noqa: PLW0108
     "hlo_operands": lambda source, _: read_operands(source),
     "hlo_calls": lambda source, _: read_calls(source),
     "hlo_frames": lambda source, _: read_frames(source),
@@ -82,6 +82,10 @@ class ProgramTables(Programs):
     def read(self, number: int, table: str, columns: AbstractSet[str] | None = None) -> Columns:
         """The rows of one program of a table."""
         return self._read(self._source(number), number, table, columns)
+
+    def instructions(self, number: int, rows: Int64Array, columns: AbstractSet[str]) -> Columns:
+        """Some rows of ``hlo_instructions`` of one program."""
+        return read_instructions(self._source(number), columns, rows)
 
     def instruction_spans(self, number: int) -> Spans:
         """Where the message of each instruction lies."""
