@@ -140,12 +140,18 @@ class ProgramMemory:
 
     def rows_of(self, values: AnyArray) -> Int64Array:
         """The row in `buffers` of each value's number, -1 for one without a place."""
-        number = self.buffers.array("native_id")
-        if not number.size:
+        order, known = self._numbers
+        if not known.size:
             return np.full(values.size, -1, np.int64)
+        at = np.minimum(np.searchsorted(known, values), known.size - 1)
+        return np.where(known[at] == values, order[at], -1)
+
+    @cached_property
+    def _numbers(self) -> tuple[Int64Array, Int64Array]:
+        """The rows of `buffers` in the order of their values' numbers, and these."""
+        number = self.buffers.array("native_id")
         order = np.argsort(number, kind="stable")
-        at = np.minimum(np.searchsorted(number[order], values), number.size - 1)
-        return np.where(number[order][at] == values, order[at], -1)
+        return order, number[order]
 
     @cached_property
     def heaps(self) -> list[Heap]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline import schema
-from peakline.arrays import AnyArray, Int64Array, UInt64Array
+from peakline.arrays import AnyArray, BoolArray, Int64Array, UInt64Array
 from peakline.hlo.cost import NOTHING, Cost, Costing
 from peakline.hlo.program import Made, Program, Sum
 from peakline.tables.once import once
@@ -112,7 +112,7 @@ class _Counting(Costing):
         self._entry = int(entries[0]) if entries.size else -1
         self._program = Program({}, {}, self._entry, is_gpu=self.is_gpu)
         self._stubs: dict[int, Made] = {}
-        self._representative: dict[int, int] = {}
+        self._representative = np.arange(self._root.size)
         """Of each computation that is called the first that is the same."""
         shape, layout = (listed.names(name).codes.astype(np.int64) for name in ("shape", "layout"))
         self._shape = shape * (int(layout.max(initial=0)) + 2) + layout + 1
@@ -180,7 +180,7 @@ class _Counting(Costing):
         code = np.zeros(self._of.size, np.int64)
         known: dict[int, int] = {}
         costs: list[Made] = []
-        fused = self._fused()
+        called, fused = self._mark_called()
         for level in np.unique(levels).tolist():
             rows = np.flatnonzero(levels[self._of] == level)
             self._add_calls(rows)
@@ -195,13 +195,16 @@ class _Counting(Costing):
                     costs.append(self._count_one(row, count))
                 numbers.append(known[key])
             code[rows] = np.array(numbers, np.int64)[place]
-            self._add_computations(np.flatnonzero(levels == level), code, costs, fused)
+            self._add_computations(np.flatnonzero(called & (levels == level)), code, costs, fused)
         return self._answer(code, costs)
 
-    def _fused(self) -> set[int]:
-        """The computations that are the inside of a fusion."""
-        callers = self._opcode.codes[self._caller]
-        return set(self._callee[callers == self._opcode.code_of("fusion")].tolist())
+    def _mark_called(self) -> tuple[BoolArray, BoolArray]:
+        """Which computations are called, and which of them are the inside of a fusion."""
+        called, fused = (np.zeros(self._root.size, np.bool_) for _ in range(2))
+        called[self._callee] = True
+        fusion = self._opcode.codes[self._caller] == self._opcode.code_of("fusion")
+        fused[self._callee[fusion]] = True
+        return called, fused
 
     def _add_calls(self, rows: Int64Array) -> None:
         """Take into the hashes of instructions what they call."""
@@ -228,7 +231,7 @@ class _Counting(Costing):
     def _made(self, row: int) -> Made:
         made = Made(self._proto(row))
         low, high = self._calls_of[row : row + 2].tolist()
-        made.calls = [self._representative.get(one, one) for one in self._callee[low:high].tolist()]
+        made.calls = self._representative[self._callee[low:high]].tolist()
         return made
 
     def _count_one(self, row: int, times: int) -> Made:
@@ -252,22 +255,20 @@ class _Counting(Costing):
             self.guessed += times
 
     def _add_computations(
-        self, computations: Int64Array, code: Int64Array, costs: list[Made], fused: set[int]
+        self, computations: Int64Array, code: Int64Array, costs: list[Made], fused: BoolArray
     ) -> None:
-        """The sums of those that are called, and of fusions how their parts hang together."""
-        first: dict[tuple[int, bool], int] = {}
-        called = np.isin(computations, self._callee)
-        for row in computations[called].tolist():
-            key = int(self._same[row]), row in fused
-            same = self._representative[row] = first.setdefault(key, row)
-            if same != row:
-                continue
+        """The sums of computations that are called, and of fusions how their parts are linked."""
+        inside = fused[computations]
+        key = _mix(self._same[computations], inside)
+        _, first, place = np.unique(key, return_index=True, return_inverse=True)
+        self._representative[computations] = computations[first[place]]
+        for row in computations[first].tolist():
             low, high = self._bounds[row : row + 2].tolist()
             numbers, many = np.unique(code[low:high], return_counts=True)
             self.sums[row] = total = Sum()
             for number, times in zip(numbers.tolist(), many.tolist(), strict=True):
                 total.add(costs[number], times)
-            if row in fused:
+            if fused[row]:
                 self._add_graph(row)
 
     def _add_graph(self, computation: int) -> None:
