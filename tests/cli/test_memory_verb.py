@@ -1,6 +1,7 @@
 import gzip
 import json
 import pickle
+import re
 
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
@@ -165,6 +166,7 @@ def test_the_memory_of_a_real_training_job(peakline, sessions):
         "untracked_allocations": 0,
         "live_at_end_bytes": 413440,
         "reserved": None,
+        "program_at_peak": None,
     }
     biggest = {(b["op"].split("/")[-2], b["shape"], b["bytes"]) for b in buffers[:2]}
     assert {(name, size) for name, _, size in biggest} == {("convolution", 2**25)}
@@ -210,14 +212,27 @@ def test_a_host_of_several(peakline, sessions, host):
 def test_a_profile_without_memory_events(peakline, sessions):
     run = peakline("memory", sessions / "jax_cpu")
     assert (run.code, run.err) == (0, "")
-    assert run.out.endswith(
+    first, _, rest = run.out.partition("\n")
+    assert first.endswith(
         ": no memory events in this profile; JAX records memory on accelerators only; of the heap "
-        "on a CPU save jax.profiler.save_device_memory_profile\n"
+        "on a CPU save jax.profiler.save_device_memory_profile"
     )
-    assert run.out.count("\n") == 1
+    # Of the four devices one ran a program that needs more than what all of them ran.
+    assert re.findall(r"^(?:CPU.*|  at least.*)", rest, re.MULTILINE) == [
+        "CPU:0",
+        "  at least  2.5 MiB (2,629,716 bytes)",
+        "CPU:1, CPU:2, CPU:3",
+        "  at least  320.0 KiB (327,684 bytes)",
+    ]
     run = peakline("memory", sessions / "jax_cpu", "--json")
     document = json.loads(run.out)
     assert document["allocators"] == []
+    assert [(one["device"], one["module"], one["runs"]) for one in document["programs"]] == [
+        ("CPU:0", "jit_train_step", 10),
+        *((f"CPU:{number}", "jit_sharded", 10) for number in (1, 2, 3)),
+    ]
+    for one in document["programs"]:
+        assert sum(buffer["bytes"] for buffer in one["peak_buffers"]) == one["peak_bytes"]
     assert [warning["kind"] for warning in document["warnings"]] == ["no_memory_events"]
 
 

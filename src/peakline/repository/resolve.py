@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from peakline.errors import InputError, NotFoundError, UsageError
-from peakline.formats.hlo_dump.listing import is_dump
 from peakline.repository.files import HostFile
 from peakline.repository.layout import Repository, Session, files_of_hosts, local_or_url
 from peakline.repository.names import check_name, check_run_name, host_file_name, host_of, listing
@@ -109,17 +108,19 @@ def resolve_hosts(
         if session not in (None, name):
             raise UsageError(f"{path}: is a session; --session needs a log directory")
         return _file_or_session(Session(name, name, place, options), found, host)
-    if (
-        not is_url(place)
-        and session is None
-        and host is None
-        and is_dump(entry.name for entry in Path(place).iterdir())
-    ):
+    if session is None and host is None and not is_url(place) and _is_dump(place):
         return path
     chosen, count = _choose_session(path, Repository(place, **options), session)
     if newest is not None and session is None and count > 1:
         newest(chosen, count)
     return _file_or_session(chosen, hosts(chosen.path, storage_options=options), host)
+
+
+def _is_dump(directory: str) -> bool:
+    """Whether XLA dumped programs there."""
+    from peakline.formats.hlo_dump.listing import is_dump
+
+    return is_dump(entry.name for entry in Path(directory).iterdir())
 
 
 def _choose_session(path: str, repository: Repository, session: str | None) -> tuple[Session, int]:

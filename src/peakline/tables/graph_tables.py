@@ -7,7 +7,7 @@ from peakline.tables.definition import parse_tables
 DEFINITIONS = parse_tables("""
 graphs: One row per graph of the file.
     graph string name of the graph: empty for the only one, else such as partition 0
-    kind string graph_def, meta_graph, partition, function_partition, pre_ or post_optimization
+    kind string graph_def, meta_graph, partition, function_partition, hlo, pre_ or post_optimization
     tags string tags of a meta graph, separated by commas
     producer int64 version of the writer
     min_consumer int64 oldest reader that may read it

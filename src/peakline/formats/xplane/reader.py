@@ -24,7 +24,7 @@ from peakline.formats.xplane.passes import OUTLINE, Passes
 from peakline.formats.xplane.presence import has_events, has_memory_events
 from peakline.formats.xplane.small_tables import planes_table
 from peakline.formats.xplane.times import FARTHEST_PS, Far
-from peakline.formats.xplane.types import TypeTables
+from peakline.formats.xplane.types import METADATA, TypeTables
 from peakline.tables.columns import Columns
 from peakline.tables.program_tables import PROGRAM_TABLES
 from peakline.tables.reader import Warnings
@@ -43,6 +43,7 @@ TABLES = frozenset(
     )
 )  # fmt: skip
 """What an XSpace can fill; memory_snapshots only with a host plane."""
+_OF_EVERY_PROGRAM = frozenset(("hlo_modules", "hlo_computations", "hlo_instructions"))
 _SINCE_EPOCH_NS = 10**18
 """A line's time from here on (September 2001) counts from 1970, not from the profiler's start."""
 
@@ -89,6 +90,10 @@ class XPlaneReader(FileReader):
             return bool(planes) if table == "planes" else any(len(p.lines) for p in planes)
         if table in {_SNAPSHOTS, "allocator_events"}:
             return has_memory_events(self._file, self._outline)
+        if table in PROGRAM_TABLES and not any(p.name == METADATA for p in self._outline.planes):
+            return False
+        if table in _OF_EVERY_PROGRAM:
+            return len(self._programs) > 0
         return has_events(self._file, self._outline) if table == "events" else None
 
     def expect(self, tables: AbstractSet[str]) -> None:

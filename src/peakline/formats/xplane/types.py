@@ -19,7 +19,8 @@ from peakline.wire import Buffer, Decoded, Interner, Plan, Spans, Union, decode
 if TYPE_CHECKING:
     from peakline.formats.hlo_proto.source import StoredProgram
 
-_METADATA_PLANE = "/host:metadata"
+METADATA = "/host:metadata"
+"""The plane that holds the compiled programs."""
 _HLO_STATS = ("Hlo Proto", "HLO Proto", "hlo_proto")
 _PROGRAM_ID = "program_id"
 _UINT64, _INT64, _BYTES = 3, 4, 6
@@ -126,7 +127,7 @@ class TypeTables:
         for at in np.lexsort((keys, plane[owners])).tolist():
             row, owner = int(rows[at]), int(stats.parent[rows[at]])
             outline = self._outline.planes[int(plane[int(owners[at])])]
-            if outline.name != _METADATA_PLANE:
+            if outline.name != METADATA:
                 continue
             stat = outline.stat_names.get(int(ids[row]), "")
             if stat == _PROGRAM_ID and is_number[row]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from peakline.graph.rules import RULES
+from peakline.hlo.graphs import KIND as HLO
 from peakline.render.terminal.screen import indented, plain_table, show
 from peakline.text import one_line, shares_text
 
@@ -72,7 +73,8 @@ def _facts(summary: GraphSummary) -> Table:
         *but_last, last = map(str, bad)
         listed = f"{', '.join(but_last)} or {last}" if but_last else last
         versions += f", but not {listed}"
-    facts.append(("versions", versions))
+    if any(graph.kind != HLO for graph in summary.graphs):
+        facts.append(("versions", versions))
     table = plain_table(("", ""), facts)
     table.show_header = False
     return table
