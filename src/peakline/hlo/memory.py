@@ -19,12 +19,14 @@ from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
 
 if TYPE_CHECKING:
+    from peakline.hlo.liveness import Need
     from peakline.tables import Profile
     from peakline.tables.programs import Programs
 
 MAIN_SPACE = 0
 """The memory space of the device's main memory."""
 BY_TRACE, BY_ALLOCATIONS, BY_NOTHING = "heap trace", "allocations", "no temporaries"
+BY_SCHEDULE = "schedule"
 _TEMPORARY, _THREAD_LOCAL, _OUTPUT = "temporary", "thread-local", "output"
 
 
@@ -93,9 +95,30 @@ class ProgramMemory:
         self.is_assigned = bool(self.module.is_valid("argument_bytes")[0])
 
     @cached_property
+    def need(self) -> Need | None:
+        """What a program without a buffer assignment needs, computed; None where it has one, or
+        nothing gives the order of its instructions.
+        """
+        if self.is_assigned or self.space != MAIN_SPACE:
+            return None
+        from peakline.hlo.liveness import compute_need
+
+        return compute_need(self._programs, self.number)
+
+    @cached_property
     def buffers(self) -> Columns:
-        """The values that have a place, those of every memory space."""
-        return self._programs.read(self.number, "hlo_buffers")
+        """The values that have a place, those of every memory space; of a computed peak what holds
+        memory then.
+        """
+        if self.need is None:
+            return self._programs.read(self.number, "hlo_buffers")
+        need = self.need
+        parts = {"parameter": need.parameters, "constant": need.constants}
+        rows = [(row, size, kind) for kind, part in parts.items() for row, size in part]
+        rows += [
+            (row, size, _OUTPUT if row in need.outputs else _TEMPORARY) for row, size in need.live
+        ]
+        return _computed(self._programs, self.number, [row for row in rows if row[1]])
 
     @cached_property
     def instructions(self) -> Columns:
@@ -209,6 +232,10 @@ class ProgramMemory:
             np.concatenate([getattr(part, name) for part in parts])
             for name in ("bytes", "buffer", "instruction")
         )
+        if self.need is not None:
+            every = self.buffers
+            size, buffer = every.array("bytes"), np.arange(every.rows)
+            instruction, kinds = every.array("instruction_id"), every.names("kind").to_list()
         found = LiveSet(size, buffer, instruction, Names.encode(kinds))
         return found.take(np.argsort(-size, kind="stable"))
 
@@ -223,12 +250,14 @@ class ProgramMemory:
     @property
     def peak_bytes(self) -> int:
         """The most memory that the program needs at one time."""
+        if self.need is not None:
+            return self.need.whole_bytes
         return int(self._indefinite.bytes.sum()) + sum(heap.peak for heap in self.heaps)
 
     @property
     def is_known(self) -> bool:
-        """Whether the program says where its values lie."""
-        return self.is_assigned
+        """Whether the program says what it needs, or it can be computed."""
+        return self.is_assigned or self.need is not None
 
     @cached_property
     def lives(self) -> Lives:
@@ -237,6 +266,9 @@ class ProgramMemory:
         Parameters, constants and temporaries without a heap are so from the beginning to the end,
         results of the program from where they are made to the end.
         """
+        if not self.is_assigned:
+            nothing, none = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+            return Lives(nothing, nothing, none, none)
         buffers = self.buffers
         last = int(self.order.max(initial=0))
         kinds = buffers.names("kind")
@@ -259,6 +291,8 @@ class ProgramMemory:
         """How the peak was found: where heaps do not cover all temporaries, or several do and
         nothing says that they peak together, it is an upper bound.
         """
+        if self.need is not None:
+            return BY_SCHEDULE
         unknown = self._indefinite.kind
         if unknown.code_of(_TEMPORARY) in unknown.codes or len(self.heaps) > 1:
             return BY_ALLOCATIONS
@@ -270,6 +304,29 @@ class ProgramMemory:
         return Packing(
             sum(heap.heap_bytes for heap in self.heaps), sum(heap.peak for heap in self.heaps)
         )
+
+
+def _computed(programs: Programs, number: int, rows: list[tuple[int, int, str]]) -> Columns:
+    """As ``hlo_buffers``, of instructions that hold memory: row, bytes and kind of each."""
+    instruction = np.array([row for row, _, _ in rows], np.int64)
+    size = np.array([size for _, size, _ in rows], np.int64)
+    shape = programs.instructions(number, instruction, {"shape"}).names("shape")
+    nothing = np.zeros(instruction.size, np.int64)
+    return Columns(
+        {
+            "native_id": np.arange(instruction.size),
+            "allocation": np.arange(instruction.size),
+            "offset_bytes": nothing,
+            "bytes": size,
+            "unpadded_bytes": size,
+            "allocation_bytes": size,
+            "memory_space": nothing,
+            "kind": Names.encode([kind for _, _, kind in rows]),
+            "instruction_id": instruction,
+            "shape_index": Names.constant("", instruction.size),
+            "shape": shape,
+        }
+    )
 
 
 class Heap:

@@ -62,6 +62,7 @@ hlo_instructions: One row per instruction of a program, in the order of the file
     layout string? how the result lies in memory, such as {1,0:T(8,128)}; null for tuples
     bytes int64 size of the result without padding; of a tuple that of its table of pointers
     parameter_number int64? of a parameter its place
+    tuple_index int64? of a get-tuple-element which part it gets
     is_root bool whether it is its computation's result
     schedule_index int64? its place in the order in which its computation runs, from 0 on
     flops float64? operations of one execution

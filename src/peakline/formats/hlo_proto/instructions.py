@@ -63,6 +63,7 @@ _PATHS = {
     "layout": (),
     "bytes": (),
     "parameter_number": ("parameter_number",),
+    "tuple_index": ("tuple_index",),
 }
 
 
@@ -162,8 +163,15 @@ class _Instructions:
         return self._of_metadata("op_type")
 
     def parameter_number(self) -> tuple[Int64Array, BoolArray]:
-        is_one = self.opcode().per_row("parameter".__eq__, np.bool_)
-        return self._table.array("parameter_number").astype(np.int64), is_one
+        return self._number_of("parameter")
+
+    def tuple_index(self) -> tuple[Int64Array, BoolArray]:
+        return self._number_of("get-tuple-element")
+
+    def _number_of(self, opcode: str) -> tuple[Int64Array, BoolArray]:
+        is_one = self.opcode().per_row(opcode.__eq__, np.bool_)
+        field = "parameter_number" if opcode == "parameter" else "tuple_index"
+        return self._table.array(field).astype(np.int64), is_one
 
     def called(self) -> Names:
         source = self._source

@@ -85,7 +85,7 @@ class Shape:
         if self.kind in ("token", "opaque", ""):
             return 0
         packed = self.layout.element_bits if self.layout else 0
-        return min(-(-self.elements * (packed or 8 * _width(self.kind)) // 8), MOST_BYTES)
+        return min(-(-self.elements * (packed or 8 * width_of(self.kind)) // 8), MOST_BYTES)
 
     def at(self, index: Sequence[int]) -> Shape | None:
         """The part at a place, a path through tuples; None where there is none."""
@@ -113,7 +113,7 @@ class Shape:
 
 
 @cache
-def _width(kind: str) -> int:
+def width_of(kind: str) -> int:
     """Bytes of an element that is not packed."""
     if kind == "pred" or kind.startswith("f8"):
         return 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peakline.hlo.memory import BY_ALLOCATIONS, BY_NOTHING, BY_TRACE
+from peakline.hlo.memory import BY_ALLOCATIONS, BY_NOTHING, BY_SCHEDULE, BY_TRACE
 from peakline.render.document.model import Fact, Row, Table, columns_of
 from peakline.text import counted, number_text, shares_text, size_text, time_text
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 PEAK = {
     BY_TRACE: "by the heap that XLA simulated",
     BY_NOTHING: "it has no temporaries",
+    BY_SCHEDULE: "computed from the order of its instructions, for want of a buffer assignment",
     BY_ALLOCATIONS: "at most: nothing says when some temporaries are live",
 }
 """How the peak was found."""
@@ -71,6 +72,7 @@ def program_facts(one: ProgramAnswer) -> list[Fact]:
         found.append(Fact("peak", NO_ASSIGNMENT))
     else:
         found.append(Fact("peak", one.peak_bytes, "bytes", f", {PEAK[one.memory.found_by]}"))
+    if one.memory.is_assigned:
         donated = _bytes(one, "alias_bytes") or 0
         taken = f", {size_text(donated)} of it donated" if donated else ", none donated"
         found += [
