@@ -68,8 +68,8 @@ class ProgramTables(Programs):
         return len(self._programs)
 
     def name(self, number: int) -> str:
-        """What the file calls a program, without its id."""
-        return self._programs[number].name
+        """What the file calls a program, without its id; else as it calls itself."""
+        return self._programs[number].name or self._source(number).head.name
 
     def program_id(self, number: int) -> int | None:
         """The number by which events name it."""
