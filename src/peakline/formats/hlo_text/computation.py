@@ -1,0 +1,283 @@
+"""One computation of an HLO text: its instructions, written as they are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from peakline.deadline import check_deadline
+from peakline.formats.hlo_text.fields import Fields
+from peakline.formats.hlo_text.literals import scalar
+from peakline.formats.hlo_text.losses import Losses
+from peakline.formats.hlo_text.operands import operand_names
+from peakline.formats.hlo_text.packing import Value, pack, utf8
+from peakline.formats.hlo_text.scan import (
+    FLAT_OPERANDS,
+    INSTRUCTION,
+    OPCODE,
+    BrokenText,
+    closing,
+    skip,
+    unquoted,
+)
+from peakline.formats.hlo_text.shapes import Shapes, element_types, parts, shape_end
+from peakline.wire.encode import message
+from peakline.wire.tables import varint
+
+_ID = varint(35 << 3)
+_PARAMETER_NUMBER = varint(9 << 3)
+_OPERANDS, _CONTROLS, _CALLED = 36, 37, 38
+_NUMBER = re.compile(rb"\d{1,18}")
+_TYPE = re.compile(rb"\s*([a-z]\w*)")
+_EVERY = 4096
+_ASYNC = re.compile(rb"(.+)-(start|update|done)")
+_WHOLE = frozenset(b"all-reduce all-gather collective-permute copy async send recv".split())
+"""What has opcodes of its own for its start and its end; of others such an ending stands for an
+asynchronous call of what comes before it (``ParseOpcode`` of XLA's parser)."""
+
+
+class Computation:
+    """The computation ``name`` of id ``number``; `read` fills it.
+
+    ``called`` are the ids of the computations that its instructions call, ``fused`` those of its
+    fusions, ``wrapped`` the computations that the text has only in the opcodes of asynchronous
+    calls. ``sequence`` has the ids of the instructions in the order of the text, packed.
+    """
+
+    def __init__(
+        self,
+        name: bytes,
+        number: int,
+        shapes: Shapes,
+        losses: Losses,
+        id_of: Callable[[bytes], int],
+    ) -> None:
+        self.name, self.number, self.thread = name, number, b""
+        self.called: set[int] = set()
+        self.fused: set[int] = set()
+        self.wrapped: list[Computation] = []
+        self.sequence = self.program_shape = b""
+        self._shapes, self._losses, self._id_of = shapes, losses, id_of
+        self._fields = Fields(losses)
+        self._made: list[bytes] = []
+        self._late: list[tuple[int, list[bytes], list[bytes]]] = []
+        self._ids: dict[bytes, bytes] = {}
+        self._shape_of: dict[bytes, bytes] = {}
+        self._parameters: list[tuple[int, bytes, bytes]] = []
+        self._order: list[bytes] = []
+        self._root_id = 0
+        self._root_shape = b""
+        self._has_root = False
+
+    def read(self, text: bytes, at: int) -> int:
+        """Read the instructions from ``at`` on, and return the offset behind the closing brace."""
+        while True:
+            found = INSTRUCTION.match(text, at)
+            if found is None:
+                at = skip(text, at)
+                if text[at : at + 1] == b"}":
+                    break
+                found = INSTRUCTION.match(text, at)
+                if found is None:
+                    raise BrokenText(text, at, "an instruction or }")
+            at = self.instruction(text, found)
+            if len(self._order) % _EVERY == 0:
+                check_deadline()
+        if not self._order:
+            raise BrokenText(text, at, "an instruction")
+        self.close()
+        return at + 1
+
+    def instruction(self, text: bytes, found: re.Match[bytes]) -> int:
+        """Add the instruction that `INSTRUCTION` found; where it ends."""
+        is_root, name, shape, opcode = found.groups()
+        at = found.end()
+        if opcode is None:
+            # Its shape is a tuple, or left out, as people may where it can be inferred.
+            end = max(shape_end(text, at), at)
+            shape = text[at:end]
+            named = OPCODE.match(text, end)
+            if named is None:
+                raise BrokenText(text, at, "a shape and an opcode")
+            opcode, at = named[1], named.end()
+        flat = FLAT_OPERANDS.match(text, at)
+        if flat is not None:
+            inside, at = flat[1], flat.end()
+        else:
+            end = closing(text, at - 1)
+            if end < 0:
+                raise BrokenText(text, at, "operands and )")
+            inside, at = text[at : end - 1], end
+        if name[:1] == b'"':
+            name = unquoted(name)
+        if is_root is not None and self._has_root:
+            raise BrokenText(text, found.start(), "only one ROOT")
+        shape_bytes = self._shape(text, at, shape)
+        out = self._start(name, shape_bytes, is_root=is_root is not None)
+        self._shape_of[name] = shape
+        operands: list[bytes] = []
+        if opcode == b"parameter":
+            self._parameter(text, at, inside, name, shape_bytes, out)
+        elif opcode == b"constant":
+            self._constant(text, at, inside, shape, shape_bytes, out)
+        else:
+            operands = operand_names(inside)
+        wrapped = _ASYNC.fullmatch(opcode)
+        stem = wrapped[1] if wrapped is not None and wrapped[1] not in _WHOLE else opcode
+        at = self._fields.read(text, at, stem, len(operands), self._id_of)
+        if wrapped is not None and stem != opcode:
+            opcode = b"async-" + wrapped[2]
+            out += self._async(opcode, stem, operands, parts(shape))
+        else:
+            out += self._fields.made
+        self._finish(opcode, operands, out)
+        return at
+
+    def _start(self, name: bytes, shape: bytes, *, is_root: bool) -> list[bytes]:
+        """The first fields of an instruction, and its place among the others."""
+        number = self.number << 32 | len(self._order)
+        identity = varint(number)
+        if name in self._ids:
+            self._losses.repeated(name)
+        self._ids[name] = identity
+        self._order.append(identity)
+        if is_root or not self._has_root:
+            # Without a mark the last is the root.
+            self._root_id, self._root_shape, self._has_root = number, shape, is_root
+        return [message(1, utf8(name)), message(3, shape), _ID, identity]
+
+    def _finish(self, opcode: bytes, operands: list[bytes], out: list[bytes]) -> None:
+        """The last fields: opcode and ids. Names of what comes later are looked up at the end."""
+        fields = self._fields
+        out.append(message(2, opcode))
+        if opcode == b"compare" and b"type" not in fields.said and operands:
+            kind = _TYPE.match(self._shape_of.get(operands[0], b""))
+            out.append(fields.comparison(element_types().get(kind[1], 0) if kind else 0))
+        if fields.calls:
+            calls = [number for _, number in sorted(fields.calls, key=lambda call: call[0])]
+            out.append(message(_CALLED, b"".join(map(varint, calls))))
+            self.called.update(calls)
+            if opcode == b"fusion":
+                self.fused.update(calls)
+        late_operands, late_controls = operands, fields.controls
+        if operands:
+            packed = self._packed(_OPERANDS, operands)
+            if packed is not None:
+                out.append(packed)
+                late_operands = []
+        if late_controls:
+            packed = self._packed(_CONTROLS, late_controls)
+            if packed is not None:
+                out.append(packed)
+                late_controls = []
+        if late_operands or late_controls:
+            self._late.append((len(self._made), late_operands, late_controls))
+        self._made.append(b"".join(out))
+
+    def _packed(self, field: int, names: list[bytes]) -> bytes | None:
+        try:
+            return message(field, b"".join([self._ids[name] for name in names]))
+        except KeyError:
+            return None
+
+    def _shape(self, text: bytes, at: int, shape: bytes) -> bytes:
+        try:
+            return self._shapes.of(shape)
+        except ValueError:
+            self._losses.value(text, at, b"shape")
+            return b""
+
+    def _parameter(
+        self, text: bytes, at: int, inside: bytes, name: bytes, shape: bytes, out: list[bytes]
+    ) -> None:
+        number = inside.strip()
+        if not _NUMBER.fullmatch(number):
+            raise BrokenText(text, at, "the number of a parameter before this")
+        if int(number):
+            out += (_PARAMETER_NUMBER, varint(int(number)))
+        self._parameters.append((int(number), shape, name))
+
+    def _constant(
+        self, text: bytes, at: int, inside: bytes, shape: bytes, made: bytes, out: list[bytes]
+    ) -> None:
+        kind, _, rest = shape.partition(b"[")
+        if not rest.startswith(b"]"):
+            return
+        try:
+            literal = scalar(kind.strip(), inside.strip(), made)
+        except ValueError:
+            self._losses.value(text, at, b"constant")
+            return
+        if literal is not None:
+            out.append(message(8, literal))
+
+    def _async(
+        self, opcode: bytes, stem: bytes, operands: list[bytes], shapes: list[bytes]
+    ) -> list[bytes]:
+        """The fields of an asynchronous call of ``stem``; its start makes what it calls.
+
+        The call itself has what it shares with all instructions, what it calls the rest.
+        """
+        fields = self._fields
+        if opcode != b"async-start":
+            return [made for name, made in fields.named() if name not in fields.DEFAULTS]
+        number = self._id_of(b"\0%d.%d" % (self.number, len(self._order)))
+        # Names of a text have no blanks, so that this is no other's.
+        inner = Computation(
+            b"async_wrapped.%d" % number, number, self._shapes, self._losses, self._id_of
+        )
+        inner.thread = fields.thread
+        for at, operand in enumerate(operands):
+            shape = self._shape(b"", 0, self._shape_of.get(operand, b""))
+            made = inner._start(b"param_%d.%d" % (at, number), shape, is_root=False)
+            inner._parameters.append((at, shape, operand))
+            inner._finish(b"parameter", [], [*made, _PARAMETER_NUMBER, varint(at)])
+        shape = self._shape(b"", 0, shapes[1]) if len(shapes) > 1 else b""
+        made = inner._start(b"%b.%d" % (stem, number), shape, is_root=True)
+        inner._fields.calls = fields.calls
+        inner._finish(
+            stem,
+            [b"param_%d.%d" % (at, number) for at in range(len(operands))],
+            made + [one for name, one in fields.named() if name not in fields.OF_ASYNC],
+        )
+        inner.close()
+        self.wrapped.append(inner)
+        fields.calls = [(0, number)]
+        shared = fields.SHARED | fields.OF_ASYNC
+        return [one for name, one in fields.named() if name in shared]
+
+    def close(self) -> None:
+        """Look up what was named before it was there, and put the whole together."""
+        for at, operands, controls in self._late:
+            more = [self._made[at]]
+            for field, names in ((_OPERANDS, operands), (_CONTROLS, controls)):
+                there = [name for name in names if name in self._ids]
+                self._losses.reference(len(names) - len(there))
+                if there:
+                    more.append(self._packed(field, there) or b"")
+            self._made[at] = b"".join(more)
+        self._made = [message(2, one) for one in self._made]
+        self._made = [b"".join(self._made)]
+        self.sequence = b"".join(self._order)
+        parameters = sorted(self._parameters, key=lambda one: one[0])
+        shape: dict[str, Value] = {
+            "parameters": [made for _, made, _ in parameters],
+            "result": self._root_shape,
+            "parameter_names": [utf8(name) for _, _, name in parameters],
+        }
+        self.program_shape = pack("xla.ProgramShapeProto", shape)
+        # Nothing is looked up any more.
+        self._ids, self._shape_of, self._order, self._late = {}, {}, [], []
+
+    def finish(self, *, is_fused: bool) -> bytes:
+        """The bytes of HloComputationProto."""
+        thread = b"" if self.thread == b"main" else self.thread
+        fields = {
+            "name": utf8(self.name),
+            "program_shape": self.program_shape,
+            "id": self.number,
+            "root_id": self._root_id,
+            "is_fusion_computation": is_fused,
+            "execution_thread": utf8(thread),
+        }
+        return b"".join((self._made[0], pack("xla.HloComputationProto", fields)))

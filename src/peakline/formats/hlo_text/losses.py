@@ -1,0 +1,44 @@
+"""What a text says that its translation does not: counted, with the first of each kind named."""
+
+from __future__ import annotations
+
+from peakline.tables.reader import Warnings
+from peakline.text import one_line
+
+
+class Losses:
+    """Counts into ``warnings``."""
+
+    def __init__(self, warnings: Warnings) -> None:
+        self._warnings = warnings
+
+    def attribute(self, name: bytes) -> None:
+        """An attribute that is unknown."""
+        self._warnings.add(
+            "hlo_attributes", f"unknown attributes in the HLO text; the first is {_shown(name)}"
+        )
+
+    def value(self, text: bytes, at: int, name: bytes) -> None:
+        """A value, near ``at``, that is none of the attribute ``name``."""
+        if any(kind == "hlo_values" for kind, _, _ in self._warnings.entries()):
+            # To find the line takes a pass over the text.
+            self._warnings.add("hlo_values", "")
+            return
+        line = text.count(b"\n", 0, at) + 1
+        self._warnings.add(
+            "hlo_values", f"values that are not understood; the first is {_shown(name)}, line {line}"
+        )
+
+    def reference(self, count: int = 1) -> None:
+        """Names of operands or computations that nothing has."""
+        self._warnings.add("hlo_reference", "names in the HLO text that name nothing", count)
+
+    def repeated(self, name: bytes) -> None:
+        """A name that is there already."""
+        self._warnings.add(
+            "hlo_repeated", f"names that stand twice; the first is {_shown(name)}"
+        )
+
+
+def _shown(name: bytes) -> str:
+    return one_line(name[:60].decode("utf-8", "replace"))
