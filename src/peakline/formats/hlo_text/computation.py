@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from peakline.deadline import check_deadline
 from peakline.formats.hlo_text.fields import Fields
 from peakline.formats.hlo_text.literals import scalar
 from peakline.formats.hlo_text.losses import Losses
 from peakline.formats.hlo_text.operands import operand_names
-from peakline.formats.hlo_text.packing import Value, pack, utf8
+from peakline.formats.hlo_text.packing import frame, pack, tag, utf8
 from peakline.formats.hlo_text.scan import (
     FLAT_OPERANDS,
     INSTRUCTION,
@@ -21,15 +21,28 @@ from peakline.formats.hlo_text.scan import (
     unquoted,
 )
 from peakline.formats.hlo_text.shapes import Shapes, element_types, parts, shape_end
-from peakline.wire.encode import message
 from peakline.wire.tables import varint
 
-_ID = varint(35 << 3)
-_PARAMETER_NUMBER = varint(9 << 3)
-_OPERANDS, _CONTROLS, _CALLED = 36, 37, 38
+_INSTRUCTION, _COMPUTATION = "xla.HloInstructionProto", "xla.HloComputationProto"
+_NAME, _OPCODE, _SHAPE, _ID, _LITERAL, _PARAMETER_NUMBER, _OPERANDS, _CONTROLS, _CALLED = (
+    tag(_INSTRUCTION, field)
+    for field in (
+        "name", "opcode", "shape", "id", "literal", "parameter_number", "operand_ids",
+        "control_predecessor_ids", "called_computation_ids",
+    )
+)  # fmt: skip
+_MADE, _COMPUTATION_NAME, _COMPUTATION_ID, _ROOT_ID, _PROGRAM_SHAPE, _THREAD = (
+    tag(_COMPUTATION, field)
+    for field in ("instructions", "name", "id", "root_id", "program_shape", "execution_thread")
+)
+_IS_FUSION = pack(_COMPUTATION, {"is_fusion_computation": 1})
+_PARAMETERS, _RESULT, _PARAMETER_NAMES = (
+    tag("xla.ProgramShapeProto", field) for field in ("parameters", "result", "parameter_names")
+)
 _NUMBER = re.compile(rb"\d{1,18}")
 _TYPE = re.compile(rb"\s*([a-z]\w*)")
 _EVERY = 4096
+_LOW = [bytes((at & 127 | 128, at >> 7 | 128, 128, 128)) for at in range(1 << 14)]
 _ASYNC = re.compile(rb"(.+)-(start|update|done)")
 _WHOLE = frozenset(b"all-reduce all-gather collective-permute copy async send recv".split())
 """What has opcodes of its own for its start and its end; of others such an ending stands for an
@@ -49,6 +62,7 @@ class Computation:
         name: bytes,
         number: int,
         shapes: Shapes,
+        fields: Fields,
         losses: Losses,
         id_of: Callable[[bytes], int],
     ) -> None:
@@ -57,14 +71,14 @@ class Computation:
         self.fused: set[int] = set()
         self.wrapped: list[Computation] = []
         self.sequence = self.program_shape = b""
-        self._shapes, self._losses, self._id_of = shapes, losses, id_of
-        self._fields = Fields(losses)
+        self._shapes, self._fields, self._losses, self._id_of = shapes, fields, losses, id_of
         self._made: list[bytes] = []
-        self._late: list[tuple[int, list[bytes], list[bytes]]] = []
+        self._late: list[tuple[int, Sequence[bytes], Sequence[bytes]]] = []
         self._ids: dict[bytes, bytes] = {}
         self._shape_of: dict[bytes, bytes] = {}
         self._parameters: list[tuple[int, bytes, bytes]] = []
         self._order: list[bytes] = []
+        self._high = varint(number << 4)
         self._root_id = 0
         self._root_shape = b""
         self._has_root = False
@@ -124,19 +138,27 @@ class Computation:
             operands = operand_names(inside)
         wrapped = _ASYNC.fullmatch(opcode)
         stem = wrapped[1] if wrapped is not None and wrapped[1] not in _WHOLE else opcode
-        at = self._fields.read(text, at, stem, len(operands), self._id_of)
+        fields = self._fields
+        at = fields.read(text, at, stem, len(operands), self._id_of)
+        calls, controls = fields.calls, fields.controls
+        if opcode == b"compare" and b"type" not in fields.said and operands:
+            kind = _TYPE.match(self._shape_of.get(operands[0], b""))
+            out.append(fields.comparison(element_types().get(kind[1], 0) if kind else 0))
         if wrapped is not None and stem != opcode:
             opcode = b"async-" + wrapped[2]
-            out += self._async(opcode, stem, operands, parts(shape))
+            made, calls = self._async(opcode, stem, operands, parts(shape))
+            out += made
         else:
-            out += self._fields.made
-        self._finish(opcode, operands, out)
+            out += fields.made
+        self._finish(opcode, out, operands, controls, calls)
         return at
 
     def _start(self, name: bytes, shape: bytes, *, is_root: bool) -> list[bytes]:
         """The first fields of an instruction, and its place among the others."""
-        number = self.number << 32 | len(self._order)
-        identity = varint(number)
+        at = len(self._order)
+        number = self.number << 32 | at
+        # The lowest 28 bits of the id are four bytes, the rest is nearly always the same.
+        identity = _LOW[at] + self._high if at < len(_LOW) else varint(number)
         if name in self._ids:
             self._losses.repeated(name)
         self._ids[name] = identity
@@ -144,39 +166,42 @@ class Computation:
         if is_root or not self._has_root:
             # Without a mark the last is the root.
             self._root_id, self._root_shape, self._has_root = number, shape, is_root
-        return [message(1, utf8(name)), message(3, shape), _ID, identity]
+        return [frame(_NAME, utf8(name)), frame(_SHAPE, shape), _ID, identity]
 
-    def _finish(self, opcode: bytes, operands: list[bytes], out: list[bytes]) -> None:
+    def _finish(
+        self,
+        opcode: bytes,
+        out: list[bytes],
+        operands: Sequence[bytes] = (),
+        controls: Sequence[bytes] = (),
+        calls: Sequence[tuple[int, int]] = (),
+    ) -> None:
         """The last fields: opcode and ids. Names of what comes later are looked up at the end."""
-        fields = self._fields
-        out.append(message(2, opcode))
-        if opcode == b"compare" and b"type" not in fields.said and operands:
-            kind = _TYPE.match(self._shape_of.get(operands[0], b""))
-            out.append(fields.comparison(element_types().get(kind[1], 0) if kind else 0))
-        if fields.calls:
-            calls = [number for _, number in sorted(fields.calls, key=lambda call: call[0])]
-            out.append(message(_CALLED, b"".join(map(varint, calls))))
-            self.called.update(calls)
+        out.append(frame(_OPCODE, opcode))
+        if calls:
+            called = [number for _, number in sorted(calls, key=lambda call: call[0])]
+            out.append(frame(_CALLED, b"".join(map(varint, called))))
+            self.called.update(called)
             if opcode == b"fusion":
-                self.fused.update(calls)
-        late_operands, late_controls = operands, fields.controls
+                self.fused.update(called)
+        late_operands, late_controls = operands, controls
         if operands:
             packed = self._packed(_OPERANDS, operands)
             if packed is not None:
                 out.append(packed)
-                late_operands = []
+                late_operands = ()
         if late_controls:
             packed = self._packed(_CONTROLS, late_controls)
             if packed is not None:
                 out.append(packed)
-                late_controls = []
+                late_controls = ()
         if late_operands or late_controls:
             self._late.append((len(self._made), late_operands, late_controls))
         self._made.append(b"".join(out))
 
-    def _packed(self, field: int, names: list[bytes]) -> bytes | None:
+    def _packed(self, field: bytes, names: Sequence[bytes]) -> bytes | None:
         try:
-            return message(field, b"".join([self._ids[name] for name in names]))
+            return frame(field, b"".join([self._ids[name] for name in names]))
         except KeyError:
             return None
 
@@ -209,42 +234,41 @@ class Computation:
             self._losses.value(text, at, b"constant")
             return
         if literal is not None:
-            out.append(message(8, literal))
+            out.append(frame(_LITERAL, literal))
 
     def _async(
         self, opcode: bytes, stem: bytes, operands: list[bytes], shapes: list[bytes]
-    ) -> list[bytes]:
-        """The fields of an asynchronous call of ``stem``; its start makes what it calls.
+    ) -> tuple[list[bytes], list[tuple[int, int]]]:
+        """The fields of an asynchronous call of ``stem``, and whom it calls; its start makes that.
 
         The call itself has what it shares with all instructions, what it calls the rest.
         """
         fields = self._fields
         if opcode != b"async-start":
-            return [made for name, made in fields.named() if name not in fields.DEFAULTS]
+            return [made for name, made in fields.named() if name], []
         number = self._id_of(b"\0%d.%d" % (self.number, len(self._order)))
         # Names of a text have no blanks, so that this is no other's.
         inner = Computation(
-            b"async_wrapped.%d" % number, number, self._shapes, self._losses, self._id_of
+            b"async_wrapped.%d" % number, number, self._shapes, fields, self._losses, self._id_of
         )
         inner.thread = fields.thread
         for at, operand in enumerate(operands):
             shape = self._shape(b"", 0, self._shape_of.get(operand, b""))
             made = inner._start(b"param_%d.%d" % (at, number), shape, is_root=False)
             inner._parameters.append((at, shape, operand))
-            inner._finish(b"parameter", [], [*made, _PARAMETER_NUMBER, varint(at)])
+            inner._finish(b"parameter", [*made, _PARAMETER_NUMBER, varint(at)])
         shape = self._shape(b"", 0, shapes[1]) if len(shapes) > 1 else b""
         made = inner._start(b"%b.%d" % (stem, number), shape, is_root=True)
-        inner._fields.calls = fields.calls
         inner._finish(
             stem,
-            [b"param_%d.%d" % (at, number) for at in range(len(operands))],
             made + [one for name, one in fields.named() if name not in fields.OF_ASYNC],
+            [b"param_%d.%d" % (at, number) for at in range(len(operands))],
+            calls=fields.calls,
         )
         inner.close()
         self.wrapped.append(inner)
-        fields.calls = [(0, number)]
         shared = fields.SHARED | fields.OF_ASYNC
-        return [one for name, one in fields.named() if name in shared]
+        return [one for name, one in fields.named() if name in shared], [(0, number)]
 
     def close(self) -> None:
         """Look up what was named before it was there, and put the whole together."""
@@ -256,28 +280,26 @@ class Computation:
                 if there:
                     more.append(self._packed(field, there) or b"")
             self._made[at] = b"".join(more)
-        self._made = [message(2, one) for one in self._made]
-        self._made = [b"".join(self._made)]
+        self._made = [b"".join([frame(_MADE, one) for one in self._made])]
         self.sequence = b"".join(self._order)
         parameters = sorted(self._parameters, key=lambda one: one[0])
-        shape: dict[str, Value] = {
-            "parameters": [made for _, made, _ in parameters],
-            "result": self._root_shape,
-            "parameter_names": [utf8(name) for _, _, name in parameters],
-        }
-        self.program_shape = pack("xla.ProgramShapeProto", shape)
+        self.program_shape = b"".join(
+            (
+                *[frame(_PARAMETERS, made) for _, made, _ in parameters],
+                frame(_RESULT, self._root_shape),
+                *[frame(_PARAMETER_NAMES, utf8(name)) for _, _, name in parameters],
+            )
+        )
         # Nothing is looked up any more.
         self._ids, self._shape_of, self._order, self._late = {}, {}, [], []
 
     def finish(self, *, is_fused: bool) -> bytes:
         """The bytes of HloComputationProto."""
-        thread = b"" if self.thread == b"main" else self.thread
-        fields = {
-            "name": utf8(self.name),
-            "program_shape": self.program_shape,
-            "id": self.number,
-            "root_id": self._root_id,
-            "is_fusion_computation": is_fused,
-            "execution_thread": utf8(thread),
-        }
-        return b"".join((self._made[0], pack("xla.HloComputationProto", fields)))
+        whole = [frame(_COMPUTATION_NAME, utf8(self.name)), self._made[0]]
+        whole.append(frame(_PROGRAM_SHAPE, self.program_shape))
+        whole += (_COMPUTATION_ID, varint(self.number), _ROOT_ID, varint(self._root_id))
+        if is_fused:
+            whole.append(_IS_FUSION)
+        if self.thread not in {b"", b"main"}:
+            whole.append(frame(_THREAD, utf8(self.thread)))
+        return b"".join(whole)

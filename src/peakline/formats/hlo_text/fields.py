@@ -16,6 +16,7 @@ _MOST_KNOWN, _LONG = 50_000, 4096
 _ENDS = b" \t\r\n}/"
 _PRODUCTS = frozenset((b"dot", b"convolution", b"ragged-dot", b"scaled-dot"))
 _GROUPED = frozenset((b"convolution", b"custom-call"))
+_WITH_DEFAULTS = _PRODUCTS | _GROUPED | {b"topk"}
 
 
 class Fields:
@@ -26,7 +27,6 @@ class Fields:
     predecessors, ``thread`` where an asynchronous call runs.
     """
 
-    DEFAULTS: ClassVar[frozenset[bytes]] = frozenset((b"",))
     SHARED: ClassVar[frozenset[bytes]] = frozenset(
         (b"metadata", b"backend_config", b"frontend_attributes")
     )
@@ -55,9 +55,10 @@ class Fields:
         said: list[bytes] = []
         self.made, self.said, self.calls, self.controls, self.thread = made, said, [], [], b""
         grouped: dict[str, dict[str, Value]] = {}
+        known_fields = self._known
         while (found := ATTRIBUTE.match(text, at)) is not None:
             whole = found[0]
-            before = self._known.get(whole)
+            before = known_fields.get(whole)
             if before is not None:
                 said.append(before[0])
                 made.append(before[1])
@@ -78,9 +79,14 @@ class Fields:
                 self._known[whole] = name, field
         if at < len(text) and text[at] not in _ENDS:
             raise BrokenText(text, at, "the end of an instruction")
-        for field in (*_grouped_fields(opcode, grouped), *_defaults(opcode, operands, said)):
-            said.append(b"")
-            made.append(field)
+        if grouped:
+            more = list(_grouped_fields(opcode, grouped))
+            made += more
+            said += [b""] * len(more)
+        if opcode in _WITH_DEFAULTS:
+            more = list(_defaults(opcode, operands, said))
+            made += more
+            said += [b""] * len(more)
         return at
 
     def _field(

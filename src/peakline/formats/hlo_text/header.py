@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable
 
 from peakline.formats.hlo_text.attributes import aliases, frontend
-from peakline.formats.hlo_text.packing import Value, pack
+from peakline.formats.hlo_text.packing import Value, message, pack
 from peakline.formats.hlo_text.scan import BrokenText, items, skip, unquoted
 from peakline.formats.hlo_text.shapes import Shapes, parts, shape_end
-from peakline.wire.encode import message
 
 MODULE = "xla.HloModuleProto"
 

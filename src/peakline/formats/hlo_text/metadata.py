@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from peakline.formats.hlo_text.packing import Value, pack, utf8
+from peakline.formats.hlo_text.packing import Value, message, pack, utf8
 from peakline.formats.hlo_text.scan import unquoted
-from peakline.wire.encode import message
 from peakline.wire.tables import varint
 
 _PAIR = re.compile(rb'\s*+([a-z_]++)=(?:"((?:[^"\\]++|\\.)*+)"|([^\s{}"]++)|\{([^{}"]*+)\})', re.DOTALL)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from peakline.deadline import check_deadline
 from peakline.formats.hlo_text.computation import Computation
+from peakline.formats.hlo_text.fields import Fields
 from peakline.formats.hlo_text.header import MODULE, module_fields, stack_frames
 from peakline.formats.hlo_text.losses import Losses
-from peakline.formats.hlo_text.packing import pack, utf8
+from peakline.formats.hlo_text.packing import message, pack, utf8
 from peakline.formats.hlo_text.scan import (
     COMPUTATION,
+    FLAT_SIGNATURE,
     NAME,
     BrokenText,
     attributes,
@@ -22,7 +24,6 @@ from peakline.formats.hlo_text.scan import (
 )
 from peakline.formats.hlo_text.shapes import Shapes, shape_end
 from peakline.tables.reader import Warnings
-from peakline.wire.encode import message
 from peakline.wire.tables import varint
 
 _HEADER = b"HloModule"
@@ -65,7 +66,7 @@ class _Module:
     def __init__(self, text: bytes, losses: Losses) -> None:
         self.name = b""
         self._text, self._losses = text, losses
-        self._shapes = Shapes()
+        self._shapes, self._attributes = Shapes(), Fields(losses)
         self._fields: list[bytes] = []
         self._is_scheduled = self._has_layout = False
         self._computations: list[Computation] = []
@@ -118,7 +119,8 @@ class _Module:
         found = COMPUTATION.match(text, at)
         if found is None:
             raise BrokenText(text, at, "a computation")
-        body = skip(text, found.end())
+        flat = FLAT_SIGNATURE.match(text, found.end())
+        body = flat.end() if flat is not None else skip(text, found.end())
         if text[body : body + 1] == b"(":
             # Parameters and result are in the instructions, too.
             arrow = skip(text, max(closing(text, body), 0))
@@ -135,7 +137,9 @@ class _Module:
             self._losses.repeated(name)
             number = self.id_of(name + b"\0%d" % len(self._ids))
         self._defined.add(number)
-        made = Computation(name, number, self._shapes, self._losses, self.id_of)
+        made = Computation(
+            name, number, self._shapes, self._attributes, self._losses, self.id_of
+        )
         end = made.read(text, body + 1)
         for wrapped in made.wrapped:
             self._defined.add(wrapped.number)

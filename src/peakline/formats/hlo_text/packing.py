@@ -8,13 +8,15 @@ from functools import cache
 
 from peakline import schema
 from peakline.schema.shapes import FieldShape
-from peakline.wire.encode import message
 from peakline.wire.tables import varint
 
 _DOUBLE, _FLOAT, _STRING, _MESSAGE, _BYTES = 1, 2, 9, 11, 12
 """Types of fields (google/protobuf/descriptor.proto); all others here are varints."""
 
 _MOST = 2**63
+
+_NUMBERS = [varint(number) for number in range(1 << 14)]
+"""Numbers of at most two bytes: nearly all lengths."""
 
 Value = int | float | bytes | str | list["Value"] | Mapping[str, "Value"]
 """A number, a text or the name of an enum's value, a message (its fields, or its bytes), or a list
@@ -31,10 +33,22 @@ def pack(full_name: str, values: Mapping[str, Value]) -> bytes:
     return b"".join(_field(fields[name], value) for name, value in values.items())
 
 
-@cache
-def number_of(full_name: str, field: str) -> int:
-    """The number of a field."""
-    return schema.shape(full_name).fields_by_name[field].number
+def tag(full_name: str, field: str) -> bytes:
+    """What a field of the message begins with."""
+    found = schema.shape(full_name).fields_by_name[field]
+    wire = 2 if found.is_repeated or found.type in {_STRING, _MESSAGE, _BYTES} else 0
+    return varint(found.number << 3 | wire)
+
+
+def frame(start: bytes, content: bytes) -> bytes:
+    """A field of texts, messages or packed numbers, whose `tag` is ``start``."""
+    size = len(content)
+    return start + (_NUMBERS[size] if size < 1 << 14 else varint(size)) + content
+
+
+def message(number: int, content: bytes) -> bytes:
+    """Field ``number`` with a text, a message or packed numbers."""
+    return frame(_NUMBERS[number << 3 | 2], content)
 
 
 @cache

@@ -24,6 +24,7 @@ INSTRUCTION = re.compile(
 OPCODE = re.compile(rb"\s*+([a-z][\w\-]*+)\(")
 FLAT_OPERANDS = re.compile(rb'([^()"]*+)\)')
 COMPUTATION = re.compile(rb"(ENTRY\s++)?+" + _NAME)
+FLAT_SIGNATURE = re.compile(rb"\s*+\([^()]*+\)\s*+->\s*+" + ARRAY + rb"\s*+(?=\{)")
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 ATTRIBUTE = re.compile(
     rb"\s*+,\s*+([A-Za-z_][\w\-.]*+)=(?:"

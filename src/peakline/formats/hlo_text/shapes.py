@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from peakline.formats.hlo_text.packing import Value, enum_numbers, pack
+from peakline.formats.hlo_text.packing import Value, enum_numbers, message, pack
 from peakline.formats.hlo_text.scan import ARRAY, COMMENT, closing, items
-from peakline.wire.encode import message
 
 _ARRAY = re.compile(rb"\s*+([a-z]\w*+)\[([^\]]*+)\]\s*+(\{.*\})?+\s*+", re.DOTALL)
 _START = re.compile(rb"\s*+" + ARRAY)
