@@ -126,21 +126,24 @@ class Computation:
             name = unquoted(name)
         if is_root is not None and self._has_root:
             raise BrokenText(text, found.start(), "only one ROOT")
-        shape_bytes = self._shape(text, at, shape)
-        out = self._start(name, shape_bytes, is_root=is_root is not None)
-        self._shape_of[name] = shape
-        operands: list[bytes] = []
-        if opcode == b"parameter":
-            self._parameter(text, at, inside, name, shape_bytes, out)
-        elif opcode == b"constant":
-            self._constant(text, at, inside, shape, shape_bytes, out)
-        else:
-            operands = operand_names(inside)
+        is_parameter = opcode == b"parameter"
+        if is_parameter and not _NUMBER.fullmatch(inside.strip()):
+            raise BrokenText(text, at, "the number of a parameter before this")
+        is_constant = opcode == b"constant"
+        operands = [] if is_parameter or is_constant else operand_names(inside)
         wrapped = _ASYNC.fullmatch(opcode)
         stem = wrapped[1] if wrapped is not None and wrapped[1] not in _WHOLE else opcode
         fields = self._fields
-        at = fields.read(text, at, stem, len(operands), self._id_of)
+        behind = fields.read(text, at, stem, len(operands), self._id_of)
         calls, controls = fields.calls, fields.controls
+        # Nothing is added before the whole instruction is read.
+        shape_bytes = self._shape(text, at, shape)
+        out = self._start(name, shape_bytes, is_root=is_root is not None)
+        self._shape_of[name] = shape
+        if is_parameter:
+            self._parameter(int(inside), name, shape_bytes, out)
+        elif is_constant:
+            self._constant(text, at, inside, shape, shape_bytes, out)
         if opcode == b"compare" and b"type" not in fields.said and operands:
             kind = _TYPE.match(self._shape_of.get(operands[0], b""))
             out.append(fields.comparison(element_types().get(kind[1], 0) if kind else 0))
@@ -151,7 +154,16 @@ class Computation:
         else:
             out += fields.made
         self._finish(opcode, out, operands, controls, calls)
-        return at
+        return behind
+
+    def add(self, name: bytes, opcode: bytes, shape: bytes) -> None:
+        """Add an instruction of which nothing else is known."""
+        out = self._start(name, self._shape(b"", 0, shape) if shape else b"", is_root=False)
+        self._finish(opcode, out)
+
+    def ids(self) -> dict[bytes, int]:
+        """The ids of the instructions by name, until `close`."""
+        return {name: _number_in(identity) for name, identity in self._ids.items()}
 
     def _start(self, name: bytes, shape: bytes, *, is_root: bool) -> list[bytes]:
         """The first fields of an instruction, and its place among the others."""
@@ -212,15 +224,10 @@ class Computation:
             self._losses.value(text, at, b"shape")
             return b""
 
-    def _parameter(
-        self, text: bytes, at: int, inside: bytes, name: bytes, shape: bytes, out: list[bytes]
-    ) -> None:
-        number = inside.strip()
-        if not _NUMBER.fullmatch(number):
-            raise BrokenText(text, at, "the number of a parameter before this")
-        if int(number):
-            out += (_PARAMETER_NUMBER, varint(int(number)))
-        self._parameters.append((int(number), shape, name))
+    def _parameter(self, number: int, name: bytes, shape: bytes, out: list[bytes]) -> None:
+        if number:
+            out += (_PARAMETER_NUMBER, varint(number))
+        self._parameters.append((number, shape, name))
 
     def _constant(
         self, text: bytes, at: int, inside: bytes, shape: bytes, made: bytes, out: list[bytes]
@@ -303,3 +310,8 @@ class Computation:
         if self.thread not in {b"", b"main"}:
             whole.append(frame(_THREAD, utf8(self.thread)))
         return b"".join(whole)
+
+
+def _number_in(identity: bytes) -> int:
+    """The number that a varint is."""
+    return sum((byte & 127) << 7 * at for at, byte in enumerate(identity))

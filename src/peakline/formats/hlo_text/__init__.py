@@ -1,0 +1,15 @@
+"""XLA's programs in text form, as dumped by ``--xla_dump_to`` or printed by ``as_text()`` of JAX."""
+
+from peakline.formats.common.format import Format
+from peakline.formats.hlo_text.begins import is_module
+
+FORMAT = Format(
+    name="hlo_text",
+    what="HLO text",
+    written_by="XLA with `--xla_dump_to`; `compiled.as_text()` of JAX",
+    fills="nothing yet: its programs are there for what reads programs",
+    reader="peakline.formats.hlo_text.reader:HloTextReader",
+    rank=13,
+    begins=is_module,
+    is_text=True,
+)

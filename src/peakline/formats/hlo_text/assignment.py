@@ -1,0 +1,232 @@
+"""XLA's text of a buffer assignment as BufferAssignmentProto, in the forms that it had.
+
+``xla/service/buffer_assignment.cc`` in openxla/xla writes it: ``BufferAllocation::ToString`` what
+begins with ``BufferAssignment:``, ``HloValue::ToString`` the values behind ``Used values:``, which
+newer versions write into a file of their own. The text has no lifetimes: the message has no heap
+simulator traces.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from peakline.deadline import checked
+from peakline.errors import InputError
+from peakline.formats.hlo_text.packing import Value, pack
+from peakline.formats.hlo_text.shapes import element_types
+from peakline.tables.reader import Warnings
+
+BEGINNINGS = (b"BufferAssignment:", b"Total bytes used: ", b"Memory Space: ")
+"""What an assignment, the values of one or a report of older versions, and a report begin with."""
+
+_ALLOCATION = re.compile(rb"\s*allocation (\d{1,18}): (?:0x[0-9a-f]+, )?size (\d{1,18})\b(.*):\s*")
+_VALUE = re.compile(
+    rb"\s+value: <(\d{1,18}) ([^\s{}]+)(\{[\d,]*\})?((?: \([a-z]+\))*) @(-?\d{1,18})> "
+    rb"\(size=(\d{1,18}),offset=(\d{1,18})\): (.*\S)\s*"
+)
+_OLD_VALUE = re.compile(
+    rb"\s+(?:%?)([^\s\[\]]+)\[([\d,]*)\]\(#(\d{1,18})(?: @(-?\d{1,18}))?\) "
+    rb"\[(\d{1,18}),(\d{1,18})\]: (.*\S)\s*"
+)
+_COLOR = re.compile(rb", color (-?\d{1,18})")
+_PARAMETER = re.compile(rb", parameter (\d{1,18})(?:, shape \|.*?\|)?(?: at ShapeIndex (\{[\d,]*\}))?")
+_FROM = re.compile(rb" from instruction: (.*)")
+_TOTAL = re.compile(rb"Total bytes used: (\d{1,18})")
+
+
+@dataclass
+class Assigned:
+    """A value in an allocation: ``name`` is its instruction's, ``index`` the place in its tuple."""
+
+    number: int
+    name: bytes
+    index: tuple[int, ...]
+    color: int
+    size: int
+    offset: int
+    shape: bytes
+
+
+@dataclass
+class Allocation:
+    """One allocation; ``parameter`` is None for what is no parameter of the entry."""
+
+    index: int
+    size: int
+    color: int = 0
+    parameter: int | None = None
+    parameter_index: tuple[int, ...] = ()
+    flags: frozenset[str] = frozenset()
+    values: list[Assigned] = field(default_factory=list)
+
+
+@dataclass
+class Assignment:
+    """What the text says. ``instructions`` are the lines of HLO text that it has of values."""
+
+    allocations: list[Allocation] = field(default_factory=list)
+    instructions: list[bytes] = field(default_factory=list)
+
+
+_FLAGS = {
+    b", constant": "is_constant", b", thread-local": "is_thread_local",
+    b", maybe-live-out": "maybe_live_out",
+}  # fmt: skip
+
+
+def read_assignment(text: bytes, warnings: Warnings) -> Assignment:
+    """The allocations of a ``-buffer-assignment.txt``, or the values of the other file.
+
+    Lines that are not understood are counted. Raises InputError where there is neither.
+    """
+    found = Assignment()
+    total = said = strange = 0
+    is_of_values = False
+    lines = text.split(b"\n")
+    for number, line in enumerate(checked(lines, 4096)):
+        if not line.strip() or (not number and line.startswith(BEGINNINGS[0])):
+            continue
+        if (one := _ALLOCATION.fullmatch(line)) is not None:
+            found.allocations.append(_allocation(one))
+            total += int(one[2])
+        elif (of_total := _TOTAL.match(line)) is not None:
+            said, is_of_values = int(of_total[1]), True
+        elif (source := _FROM.match(line)) is not None:
+            found.instructions.append(source[1])
+        elif is_of_values:
+            # Positions and uses are in the module.
+            continue
+        elif (value := _value(line)) is not None and found.allocations:
+            found.allocations[-1].values.append(value)
+        elif line.strip() != BEGINNINGS[0]:
+            strange += 1
+    if not found.allocations:
+        if not found.instructions:
+            raise InputError("no allocation in the text of a buffer assignment")
+        warnings.add("hlo_allocations", "values without their allocations, which another file has")
+    warnings.add("hlo_lines", "lines of a buffer assignment that are not understood", strange)
+    if is_of_values and found.allocations and said != total:
+        warnings.add("truncated", f"allocations of {total} bytes of {said} that the text counts")
+    return found
+
+
+def _allocation(found: re.Match[bytes]) -> Allocation:
+    return described(int(found[1]), int(found[2]), found[3])
+
+
+def described(index: int, size: int, more: bytes) -> Allocation:
+    """The allocation that a line describes by ``more``, which comes behind its size."""
+    # Shapes stand between bars.
+    flags = re.sub(rb"\|[^|]*\|", b"", more)
+    made = Allocation(index, size)
+    color = _COLOR.search(flags)
+    made.color = int(color[1]) if color else 0
+    parameter = _PARAMETER.search(more)
+    if parameter is not None:
+        made.parameter = int(parameter[1])
+        made.parameter_index = _index(parameter[2])
+    made.flags = frozenset(name for word, name in _FLAGS.items() if word in flags)
+    return made
+
+
+def _value(line: bytes) -> Assigned | None:
+    found = _VALUE.fullmatch(line)
+    if found is not None:
+        number, name, index, _, color, size, offset, shape = found.groups()
+        return Assigned(int(number), name, _index(index), int(color), int(size), int(offset), shape)
+    found = _OLD_VALUE.fullmatch(line)
+    if found is None:
+        return None
+    name, index, number, color, offset, size, shape = found.groups()
+    place = _index(b"{%b}" % index)
+    return Assigned(int(number), name, place, int(color or 0), int(size), int(offset), shape)
+
+
+def _index(text: bytes | None) -> tuple[int, ...]:
+    return tuple(int(one[:18]) for one in (text or b"{}")[1:-1].split(b",") if one)
+
+
+def assignment_proto(found: Assignment, ids: dict[bytes, int], warnings: Warnings) -> bytes:
+    """BufferAssignmentProto of an assignment to instructions with these ``ids`` by name.
+
+    A value of no such instruction has its name instead, as old files do, and is counted.
+    """
+    logical: dict[int, bytes] = {}
+    allocations: list[bytes] = []
+    unknown: set[bytes] = set()
+    for one in checked(found.allocations, 1024):
+        for value in one.values:
+            if value.number not in logical:
+                if value.name not in ids:
+                    unknown.add(value.name)
+                logical[value.number] = _logical(value, one, ids.get(value.name))
+        allocations.append(_allocation_proto(one))
+    warnings.add(
+        "hlo_reference", "values of a buffer assignment whose instruction is missing", len(unknown)
+    )
+    fields: dict[str, Value] = {
+        "logical_buffers": [logical[number] for number in sorted(logical)],
+        "buffer_allocations": [*allocations],
+    }
+    return pack("xla.BufferAssignmentProto", fields)
+
+
+def _logical(value: Assigned, allocation: Allocation, identity: int | None) -> bytes:
+    place: dict[str, Value] = {"shape_index": [*value.index]}
+    if identity is None:
+        place["instruction_name"] = value.name
+    else:
+        place["instruction_id"] = identity
+    color = value.color or allocation.color
+    fields: dict[str, Value] = {
+        "id": value.number, "size": value.size, "defined_at": place, "color": color,
+    }  # fmt: skip
+    return pack("xla.LogicalBufferProto", fields)
+
+
+def _allocation_proto(one: Allocation) -> bytes:
+    assigned: list[Value] = [
+        {
+            "logical_buffer_id": value.number,
+            "offset": value.offset,
+            "size": value.size,
+            "element_type": _element_type(value.shape),
+        }
+        for value in one.values
+    ]
+    fields: dict[str, Value] = {
+        "index": one.index,
+        "size": one.size,
+        "is_tuple": _is_tuple(one),
+        "color": one.color,
+        **dict.fromkeys(sorted(one.flags), 1),
+        "assigned": assigned,
+    }
+    if one.parameter is not None:
+        fields |= {
+            "is_entry_computation_parameter": 1,
+            "parameter_number": one.parameter,
+            "parameter_shape_index": [*one.parameter_index],
+            # A parameter is live out where an output shares its buffer.
+            "is_parameter_aliased_with_output": "maybe_live_out" in one.flags,
+        }
+    return pack("xla.BufferAllocationProto", fields)
+
+
+def _is_tuple(one: Allocation) -> bool:
+    """Whether XLA gave a tuple's table of pointers an allocation of its own.
+
+    It does so for all but parameters and what is local to a thread. Of temporary memory that holds
+    other values too, the text does not say what it began as.
+    """
+    if one.parameter is not None or "is_thread_local" in one.flags:
+        return False
+    return bool(one.values) and all(value.shape.startswith(b"(") for value in one.values)
+
+
+def _element_type(shape: bytes) -> int:
+    if shape.startswith(b"("):
+        return element_types()[b"tuple"]
+    return element_types().get(shape.partition(b"[")[0], 0)
+
