@@ -34,6 +34,8 @@ _NAMES = (
     (r"events\.out\.tfevents", "tfevents"),
     (r"\.pprof\.pb$", "pprof"),
     (r"\.pickle$", "torch_snapshot"),
+    (r"-buffer-assignment(-values)?\.txt$|-memory-usage-report\.txt$", "hlo_assignment"),
+    (r"_optimizations\.txt$|optimized_hlo\.txt$", "hlo_text"),
     (r"memory_timeline\.raw\.json$|\.(log|txt|md|py)$", "log"),
     (r"\.json$", "chrome_trace"),
 )

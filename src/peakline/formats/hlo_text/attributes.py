@@ -80,11 +80,12 @@ def part_value(name: bytes, value: bytes) -> Value:
     if name in {b"left_side", b"unit_diagonal", b"lower"}:
         return _truth(value)
     if name == b"transpose_a":
-        return value.decode()
+        return _enum("xla.TriangularSolveOptions", "transpose_a", value.decode())
     if name == b"operand_precision":
-        return [one.decode().upper() for one in _braced(value)]
+        levels = (one.decode().upper() for one in _braced(value))
+        return [_enum("xla.PrecisionConfig", "operand_precision", level) for level in levels]
     if name == b"algorithm":
-        return f"ALG_{value.decode().upper()}"
+        return _enum("xla.PrecisionConfig", "algorithm", f"ALG_{value.decode().upper()}")
     return _integers(value)
 
 
@@ -95,12 +96,20 @@ def _braced(value: bytes) -> list[bytes]:
 
 
 def _integer(value: bytes) -> int:
-    if not _INTEGER.fullmatch(value):
+    if not _INTEGER.fullmatch(value) or not -_MOST <= int(value) < _MOST:
         raise ValueError(value[:40])
     return int(value)
 
 
-_INTEGER = re.compile(rb"-?\d{1,20}")
+_INTEGER = re.compile(rb"-?\d{1,19}")
+_MOST = 2**63
+
+
+def _enum(full_name: str, field: str, name: str) -> int:
+    numbers = enum_numbers(full_name, field)
+    if name not in numbers:
+        raise ValueError(name[:40])
+    return numbers[name]
 
 
 def _integers(value: bytes) -> list[Value]:

@@ -49,6 +49,9 @@ _WHOLE = frozenset(b"all-reduce all-gather collective-permute copy async send re
 asynchronous call of what comes before it (``ParseOpcode`` of XLA's parser)."""
 
 
+_FOLLOWERS = frozenset((b"async-update", b"async-done"))
+
+
 class Computation:
     """The computation ``name`` of id ``number``; `read` fills it.
 
@@ -135,7 +138,9 @@ class Computation:
         stem = wrapped[1] if wrapped is not None and wrapped[1] not in _WHOLE else opcode
         fields = self._fields
         behind = fields.read(text, at, stem, len(operands), self._id_of)
-        calls, controls = fields.calls, fields.controls
+        # What follows an asynchronous start has its call from there.
+        calls = [] if opcode in _FOLLOWERS else fields.calls
+        controls = fields.controls
         # Nothing is added before the whole instruction is read.
         shape_bytes = self._shape(text, at, shape)
         out = self._start(name, shape_bytes, is_root=is_root is not None)

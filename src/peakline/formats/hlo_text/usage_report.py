@@ -19,7 +19,7 @@ from peakline.tables.reader import Warnings
 
 _SIZE = rb"(\d+(?:\.\d+)?)(B|[KMGTPE]iB)"
 _ROW = re.compile(
-    rb"\s*" + _SIZE + rb"\(\s*\d+%\);\s*" + _SIZE + rb";\s*(\d{1,18});\s*(\d{1,18}); (.*)"
+    rb"\s*" + _SIZE + rb"\(\s*-?(?:\d+|nan|inf)%\);\s*" + _SIZE + rb";\s*(\d{1,18});\s*(\d{1,18}); (.*)"
 )
 _ALLOCATION = re.compile(rb"allocation (\d{1,18}): size " + _SIZE + rb"(.*):\s*")
 _SPACE = re.compile(rb"Memory Space: .*\(color=(-?\d{1,18})\)\s*")
