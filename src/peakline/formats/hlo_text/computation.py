@@ -128,10 +128,10 @@ class Computation:
         if name[:1] == b'"':
             name = unquoted(name)
         if is_root is not None and self._has_root:
-            raise BrokenText(text, found.start(), "only one ROOT")
+            raise BrokenText(text, found.start(2), "only one ROOT")
         is_parameter = opcode == b"parameter"
         if is_parameter and not _NUMBER.fullmatch(inside.strip()):
-            raise BrokenText(text, at, "the number of a parameter before this")
+            raise BrokenText(text, found.start(2), "the number of a parameter")
         is_constant = opcode == b"constant"
         operands = [] if is_parameter or is_constant else operand_names(inside)
         wrapped = _ASYNC.fullmatch(opcode)

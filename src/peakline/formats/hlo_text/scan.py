@@ -14,7 +14,7 @@ SPACE = re.compile(rb"(?:\s++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 """White space and comments."""
 COMMENT = re.compile(rb"/\*(?:[^*]|\*(?!/))*+\*/")
 
-_NAME = rb'%?([^\s=(){},"]++|"(?:[^"\\\n]++|\\.)++")'
+_NAME = rb'%?([^\s=(){},"/*\[\]]++[^\s=(){},"]*+|"(?:[^"\\\n]++|\\.)++")'
 NAME = re.compile(_NAME)
 ARRAY = rb"[a-z]\w*+\[[^\]\n]*+\](?:\{[^{}\n]*+\})?+"
 """The shape of what is no tuple, but for layouts that hold a shape of their own."""
@@ -29,7 +29,7 @@ _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 ATTRIBUTE = re.compile(
     rb"\s*+,\s*+([A-Za-z_][\w\-.]*+)=(?:"
     rb"(" + _STRING + rb"|\{(?:[^{}\"]++|" + _STRING + rb"|\{(?:[^{}\"]++|" + _STRING + rb")*+\})*+\})"
-    rb"|(?![\"{])((?:[^\s,\[({}\"]++|\[[^\]\n]*+\]|\([^)\n]*+\))++(?:\s\{[^{}\n]*+\})?+))?+",
+    rb"|(?![\"{(])((?:[^\s,\[({}\"]++|\[[^\]\n]*+\](?:\{[^{}\n]*+\})?+|\([^)\n]*+\))++(?:\s\{[^{}\n]*+\})?+))?+",
     re.DOTALL,
 )
 """A name, and a value whose braces go two deep: in quotes or braces, or bare."""
@@ -128,7 +128,7 @@ def attribute_value(text: bytes, found: re.Match[bytes]) -> tuple[bytes, int]:
     value = found[2] or found[3]
     if value is not None:
         return value, found.end()
-    end = closing(text, found.end())
-    if end < 0 or text[found.end() : found.end() + 1] != b"{":
+    end = closing(text, found.end()) if found.end() < len(text) else -1
+    if end < 0 or text[found.end()] not in b"{(":
         raise BrokenText(text, found.end(), "a value")
     return text[found.end() : end], end
