@@ -7,8 +7,8 @@ from google.protobuf.message import Message
 
 # Left out of a translation on purpose.
 _LEFT_OUT = {
-    "sharding", "statistics_viz", "original_value", "result_accuracy", "id", "domain_entry_sharding",
-    "domain_exit_sharding",
+    "sharding", "statistics_viz", "original_value", "result_accuracy", "id",
+    "domain_entry_sharding", "domain_exit_sharding",
 }  # fmt: skip
 _MODULE = ("name", "entry_computation_name", "stack_frame_index", "input_output_alias",
            "buffer_donor", "frontend_attributes")  # fmt: skip
@@ -119,7 +119,7 @@ def _fields(made: Any, names: dict[int, str], computations: dict[int, str]) -> d
         elif name == "backend_config":
             # XLA's parser takes an empty list out that its own messages have no more.
             found[name] = value.replace(b'"wait_on_operation_queues": [],', b"")
-        elif name == "precision_config" and not any(value.operand_precision) and not value.algorithm:
+        elif name == "precision_config" and not (any(value.operand_precision) or value.algorithm):
             # What a text does not say is the default.
             continue
         elif name != "name":

@@ -2,12 +2,13 @@
 
 import re
 import time
+from contextlib import suppress
 
 import pytest
-from tests.sources.hlo_odd_texts import ODD
 from tests.each_row import each_row
 from tests.hanging import no_hang
 from tests.sources.format_damage import dice
+from tests.sources.hlo_odd_texts import ODD
 from tests.sources.hlo_same import differences
 
 from peakline.errors import InputError
@@ -104,7 +105,7 @@ def test_an_old_text():
 ENTRY %cluster.7 (arg0.1: f32[2], arg1.2: f32[2]) -> (f32[2]) {
   %arg0.1 = f32[2]{0} parameter(0), parameter_replication={false}, metadata={op_name="XLA_Args"}
   %arg1.2 = f32[2]{0} parameter(1), metadata={op_name="XLA_Args"}
-  %add.3 = f32[2]{0} add(f32[2]{0} %arg0.1, f32[2]{0} %arg1.2), metadata={op_type="AddV2" op_name="add" source_file="a.py" source_line=5}
+  %add.3 = f32[2]{0} add(f32[2]{0} %arg0.1, f32[2]{0} %arg1.2), metadata={op_type="A" source_line=5}
   ROOT %tuple.6 = (f32[2]{0}) tuple(f32[2]{0} %add.3), metadata={op_name="XLA_Retvals"}
 }
 """
@@ -113,7 +114,7 @@ ENTRY %cluster.7 (arg0.1: f32[2], arg1.2: f32[2]) -> (f32[2]) {
     assert module.entry_computation_name == "cluster.7"
     assert len(module.host_program_shape.parameters) == 2
     add = module.computations[0].instructions[2]
-    assert add.metadata.op_type, add.metadata.source_line == ("AddV2", 5)
+    assert (add.metadata.op_type, add.metadata.source_line) == ("A", 5)
     assert list(add.operand_ids) == [one.id for one in module.computations[0].instructions[:2]]
 
 
@@ -155,8 +156,8 @@ BROKEN = {
 }
 
 
-@each_row(("name", "text", "line"), [(name, *row) for name, row in BROKEN.items()])
-def test_what_breaks_the_syntax_is_one_line(name, text, line):
+@each_row(("text", "line"), BROKEN.values())
+def test_what_breaks_the_syntax_is_one_line(text, line):
     with pytest.raises(InputError, match=rf"^line {line}: expected [^\n]+$"):
         translate_module(text)
 
@@ -174,20 +175,20 @@ LOST = {
     "computation": ("a = f32[] call(p), to_apply=missing", "hlo_reference"),
     "predecessor": ("a = f32[] negate(p), control-predecessors={%missing}", "hlo_reference"),
     "name": ("p = f32[] negate(p)", "hlo_repeated"),
-    "number": ('a = f32[] negate(p), metadata={source_line=99999999999999999999}', "hlo_values"),
+    "number": ("a = f32[] negate(p), metadata={source_line=99999999999999999999}", "hlo_values"),
 }
 
 
-@each_row(("name", "line", "kind"), [(name, *row) for name, row in LOST.items()])
-def test_what_is_lost_is_counted(name, line, kind):
+@each_row(("line", "kind"), LOST.values())
+def test_what_is_lost_is_counted(line, kind):
     data, losses = translate_module(_entry(line))
     assert [(found, count) for found, count, _ in losses.entries()] == [(kind, 1)]
     instructions = HloProto.FromString(data).hlo_module.computations[0].instructions
     assert len(instructions) == 2
 
 
-@each_row(("name", "line", "kind"), [(name, *row) for name, row in LOST.items()])
-def test_what_is_lost_is_in_the_warnings_of_the_reader(tmp_path, name, line, kind):
+@each_row(("line", "kind"), LOST.values())
+def test_what_is_lost_is_in_the_warnings_of_the_reader(tmp_path, line, kind):
     path = tmp_path / "a.txt"
     path.write_text(_entry(line))
     reader = open_reader(str(path))
@@ -243,16 +244,13 @@ SLOW = {
 }
 
 
-@each_row(("name", "make"), SLOW.items())
-def test_time_is_linear(name, make):
+@each_row("make", SLOW.values())
+def test_time_is_linear(make):
     def seconds(size):
         text = make(size)
         start = time.process_time()
-        with no_hang(60):
-            try:
-                translate_module(text)
-            except InputError:
-                pass
+        with no_hang(60), suppress(InputError):
+            translate_module(text)
         return time.process_time() - start
 
     small = max(seconds(20_000), 0.01)
@@ -262,8 +260,8 @@ def test_time_is_linear(name, make):
 def test_mutants_are_translated_or_one_line(dumps):
     texts = [text.encode() for text in ODD.values()]
     texts += [(dumps / f"{name}.txt").read_bytes() for name in DUMPS]
-    parts = [b"{", b"}", b"(", b")", b'"', b",", b"=", b"%", b"[", b"]", b"ROOT ", b"ENTRY ", b"\n",
-             b"\0", b"\xff", b"99999999999999999999", b"-1", b"/*", b"//", b"HloModule "]  # fmt: skip
+    parts = [b"{", b"}", b"(", b")", b'"', b",", b"=", b"%", b"[", b"]", b"ROOT ", b"ENTRY ",
+             b"\n", b"\0", b"\xff", b"99999999999999999999", b"-1", b"/*", b"//", b"HloModule "]  # fmt: skip
     outcomes = {"error": 0, "lost": 0, "whole": 0}
     for n in range(1500):
         rng = dice(2027, n)
@@ -277,9 +275,13 @@ def test_mutants_are_translated_or_one_line(dumps):
             try:
                 found, losses = translate_modules(bytes(text))
             except InputError as error:
-                assert "\n" not in str(error), n
                 outcomes["error"] += 1
-                continue
+                lines = str(error).splitlines()
+            else:
+                lines = []
+        if lines:
+            assert len(lines) == 1, n
+            continue
         for _, data in found:
             assert HloProto.FromString(data).hlo_module.computations, n
         outcomes["lost" if len(losses) else "whole"] += 1

@@ -1,4 +1,4 @@
-"""XLA's programs in text form, as dumped by ``--xla_dump_to`` or printed by ``as_text()`` of JAX."""
+"""XLA's programs in text form: dumped by ``--xla_dump_to``, printed by ``as_text()`` of JAX."""
 
 from peakline.formats.common.format import Format
 from peakline.formats.hlo_text.begins import is_module

@@ -30,7 +30,9 @@ _OLD_VALUE = re.compile(
     rb"\[(\d{1,18}),(\d{1,18})\]: (.*\S)\s*"
 )
 _COLOR = re.compile(rb", color (-?\d{1,18})")
-_PARAMETER = re.compile(rb", parameter (\d{1,18})(?:, shape \|.*?\|)?(?: at ShapeIndex (\{[\d,]*\}))?")
+_PARAMETER = re.compile(
+    rb", parameter (\d{1,18})(?:, shape \|.*?\|)?(?: at ShapeIndex (\{[\d,]*\}))?"
+)
 _FROM = re.compile(rb" from instruction: (.*)")
 _TOTAL = re.compile(rb"Total bytes used: (\d{1,18})")
 
@@ -229,4 +231,3 @@ def _element_type(shape: bytes) -> int:
     if shape.startswith(b"("):
         return element_types()[b"tuple"]
     return element_types().get(shape.partition(b"[")[0], 0)
-

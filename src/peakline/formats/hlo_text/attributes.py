@@ -61,8 +61,10 @@ PARTS: Mapping[bytes, tuple[str, str]] = {
 }
 """Attributes of which several make one message: its field, and the field in it. With ``*`` it
 depends on the opcode."""
-_OWNERS = {b"scatter": _DIMENSIONS["scatter"], b"gather": _DIMENSIONS["gather"],
-           b"triangular-solve": "triangular_solve_options", b"cholesky": "cholesky_options"}  # fmt: skip
+_OWNERS = {
+    b"scatter": _DIMENSIONS["scatter"], b"gather": _DIMENSIONS["gather"],
+    b"triangular-solve": "triangular_solve_options", b"cholesky": "cholesky_options",
+}  # fmt: skip
 
 
 def owner_of(name: bytes, opcode: bytes) -> str:
@@ -75,7 +77,7 @@ def owner_of(name: bytes, opcode: bytes) -> str:
 
 def part_value(name: bytes, value: bytes) -> Value:
     """The value of an attribute of `PARTS`."""
-    if name in {b"index_vector_dim"}:
+    if name == b"index_vector_dim":
         return _integer(value)
     if name in {b"left_side", b"unit_diagonal", b"lower"}:
         return _truth(value)
@@ -275,7 +277,10 @@ def pairs(value: bytes) -> list[Value]:
     return found
 
 
-_ALIAS = re.compile(rb"(\{[\d,\s]*\})\s*:\s*\(?\s*(\d+)(?:\s*,\s*(\{[\d,\s]*\}))?(?:\s*,\s*([\w-]+))?\s*\)?")
+_ALIAS = re.compile(
+    rb"(\{[\d,\s]*\})\s*:\s*\(?\s*(\d+)(?:\s*,\s*(\{[\d,\s]*\}))?"
+    rb"(?:\s*,\s*([\w-]+))?\s*\)?"
+)
 
 
 def aliases(value: bytes) -> list[tuple[list[Value], int, list[Value], bytes]]:
@@ -410,8 +415,8 @@ def default_comparison(element_type: int) -> str:
     """How values of a type are compared where the text does not say
     (``Comparison::DefaultComparisonType`` in openxla/xla).
     """
-    names = {number: name for name, number in enum_numbers("xla.ShapeProto", "element_type").items()}
-    name = names.get(element_type, "")
+    numbers = enum_numbers("xla.ShapeProto", "element_type")
+    name = next((name for name, number in numbers.items() if number == element_type), "")
     if name.startswith(("F", "BF", "C")):
         return "FLOAT"
     return "UNSIGNED" if name.startswith(("U", "PRED")) else "SIGNED"

@@ -26,7 +26,8 @@ class Losses:
             return
         line = text.count(b"\n", 0, at) + 1
         self._warnings.add(
-            "hlo_values", f"values that are not understood; the first is {_shown(name)}, line {line}"
+            "hlo_values",
+            f"values that are not understood; the first is {_shown(name)}, line {line}",
         )
 
     def reference(self, count: int = 1) -> None:
@@ -35,9 +36,7 @@ class Losses:
 
     def repeated(self, name: bytes) -> None:
         """A name that is there already."""
-        self._warnings.add(
-            "hlo_repeated", f"names that stand twice; the first is {_shown(name)}"
-        )
+        self._warnings.add("hlo_repeated", f"names that stand twice; the first is {_shown(name)}")
 
 
 def _shown(name: bytes) -> str:

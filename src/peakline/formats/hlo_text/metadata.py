@@ -8,7 +8,9 @@ from peakline.formats.hlo_text.packing import Value, message, pack, utf8
 from peakline.formats.hlo_text.scan import unquoted
 from peakline.wire.tables import varint
 
-_PAIR = re.compile(rb'\s*+([a-z_]++)=(?:"((?:[^"\\]++|\\.)*+)"|([^\s{}"]++)|\{([^{}"]*+)\})', re.DOTALL)
+_PAIR = re.compile(
+    rb'\s*+([a-z_]++)=(?:"((?:[^"\\]++|\\.)*+)"|([^\s{}"]++)|\{([^{}"]*+)\})', re.DOTALL
+)
 _TEXTS = {b"op_type": 1, b"op_name": 2, b"source_file": 3, b"deduplicated_name": 12,
           b"scheduling_name": 16}  # fmt: skip
 _NUMBERS = {

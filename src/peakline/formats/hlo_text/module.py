@@ -100,7 +100,8 @@ class _Module:
             raise BrokenText(text, at, "HloModule and a name")
         self.name = unquoted(found[1])
         end = found.end()
-        for name, value, end in attributes(text, found.end()):
+        for name, value, behind in attributes(text, found.end()):
+            end = behind
             self._is_scheduled |= name == b"is_scheduled" and value == b"true"
             self._has_layout |= name == b"entry_computation_layout"
             try:
@@ -137,9 +138,7 @@ class _Module:
             self._losses.repeated(name)
             number = self.id_of(name + b"\0%d" % len(self._ids))
         self._defined.add(number)
-        made = Computation(
-            name, number, self._shapes, self._attributes, self._losses, self.id_of
-        )
+        made = Computation(name, number, self._shapes, self._attributes, self._losses, self.id_of)
         end = made.read(text, body + 1)
         for wrapped in made.wrapped:
             self._defined.add(wrapped.number)
@@ -149,7 +148,8 @@ class _Module:
             if self._entry is not None:
                 raise BrokenText(text, at, "only one ENTRY")
             self._entry = made
-        for key, value, end in attributes(text, end):
+        for key, value, behind in attributes(text, end):
+            end = behind
             if key == b"execution_thread":
                 made.thread = unquoted(value)
             else:

@@ -15,23 +15,21 @@ from peakline.formats.hlo_text.computation import Computation
 from peakline.formats.hlo_text.fields import Fields
 from peakline.formats.hlo_text.header import MODULE
 from peakline.formats.hlo_text.losses import Losses
-from peakline.formats.hlo_text.packing import message, pack, utf8
+from peakline.formats.hlo_text.packing import Value, message, pack, utf8
 from peakline.formats.hlo_text.scan import INSTRUCTION, BrokenText
 from peakline.formats.hlo_text.shapes import Shapes
 from peakline.formats.hlo_text.usage_report import read_report
 from peakline.tables.reader import Warnings
 
 _ROOT = re.compile(rb"\s*(?:ROOT\s+)?")
-_DUMP = re.compile(r"module_\d+\.(.+)\.[^.]*?after_optimizations.*")
+_DUMP = re.compile(r"module_\d+\.(.+?)\.(?:sm_\d[\d.]*\w*?_)?\w*after_optimizations.*")
 _HEAD = 4096
 _USED_VALUES = b"Used values:"
 """What stands soon after the beginning of a file of values."""
 _MOST_ELEMENTS, _DEEPEST = 10_000, 30
 
 
-def translate_assignment(
-    text: bytes | str, module: bytes | None = None
-) -> tuple[bytes, Warnings]:
+def translate_assignment(text: bytes | str, module: bytes | None = None) -> tuple[bytes, Warnings]:
     """A ``-buffer-assignment.txt`` or ``-memory-usage-report.txt`` as xla.BufferAssignmentProto,
     and what was lost on the way.
 
@@ -127,7 +125,7 @@ class _Program:
 
     def module(self, name: str) -> bytes:
         """The bytes of HloModuleProto."""
-        fields = {
+        fields: dict[str, Value] = {
             "name": utf8(name.encode("utf-8", "replace")),
             "entry_computation_name": b"entry",
             "entry_computation_id": 1,

@@ -26,15 +26,17 @@ FLAT_OPERANDS = re.compile(rb'([^()"]*+)\)')
 COMPUTATION = re.compile(rb"(ENTRY\s++)?+" + _NAME)
 FLAT_SIGNATURE = re.compile(rb"\s*+\([^()]*+\)\s*+->\s*+" + ARRAY + rb"\s*+(?=\{)")
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
+_FLAT = rb"[^{}\"]++|" + _STRING
 ATTRIBUTE = re.compile(
     rb"\s*+,\s*+([A-Za-z_][\w\-.]*+)=(?:"
-    rb"(" + _STRING + rb"|\{(?:[^{}\"]++|" + _STRING + rb"|\{(?:[^{}\"]++|" + _STRING + rb")*+\})*+\})"
-    rb"|(?![\"{(])((?:[^\s,\[({}\"]++|\[[^\]\n]*+\](?:\{[^{}\n]*+\})?+|\([^)\n]*+\))++(?:\s\{[^{}\n]*+\})?+))?+",
+    rb"(" + _STRING + rb"|\{(?:" + _FLAT + rb"|\{(?:" + _FLAT + rb")*+\})*+\})"
+    rb"|(?![\"{(])((?:[^\s,\[({}\"]++|\[[^\]\n]*+\](?:\{[^{}\n]*+\})?+|\([^)\n]*+\))++"
+    rb"(?:\s\{[^{}\n]*+\})?+))?+",
     re.DOTALL,
 )
 """A name, and a value whose braces go two deep: in quotes or braces, or bare."""
 
-_BRACKETS = re.compile(rb'[(){}\[\]]|' + _STRING, re.DOTALL)
+_BRACKETS = re.compile(rb"[(){}\[\]]|" + _STRING, re.DOTALL)
 _OPEN, _CLOSE = b"({[", b")}]"
 
 

@@ -123,7 +123,7 @@ def array(text: bytes) -> bytes:
     sizes = [size.strip() for size in inside.split(b",")] if inside.strip() else []
     fields: dict[str, Value] = {
         "element_type": element_types()[kind],
-        "dimensions": [_UNBOUNDED if size == b"?" else _natural(size.lstrip(b"<=")) for size in sizes],
+        "dimensions": [_dimension(size) for size in sizes],
         "is_dynamic_dimension": [size[:1] in {b"<", b"?"} for size in sizes],
     }
     if kind not in _WITHOUT_LAYOUT:
@@ -132,6 +132,10 @@ def array(text: bytes) -> bytes:
         except (IndexError, KeyError):
             raise ValueError(layout) from None
     return pack("xla.ShapeProto", fields)
+
+
+def _dimension(text: bytes) -> int:
+    return _UNBOUNDED if text == b"?" else _natural(text.lstrip(b"<="))
 
 
 def _natural(text: bytes) -> int:

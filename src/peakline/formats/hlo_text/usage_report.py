@@ -19,7 +19,11 @@ from peakline.tables.reader import Warnings
 
 _SIZE = rb"(\d+(?:\.\d+)?)(B|[KMGTPE]iB)"
 _ROW = re.compile(
-    rb"\s*" + _SIZE + rb"\(\s*-?(?:\d+|nan|inf)%\);\s*" + _SIZE + rb";\s*(\d{1,18});\s*(\d{1,18}); (.*)"
+    rb"\s*"
+    + _SIZE
+    + rb"\(\s*-?(?:\d+|nan|inf)%\);\s*"
+    + _SIZE
+    + rb";\s*(\d{1,18});\s*(\d{1,18}); (.*)"
 )
 _ALLOCATION = re.compile(rb"allocation (\d{1,18}): size " + _SIZE + rb"(.*):\s*")
 _SPACE = re.compile(rb"Memory Space: .*\(color=(-?\d{1,18})\)\s*")
@@ -65,7 +69,9 @@ class _Report:
         warnings.add("hlo_lines", "lines of a report that are not understood", self._strange)
         warnings.add("hlo_rounded", "sizes that the report has only rounded", self._rounded)
         warnings.add(
-            "hlo_unsaid", "allocations of which the report does not say what they hold", self._unsaid
+            "hlo_unsaid",
+            "allocations of which the report does not say what they hold",
+            self._unsaid,
         )
         total = sum(one.size for one in allocations)
         if self._total and total != self._total:
@@ -126,9 +132,8 @@ class _Report:
             number = self._values
             self._values += 1
             taken = largest if size is None else min(size, largest)
-            self._current.values.append(
-                Assigned(number, b"value.%d" % number, (), self._current.color, taken, offset, shape)
-            )
+            name, color = b"value.%d" % number, self._current.color
+            self._current.values.append(Assigned(number, name, (), color, taken, offset, shape))
         self._current.size = max(self._current.size, offset + largest)
 
     def _finish_allocation(self) -> None:
