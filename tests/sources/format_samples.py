@@ -64,16 +64,8 @@ def samples(data: Path) -> tuple[Sample, ...]:
                message_names()["run_metadata"], wrap=_events_file)
     )  # fmt: skip
     found += _logs(data)
-    dumps = sorted((data / "xla_dump").glob("*_flow.cpu_after_optimizations*.txt"))
-    found += [
-        Sample(
-            path.name.partition("jit_")[2],
-            "hlo_text" if path.name.endswith("optimizations.txt") else "hlo_assignment",
-            path.read_bytes(),
-            "text",
-        )
-        for path in dumps
-    ]
+    text = data / "xla_dump" / "module_0000.jit_flow.cpu_after_optimizations.txt"
+    found.append(Sample("flow.hlo.txt", "hlo_text", text.read_bytes(), "text"))
     found += [_snapshot(protocol) for protocol in (0, 2, 4)]
     found.append(_json("trace.json", "chrome_trace", _torch_trace(data)))
     found.append(_json("tiny_trace.json", "chrome_trace", _TINY_TRACE))

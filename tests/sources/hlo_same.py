@@ -10,8 +10,8 @@ _LEFT_OUT = {
     "sharding", "statistics_viz", "original_value", "result_accuracy", "id",
     "domain_entry_sharding", "domain_exit_sharding",
 }  # fmt: skip
-_MODULE = ("name", "entry_computation_name", "stack_frame_index", "input_output_alias",
-           "buffer_donor", "frontend_attributes")  # fmt: skip
+_MODULE = ("name", "entry_computation_name", "input_output_alias", "buffer_donor",
+           "frontend_attributes")  # fmt: skip
 _FOUR_BITS = {21, 22, 26, 27, 30, 31}
 _TUPLE = 13
 
@@ -79,19 +79,22 @@ def _plain(name: str) -> str:
 
 def _named(module: Any) -> dict[tuple[str, str], dict[str, Any]]:
     computations = {one.id: _plain(one.name) for one in module.computations}
+    index = module.stack_frame_index
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for one in module.computations:
         if _plain(one.name) == "async":
             key = "async", ""
             found[key] = {
                 "opcodes": [made.opcode for made in one.instructions],
-                "fields": [_fields(made, {}, computations) for made in one.instructions],
+                "fields": [_fields(made, {}, computations, index) for made in one.instructions],
                 "thread": one.execution_thread,
             }
             continue
         names = _short(one)
         for made in one.instructions:
-            found[one.name, names[made.id]] = _fields(made, names, computations)
+            found[one.name, names[made.id]] = _fields(
+                made, names, computations, module.stack_frame_index
+            )
         found[one.name, ""] = {
             "root": names[one.root_id],
             "is_fusion_computation": one.is_fusion_computation,
@@ -102,7 +105,26 @@ def _named(module: Any) -> dict[tuple[str, str], dict[str, Any]]:
     return found
 
 
-def _fields(made: Any, names: dict[int, str], computations: dict[int, str]) -> dict[str, Any]:
+def _frames(index: Any, number: int) -> list[tuple[Any, ...]]:
+    """Where an instruction comes from, its callers behind it."""
+    found = []
+    while number:
+        frame = index.stack_frames[number - 1]
+        place = index.file_locations[frame.file_location_id - 1]
+        found.append(
+            (
+                index.file_names[place.file_name_id - 1],
+                index.function_names[place.function_name_id - 1],
+                *(place.line, place.end_line, place.column, place.end_column),
+            )
+        )
+        number = frame.parent_frame_id
+    return found
+
+
+def _fields(
+    made: Any, names: dict[int, str], computations: dict[int, str], index: Any
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field, value in made.ListFields():
         name = field.name
@@ -116,6 +138,13 @@ def _fields(made: Any, names: dict[int, str], computations: dict[int, str]) -> d
             shape = value.shape
             if not (shape.dimensions or shape.element_type in {_TUPLE, *_FOUR_BITS}):
                 found[name] = value
+        elif name == "metadata":
+            # XLA's parser counts the frames anew.
+            plain = type(value)()
+            plain.CopyFrom(value)
+            plain.ClearField("stack_frame_id")
+            found[name] = plain
+            found["frames"] = _frames(index, value.stack_frame_id)
         elif name == "backend_config":
             # XLA's parser takes an empty list out that its own messages have no more.
             found[name] = value.replace(b'"wait_on_operation_queues": [],', b"")

@@ -100,6 +100,12 @@ def test_an_assignment_that_was_cut_says_so(dumps):
     assert [kind for kind, _, _ in losses.entries()] == ["truncated"]
 
 
+def test_a_text_that_ends_within_a_line_says_so(dumps):
+    _, text = _programs(dumps, NAMES[0])
+    losses = translate_program(text[:-3])[1]
+    assert [kind for kind, _, _ in losses.entries()] == ["truncated"]
+
+
 OLD = """BufferAssignment:
 allocation 0: 0x7f0a4c0035e0, size 4, color 1, parameter 0 at ShapeIndex {1}, maybe-live-out:
   param[](#3 @1) [0,4]: f32[]

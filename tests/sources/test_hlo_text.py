@@ -46,7 +46,9 @@ def dumps(root):
 @each_row("name", DUMPS)
 def test_a_dump_is_what_xla_wrote_as_a_proto(dumps, name):
     upstream = HloProto.FromString((dumps / f"{name}.hlo.pb").read_bytes()).hlo_module
-    assert differences(upstream, module_of((dumps / f"{name}.txt").read_bytes())) == []
+    made = module_of((dumps / f"{name}.txt").read_bytes())
+    assert differences(upstream, made) == []
+    assert made.stack_frame_index == upstream.stack_frame_index
 
 
 @each_row(("name", "text"), ODD.items())
@@ -260,8 +262,8 @@ def test_time_is_linear(make):
 def test_mutants_are_translated_or_one_line(dumps):
     texts = [text.encode() for text in ODD.values()]
     texts += [(dumps / f"{name}.txt").read_bytes() for name in DUMPS]
-    parts = [b"{", b"}", b"(", b")", b'"', b",", b"=", b"%", b"[", b"]", b"ROOT ", b"ENTRY ",
-             b"\n", b"\0", b"\xff", b"99999999999999999999", b"-1", b"/*", b"//", b"HloModule "]  # fmt: skip
+    parts = b'{ } ( ) " , = % [ ] \0 \xff 99999999999999999999 -1 /* //'.split()
+    parts += (b"ROOT ", b"ENTRY ", b"\n", b"HloModule ")
     outcomes = {"error": 0, "lost": 0, "whole": 0}
     for n in range(1500):
         rng = dice(2027, n)

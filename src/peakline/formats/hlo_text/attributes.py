@@ -7,13 +7,30 @@ for is no value of its attribute.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 
 from peakline.formats.hlo_text.packing import Value, enum_numbers, pack
-from peakline.formats.hlo_text.scan import items, unquoted
 from peakline.formats.hlo_text.shapes import Shapes
+from peakline.formats.hlo_text.values import (
+    braced,
+    convolution,
+    enum,
+    frontend,
+    integer,
+    integers,
+    output_aliasing,
+    padding,
+    pairs,
+    prefixed,
+    replica_groups,
+    slices,
+    text,
+    truth,
+    truths,
+    window,
+    word,
+)
 
 INSTRUCTION = "xla.HloInstructionProto"
 
@@ -78,251 +95,29 @@ def owner_of(name: bytes, opcode: bytes) -> str:
 def part_value(name: bytes, value: bytes) -> Value:
     """The value of an attribute of `PARTS`."""
     if name == b"index_vector_dim":
-        return _integer(value)
+        return integer(value)
     if name in {b"left_side", b"unit_diagonal", b"lower"}:
-        return _truth(value)
+        return truth(value)
     if name == b"transpose_a":
-        return _enum("xla.TriangularSolveOptions", "transpose_a", value.decode())
+        return enum("xla.TriangularSolveOptions", "transpose_a", value.decode())
     if name == b"operand_precision":
-        levels = (one.decode().upper() for one in _braced(value))
-        return [_enum("xla.PrecisionConfig", "operand_precision", level) for level in levels]
+        levels = (one.decode().upper() for one in braced(value))
+        return [enum("xla.PrecisionConfig", "operand_precision", level) for level in levels]
     if name == b"algorithm":
-        return _enum("xla.PrecisionConfig", "algorithm", f"ALG_{value.decode().upper()}")
-    return _integers(value)
-
-
-def _braced(value: bytes) -> list[bytes]:
-    if value[:1] != b"{" or value[-1:] != b"}":
-        raise ValueError(value)
-    return list(items(value[1:-1]))
-
-
-def _integer(value: bytes) -> int:
-    if not _INTEGER.fullmatch(value) or not -_MOST <= int(value) < _MOST:
-        raise ValueError(value[:40])
-    return int(value)
-
-
-_INTEGER = re.compile(rb"-?\d{1,19}")
-_MOST = 2**63
-
-
-def _enum(full_name: str, field: str, name: str) -> int:
-    numbers = enum_numbers(full_name, field)
-    if name not in numbers:
-        raise ValueError(name[:40])
-    return numbers[name]
-
-
-def _integers(value: bytes) -> list[Value]:
-    return [_integer(one) for one in _braced(value)]
-
-
-def _truth(value: bytes) -> bool:
-    if value not in {b"true", b"false"}:
-        raise ValueError(value[:40])
-    return value == b"true"
-
-
-def _truths(value: bytes) -> list[Value]:
-    return [_truth(one) for one in (_braced(value) if value[:1] == b"{" else [value])]
-
-
-def _text(value: bytes) -> bytes:
-    return unquoted(value)
-
-
-def _word(value: bytes) -> str:
-    return value.decode()
-
-
-def _prefixed(prefix: str, value: bytes) -> str:
-    return prefix + value.decode().upper()
-
-
-# Values with a syntax of their own.
-
-
-def slices(value: bytes) -> list[Value]:
-    """``{[0:8], [0:8:2]}``: start, limit and stride of each dimension."""
-    found: list[Value] = []
-    for one in _braced(value):
-        numbers = [_integer(part) for part in one[1:-1].split(b":")]
-        if one[:1] != b"[" or one[-1:] != b"]" or len(numbers) not in {2, 3}:
-            raise ValueError(one)
-        stride = numbers[2] if len(numbers) == 3 else 1
-        found.append({"start": numbers[0], "limit": numbers[1], "stride": stride})
-    return found
-
-
-_WINDOW = ("size", "stride", "pad", "lhs_dilate", "rhs_dilate", "rhs_reversal")
-
-
-def window(value: bytes) -> Mapping[str, Value]:
-    """``{size=3x3 stride=2x2 pad=0_1x0_1}``: by dimension, what is not said being 1 or nothing."""
-    said: dict[str, list[bytes]] = {}
-    for one in value[1:-1].split():
-        name, _, numbers = one.decode().partition("=")
-        if name not in _WINDOW:
-            raise ValueError(one)
-        said[name] = numbers.encode().split(b"x")
-    rank = len(said.get("size", ()))
-    if any(len(numbers) != rank for numbers in said.values()):
-        raise ValueError(value[:40])
-    rows: list[Value] = []
-    for at in range(rank):
-        low, _, high = said["pad"][at].partition(b"_") if "pad" in said else (b"0", b"", b"0")
-        one_of = {name: said[name][at] if name in said else b"1" for name in _WINDOW}
-        rows.append(
-            {
-                "size": _integer(one_of["size"]),
-                "stride": _integer(one_of["stride"]),
-                "padding_low": _integer(low),
-                "padding_high": _integer(high),
-                "window_dilation": _integer(one_of["rhs_dilate"]),
-                "base_dilation": _integer(one_of["lhs_dilate"]),
-                "window_reversal": "rhs_reversal" in said and one_of["rhs_reversal"] == b"1",
-            }
-        )
-    return {"dimensions": rows}
-
-
-def padding(value: bytes) -> Mapping[str, Value]:
-    """``0_1x2_3_1``: by dimension the padding before, behind and between elements."""
-    rows: list[Value] = []
-    for one in value.split(b"x"):
-        low, high, *between = (_integer(part) for part in one.split(b"_"))
-        rows.append(
-            {
-                "edge_padding_low": low,
-                "edge_padding_high": high,
-                "interior_padding": between[0] if between else 0,
-            }
-        )
-    return {"dimensions": rows}
-
-
-_LABELS = re.compile(rb"([\dbf?]+)_([\dio?]+)->([\dbf?]+)")
-
-
-def convolution(value: bytes) -> Mapping[str, Value]:
-    """``b01f_01io->b01f``: where batch, features and the spatial dimensions lie."""
-    found = _LABELS.fullmatch(value)
-    if found is None:
-        raise ValueError(value[:40])
-    fields: dict[str, Value] = {}
-    sides = (("input", "b", "f"), ("kernel", "i", "o"), ("output", "b", "f"))
-    names = {"b": "batch_dimension", "f": "feature_dimension", "i": "input_feature_dimension",
-             "o": "output_feature_dimension"}  # fmt: skip
-    for (side, *letters), labels in zip(sides, found.groups(), strict=True):
-        text = labels.decode()
-        for letter in letters:
-            fields[f"{side}_{names[letter]}"] = text.index(letter)
-        spatial = sum(one.isdigit() for one in text)
-        fields[f"{side}_spatial_dimensions"] = [text.index(str(one)) for one in range(spatial)]
-    return fields
-
-
-_IOTA = re.compile(rb"\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_MESH = re.compile(rb"@?mesh\[([^\]]*)\](?:,?\s*device_ids=\(([^)]*)\))?\s*\{([^}]*)\}")
-_AXIS = re.compile(rb"'((?:[^'\\]|\\.)*)'=(\d+)")
-_AXIS_USE = re.compile(rb"'((?:[^'\\]|\\.)*)'(?::\((\d+)\)(\d+))?")
-
-
-def replica_groups(value: bytes) -> Mapping[str, Value]:
-    """Groups one by one, ``{{0,1},{2,3}}``; ``[2,4]<=[8]``; or along axes of a mesh."""
-    if value[:1] == b"{":
-        groups: list[Value] = [{"replica_ids": _integers(one)} for one in _braced(value)]
-        return {"collective_device_list": {"replica_groups": groups}} if groups else {}
-    iota = _IOTA.fullmatch(value)
-    if iota is not None:
-        count, size, dims, order = iota.groups()
-        shape = [_integer(one) for one in dims.split(b",")]
-        turned = [_integer(one) for one in order.split(b",")] if order else list(range(len(shape)))
-        return {
-            "iota_collective_device_list": {
-                "num_replica_groups": _integer(count),
-                "num_devices_per_group": _integer(size),
-                "iota_reshape_dims": [*shape],
-                "iota_transpose_perm": [*turned],
-            }
-        }
-    mesh = _MESH.fullmatch(value)
-    if mesh is None:
-        raise ValueError(value[:40])
-    axes = _AXIS.findall(mesh[1])
-    places = {name: at for at, (name, _) in enumerate(axes)}
-    used: list[Value] = []
-    for name, before, size in _AXIS_USE.findall(mesh[3]):
-        if name not in places:
-            raise ValueError(name)
-        part: dict[str, Value] = {"mesh_axis_index": places[name]}
-        if size:
-            part["sub_axis_info"] = {"pre_size": _integer(before), "size": _integer(size)}
-        used.append(part)
-    return {
-        "mesh_axes_replica_group_list": {
-            "mesh": {"axes": [{"name": name, "size": _integer(size)} for name, size in axes]},
-            "axes": used,
-        }
-    }
-
-
-def pairs(value: bytes) -> list[Value]:
-    """``{{0,1},{1,0}}``: who sends to whom."""
-    found: list[Value] = []
-    for one in _braced(value):
-        source, target = _integers(one)
-        found.append({"source": source, "target": target})
-    return found
-
-
-_ALIAS = re.compile(
-    rb"(\{[\d,\s]*\})\s*:\s*\(?\s*(\d+)(?:\s*,\s*(\{[\d,\s]*\}))?"
-    rb"(?:\s*,\s*([\w-]+))?\s*\)?"
-)
-
-
-def aliases(value: bytes) -> list[tuple[list[Value], int, list[Value], bytes]]:
-    """``{ {0}: (1, {}, may-alias) }``: output's index, number and index of what it shares, how."""
-    found = []
-    for one in _braced(value):
-        parts = _ALIAS.fullmatch(one)
-        if parts is None:
-            raise ValueError(one[:40])
-        index, number, inner, kind = parts.groups()
-        found.append((_integers(index), _integer(number), _integers(inner or b"{}"), kind or b""))
-    return found
-
-
-def _output_aliasing(value: bytes) -> list[Value]:
-    return [
-        {"output_shape_index": output, "operand_index": number, "operand_shape_index": operand}
-        for output, number, operand, _ in aliases(value)
-    ]
-
-
-def frontend(value: bytes) -> Mapping[str, Value]:
-    """``{a="1",b={...}}``: names and texts."""
-    entries: list[Value] = []
-    for one in _braced(value):
-        name, equals, text = one.partition(b"=")
-        if not equals:
-            raise ValueError(one[:40])
-        entries.append({"key": unquoted(name.strip()), "value": unquoted(text.strip())})
-    return {"map": entries}
+        return enum("xla.PrecisionConfig", "algorithm", f"ALG_{value.decode().upper()}")
+    return integers(value)
 
 
 def _constraints(value: bytes) -> dict[str, Value]:
     shapes = Shapes()
     return {
         "constrain_layout": 1,
-        "operand_shapes_with_layout": [shapes.of(one) for one in _braced(value)],
+        "operand_shapes_with_layout": [shapes.of(one) for one in braced(value)],
     }
 
 
 def _replication(value: bytes) -> dict[str, Value]:
-    return {"parameter_replication": {"replicated_at_leaf_buffers": _truths(value)}}
+    return {"parameter_replication": {"replicated_at_leaf_buffers": truths(value)}}
 
 
 def _one(field: str, read: Callable[[bytes], Value]) -> Callable[[bytes], Mapping[str, Value]]:
@@ -332,34 +127,34 @@ def _one(field: str, read: Callable[[bytes], Value]) -> Callable[[bytes], Mappin
 @cache
 def _readers() -> Mapping[bytes, Callable[[bytes], Mapping[str, Value]]]:
     plain: dict[str, Callable[[bytes], Value]] = {
-        "dimensions": _integers, "fft_length": _integers, "dynamic_slice_sizes": _integers,
-        "slice_sizes": _integers, "channel_id": _integer, "all_reduce_id": _integer,
-        "feature_group_count": _integer, "batch_group_count": _integer, "k": _integer,
-        "exponent_bits": _integer, "mantissa_bits": _integer, "feature_index": _integer,
-        "num_carries": _integer, "delta": _integer, "cross_program_prefetch_index": _integer,
-        "epsilon": float, "use_global_device_ids": _truth, "is_host_transfer": _truth,
-        "is_stable": _truth, "constrain_layout": _truth, "custom_call_has_side_effect": _truth,
-        "indices_are_sorted": _truth, "unique_indices": _truth, "largest": _truth,
-        "is_reverse": _truth, "is_composite": _truth, "custom_call_target": _text,
-        "infeed_config": _text, "outfeed_config": _text, "backend_config": _text,
-        "async_execution_thread": _text, "fft_type": _word, "padding_type": _word,
+        "dimensions": integers, "fft_length": integers, "dynamic_slice_sizes": integers,
+        "slice_sizes": integers, "channel_id": integer, "all_reduce_id": integer,
+        "feature_group_count": integer, "batch_group_count": integer, "k": integer,
+        "exponent_bits": integer, "mantissa_bits": integer, "feature_index": integer,
+        "num_carries": integer, "delta": integer, "cross_program_prefetch_index": integer,
+        "epsilon": float, "use_global_device_ids": truth, "is_host_transfer": truth,
+        "is_stable": truth, "constrain_layout": truth, "custom_call_has_side_effect": truth,
+        "indices_are_sorted": truth, "unique_indices": truth, "largest": truth,
+        "is_reverse": truth, "is_composite": truth, "custom_call_target": text,
+        "infeed_config": text, "outfeed_config": text, "backend_config": text,
+        "async_execution_thread": text, "fft_type": word, "padding_type": word,
         "outfeed_shape": lambda value: Shapes().of(value), "frontend_attributes": frontend,
         "window": window, "source_target_pairs": pairs,
-        "is_cross_program_prefetch": _truth,
+        "is_cross_program_prefetch": truth,
     }  # fmt: skip
     renamed: dict[str, tuple[str, Callable[[bytes], Value]]] = {
-        "index": ("tuple_index", _integer), "direction": ("comparison_direction", _word),
-        "type": ("comparison_type", _word), "order": ("comparison_order", _word),
-        "kind": ("fusion_kind", _word), "slice": ("slice_dimensions", slices),
-        "padding": ("padding_config", padding), "api_version": ("custom_call_api_version", _word),
+        "index": ("tuple_index", integer), "direction": ("comparison_direction", word),
+        "type": ("comparison_type", word), "order": ("comparison_order", word),
+        "kind": ("fusion_kind", word), "slice": ("slice_dimensions", slices),
+        "padding": ("padding_config", padding), "api_version": ("custom_call_api_version", word),
         "dim_labels": ("convolution_dimension_numbers", convolution),
-        "iota_dimension": ("dimensions", lambda value: [_integer(value)]),
-        "schedule": ("custom_call_schedule", _word),
-        "output_to_operand_aliasing": ("output_operand_aliasing", _output_aliasing),
-        "distribution": ("distribution", partial(_prefixed, "")),
-        "conv_kind": ("conv_kind", partial(_prefixed, "CONVOLUTION_KIND_")),
+        "iota_dimension": ("dimensions", lambda value: [integer(value)]),
+        "schedule": ("custom_call_schedule", word),
+        "output_to_operand_aliasing": ("output_operand_aliasing", output_aliasing),
+        "distribution": ("distribution", partial(prefixed, "")),
+        "conv_kind": ("conv_kind", partial(prefixed, "CONVOLUTION_KIND_")),
         "is_associative": ("is_associative",
-                           lambda value: "TRI_STATE_TRUE" if _truth(value) else "TRI_STATE_FALSE"),
+                           lambda value: "TRI_STATE_TRUE" if truth(value) else "TRI_STATE_FALSE"),
     }  # fmt: skip
     known = {name.encode(): _one(name, read) for name, read in plain.items()}
     known |= {name.encode(): _one(field, read) for name, (field, read) in renamed.items()}
@@ -384,10 +179,10 @@ def fields_of(name: bytes, value: bytes, opcode: bytes) -> bytes | None:
     if by_opcode == "rng_algorithm":
         return pack(INSTRUCTION, {by_opcode: value.decode().upper()})
     if by_opcode:
-        return pack(INSTRUCTION, {by_opcode: _integers(value)})
+        return pack(INSTRUCTION, {by_opcode: integers(value)})
     if name == b"slice_sizes":
         # Of combined collective permutes: a list for each.
-        flat = [size for one in _braced(value) for size in _integers(one)]
+        flat = [size for one in braced(value) for size in integers(one)]
         return pack(INSTRUCTION, {"dynamic_slice_sizes": flat})
     read = _readers().get(name)
     if read is None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from peakline.formats.hlo_text.attributes import aliases, frontend
 from peakline.formats.hlo_text.packing import Value, message, pack
 from peakline.formats.hlo_text.scan import BrokenText, items, skip, unquoted
 from peakline.formats.hlo_text.shapes import Shapes, parts, shape_end
+from peakline.formats.hlo_text.values import aliases, frontend
 
 MODULE = "xla.HloModuleProto"
 

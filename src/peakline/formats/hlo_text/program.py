@@ -75,6 +75,7 @@ def _read(text: bytes | str) -> tuple[Assignment, Warnings]:
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     warnings = Warnings()
+    warnings.add("truncated", "the text ends within a line", int(not data.endswith(b"\n")))
     head = data[:_HEAD]
     if head.startswith(BEGINNINGS[0]) or _USED_VALUES in head:
         return read_assignment(data, warnings), warnings
