@@ -86,6 +86,8 @@ def _seams(sample: Sample) -> set[int]:
             size, at = read_varint(data, at)
             at += size if key & 7 == 2 else 0
             found.add(at)
+    elif data.startswith(b"HloModule"):
+        found |= {n for n in range(len(data)) if not data[n:].strip()}
     elif data.startswith(b"["):
         # The end of a trace that is an array need not be there, nor need the comma.
         found |= {n for n in range(len(data)) if data[:n].rstrip(b"\n ,").endswith(b"\n }")}

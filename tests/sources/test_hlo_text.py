@@ -218,10 +218,16 @@ later {
 
 def test_computations_that_call_each_other_are_translated():
     text = "HloModule m\n" + "".join(
-        f"c{n} {{\n  p = f32[] parameter(0)\n  r = f32[] call(p), to_apply=c{(n + 1) % 3}\n}}\n"
+        f"{'ENTRY ' * (n == 2)}c{n} {{\n  p = f32[] parameter(0)\n  r = f32[] call(p), to_apply=c{(n + 1) % 3}\n}}\n"
         for n in range(3)
     )
     assert len(module_of(text).computations) == 3
+
+
+def test_a_text_without_its_entry_may_be_cut(dumps):
+    text = (dumps / f"{DUMPS[1]}.txt").read_bytes()
+    losses = translate_module(text[: text.index(b"ENTRY")])[1]
+    assert [kind for kind, _, _ in losses.entries()] == ["hlo_entry"]
 
 
 def test_text_that_is_no_utf8_is_replaced(tmp_path):

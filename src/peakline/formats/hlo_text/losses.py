@@ -34,6 +34,12 @@ class Losses:
         """Names of operands or computations that nothing has."""
         self._warnings.add("hlo_reference", "names in the HLO text that name nothing", count)
 
+    def entry(self) -> None:
+        """A module none of whose computations is marked as its entry; XLA marks one, at the end."""
+        self._warnings.add(
+            "hlo_entry", "no computation is marked ENTRY, the text may be cut; the last is taken"
+        )
+
     def repeated(self, name: bytes) -> None:
         """A name that is there already."""
         self._warnings.add("hlo_repeated", f"names that stand twice; the first is {_shown(name)}")

@@ -88,6 +88,8 @@ class _Module:
         if not self._computations:
             raise BrokenText(text, at, "a computation")
         if self._entry is None:
+            if self.name:
+                self._losses.entry()
             self._entry = self._computations[-1]
         if not self.name:
             self.name = b"module_" + self._entry.name
