@@ -217,10 +217,8 @@ later {
 
 
 def test_computations_that_call_each_other_are_translated():
-    text = "HloModule m\n" + "".join(
-        f"{'ENTRY ' * (n == 2)}c{n} {{\n  p = f32[] parameter(0)\n  r = f32[] call(p), to_apply=c{(n + 1) % 3}\n}}\n"
-        for n in range(3)
-    )
+    body = "  p = f32[] parameter(0)\n  r = f32[] call(p), to_apply="
+    text = f"HloModule m\na {{\n{body}b\n}}\nb {{\n{body}c\n}}\nENTRY c {{\n{body}a\n}}\n"
     assert len(module_of(text).computations) == 3
 
 
