@@ -133,7 +133,8 @@ def test_several_modules_in_one_text(tmp_path):
     assert losses.entries() == []
     path = tmp_path / "two.txt"
     path.write_text(text)
-    assert [name for name, _ in open_reader(str(path)).hlo_modules()] == ["m", "odd.name-1"]
+    programs = open_reader(str(path)).programs()
+    assert [programs.name(number) for number in range(len(programs))] == ["m", "odd.name-1"]
     with pytest.raises(InputError, match=r"line \d+: expected the end of the text"):
         translate_module(text)
 
@@ -231,7 +232,7 @@ def test_a_text_without_its_entry_may_be_cut(dumps):
 def test_text_that_is_no_utf8_is_replaced(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(_entry('a = f32[] negate(p), metadata={op_name="\\377"}').encode())
-    ((_, data),) = open_reader(str(path)).hlo_modules()
+    data = open_reader(str(path)).programs().data(0).tobytes()
     made = HloProto.FromString(data).hlo_module.computations[0].instructions[1]
     assert made.metadata.op_name == "\ufffd"
 

@@ -138,7 +138,8 @@ class ProgramAnswer:
         """
         found, buffers = self.memory.live_set, self.memory.buffers
         known = buffers.is_valid("unpadded_bytes")[found.buffer]
-        beyond = found.bytes - buffers.array("unpadded_bytes")[found.buffer]
+        size, own = (buffers.array(name)[found.buffer] for name in ("bytes", "unpadded_bytes"))
+        beyond = size - own
         return int(np.maximum(beyond[known], 0).sum())
 
     def by_source(self) -> list[tuple[str, int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set as AbstractSet
+from contextlib import closing
 
 import numpy as np
 
@@ -21,8 +22,8 @@ from peakline.tables.reader import Warnings
 from peakline.wire import Buffer, as_buffer
 from peakline.wire.tables import varint
 
-_HLO, _MODULE = 1, 1
-"""HloSnapshot.hlo, HloProto.hlo_module."""
+_HLO, _MODULE, _ASSIGNMENT = 1, 1, 3
+"""HloSnapshot.hlo, HloProto.hlo_module and .buffer_assignment."""
 
 
 class HloReader(FileReader):
@@ -94,10 +95,25 @@ def content_of(path: str, assignment: str | None = None) -> Buffer:
 
     Raises InputError for a file that holds none.
     """
-    del assignment
     file = SourceFile(path)
     form = recognise(file.head).format
+    if form == "hlo_text":
+        with closing(file):
+            return _translated(file.buffer.tobytes(), assignment)
     if form not in ("hlo_proto", "hlo_module", "hlo_snapshot"):
         file.close()
         raise InputError(f"{path}: holds no compiled program")
     return proto_of(file.buffer, form)
+
+
+def _translated(text: bytes, assignment: str | None) -> Buffer:
+    """The HloProto of a text, and of that of its buffer assignment."""
+    from peakline.formats.hlo_text.module import translate_module
+    from peakline.formats.hlo_text.program import translate_assignment
+
+    program, _ = translate_module(text)
+    if assignment is not None:
+        with closing(SourceFile(assignment)) as file:
+            more, _ = translate_assignment(file.buffer.tobytes(), program)
+        program += bytes([_ASSIGNMENT << 3 | 2]) + varint(len(more)) + more
+    return as_buffer(program)

@@ -2,41 +2,55 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Set as AbstractSet
+from functools import partial
 
-from peakline.errors import DamagedError, InputError, NotFoundError
+from peakline.errors import DamagedError, InputError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import ReportingReader
+from peakline.formats.hlo_dump.listing import program_of
+from peakline.formats.hlo_proto.source import StoredProgram
+from peakline.formats.hlo_proto.tables import ProgramTables
 from peakline.tables.columns import Columns
+from peakline.tables.program_tables import PROGRAM_TABLES
 from peakline.tables.reader import Warnings
+from peakline.wire import as_buffer
 
 
 class _TextReader(ReportingReader):
     """A text that is translated when it is opened."""
 
-    __retained__ = "_file _modules _losses"
-    tables: frozenset[str] = frozenset()
+    __retained__ = "_file _programs _losses"
+    tables = PROGRAM_TABLES
 
     def __init__(self, file: SourceFile, form: str) -> None:
         super().__init__(file, form)
         try:
-            self._modules, self._losses = self._translate(file.buffer.tobytes())
+            programs, self._losses = self._translate(file.buffer.tobytes())
         except InputError as error:
             offset = getattr(error, "offset", None)
             raise DamagedError(f"{self.path}: {error}", offset) from None
+        named = program_of(re.split(r"[/\\]", self.path)[-1]) if len(programs) == 1 else None
+        number, backend = (named.program_id, named.backend) if named else (None, "")
+        self._programs = ProgramTables(
+            [
+                StoredProgram(name, number, backend, partial(as_buffer, program))
+                for name, program in programs
+            ]
+        )
 
     @abstractmethod
     def _translate(self, text: bytes) -> tuple[list[tuple[str, bytes]], Warnings]:
         """The programs of ``text`` and what was lost."""
 
-    def hlo_modules(self) -> list[tuple[str, bytes]]:
-        """The programs: name and HloProto."""
-        return self._modules
+    def programs(self) -> ProgramTables:
+        """The programs."""
+        return self._programs
 
     def _table(self, table: str, columns: AbstractSet[str] | None) -> Columns:
-        del columns
-        raise NotFoundError(f"{self.path}: no table {table}")
+        return self._programs.table(table, self._losses, columns)
 
     def _report(self, warnings: Warnings) -> None:
         for kind, count, detail in self._losses.entries():
