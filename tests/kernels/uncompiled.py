@@ -10,6 +10,7 @@ import importlib.util
 import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -92,3 +93,17 @@ def install() -> None:
     assert not any(name.startswith(f"{_PACKAGE}.") for name in sys.modules)
     folder = Path((found.submodule_search_locations or [""])[0])
     sys.meta_path.insert(0, _Finder(folder))
+
+
+def load(name: str) -> Any:
+    """The source of one kernel, run by Python beside the compiled ones."""
+    package = importlib.util.find_spec(_PACKAGE)
+    assert package is not None
+    source = Path((package.submodule_search_locations or [""])[0]) / f"{name}.py"
+    name = f"uncompiled_{name}"
+    spec = importlib.util.spec_from_loader(name, _Loader(name, str(source)))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

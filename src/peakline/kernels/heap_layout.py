@@ -1,5 +1,10 @@
-"""Kinds of events of a compiled program's heap (``HeapSimulatorTrace.Event.Kind``)."""
+"""What the kernels of a compiled program's heap share with their callers."""
 
 ALLOCATE = 0
 FREE = 1
 SHARE = 2
+
+PENDING = 512
+"""So many placed lifetimes wait for their place in `peakline.kernels.best_fit`'s list by address."""
+FEW_PENDING = 32
+"""More of them are put into the list before it is swept."""

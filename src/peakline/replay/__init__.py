@@ -1,0 +1,1 @@
+"""Models of allocators: sizes and lifetimes in, addresses out."""
