@@ -7,7 +7,6 @@ with more profiles, of other devices.
 import json
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 

@@ -67,10 +67,8 @@ class PackedHeap:
         self.trace: HeapTrace = read_trace(
             kind, value, self._places(events.array("shared_with")), size
         )
-        backend = memory.module.names("backend")[0] or ""
         self._offset = np.append(buffers.array("offset_bytes"), 0)[self.rows]
-        known = _ALIGNMENTS.get(backend, () if backend else sum(_ALIGNMENTS.values(), ()))
-        self._alignments = *known, self._common()
+        self._alignments = *alignments_of(memory), self._common()
 
     def _common(self) -> int:
         """The largest alignment that all recorded places have, seen from the lowest."""
@@ -115,6 +113,14 @@ class PackedHeap:
     def is_same(self) -> bool:
         """Whether the recorded places came out again, up to a constant."""
         return self._found[2]
+
+
+def alignments_of(memory: ProgramMemory) -> tuple[int, ...]:
+    """To how many bytes XLA aligns values on the program's device; all of them where it names none,
+    none for a TPU.
+    """
+    backend = memory.module.names("backend")[0]
+    return _ALIGNMENTS.get(backend, ()) if backend else (64, 128, 256)
 
 
 def packed_heaps(memory: ProgramMemory) -> list[PackedHeap]:

@@ -5,6 +5,6 @@ FREE = 1
 SHARE = 2
 
 PENDING = 512
-"""So many placed lifetimes wait for their place in `peakline.kernels.best_fit`'s list by address."""
+"""So many placed lifetimes wait for their place in the list by address of `best_fit`."""
 FEW_PENDING = 32
 """More of them are put into the list before it is swept."""

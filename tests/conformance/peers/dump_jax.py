@@ -147,12 +147,20 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 
+def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function; XLA's module is named after it."""
+
+    def named(*given: Any) -> Any:
+        return function(*given)
+
+    named.__name__ = name
+    return named
+
+
 def main() -> None:
     sizes = {}
     for name, (function, arguments, options) in CASES.items():
-        named = lambda *given, _function=function: _function(*given)  # noqa: E731 (the name is set)
-        named.__name__ = name
-        compiled = jax.jit(named, **options).lower(*arguments).compile()
+        compiled = jax.jit(_named(name, function), **options).lower(*arguments).compile()
         found = compiled.memory_analysis()
         sizes[name] = {
             part: getattr(found, f"{part}_size_in_bytes")

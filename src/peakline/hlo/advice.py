@@ -1,0 +1,191 @@
+"""What would lower the memory that a compiled program needs, and how far.
+
+Each change is tried on the program's simulated heap: lifetimes or sizes are changed, and all is
+packed again as XLA packs it. That is an estimate: XLA may choose another order, and fuse otherwise,
+once the program is another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from peakline.deadline import checked
+from peakline.hlo.donation import Donation, find_donations
+from peakline.hlo.heap_changes import Change, HeapChanges, pieces_of
+from peakline.hlo.packing import alignments_of, packed_heaps
+from peakline.hlo.uses import Uses
+from peakline.replay.xla_heap import pack
+from peakline.tables.once import once
+from peakline.text import size_text
+
+if TYPE_CHECKING:
+    from peakline.hlo.memory import ProgramMemory
+    from peakline.tables import Profile
+    from peakline.tables.programs import Programs
+
+WORTH = 0.05
+"""A change that saves less than this share of what the program needs is left out."""
+_EACH = 6
+"""So many of the largest values are tried for each kind of change."""
+_ROWS = 8
+"""So many values stand behind an advice."""
+
+_SUGGESTIONS = {
+    "rematerialise": (
+        "Cheap to make, and held across the peak: recompute it where it is needed "
+        "(jax.checkpoint, tf.recompute_grad)."
+    ),
+    "chunk": (
+        "It is only added up or multiplied with: compute it in pieces along its leading dimension "
+        "(jax.lax.map with batch_size, jax.lax.scan), or in a form that needs no such intermediate."
+    ),
+    "donate": (
+        "The program does not read it any more when a result of its size is written: if the caller "
+        "needs it no more either, donate it (donate_argnums of jax.jit)."
+    ),
+    "lower_precision": "Compute in a smaller type where the result allows it: {narrow} for {wide}.",
+}
+_NARROW = {"f32": "bf16", "f64": "f32"}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One way to lower what a program needs. Sizes are bytes.
+
+    ``kind`` is ``rematerialise`` (a cheap value held across the peak), ``chunk`` (the largest
+    values, in two halves), ``donate`` (parameters whose memory a result can take) or
+    ``lower_precision`` (all temporaries of a type in the next smaller one). ``bytes`` is by how
+    much the program's allocations would shrink, ``peak_after`` what would be left of them, the heap
+    as it would be packed; both are estimates. ``rows`` are the values behind it, the largest first:
+    name and op_name of the instruction, source (``file:line``), shape, and the bytes it holds now.
+    """
+
+    kind: str
+    bytes: int
+    peak_after: int
+    title: str
+    rows: tuple[Mapping[str, object], ...]
+    suggestion: str
+
+
+@once
+def advice_of(profile: Profile, number: int) -> tuple[Advice, ...]:
+    """What would lower the need of one program of the profile, most bytes first.
+
+    Raises IndexError where it has no such program, and as `peakline.deadline.check_deadline`.
+    """
+    from peakline.hlo.memory import memory_of
+
+    memory = memory_of(profile, number)
+    programs = profile.programs()
+    return find_advice(programs, memory) if programs is not None else ()
+
+
+def find_advice(programs: Programs, memory: ProgramMemory) -> tuple[Advice, ...]:
+    """The same for a program's memory; empty without a buffer assignment."""
+    if not memory.is_assigned:
+        return ()
+    return _Search(programs, memory).found()
+
+
+class _Search:
+    """The changes that are tried on one program."""
+
+    def __init__(self, programs: Programs, memory: ProgramMemory) -> None:
+        self.memory, self.uses = memory, Uses(programs, memory)
+        self.heaps = [
+            HeapChanges(one, memory, self.uses)
+            for one in packed_heaps(memory)
+            if one.packed is not None
+        ]
+        live = sum(one.heap.peak for one in self.heaps)
+        self.needed = memory.peak_bytes - live + sum(one.heap_bytes for one in self.heaps)
+
+    def found(self) -> tuple[Advice, ...]:
+        """What is worth it, most bytes first."""
+        found = [*self._donate()]
+        for heap in self.heaps:
+            changes = [
+                *heap.rematerialised(_EACH),
+                *heap.chunked(_EACH),
+                *(heap.narrowed(wide) for wide in self._wide()),
+            ]
+            for change in checked(changes, 1):
+                found += self._tried(heap, change)
+        return tuple(sorted(found, key=lambda one: (-one.bytes, one.kind, one.title)))
+
+    def _wide(self) -> list[str]:
+        """The types whose next smaller one the device computes with.
+
+        On CPUs XLA makes numbers of 16 bits wider again (``FloatNormalization`` in
+        ``xla/service/cpu/cpu_compiler.cc``); a program that names no device may be of one.
+        """
+        backend = self.memory.module.names("backend")[0]
+        return [wide for wide in _NARROW if wide != "f32" or backend in {"gpu", "tpu"}]
+
+    def _is_worth(self, saved: int) -> bool:
+        return saved >= max(WORTH * self.needed, 1)
+
+    def _tried(self, heap: HeapChanges, change: Change) -> Iterable[Advice]:
+        # No packing needs less than what lives: often that is enough to know.
+        if not self._is_worth(heap.heap_bytes - change.pieces.live_peak()):
+            return
+        after = heap.packed_bytes(change.pieces)
+        if after is None or not self._is_worth(heap.heap_bytes - after):
+            return
+        suggestion = _SUGGESTIONS[change.kind]
+        if change.wide:
+            suggestion = suggestion.format(wide=change.wide, narrow=_NARROW[change.wide])
+        yield self._advice(change.kind, heap.heap_bytes - after, change.held, suggestion)
+
+    def _donate(self) -> Iterable[Advice]:
+        donations = find_donations(self.memory, self.uses)
+        largest = [one for one in donations if one.bytes]
+        if not largest:
+            return
+        saved = sum(one.bytes for one in largest) - self._displaced(largest)
+        if self._is_worth(saved):
+            held = {one.parameter: one.bytes for one in largest}
+            yield self._advice("donate", saved, held, _SUGGESTIONS["donate"])
+
+    def _displaced(self, donations: list[Donation]) -> int:
+        """By how much the heap grows by the temporaries that lie where results will be written:
+        there the parameters lie then.
+        """
+        rows = np.concatenate([one.guests for one in donations])
+        if not rows.size:
+            return 0
+        if self.heaps:
+            heap = self.heaps[0]
+            after = heap.packed_bytes(heap.with_more(rows))
+            if after is not None:
+                return max(after - heap.heap_bytes, 0)
+        packed = pack(pieces_of(self.memory, self.uses, rows), alignments_of(self.memory)[0])
+        if packed is not None:
+            return packed.heap_bytes
+        return int(self.memory.buffers.array("bytes")[rows].sum())
+
+    def _advice(self, kind: str, saved: int, held: Mapping[int, int], suggestion: str) -> Advice:
+        by = sorted(held.items(), key=lambda one: -one[1])
+        rows = tuple(self._row(row, size) for row, size in by[:_ROWS])
+        title = f"{rows[0]['shape']} of {rows[0]['instruction']}"
+        if len(by) > 1:
+            title = f"{len(by)} values of {size_text(sum(held.values()))}, such as {title}"
+        return Advice(kind, saved, self.needed - saved, title, rows, suggestion)
+
+    def _row(self, row: int, size: int) -> dict[str, object]:
+        table, buffers = self.uses.instructions, self.memory.buffers
+        made = int(buffers.array("instruction_id")[row])
+        file = table.names("source_file")[made]
+        line = int(table.array("source_line")[made])
+        return {
+            "instruction": table.names("name")[made] or "",
+            "op_name": table.names("op_name")[made] or "",
+            "source": f"{file}:{line}" if file else "",
+            "shape": buffers.names("shape")[row] or "",
+            "bytes": size,
+        }

@@ -1,0 +1,128 @@
+"""Parameters of a program whose memory a result could take: those that are not donated yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from peakline.arrays import Int64Array
+from peakline.deadline import checked
+
+if TYPE_CHECKING:
+    from peakline.hlo.memory import ProgramMemory
+    from peakline.hlo.uses import Uses
+
+
+@dataclass(frozen=True, eq=False)
+class Donation:
+    """A parameter (its row in ``hlo_buffers``) that could be donated, and what that saves: the
+    bytes of the result's allocation, whose place it would take. ``guests`` are the rows of
+    temporaries that lie in that allocation before the result is written.
+    """
+
+    parameter: int
+    bytes: int
+    guests: Int64Array
+
+
+def find_donations(memory: ProgramMemory, uses: Uses) -> list[Donation]:
+    """Which parameters results could take the memory of, the largest first, one result each.
+
+    Both have the same type, dimensions and layout, and the parameter is not needed any more when
+    the result is written, or only by what writes it, element for element in place. A parameter that
+    is needed later would be copied, which saves nothing (``xla/service/copy_insertion.cc``).
+    """
+    results = _results(memory, uses)
+    found = []
+    parameters = _parameters(memory)
+    for row in checked(parameters):
+        listed = results.get(_form(uses, row), [])
+        last = uses.last_use(row)
+        for place, (made, buffer) in enumerate(listed):
+            written = int(uses.order[made])
+            if last > written or (last == written and not _in_place(uses, made, row)):
+                continue
+            del listed[place]
+            found.append(_donation(memory, parameters[row], buffer))
+            break
+    return found
+
+
+def _in_place(uses: Uses, made: int, parameter: int) -> bool:
+    # A loop takes over what it begins with.
+    return uses.opcodes[made] == "while" or uses.works_in_place(made, parameter)
+
+
+def _form(uses: Uses, row: int) -> tuple[str | None, str | None]:
+    table = uses.instructions
+    return table.names("shape")[row], table.names("layout")[row]
+
+
+def _parameters(memory: ProgramMemory) -> dict[int, int]:
+    """Instructions of the entry's parameters that are arrays of their own, the largest first, and
+    their rows in ``hlo_buffers``.
+    """
+    buffers = memory.buffers
+    fits = buffers.names("kind").per_row("parameter".__eq__, np.bool_)
+    fits &= ~buffers.array("is_donated") & ~buffers.array("is_live_out")
+    fits &= (buffers.array("memory_space") == memory.space) & buffers.is_valid("instruction_id")
+    fits &= buffers.names("shape_index").per_row(lambda text: not text, np.bool_, 1)
+    rows = np.flatnonzero(fits)
+    rows = rows[np.argsort(-buffers.array("bytes")[rows], kind="stable")]
+    of = buffers.array("instruction_id")[rows]
+    is_parameter = memory.instructions.names("opcode").per_row("parameter".__eq__, np.bool_)
+    return {
+        made: row
+        for made, row in zip(of.tolist(), rows.tolist(), strict=True)
+        if is_parameter[made]
+    }
+
+
+def _results(
+    memory: ProgramMemory, uses: Uses
+) -> dict[tuple[str | None, str | None], list[tuple[int, int]]]:
+    """The program's results with an allocation of their own, by type, dimensions and layout: the
+    instruction that makes each, and its row in ``hlo_buffers``.
+    """
+    buffers = memory.buffers
+    fits = buffers.names("kind").per_row("output".__eq__, np.bool_)
+    fits &= (buffers.array("memory_space") == memory.space) & buffers.is_valid("instruction_id")
+    rows = np.flatnonzero(fits)
+    made: dict[int, list[int]] = {}
+    for row in rows.tolist():
+        made.setdefault(int(buffers.array("instruction_id")[row]), []).append(row)
+    found: dict[tuple[str | None, str | None], list[tuple[int, int]]] = {}
+    used = set[int]()
+    root = _entry_root(memory, uses)
+    for result in uses.operands(root) if uses.opcodes[root] == "tuple" else [root]:
+        source = uses.source_of(result)
+        form = _form(uses, result)
+        for row in made.get(source, []):
+            if row not in used and buffers.names("shape")[row] == form[0]:
+                used.add(row)
+                found.setdefault(form, []).append((source, row))
+                break
+    return found
+
+
+def _entry_root(memory: ProgramMemory, uses: Uses) -> int:
+    """What runs last of the whole program is its result's computation's."""
+    table = uses.instructions
+    last = int(memory.order.argmax()) if memory.order.size else 0
+    of = table.array("computation_id")
+    if not of.size:
+        return last
+    roots: Int64Array = np.flatnonzero(table.array("is_root") & (of == of[last]))
+    return int(roots[0]) if roots.size else last
+
+
+def _donation(memory: ProgramMemory, parameter: int, buffer: int) -> Donation:
+    buffers = memory.buffers
+    allocation = buffers.array("allocation")
+    others = np.flatnonzero(allocation == allocation[buffer])
+    instruction = buffers.array("instruction_id")
+    others = others[(instruction[others] != instruction[buffer]) & (instruction[others] >= 0)]
+    size = int(buffers.array("allocation_bytes")[buffer])
+    return Donation(parameter, size, others.astype(np.int64))
