@@ -12,6 +12,7 @@ pytestmark = pytest.mark.conformance
 
 TOLERANCE = {
     "donate_sgd": 0.0,
+    "donate_reversed": 0.0,
     # XLA schedules otherwise once results lie in place.
     "donate_momentum": 0.06,
     "rematerialise_features": 0.0,
@@ -62,3 +63,19 @@ def test_what_was_followed_is_not_advised_again(compiled, name):
     if not name.startswith("chunk"):
         # What is computed in halves can be computed in quarters.
         assert not any(name.startswith(kind) for kind in kinds)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("none_donate_needed_later", "donate"),
+        ("none_donate_other_type", "donate"),
+        ("none_rematerialise_of_sorted", "rematerialise"),
+    ],
+)
+def test_what_saves_nothing_is_not_advised(compiled, name, kind):
+    dumps, sizes = compiled
+    with peakline.open(dumps[name]) as profile:
+        kinds = [one.kind for one in advice_of(profile, 0)]
+    assert kind not in kinds
+    assert total(sizes[f"{name}_followed"]) > 0.95 * total(sizes[name])

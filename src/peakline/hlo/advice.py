@@ -131,8 +131,8 @@ class _Search:
         return saved >= max(WORTH * self.needed, 1)
 
     def _tried(self, heap: HeapChanges, change: Change) -> Iterable[Advice]:
-        # No packing needs less than what lives: often that is enough to know.
-        if not self._is_worth(heap.heap_bytes - change.pieces.live_peak()):
+        # What leaves as much live at the peak packs better by chance, if at all.
+        if not self._is_worth(heap.heap.peak - change.pieces.live_peak()):
             return
         after = heap.packed_bytes(change.pieces)
         if after is None or not self._is_worth(heap.heap_bytes - after):

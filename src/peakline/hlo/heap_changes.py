@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,20 @@ class Change:
     pieces: Pieces
     held: Mapping[int, int]
     wide: str = ""
+
+
+class Groups:
+    """Rows by their number."""
+
+    def __init__(self, number: Int64Array) -> None:
+        self._order = np.argsort(number, kind="stable")
+        self._sorted = number[self._order]
+
+    def of(self, number: int) -> list[int]:
+        """The rows with a number, ascending."""
+        begin, end = np.searchsorted(self._sorted, [number, number + 1])
+        listed: list[int] = self._order[begin:end].tolist()
+        return listed
 
 
 class HeapChanges:
@@ -97,9 +112,13 @@ class HeapChanges:
         found = np.unique(spans[here])
         return found[np.argsort(-self.pieces.size[found], kind="stable")].tolist()  # type: ignore[no-any-return]
 
-    def _values(self, piece: int) -> list[int]:
-        listed: list[int] = np.flatnonzero(self._trace.piece == piece).tolist()
-        return listed
+    @cached_property
+    def _by_piece(self) -> Groups:
+        return Groups(self._trace.piece)
+
+    @cached_property
+    def _by_instruction(self) -> Groups:
+        return Groups(self._instruction)
 
     # Changes.
 
@@ -109,7 +128,7 @@ class HeapChanges:
         What they are made of must be needed then anyway.
         """
         for piece in self._live()[: 4 * most]:
-            values = self._values(piece)
+            values = self._by_piece.of(piece)
             made = int(self._instruction[values[0]])
             if len(values) != 1 or made < 0 or not self._whole[values[0]]:
                 continue
@@ -165,16 +184,14 @@ class HeapChanges:
         found, waiting = {piece}, [piece]
         uses = self._uses
         while waiting:
-            values = self._values(waiting.pop())
-            for value in values:
+            for value in self._by_piece.of(waiting.pop()):
                 made = int(self._instruction[value])
                 if not self._can_be_split(value) or uses.leaves(made):
                     return set()
                 for user in uses.users(made):
                     if uses.reduces(user) and self._is_smaller(user, value):
                         continue
-                    made_of_it = np.flatnonzero(self._instruction == user)
-                    next_pieces = set(self._trace.piece[made_of_it].tolist())
+                    next_pieces = set(self._trace.piece[self._by_instruction.of(user)].tolist())
                     if not uses.is_cheap(user) or not next_pieces or min(next_pieces) < 0:
                         return set()
                     waiting += next_pieces - found

@@ -270,7 +270,7 @@ def place(
             start, after = first[piece], first[piece + 1]
             best[0], best[1], best[2] = -1, 0, 0
             # Sorting costs more per lifetime than the sweep over all.
-            most = (state[0] + state[1]) * (after - start) >> 6
+            most = (state[0] + state[1]) * (after - start) >> 4
             most = min(most + 32, found.shape[0])
             count = 0
             for k in range(start, after):

@@ -23,8 +23,8 @@ MOST_BYTES = 2**61
 """More than any heap: sizes that add up to more are made smaller."""
 LARGEST_FIRST, LONGEST_FIRST = "spatial", "temporal"
 """The orders in which pieces are placed, in XLA's words."""
-MOST_WORK = 20_000_000_000
-"""Comparisons of lifetimes after which a packing is given up: about half a minute."""
+MOST_WORK = 4_000_000_000
+"""Comparisons of lifetimes after which a packing is given up: a quarter of a minute."""
 _AT_ONCE = 1024
 """So many pieces are placed between two looks at the deadline."""
 

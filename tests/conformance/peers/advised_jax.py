@@ -113,6 +113,23 @@ def _gathered(x: Any, rows: Any) -> Any:
     return jnp.sort(b.T @ jnp.ones((b.shape[0],), b.dtype)), b[:3]
 
 
+def _reversed(w: Any, x: Any) -> Any:
+    """What is read of the parameter later is copied before."""
+    new = w - 0.1 * jax.grad(lambda v: _loss([v], x))(w)
+    return new, jnp.sum(jnp.sort(new, axis=0) @ w[::-1])
+
+
+def _needed_later(w: Any) -> Any:
+    """The parameter is read again when the result of its size is there."""
+    new = jnp.sort(w, axis=0)
+    return new, jnp.sort(new @ w, axis=0)[0]
+
+
+def _of_sorted(w: Any, x: Any, f: Any) -> Any:
+    """Cheap, but what it is made of is not held."""
+    return jnp.tanh(jnp.sort(x[:, None] * f, axis=0)) @ w
+
+
 WEIGHTS = [array(256, 256)] * 4
 QUERIES = array(1024, 64), array(2048, 64), array(2048, 64)
 FEATURES = array(2000, 300), array(1000), array(2000)
@@ -145,6 +162,22 @@ CASES: dict[str, tuple[Case, Case]] = {
     "lower_precision_gathered": (
         (_gathered, (array(50, 300, kind="float64"), array(2000, kind="int32")), {}),
         (_gathered, (array(50, 300), array(2000, kind="int32")), {}),
+    ),
+    "donate_reversed": (
+        (_reversed, (array(256, 256), array(64, 256)), {}),
+        (_reversed, (array(256, 256), array(64, 256)), {"donate_argnums": (0,)}),
+    ),
+    "none_donate_needed_later": (
+        (_needed_later, (array(256, 256),), {}),
+        (_needed_later, (array(256, 256),), {"donate_argnums": (0,)}),
+    ),
+    "none_donate_other_type": (
+        (lambda x: jnp.sort(x, axis=0).T.astype("float64"), (array(256, 256),), {}),
+        (lambda x: jnp.sort(x, axis=0).T.astype("float64"), (array(256, 256),), {}),
+    ),
+    "none_rematerialise_of_sorted": (
+        (_gradient(_of_sorted), FEATURES, {}),
+        (_gradient(jax.checkpoint(_of_sorted)), FEATURES, {}),
     ),
 }
 

@@ -227,7 +227,7 @@ def read_heap_events(source: ProgramSource) -> Columns:
         {
             "trace": trace,
             "sequence": np.arange(events.rows) - np.searchsorted(trace, trace),
-            "kind": Names(np.where(kind < 3, kind, -1).astype(np.int32), _EVENT_KINDS),
+            "kind": Names(np.where(kind < 3, kind.astype(np.int32), -1), _EVENT_KINDS),
             "buffer": buffer,
             "shared_with": shared,
             "computation": source.names(
