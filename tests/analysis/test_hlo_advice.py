@@ -88,6 +88,23 @@ def test_what_is_donated_is_not_donated_again(tmp_path):
     assert "donate" not in changed("donate_sgd", tmp_path, donate)
 
 
+def test_what_is_given_away_is_not_donated_again(tmp_path):
+    def give(proto):
+        for number in (0, 1):
+            proto.hlo_module.buffer_donor.entries.add(parameter_number=number)
+
+    assert len(changed("donate_sgd", tmp_path, give)["donate"].rows) == 2
+
+
+def test_what_is_made_of_a_donated_parameter_is_not_made_again(tmp_path):
+    def donate(proto):
+        for one in proto.buffer_assignment.buffer_allocations:
+            if one.is_entry_computation_parameter:
+                one.is_parameter_aliased_with_output = True
+
+    assert "rematerialise" not in changed("rematerialise_features", tmp_path, donate)
+
+
 def test_another_layout_takes_no_parameters_place(tmp_path):
     def turn(proto):
         for part in proto.hlo_module.computations:

@@ -96,7 +96,7 @@ class _Search:
     """The changes that are tried on one program."""
 
     def __init__(self, programs: Programs, memory: ProgramMemory) -> None:
-        self.memory, self.uses = memory, Uses(programs, memory)
+        self.programs, self.memory, self.uses = programs, memory, Uses(programs, memory)
         self.heaps = [
             HeapChanges(one, memory, self.uses)
             for one in packed_heaps(memory)
@@ -143,7 +143,7 @@ class _Search:
         yield self._advice(change.kind, heap.heap_bytes - after, change.held, suggestion)
 
     def _donate(self) -> Iterable[Advice]:
-        donations = find_donations(self.memory, self.uses)
+        donations = find_donations(self.programs, self.memory, self.uses)
         largest = [one for one in donations if one.bytes]
         if not largest:
             return

@@ -13,6 +13,9 @@ from peakline.deadline import checked
 if TYPE_CHECKING:
     from peakline.hlo.memory import ProgramMemory
     from peakline.hlo.uses import Uses
+    from peakline.tables.programs import Programs
+
+_DONORS = "hlo_module.buffer_donor.entries"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +30,7 @@ class Donation:
     guests: Int64Array
 
 
-def find_donations(memory: ProgramMemory, uses: Uses) -> list[Donation]:
+def find_donations(programs: Programs, memory: ProgramMemory, uses: Uses) -> list[Donation]:
     """Which parameters results could take the memory of, the largest first, one result each.
 
     Both have the same type, dimensions and layout, and the parameter is not needed any more when
@@ -37,6 +40,8 @@ def find_donations(memory: ProgramMemory, uses: Uses) -> list[Donation]:
     results = _results(memory, uses)
     found = []
     parameters = _parameters(memory)
+    for row in _donors(programs, memory, uses):
+        parameters.pop(row, None)
     for row in checked(parameters):
         listed = results.get(_form(uses, row), [])
         last = uses.last_use(row)
@@ -48,6 +53,24 @@ def find_donations(memory: ProgramMemory, uses: Uses) -> list[Donation]:
             found.append(_donation(memory, parameters[row], buffer))
             break
     return found
+
+
+def _donors(programs: Programs, memory: ProgramMemory, uses: Uses) -> list[int]:
+    """Parameters of the entry that are donated, whether or not a result took their place
+    (``HloModuleProto.buffer_donor``).
+    """
+    from peakline import schema
+    from peakline.wire import Plan, decode
+
+    plan = Plan(schema.shape("xla.HloProto"), (f"{_DONORS}.parameter_number",))
+    numbers = decode(programs.data(memory.number), plan)[_DONORS].array("parameter_number")
+    table = uses.instructions
+    of = table.array("computation_id")
+    is_one = uses.opcodes.per_row("parameter".__eq__, np.bool_)
+    is_one &= np.isin(table.array("parameter_number"), numbers)
+    is_one &= of == (of[_entry_root(memory, uses)] if of.size else -1)
+    rows: list[int] = np.flatnonzero(is_one).tolist()
+    return rows
 
 
 def _in_place(uses: Uses, made: int, parameter: int) -> bool:

@@ -113,6 +113,15 @@ class HeapChanges:
         return found[np.argsort(-self.pieces.size[found], kind="stable")].tolist()  # type: ignore[no-any-return]
 
     @cached_property
+    def _lasting(self) -> frozenset[int]:
+        """Instructions whose values lie unchanged until the program ends."""
+        buffers, opcodes = self._memory.buffers, self._uses.opcodes
+        stays = buffers.names("kind").per_row("parameter".__eq__, np.bool_)
+        stays &= ~buffers.array("is_donated") & buffers.is_valid("instruction_id")
+        constants = np.flatnonzero(opcodes.per_row("constant".__eq__, np.bool_))
+        return frozenset((*buffers.array("instruction_id")[stays].tolist(), *constants.tolist()))
+
+    @cached_property
     def _by_piece(self) -> Groups:
         return Groups(self._trace.piece)
 
@@ -154,12 +163,8 @@ class HeapChanges:
         after = [place for place in places if self._when(place) > self.peak_time]
         if not after:
             return None
-        needed = all(
-            uses.last_use(uses.source_of(operand)) >= after[0]
-            or uses.opcodes[uses.source_of(operand)] in {"parameter", "constant", "iota"}
-            for operand in uses.operands(made)
-        )
-        if not needed:
+        made_of = (uses.source_of(operand) for operand in uses.operands(made))
+        if not all(one in self._lasting or uses.last_use(one) >= after[0] for one in made_of):
             return None
         spans = [(self._when(after[0]), self._when_done(after[-1]))]
         if before:
