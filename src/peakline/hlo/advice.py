@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 WORTH = 0.05
 """A change that saves less than this share of what the program needs is left out."""
+WORTH_BYTES = 64 * 1024
+"""... and one that saves less than this."""
 _EACH = 6
 """So many of the largest values are tried for each kind of change."""
 _ROWS = 8
@@ -128,7 +130,7 @@ class _Search:
         return [wide for wide in _NARROW if wide != "f32" or backend in {"gpu", "tpu"}]
 
     def _is_worth(self, saved: int) -> bool:
-        return saved >= max(WORTH * self.needed, 1)
+        return saved >= max(WORTH * self.needed, WORTH_BYTES)
 
     def _tried(self, heap: HeapChanges, change: Change) -> Iterable[Advice]:
         # What leaves as much live at the peak packs better by chance, if at all.
