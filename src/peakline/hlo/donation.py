@@ -39,7 +39,7 @@ def find_donations(programs: Programs, memory: ProgramMemory, uses: Uses) -> lis
     """
     results = _results(memory, uses)
     found = []
-    parameters = _parameters(memory)
+    parameters = _parameters(memory, uses)
     for row in _donors(programs, memory, uses):
         parameters.pop(row, None)
     for row in checked(parameters):
@@ -83,7 +83,7 @@ def _form(uses: Uses, row: int) -> tuple[str | None, str | None]:
     return table.names("shape")[row], table.names("layout")[row]
 
 
-def _parameters(memory: ProgramMemory) -> dict[int, int]:
+def _parameters(memory: ProgramMemory, uses: Uses) -> dict[int, int]:
     """Instructions of the entry's parameters that are arrays of their own, the largest first, and
     their rows in ``hlo_buffers``.
     """
@@ -95,7 +95,7 @@ def _parameters(memory: ProgramMemory) -> dict[int, int]:
     rows = np.flatnonzero(fits)
     rows = rows[np.argsort(-buffers.array("bytes")[rows], kind="stable")]
     of = buffers.array("instruction_id")[rows]
-    is_parameter = memory.instructions.names("opcode").per_row("parameter".__eq__, np.bool_)
+    is_parameter = uses.opcodes.per_row("parameter".__eq__, np.bool_)
     return {
         made: row
         for made, row in zip(of.tolist(), rows.tolist(), strict=True)
