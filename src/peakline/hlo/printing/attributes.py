@@ -1,0 +1,514 @@
+"""What XLA writes behind the operands of each kind of instruction
+(``PrintExtraAttributesImpl`` in ``xla/hlo/ir/hlo_instructions.cc``, ``window_util::ToString``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import starmap
+from typing import TYPE_CHECKING
+
+from peakline.hlo.printing.devices import replica_groups
+from peakline.hlo.printing.shapes import type_names, with_layout
+from peakline.hlo.printing.words import braced, listed, quoted
+
+if TYPE_CHECKING:
+    from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+
+    from peakline.schema import (
+        ConvolutionDimensionNumbers,
+        DotDimensionNumbers,
+        HloInstructionProto,
+        ShapeProto,
+        Window,
+    )
+
+Attributes = Callable[["HloInstructionProto", Sequence["ShapeProto"]], Iterator[str]]
+"""Yields attributes of an instruction, whose operands have these shapes."""
+
+OLD_COMPARISONS = {
+    "equal-to": "EQ", "not-equal-to": "NE", "greater-than": "GT", "less-than": "LT",
+    "greater-than-or-equal-to": "GE", "less-than-or-equal-to": "LE",
+}  # fmt: skip
+"""Opcodes of old files that are comparisons, and which."""
+_ACCURATE = frozenset(
+    """
+    acos acosh asin asinh atanh cbrt cosine cosh erf exponential exponential-minus-one log
+    log-plus-one logistic rsqrt sine sinh sqrt tan tanh
+    """.split()
+)
+_TABLE: dict[str, Attributes] = {}
+
+
+def attributes(made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
+    """The attributes that belong to the opcode alone."""
+    found = _TABLE.get(made.opcode)
+    return found(made, operands) if found else iter(())
+
+
+def _of(*opcodes: str) -> Callable[[Attributes], Attributes]:
+    def enter(function: Attributes) -> Attributes:
+        _TABLE.update(dict.fromkeys(opcodes, function))
+        return function
+
+    return enter
+
+
+@cache
+def _enum(name: str) -> EnumTypeWrapper:
+    from peakline import schema
+
+    found: EnumTypeWrapper = getattr(schema, name)
+    return found
+
+
+def _word(enum: str, number: int) -> str:
+    """The name of an enum's value, or the number of one that is not known."""
+    wrapper = _enum(enum)
+    return wrapper.Name(number) if number in wrapper.values() else str(number)
+
+
+@_of("batch-norm-training", "batch-norm-inference", "batch-norm-grad")
+def _batch_norm(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"epsilon={made.epsilon:.6g}"
+    yield f"feature_index={made.feature_index}"
+
+
+@_of("fft")
+def _fft(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"fft_type={_word('FftType', made.fft_type)}"
+    yield f"fft_length={braced(made.fft_length)}"
+
+
+@_of("copy-start")
+def _copy_start(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    if made.HasField("cross_program_prefetch_index"):
+        yield f"cross_program_prefetch_index={made.cross_program_prefetch_index}"
+    elif made.is_cross_program_prefetch:
+        yield "cross_program_prefetch_index=0"
+
+
+@_of("compare", *OLD_COMPARISONS)
+def _compare(made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"direction={OLD_COMPARISONS.get(made.opcode) or made.comparison_direction}"
+    kind = made.comparison_type
+    if kind and (not operands or kind != _usual_comparison(operands[0])):
+        yield f"type={kind}"
+
+
+def _usual_comparison(shape: ShapeProto) -> str:
+    name = type_names().get(shape.element_type, "")
+    if name[:1] == "s":
+        return "SIGNED"
+    return "UNSIGNED" if name == "pred" or name[:1] == "u" else "FLOAT"
+
+
+@_of("triangular-solve")
+def _triangular(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    options = made.triangular_solve_options
+    for name in ("left_side", "lower", "unit_diagonal"):
+        if getattr(options, name):
+            yield f"{name}=true"
+    if options.transpose_a:
+        yield f"transpose_a={options.Transpose.Name(options.transpose_a)}"
+
+
+@_of("cholesky")
+def _cholesky(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    if made.cholesky_options.lower:
+        yield "lower=true"
+
+
+@_of("topk")
+def _top(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"k={made.k}"
+    yield f"largest={_truth(made.largest)}"
+
+
+def _truth(value: bool) -> str:  # noqa: FBT001 (what is written)
+    return "true" if value else "false"
+
+
+def _channel(made: HloInstructionProto) -> Iterator[str]:
+    number = made.all_reduce_id if made.all_reduce_id > 0 else made.channel_id
+    if number > 0:
+        yield f"channel_id={number}"
+
+
+@_of("send", "send-done", "recv", "recv-done")
+def _transfer(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield from _channel(made)
+    if made.is_host_transfer:
+        yield "is_host_transfer=true"
+
+
+@_of("all-to-all", "collective-broadcast", "ragged-all-to-all")
+def _collective(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield from _channel(made)
+    yield f"replica_groups={replica_groups(made)}"
+    if made.constrain_layout and made.opcode not in ("collective-broadcast", "ragged-all-to-all"):
+        yield "constrain_layout=true"
+    if made.opcode == "all-to-all" and made.dimensions:
+        yield f"dimensions={braced(made.dimensions[:1])}"
+
+
+@_of("all-gather", "all-gather-start", "all-reduce", "all-reduce-start", "reduce-scatter")
+def _reducing(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield from _channel(made)
+    yield f"replica_groups={replica_groups(made)}"
+    if made.constrain_layout:
+        yield "constrain_layout=true"
+    dimensions = f"dimensions={braced(made.dimensions[:1])}"
+    if made.opcode.startswith("all-gather"):
+        yield dimensions
+    if made.use_global_device_ids:
+        yield "use_global_device_ids=true"
+    if made.opcode == "reduce-scatter":
+        yield dimensions
+
+
+@_of("collective-permute", "collective-permute-start")
+def _permute(made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield from _channel(made)
+    pairs = (f"{{{pair.source},{pair.target}}}" for pair in made.source_target_pairs)
+    yield f"source_target_pairs={braced(pairs)}"
+    sizes = list(made.dynamic_slice_sizes)
+    if sizes and operands:
+        parts = operands[0].tuple_shapes or [operands[0]]
+        width = max(1, len(parts[0].dimensions))
+        pieces = (braced(sizes[at : at + width]) for at in range(0, len(sizes), width))
+        yield f"slice_sizes={braced(pieces)}"
+
+
+@_of("reverse", "concatenate", "reduce", "transpose", "broadcast")
+def _dimensions(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"dimensions={braced(made.dimensions)}"
+
+
+@_of("get-dimension-size", "set-dimension-size")
+def _dimension(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"dimensions={braced(made.dimensions[:1])}"
+
+
+@_of("sort")
+def _sort(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"dimensions={braced(made.dimensions[:1])}"
+    if made.is_stable:
+        yield "is_stable=true"
+
+
+@_of("reshape")
+def _reshape(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    if made.dimensions and made.dimensions[0] != -1:
+        yield f"inferred_dimension={made.dimensions[0]}"
+
+
+@_of("map")
+def _map(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"dimensions={braced(range(len(made.shape.dimensions)))}"
+
+
+@_of("slice")
+def _slice(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    with_steps = any(one.stride != 1 for one in made.slice_dimensions)
+    parts = (
+        f"[{one.start}:{one.limit}:{one.stride}]" if with_steps else f"[{one.start}:{one.limit}]"
+        for one in made.slice_dimensions
+    )
+    yield f"slice={{{', '.join(parts)}}}"
+
+
+@_of("fusion")
+def _fusion(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"kind={made.fusion_kind}"
+    yield from _aliasing(made)
+
+
+def _aliasing(made: HloInstructionProto) -> Iterator[str]:
+    pairs = [
+        f"{braced(one.output_shape_index)}: ({one.operand_index}, "
+        f"{braced(one.operand_shape_index)})"
+        for one in made.output_operand_aliasing
+    ]
+    if pairs:
+        yield f"output_to_operand_aliasing={{{', '.join(pairs)}}}"
+
+
+@_of("rng")
+def _rng(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"distribution={_word('RandomDistribution', made.distribution).lower()}"
+
+
+@_of("rng-bit-generator")
+def _rng_bits(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"algorithm={_word('RandomAlgorithm', made.rng_algorithm).lower()}"
+
+
+@_of("rng-get-and-update-state")
+def _rng_state(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"delta={made.delta}"
+
+
+@_of("parameter")
+def _parameter(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    replicated = made.parameter_replication.replicated_at_leaf_buffers
+    if replicated:
+        yield f"parameter_replication={braced(map(_truth, replicated))}"
+
+
+@_of("get-tuple-element")
+def _element(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"index={made.tuple_index}"
+
+
+@_of("reduce-precision")
+def _precision_bits(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"exponent_bits={made.exponent_bits}"
+    yield f"mantissa_bits={made.mantissa_bits}"
+
+
+@_of("infeed")
+def _infeed(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    if made.infeed_config:
+        yield f"infeed_config={quoted(made.infeed_config)}"
+
+
+@_of("outfeed")
+def _outfeed(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"outfeed_shape={with_layout(made.outfeed_shape)}"
+    if made.outfeed_config:
+        yield f"outfeed_config={quoted(made.outfeed_config)}"
+
+
+def window_text(window: Window) -> str:
+    """``size=3x3 stride=2x2 pad=1_1x1_1``: what differs from a plain window."""
+    sizes = window.dimensions
+    if not sizes:
+        return ""
+    parts = [f"size={'x'.join(str(one.size) for one in sizes)}"]
+    if any(one.stride != 1 for one in sizes):
+        parts.append(f"stride={'x'.join(str(one.stride) for one in sizes)}")
+    if any(one.padding_low or one.padding_high for one in sizes):
+        pads = (f"{one.padding_low}_{one.padding_high}" for one in sizes)
+        parts.append(f"pad={'x'.join(pads)}")
+    if any(one.base_dilation != 1 for one in sizes):
+        parts.append(f"lhs_dilate={'x'.join(str(one.base_dilation) for one in sizes)}")
+    if any(one.window_dilation != 1 for one in sizes):
+        parts.append(f"rhs_dilate={'x'.join(str(one.window_dilation) for one in sizes)}")
+    if any(one.window_reversal for one in sizes):
+        parts.append(f"rhs_reversal={'x'.join('01'[one.window_reversal] for one in sizes)}")
+    return " ".join(parts)
+
+
+def _labels(numbers: ConvolutionDimensionNumbers) -> str:
+    """``b01f_01io->b01f``: where each dimension lies in the input, the kernel and the output."""
+    image = _label(
+        ("b", numbers.input_batch_dimension),
+        ("f", numbers.input_feature_dimension),
+        places=numbers.input_spatial_dimensions,
+    )
+    kernel = _label(
+        ("i", numbers.kernel_input_feature_dimension),
+        ("o", numbers.kernel_output_feature_dimension),
+        places=numbers.kernel_spatial_dimensions,
+    )
+    output = _label(
+        ("b", numbers.output_batch_dimension),
+        ("f", numbers.output_feature_dimension),
+        places=numbers.output_spatial_dimensions,
+    )
+    return f"{image}_{kernel}->{output}"
+
+
+def _label(*named: tuple[str, int], places: Sequence[int]) -> str:
+    letters = ["?"] * (len(places) + 2)
+    for name, place in (*named, *((str(number), place) for number, place in enumerate(places))):
+        if 0 <= place < len(letters):
+            letters[place] = name
+    return "".join(letters)
+
+
+def _precision(made: HloInstructionProto, operands: int) -> Iterator[str]:
+    """Of each operand, where that of one is not the default, and the algorithm."""
+    config = made.precision_config
+    given = list(config.operand_precision)[:operands]
+    if any(given):
+        given += [0] * (operands - len(given))
+        words = (config.Precision.Name(one).lower() if one in config.Precision.values() else str(one)
+                 for one in given)  # fmt: skip
+        yield f"operand_precision={braced(words)}"
+    if config.algorithm:
+        known = config.Algorithm.values()
+        name = config.Algorithm.Name(config.algorithm) if config.algorithm in known else ""
+        yield f"algorithm={name.removeprefix('ALG_').lower() or config.algorithm}"
+
+
+@_of("convolution")
+def _convolution(made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
+    if made.window.dimensions:
+        yield f"window={{{window_text(made.window)}}}"
+    yield f"dim_labels={_labels(made.convolution_dimension_numbers)}"
+    yield from _group_counts(made)
+    yield from _precision(made, len(operands))
+
+
+def _group_counts(made: HloInstructionProto) -> Iterator[str]:
+    if made.feature_group_count > 1:
+        yield f"feature_group_count={made.feature_group_count}"
+    if made.batch_group_count > 1:
+        yield f"batch_group_count={made.batch_group_count}"
+
+
+@_of("reduce-window", "select-and-scatter")
+def _window(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    if made.window.dimensions:
+        yield f"window={{{window_text(made.window)}}}"
+
+
+@_of("custom-call")
+def _custom_call(made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
+    if made.HasField("window"):
+        yield f"window={{{window_text(made.window)}}}"
+    if made.HasField("convolution_dimension_numbers"):
+        yield f"dim_labels={_labels(made.convolution_dimension_numbers)}"
+    yield from _group_counts(made)
+    yield from _precision(made, len(operands))
+    if made.padding_type:
+        yield f"padding_type={_word('PaddingType', made.padding_type)}"
+    yield f"custom_call_target={quoted(made.custom_call_target)}"
+    if made.constrain_layout:
+        shapes = ", ".join(map(with_layout, made.operand_shapes_with_layout))
+        yield f"operand_layout_constraints={{{shapes}}}"
+    if made.custom_call_has_side_effect:
+        yield "custom_call_has_side_effect=true"
+    yield from _custom_literal(made)
+    yield from _aliasing(made)
+    if made.custom_call_schedule:
+        yield f"schedule={_word('CustomCallSchedule', made.custom_call_schedule)}"
+    if made.custom_call_api_version != 1:
+        yield f"api_version={_word('CustomCallApiVersion', made.custom_call_api_version)}"
+
+
+def _custom_literal(made: HloInstructionProto) -> Iterator[str]:
+    from peakline.hlo.printing.literals import ELIDED, UnreadableLiteral, literal_text
+
+    if made.HasField("literal"):
+        try:
+            yield f"literal={''.join(literal_text(made.literal, shapes=True))}"
+        except UnreadableLiteral:
+            yield f"literal={ELIDED}"
+
+
+@_of("pad")
+def _pad(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    sizes = [
+        (one.edge_padding_low, one.edge_padding_high, one.interior_padding)
+        for one in made.padding_config.dimensions
+    ]
+    form = "{}_{}_{}" if any(one[2] for one in sizes) else "{}_{}"
+    yield f"padding={'x'.join(starmap(form.format, sizes))}"
+
+
+@_of("dynamic-slice")
+def _dynamic_slice(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"dynamic_slice_sizes={braced(made.dynamic_slice_sizes)}"
+
+
+@_of("gather")
+def _gather(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    numbers = made.gather_dimension_numbers
+    yield f"offset_dims={braced(numbers.offset_dims)}"
+    yield f"collapsed_slice_dims={braced(numbers.collapsed_slice_dims)}"
+    yield f"start_index_map={braced(numbers.start_index_map)}"
+    if numbers.operand_batching_dims:
+        yield f"operand_batching_dims={braced(numbers.operand_batching_dims)}"
+    if numbers.start_indices_batching_dims:
+        yield f"start_indices_batching_dims={braced(numbers.start_indices_batching_dims)}"
+    yield f"index_vector_dim={numbers.index_vector_dim}"
+    yield f"slice_sizes={braced(made.gather_slice_sizes)}"
+    if made.indices_are_sorted:
+        yield "indices_are_sorted=true"
+
+
+@_of("scatter")
+def _scatter(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    numbers = made.scatter_dimension_numbers
+    yield f"update_window_dims={braced(numbers.update_window_dims)}"
+    yield f"inserted_window_dims={braced(numbers.inserted_window_dims)}"
+    yield f"scatter_dims_to_operand_dims={braced(numbers.scatter_dims_to_operand_dims)}"
+    if numbers.input_batching_dims:
+        yield f"input_batching_dims={braced(numbers.input_batching_dims)}"
+    if numbers.scatter_indices_batching_dims:
+        yield f"scatter_indices_batching_dims={braced(numbers.scatter_indices_batching_dims)}"
+    yield f"index_vector_dim={numbers.index_vector_dim}"
+    if made.indices_are_sorted:
+        yield "indices_are_sorted=true"
+    if made.unique_indices:
+        yield "unique_indices=true"
+
+
+@_of("iota")
+def _iota(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"iota_dimension={listed(made.dimensions[:1])}"
+
+
+def _dot_numbers(numbers: DotDimensionNumbers) -> Iterator[str]:
+    if numbers.lhs_batch_dimensions:
+        yield f"lhs_batch_dims={braced(numbers.lhs_batch_dimensions)}"
+    yield f"lhs_contracting_dims={braced(numbers.lhs_contracting_dimensions)}"
+    if numbers.rhs_batch_dimensions:
+        yield f"rhs_batch_dims={braced(numbers.rhs_batch_dimensions)}"
+    yield f"rhs_contracting_dims={braced(numbers.rhs_contracting_dimensions)}"
+
+
+@_of("dot", "scaled-dot")
+def _dot(made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield from _dot_numbers(made.dot_dimension_numbers)
+    yield from _precision(made, 2 if made.opcode == "scaled-dot" else len(operands))
+
+
+@_of("ragged-dot")
+def _ragged_dot(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    numbers = made.ragged_dot_dimension_numbers
+    yield from _dot_numbers(numbers.dot_dimension_numbers)
+    yield f"lhs_ragged_dims={braced(numbers.lhs_ragged_dimensions)}"
+    if numbers.rhs_group_dimensions:
+        yield f"rhs_group_dims={braced(numbers.rhs_group_dimensions)}"
+    yield from _precision(made, 2)
+
+
+@_of("scan")
+def _scan(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
+    yield f"dimensions={braced(made.dimensions[:1])}"
+    if made.is_reverse:
+        yield "is_reverse=true"
+    if made.is_associative:
+        word = _word("TriState", made.is_associative).removeprefix("TRI_STATE_")
+        yield f"is_associative={word.lower()}"
+    if made.num_carries:
+        yield f"num_carries={made.num_carries}"
+
+
+def statistics(made: HloInstructionProto) -> Iterator[str]:
+    """What tools measured of an instruction (``StatisticsVizToString``)."""
+    found = made.statistics_viz
+    if found.statistics:
+        parts = [f"visualizing_index={found.stat_index_to_visualize}"]
+        parts += [f"{one.stat_name}={one.stat_val:.6g}" for one in found.statistics]
+        yield f"statistics={braced(parts)}"
+
+
+def accuracy(made: HloInstructionProto) -> Iterator[str]:
+    """How exact the result of a function must be."""
+    if made.opcode not in _ACCURATE:
+        return
+    wanted = made.result_accuracy
+    if wanted.WhichOneof("specs") == "tolerance":
+        limits = wanted.tolerance
+        yield (
+            f"result_accuracy={{tolerance={{atol={limits.atol:.6g}, rtol={limits.rtol:.6g}, "
+            f"ulps={limits.ulps}}}}}"
+        )
+    elif wanted.mode:
+        yield f"result_accuracy={{mode={wanted.Mode.Name(wanted.mode).lower()}}}"

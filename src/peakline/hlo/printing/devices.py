@@ -1,0 +1,207 @@
+"""Groups of devices and shardings as XLA writes them (``HloSharding``, ``TileAssignment``,
+``NamedSharding``, ``ReplicaGroup``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from peakline.hlo.printing.metadata import metadata_text
+from peakline.hlo.printing.shapes import numbered, type_names
+from peakline.hlo.printing.words import braced, listed
+
+if TYPE_CHECKING:
+    from peakline.schema import (
+        AxisRefProto,
+        HloInstructionProto,
+        MeshProto,
+        NamedShardingProto,
+        OpMetadata,
+        OpSharding,
+        ShapeProto,
+    )
+
+_DEEPEST = 90
+_WORDS = {
+    "REPLICATED": "replicated",
+    "MANUAL": "manual",
+    "UNKNOWN": "unknown",
+    "UNREDUCED": "unreduced",
+    "MAXIMAL": "maximal",
+}
+
+
+@cache
+def _types() -> dict[int, str]:
+    from peakline.schema import OpSharding
+
+    return {number: name for name, number in OpSharding.Type.items()}
+
+
+def iota_text(sizes: Sequence[int], reshaped: Sequence[int], order: Sequence[int]) -> str:
+    """Devices in the order of their numbers, reshaped, transposed and reshaped again."""
+    reshaped, order = _shortest(list(reshaped), list(order))
+    turned = f"T({listed(order)})" if len(reshaped) > 1 else ""
+    return f"[{listed(sizes)}]<=[{listed(reshaped)}]{turned}"
+
+
+def _shortest(sizes: list[int], order: list[int]) -> tuple[list[int], list[int]]:
+    """The same without dimensions of size one, and with those joined that stay side by side."""
+    if sorted(order) != list(range(len(sizes))):
+        return sizes, order
+    while len(sizes) > 1:
+        left = [place for place, size in enumerate(sizes) if size != 1]
+        new = {old: place for place, old in enumerate(left)}
+        sizes = [sizes[old] for old in left]
+        order = [new[old] for old in order if old in new]
+        base, is_changed = 0, False
+        for place in range(1, len(order)):
+            if order[place] == order[base] + place - base:
+                sizes[order[base]] *= sizes[order[place]]
+                sizes[order[place]] = 1
+                is_changed = True
+            else:
+                base = place
+        if not is_changed:
+            break
+    return sizes or [1], order or [0]
+
+
+def replica_groups(made: HloInstructionProto) -> str:
+    """The groups of a collective, in whichever of the ways they are given."""
+    chosen = made.WhichOneof("replica_group_list")
+    if chosen == "mesh_axes_replica_group_list":
+        given = made.mesh_axes_replica_group_list
+        names = ",".join(_axis(axis, given.mesh) for axis in given.axes)
+        return f"{_mesh(given.mesh)} {{{names}}}"
+    old = made.collective_device_list
+    iota = None
+    if chosen == "iota_collective_device_list":
+        iota = made.iota_collective_device_list
+    elif old.HasField("iota_replica_group_list"):
+        iota = old.iota_replica_group_list
+    if iota is not None:
+        sizes = (iota.num_replica_groups, iota.num_devices_per_group)
+        return iota_text(sizes, iota.iota_reshape_dims, iota.iota_transpose_perm)
+    groups = old.replica_groups or made.replica_groups
+    return braced(braced(group.replica_ids) for group in groups)
+
+
+def sharding_text(
+    sharding: OpSharding, shape: ShapeProto | None, *, with_metadata: bool, depth: int = 0
+) -> str:
+    """``{devices=[2,1]<=[2]}``; of a tuple one for each array where there is one for all."""
+    kind = _types().get(sharding.type, "")
+    if sharding.HasField("named_sharding"):
+        text = _named(sharding.named_sharding, with_metadata=with_metadata)
+    elif kind == "TUPLE":
+        if depth >= _DEEPEST:
+            return "{...}"
+        parts = sharding.tuple_shardings
+        texts = [
+            sharding_text(part, None, with_metadata=with_metadata, depth=depth + 1)
+            for part in parts
+        ]
+        return f"{{{numbered(texts)}}}"
+    else:
+        text = _of_array(sharding, kind, with_metadata=with_metadata)
+    # What is said of a tuple as one holds for each of its arrays.
+    if shape is not None and type_names().get(shape.element_type) == "tuple":
+        return f"{{{numbered([text] * max(1, _leaves(shape)))}}}"
+    return text
+
+
+def _leaves(shape: ShapeProto) -> int:
+    count, waiting = 0, [shape]
+    while waiting:
+        part = waiting.pop()
+        if type_names().get(part.element_type) == "tuple":
+            waiting.extend(part.tuple_shapes)
+        else:
+            count += 1
+    return count
+
+
+def _of_array(sharding: OpSharding, kind: str, *, with_metadata: bool) -> str:
+    if kind == "OTHER":
+        text = _tiles(sharding)
+    elif kind == "MAXIMAL":
+        text = f"maximal device={listed(sharding.tile_assignment_devices[:1])}"
+    else:
+        text = _WORDS.get(kind, "replicated")
+    if sharding.is_shard_group:
+        word = "shard_like" if sharding.shard_group_type else "shard_as"
+        text += f" {word} {sharding.shard_group_id}"
+    if with_metadata and sharding.metadata:
+        text += f" metadata={{{_all_metadata(sharding.metadata)}}}"
+    return f"{{{text}}}"
+
+
+def _all_metadata(given: Sequence[OpMetadata]) -> str:
+    if len(given) == 1:
+        return metadata_text(given[0])
+    return ", ".join(f"{{{metadata_text(one)}}}" for one in given)
+
+
+def _tiles(sharding: OpSharding) -> str:
+    sizes = sharding.tile_assignment_dimensions
+    if sharding.iota_reshape_dims:
+        order = sharding.iota_transpose_perm
+        text = f"devices={iota_text(sizes, sharding.iota_reshape_dims, order)}"
+    else:
+        text = f"devices=[{listed(sizes)}]{listed(sharding.tile_assignment_devices)}"
+    if sharding.replicate_on_last_tile_dim:
+        text += " last_tile_dim_replicate"
+    if sharding.last_tile_dims:
+        words = (
+            _WORDS.get(_types().get(one, ""), "error_type.") for one in sharding.last_tile_dims
+        )
+        text += f" last_tile_dims={{{', '.join(words)}}}"
+    return text
+
+
+def _named(given: NamedShardingProto, *, with_metadata: bool) -> str:
+    mesh = given.mesh
+    more = ""
+    if with_metadata and given.metadata:
+        texts = ", ".join(f"{{{metadata_text(one)}}}" for one in given.metadata)
+        more = f", metadata={{{texts}}}"
+    if not mesh.axes and len(mesh.device_ids) == 1:
+        return f"{{maximal device={mesh.device_ids[0]}{more}}}"
+    is_split = any(one.axes for one in given.dim_shardings)
+    if not (is_split or given.replicated_axes or given.unreduced_axes or given.manual_axes):
+        return f"{{replicated{more}}}"
+    parts = []
+    for one in given.dim_shardings:
+        names = [_axis(axis, mesh) for axis in one.axes]
+        parts.append(f"{{{', '.join(names if one.is_closed else [*names, '?'])}}}")
+    text = f"{_mesh(mesh)}, [{', '.join(parts)}]"
+    for word, axes in (
+        ("replicated", given.replicated_axes),
+        ("unreduced", given.unreduced_axes),
+        ("manual", given.manual_axes),
+    ):
+        text += _axes(word, axes, mesh)
+    return f"{{{text}{more}}}"
+
+
+def _axes(word: str, axes: Iterable[AxisRefProto], mesh: MeshProto) -> str:
+    names = ", ".join(_axis(axis, mesh) for axis in axes)
+    return f", {word}={{{names}}}" if names else ""
+
+
+def _axis(axis: AxisRefProto, mesh: MeshProto) -> str:
+    place = axis.mesh_axis_index
+    name = mesh.axes[place].name if 0 <= place < len(mesh.axes) else str(place)
+    part = axis.sub_axis_info
+    return f"{name}:({part.pre_size}){part.size}" if axis.HasField("sub_axis_info") else name
+
+
+def _mesh(mesh: MeshProto) -> str:
+    if not mesh.axes and mesh.device_ids:
+        return f"maximal_mesh[device_id={mesh.device_ids[0]}]"
+    names = ",".join(f"{axis.name}={axis.size}" for axis in mesh.axes)
+    ids = f", device_ids=({listed(mesh.device_ids)})" if mesh.device_ids else ""
+    return f"mesh[{names}]{ids}"

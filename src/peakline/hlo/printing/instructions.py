@@ -1,0 +1,236 @@
+"""The line of an instruction (``HloInstruction::PrintWithCanonicalNameMap``)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from peakline.hlo.printing.attributes import (
+    OLD_COMPARISONS,
+    accuracy,
+    attributes,
+    statistics,
+)
+from peakline.hlo.printing.devices import sharding_text
+from peakline.hlo.printing.metadata import is_shown, metadata_text
+from peakline.hlo.printing.order import called, local
+from peakline.hlo.printing.shapes import Shapes, numbered, type_names
+from peakline.hlo.printing.words import as_value, braced, sound_name
+
+if TYPE_CHECKING:
+    from peakline.hlo.printing.module import PrintOptions
+    from peakline.schema import HloComputationProto, HloInstructionProto, ShapeProto
+
+_FEW = 10
+"""Elements up to which a constant is small."""
+_APPLIED = frozenset(
+    """
+    call map reduce-window reduce all-reduce reduce-scatter all-reduce-start scatter sort scan
+    """.split()
+)
+_ASYNC = {"async-start": "-start", "async-update": "-update", "async-done": "-done"}
+_WORDS = {"while": ("condition", "body"), "select-and-scatter": ("select", "scatter")}
+MAIN_THREAD = "main"
+
+
+_QUEUES = re.compile(rb'"wait_on_operation_queues"\s*:\s*\[\s*\]\s*,')
+
+
+@dataclass(frozen=True)
+class Threads:
+    """On which thread each computation runs, main where nothing is said; ``forced`` are those
+    whose asynchronous instructions run on the same one.
+    """
+
+    names: Mapping[int, str]
+    forced: AbstractSet[int]
+
+    def of(self, number: int) -> str:
+        """The thread of a computation."""
+        return self.names.get(number, MAIN_THREAD)
+
+
+@dataclass(frozen=True)
+class _Single:
+    """The one instruction of a computation, with the shapes of its operands."""
+
+    made: HloInstructionProto
+    operands: Sequence[ShapeProto]
+
+    @classmethod
+    def of(cls, one: HloComputationProto) -> _Single:
+        by_id = {local(made.id): made for made in one.instructions}
+        made = by_id[local(one.root_id)]
+        keys = map(local, made.operand_ids)
+        return cls(made, [by_id[key].shape for key in keys if key in by_id])
+
+
+class Printer:
+    """Writes the instructions of one computation after another.
+
+    ``computations`` are the names of all by id, ``inline`` those that asynchronous instructions
+    stand for.
+    """
+
+    def __init__(
+        self,
+        options: PrintOptions,
+        computations: Mapping[int, str],
+        inline: Iterable[HloComputationProto],
+        threads: Threads,
+    ) -> None:
+        self.options = options
+        self.computations = computations
+        self.threads = threads
+        self._inline = {one.id: _Single.of(one) for one in inline}
+        self._sign = "" if options.short else "%"
+        self._shapes = Shapes()
+        self._made: dict[int, HloInstructionProto] = {}
+        self._names: dict[int, str] = {}
+        self._forced: str | None = None
+
+    def enter(self, one: HloComputationProto) -> None:
+        """The computation whose instructions come next."""
+        self._made = {local(made.id): made for made in one.instructions}
+        self._names = {key: self._sign + sound_name(made.name) for key, made in self._made.items()}
+        forced = one.id in self.threads.forced
+        self._forced = self.threads.of(one.id) if forced else None
+
+    def instruction(self, made: HloInstructionProto, before: str) -> Iterator[str]:
+        """The line of an instruction, in pieces where it is long."""
+        name = self._names[local(made.id)]
+        opcode = self._opcode(made)
+        yield f"{before}{name} = {self._shapes.text(made.shape)} {opcode}("
+        if made.opcode == "constant":
+            yield from self._constant(made)
+        elif made.opcode == "parameter":
+            yield str(made.parameter_number)
+        elif made.operand_ids:
+            yield self._operands(made)
+        parts = [")", *self._extras(made, self._shapes_of(made)), *self._origin(made)]
+        yield ", ".join(parts) + "\n"
+
+    def _shapes_of(self, made: HloInstructionProto) -> list[ShapeProto]:
+        found = self._made
+        return [found[key].shape for key in map(local, made.operand_ids) if key in found]
+
+    def _opcode(self, made: HloInstructionProto) -> str:
+        if made.opcode in OLD_COMPARISONS:
+            return "compare"
+        if made.opcode not in _ASYNC:
+            return made.opcode
+        single = self._single(made)
+        return single.made.opcode + _ASYNC[made.opcode] if single else made.opcode
+
+    def _single(self, made: HloInstructionProto) -> _Single | None:
+        """The one instruction that an asynchronous one starts, updates or ends."""
+        for _ in self._made:
+            if made.opcode == "async-start":
+                ids = made.called_computation_ids
+                return self._inline.get(ids[0]) if ids else None
+            operand = self._made.get(local(made.operand_ids[0])) if made.operand_ids else None
+            if operand is None or operand.opcode not in _ASYNC:
+                return None
+            made = operand
+        return None
+
+    def _constant(self, made: HloInstructionProto) -> Iterator[str]:
+        from peakline.hlo.printing.literals import ELIDED, UnreadableLiteral, literal_text
+
+        if made.HasField("literal") and (self.options.large or _is_small(made.shape)):
+            try:
+                yield from literal_text(made.literal)
+            except UnreadableLiteral:
+                yield ELIDED
+        else:
+            yield ELIDED
+
+    def _operands(self, made: HloInstructionProto) -> str:
+        names = [self._names.get(local(number), "null ") for number in made.operand_ids]
+        return ", ".join(names) if self.options.short else numbered(names)
+
+    def _extras(self, made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
+        """What belongs to an instruction, whatever else is written of it."""
+        if made.opcode == "async-start":
+            yield from self._started(made)
+        yield from attributes(made, operands)
+        yield from self._calls(made, operands)
+        if made.HasField("sharding"):
+            with_metadata = self.options.metadata
+            text = sharding_text(made.sharding, made.shape, with_metadata=with_metadata)
+            yield f"sharding={text}"
+        if made.HasField("frontend_attributes") and made.frontend_attributes.map:
+            yield f"frontend_attributes={frontend_text(made.frontend_attributes.map)}"
+        if made.control_predecessor_ids and not self.options.short:
+            names = [self._names.get(local(one), "null ") for one in made.control_predecessor_ids]
+            yield f"control-predecessors={{{', '.join(names)}}}"
+        if made.HasField("statistics_viz"):
+            yield from statistics(made)
+        if made.HasField("result_accuracy"):
+            yield from accuracy(made)
+
+    def _started(self, made: HloInstructionProto) -> Iterator[str]:
+        thread = self._forced or made.async_execution_thread or MAIN_THREAD
+        if thread != MAIN_THREAD:
+            yield f'async_execution_thread="{thread}"'
+        single = self._single(made)
+        # A computation of its own that is started in turn is written by name.
+        if single is not None and single.made.opcode != "async-start":
+            yield from self._extras(single.made, single.operands)
+
+    def _origin(self, made: HloInstructionProto) -> Iterator[str]:
+        if self.options.metadata and made.HasField("metadata") and is_shown(made.metadata):
+            yield f"metadata={{{metadata_text(made.metadata)}}}"
+        config = made.backend_config
+        # XLA drops from it a field that its newer versions do not know, where it is empty.
+        if config and (config := _QUEUES.sub(b"", config)):
+            yield f"backend_config={as_value(config)}"
+
+    def _calls(self, made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
+        ids = called(made)
+        if not ids:
+            return
+        names = [self._sign + self.computations.get(number, "null ") for number in ids]
+        opcode, words = made.opcode, _WORDS.get(made.opcode)
+        if opcode == "while":
+            # The body stands first in the message, the condition in the text.
+            names = [*names[1:2], *names[:1]]
+        elif opcode == "conditional" and _is_binary(operands):
+            words = ("true_computation", "false_computation")
+        if words is not None:
+            yield from (f"{word}={name}" for word, name in zip(words, names, strict=False))
+        elif opcode == "conditional":
+            yield f"branch_computations={{{', '.join(names)}}}"
+        elif opcode in _APPLIED:
+            yield f"to_apply={names[0]}"
+            if opcode == "call" and made.is_composite:
+                yield "is_composite=true"
+        elif opcode == "custom-call":
+            yield f"called_computations={{{', '.join(names)}}}"
+        elif opcode != "async-start" or ids[0] not in self._inline:
+            yield f"calls={', '.join(names)}"
+
+
+def _is_binary(operands: Sequence[ShapeProto]) -> bool:
+    return bool(operands) and type_names().get(operands[0].element_type) == "pred"
+
+
+@cache
+def _small_types() -> frozenset[str]:
+    return frozenset(type_names().values()) - {"tuple", "token", "opaque", "buffer"}
+
+
+def _is_small(shape: ShapeProto) -> bool:
+    """Whether a constant is an array of few elements."""
+    name = type_names().get(shape.element_type, "")
+    return name in _small_types() and math.prod(shape.dimensions) <= _FEW
+
+
+def frontend_text(given: Mapping[str, str]) -> str:
+    """What a front end says of an instruction or a program."""
+    return braced(f"{name}={as_value(value)}" for name, value in sorted(given.items()))

@@ -1,0 +1,78 @@
+"""Where an instruction comes from, as XLA writes it (``OpMetadataToString``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from peakline.hlo.printing.words import listed, quoted
+
+if TYPE_CHECKING:
+    from peakline.schema import OpMetadata, StackFrameIndexProto
+
+
+def metadata_text(made: OpMetadata) -> str:
+    """``op_name="jit(f)/add" stack_frame_id=6``."""
+    parts = [
+        f"{word}={quoted(text)}"
+        for word, text in (
+            ("op_type", made.op_type),
+            ("op_name", made.op_name),
+            ("source_file", made.source_file),
+        )
+        if text
+    ]
+    parts += [
+        f"{word}={number}"
+        for word, number in (
+            ("source_line", made.source_line),
+            ("source_end_line", made.source_end_line),
+            ("source_column", made.source_column),
+            ("source_end_column", made.source_end_column),
+        )
+        if number
+    ]
+    if made.profile_type:
+        parts.append(f"profile_type={{{listed(made.profile_type)}}}")
+    if made.deduplicated_name:
+        parts.append(f"deduplicated_name={quoted(made.deduplicated_name)}")
+    if made.scheduling_name:
+        parts.append(f'scheduling_name="{made.scheduling_name}"')
+    if made.stack_frame_id:
+        parts.append(f"stack_frame_id={made.stack_frame_id}")
+    return " ".join(parts)
+
+
+def is_shown(made: OpMetadata) -> bool:
+    """Whether there is something that XLA takes for a reason to write it."""
+    return bool(
+        made.op_type
+        or made.op_name
+        or made.source_file
+        or made.scheduling_name
+        or made.stack_frame_id
+    )
+
+
+def stack_frames(frames: StackFrameIndexProto) -> Iterator[str]:
+    """The tables of files, functions, places and frames, each numbered from one."""
+    yield "\n\nFileNames\n"
+    for number, name in enumerate(frames.file_names, 1):
+        yield f"{number} {quoted(name)}\n"
+    yield "\nFunctionNames\n"
+    for number, name in enumerate(frames.function_names, 1):
+        yield f"{number} {quoted(name)}\n"
+    yield "\nFileLocations\n"
+    for number, at in enumerate(frames.file_locations, 1):
+        yield (
+            f"{number} {{file_name_id={at.file_name_id} function_name_id={at.function_name_id}"
+            f" line={at.line} end_line={at.end_line} column={at.column}"
+            f" end_column={at.end_column}}}\n"
+        )
+    yield "\nStackFrames\n"
+    for number, frame in enumerate(frames.stack_frames, 1):
+        # XLA adds one to the parent here, so that 1 stands for none.
+        yield (
+            f"{number} {{file_location_id={frame.file_location_id}"
+            f" parent_frame_id={frame.parent_frame_id + 1}}}\n"
+        )

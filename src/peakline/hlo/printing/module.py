@@ -1,0 +1,173 @@
+"""The whole of a program: its header, its computations, their instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peakline.hlo.printing.instructions import MAIN_THREAD, Printer, Threads, frontend_text
+from peakline.hlo.printing.metadata import stack_frames
+from peakline.hlo.printing.order import called, computations_in_order, instructions_in_order
+from peakline.hlo.printing.shapes import numbered, with_layout, without_layout
+from peakline.hlo.printing.words import braced, sound_name
+
+if TYPE_CHECKING:
+    from peakline.schema import HloComputationProto, HloModuleProto, ProgramShapeProto
+
+
+@dataclass(frozen=True)
+class PrintOptions:
+    """What is written of a program.
+
+    ``large``: constants of more than ten elements. ``metadata``: where instructions come from.
+    ``short``: without signs before names, shapes of operands, signatures of computations,
+    dependencies that are no operands, and what only the compiler's back end reads.
+    """
+
+    short: bool = False
+    large: bool = False
+    metadata: bool = False
+
+
+SHORT = PrintOptions(short=True)
+LONG = PrintOptions(large=True)
+
+
+def module_text(module: HloModuleProto, options: PrintOptions) -> Iterator[str]:
+    """The text of a program, in pieces."""
+    yield from _header(module)
+    if options.metadata and module.HasField("stack_frame_index"):
+        yield from stack_frames(module.stack_frame_index)
+    yield "\n\n"
+    inline = _written_inline(module)
+    names = {one.id: sound_name(one.name) for one in module.computations}
+    printer = Printer(options, names, inline, _threads(module))
+    hidden = {one.id for one in inline}
+    for one in computations_in_order(module):
+        if one.id not in hidden:
+            yield from _computation(module, one, printer)
+            yield "\n\n"
+
+
+def _header(module: HloModuleProto) -> Iterator[str]:
+    yield f"HloModule {sound_name(module.name)}"
+    if module.HasField("schedule"):
+        yield ", is_scheduled=true"
+    aliases = sorted(
+        module.input_output_alias.entries, key=lambda one: tuple(one.output_shape_index)
+    )
+    if aliases:
+        pairs = (
+            f"{braced(one.output_shape_index)}: ({one.parameter_number}, "
+            f"{braced(one.parameter_shape_index)}, {'may' if one.kind == 1 else 'must'}-alias)"
+            for one in aliases
+        )
+        yield f", input_output_alias={{ {', '.join(pairs)} }}"
+    donors = sorted(
+        {(one.parameter_number, tuple(one.parameter_shape_index))
+         for one in module.buffer_donor.entries}
+    )  # fmt: skip
+    if donors:
+        pairs = (f"({number}, {braced(index)})" for number, index in donors)
+        yield f", buffer_donor={{ {', '.join(pairs)} }}"
+    if module.HasField("host_program_shape"):
+        yield f", entry_computation_layout={{{_layouts(module.host_program_shape)}}}"
+    if module.frontend_attributes.map:
+        yield f", frontend_attributes={frontend_text(module.frontend_attributes.map)}"
+
+
+def _layouts(shape: ProgramShapeProto) -> str:
+    given = numbered([with_layout(one) for one in shape.parameters])
+    return f"({given})->{with_layout(shape.result)}"
+
+
+def _written_inline(module: HloModuleProto) -> list[HloComputationProto]:
+    """Computations of one instruction that asynchronous ones stand for."""
+    started = {
+        number
+        for one in module.computations
+        for made in one.instructions
+        if made.opcode == "async-start"
+        for number in made.called_computation_ids
+    }
+    return [one for one in module.computations if one.id in started and _is_single(one)]
+
+
+def _is_single(one: HloComputationProto) -> bool:
+    """Whether a computation is one instruction and its parameters."""
+    roots = [made for made in one.instructions if made.opcode != "parameter"] or one.instructions
+    return any(made.id == one.root_id for made in one.instructions) and all(
+        made.id == one.root_id or made.opcode == "parameter" for made in roots
+    )
+
+
+def _threads(module: HloModuleProto) -> Threads:
+    """The threads of the computations.
+
+    What an asynchronous instruction calls, and what that calls, runs on the thread of the
+    instruction; of nested ones the outermost decides, because XLA reads it last.
+    """
+    names = {one.id: one.execution_thread for one in module.computations if one.execution_thread}
+    starts: list[tuple[int, str]] = []
+    calls: dict[int, list[int]] = {}
+    for one in module.computations:
+        calls[one.id] = [number for made in one.instructions for number in called(made)]
+        starts.extend(
+            (made.called_computation_ids[0], made.async_execution_thread or MAIN_THREAD)
+            for made in one.instructions
+            if made.opcode == "async-start" and made.called_computation_ids
+        )
+    forced: set[int] = set()
+    for first, thread in reversed(starts):
+        waiting = [first]
+        while waiting:
+            number = waiting.pop()
+            if number not in forced and number in calls:
+                forced.add(number)
+                names[number] = thread
+                waiting.extend(calls[number])
+    return Threads(names, forced)
+
+
+def _computation(
+    module: HloModuleProto, one: HloComputationProto, printer: Printer
+) -> Iterator[str]:
+    options = printer.options
+    entry = "ENTRY " if one.id == module.entry_computation_id else ""
+    sign = "" if options.short else "%"
+    signature = "" if options.short else f"{_signature(one)} "
+    yield f"{entry}{sign}{printer.computations[one.id]} {signature}{{\n"
+    printer.enter(one)
+    order = instructions_in_order(
+        one, scheduled_ids(module, one), with_channels=has_channels(module)
+    )
+    for made in order:
+        yield from printer.instruction(made, "  ROOT " if made.id == one.root_id else "  ")
+    thread = printer.threads.of(one.id)
+    yield "}" if thread == MAIN_THREAD else f'}}, execution_thread="{thread}"'
+
+
+def scheduled_ids(module: HloModuleProto, one: HloComputationProto) -> Sequence[int] | None:
+    """The order in which a computation runs, where the program says it."""
+    sequences = module.schedule.sequences
+    return sequences[one.id].instruction_ids if one.id in sequences else None
+
+
+def has_channels(module: HloModuleProto) -> bool:
+    """Whether collectives of one channel keep their order: not where one program serves all."""
+    return not (
+        module.HasField("device_assignment") and module.device_assignment.computation_count == 1
+    )
+
+
+def _signature(one: HloComputationProto) -> str:
+    parameters = sorted(
+        (made for made in one.instructions if made.opcode == "parameter"),
+        key=lambda made: made.parameter_number,
+    )
+    given = ", ".join(
+        f"{sound_name(made.name)}: {without_layout(made.shape)}" for made in parameters
+    )
+    root = next((made for made in one.instructions if made.id == one.root_id), None)
+    return f"({given}) -> {without_layout(root.shape) if root is not None else '()'}"
