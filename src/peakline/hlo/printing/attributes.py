@@ -126,7 +126,7 @@ def _top(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator
     yield f"largest={_truth(made.largest)}"
 
 
-def _truth(value: bool) -> str:  # noqa: FBT001 (what is written)
+def _truth(value: bool) -> str:
     return "true" if value else "false"
 
 
@@ -335,8 +335,8 @@ def _precision(made: HloInstructionProto, operands: int) -> Iterator[str]:
     given = list(config.operand_precision)[:operands]
     if any(given):
         given += [0] * (operands - len(given))
-        words = (config.Precision.Name(one).lower() if one in config.Precision.values() else str(one)
-                 for one in given)  # fmt: skip
+        names = dict(map(reversed, config.Precision.items()))
+        words = (names.get(one, str(one)).lower() for one in given)
         yield f"operand_precision={braced(words)}"
     if config.algorithm:
         known = config.Algorithm.values()
@@ -507,7 +507,7 @@ def accuracy(made: HloInstructionProto) -> Iterator[str]:
     if wanted.WhichOneof("specs") == "tolerance":
         limits = wanted.tolerance
         yield (
-            f"result_accuracy={{tolerance={{atol={limits.atol:.6g}, rtol={limits.rtol:.6g}, "
+            f"result_accuracy={{tolerance={{atol={limits.atol:.6g},rtol={limits.rtol:.6g},"
             f"ulps={limits.ulps}}}}}"
         )
     elif wanted.mode:

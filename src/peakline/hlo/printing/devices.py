@@ -43,8 +43,7 @@ def _types() -> dict[int, str]:
 def iota_text(sizes: Sequence[int], reshaped: Sequence[int], order: Sequence[int]) -> str:
     """Devices in the order of their numbers, reshaped, transposed and reshaped again."""
     reshaped, order = _shortest(list(reshaped), list(order))
-    turned = f"T({listed(order)})" if len(reshaped) > 1 else ""
-    return f"[{listed(sizes)}]<=[{listed(reshaped)}]{turned}"
+    return f"[{listed(sizes)}]<={_turned(reshaped, order)}"
 
 
 def _shortest(sizes: list[int], order: list[int]) -> tuple[list[int], list[int]]:
@@ -194,7 +193,7 @@ def _axes(word: str, axes: Iterable[AxisRefProto], mesh: MeshProto) -> str:
 
 def _axis(axis: AxisRefProto, mesh: MeshProto) -> str:
     place = axis.mesh_axis_index
-    name = mesh.axes[place].name if 0 <= place < len(mesh.axes) else str(place)
+    name = f"'{mesh.axes[place].name}'" if 0 <= place < len(mesh.axes) else str(place)
     part = axis.sub_axis_info
     return f"{name}:({part.pre_size}){part.size}" if axis.HasField("sub_axis_info") else name
 
@@ -202,6 +201,13 @@ def _axis(axis: AxisRefProto, mesh: MeshProto) -> str:
 def _mesh(mesh: MeshProto) -> str:
     if not mesh.axes and mesh.device_ids:
         return f"maximal_mesh[device_id={mesh.device_ids[0]}]"
-    names = ",".join(f"{axis.name}={axis.size}" for axis in mesh.axes)
-    ids = f", device_ids=({listed(mesh.device_ids)})" if mesh.device_ids else ""
-    return f"mesh[{names}]{ids}"
+    names = ",".join(f"'{axis.name}'={axis.size}" for axis in mesh.axes)
+    ids = listed(mesh.device_ids)
+    if not ids and mesh.HasField("iota_transform"):
+        turned = mesh.iota_transform
+        ids = _turned(*_shortest(list(turned.reshape_dims), list(turned.transpose_perm)))
+    return f"mesh[{names}], device_ids=({ids})" if ids else f"mesh[{names}]"
+
+
+def _turned(sizes: Sequence[int], order: Sequence[int]) -> str:
+    return f"[{listed(sizes)}]T({listed(order)})" if len(sizes) > 1 else f"[{listed(sizes)}]"

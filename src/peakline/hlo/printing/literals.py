@@ -13,7 +13,7 @@ from peakline.hlo.printing.shapes import type_names, with_layout
 
 if TYPE_CHECKING:
     from peakline.arrays import Array
-    from peakline.schema import LiteralProto, ShapeProto
+    from peakline.schema import LiteralProto
 
 ELIDED = "{...}"
 _AT_ONCE = 1 << 16

@@ -96,7 +96,7 @@ def _buffer(shape: ShapeProto, text: Callable[[ShapeProto, int], str], depth: in
 
 def numbered(items: Sequence[str]) -> str:
     """Items with commas between, every fifth with its number in a comment."""
-    if len(items) <= 5:  # noqa: PLR2004 (the fifth)
+    if len(items) <= 5:
         return ", ".join(items)
     return ", ".join(
         f"/*index={place}*/{item}" if place and place % 5 == 0 else item

@@ -65,10 +65,10 @@ def _is_object(text: str) -> bool:
         return False
     depth = 0
     for found in _STRING_OR_BRACE.finditer(text):
-        token = found[0]
-        if token == '"':
+        piece = found[0]
+        if piece == '"':
             return False
-        depth += {"{": 1, "}": -1}.get(token, 0)
+        depth += {"{": 1, "}": -1}.get(piece, 0)
         if depth == 0:
             return _AFTER.fullmatch(text, found.end()) is not None
     return False
