@@ -18,6 +18,7 @@ from peakline.hlo.printing.attributes import (
 )
 from peakline.hlo.printing.devices import sharding_text
 from peakline.hlo.printing.metadata import is_shown, metadata_text
+from peakline.hlo.printing.origins import origin_text
 from peakline.hlo.printing.order import called, local
 from peakline.hlo.printing.shapes import Shapes, numbered, type_names
 from peakline.hlo.printing.words import as_value, braced, sound_name
@@ -184,12 +185,12 @@ class Printer:
             yield from self._extras(single.made, single.operands)
 
     def _origin(self, made: HloInstructionProto) -> Iterator[str]:
+        if made.HasField("original_value"):
+            yield f"origin={{{origin_text(made.original_value)}}}"
         if self.options.metadata and made.HasField("metadata") and is_shown(made.metadata):
             yield f"metadata={{{metadata_text(made.metadata)}}}"
-        config = made.backend_config
-        # XLA drops from it a field that its newer versions do not know, where it is empty.
-        if config and (config := _QUEUES.sub(b"", config)):
-            yield f"backend_config={as_value(config)}"
+        if made.backend_config and (config := backend_text(made.backend_config)):
+            yield f"backend_config={config}"
 
     def _calls(self, made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
         ids = called(made)
@@ -234,3 +235,12 @@ def _is_small(shape: ShapeProto) -> bool:
 def frontend_text(given: Mapping[str, str]) -> str:
     """What a front end says of an instruction or a program."""
     return braced(f"{name}={as_value(value)}" for name, value in sorted(given.items()))
+
+
+def backend_text(given: bytes) -> str:
+    """What the compiler's back end says of an instruction or a program.
+
+    XLA drops from it a field that its newer versions do not know, where it is empty.
+    """
+    left = _QUEUES.sub(b"", given)
+    return as_value(left) if left else ""

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peakline.hlo.printing.instructions import MAIN_THREAD, Printer, Threads, frontend_text
+from peakline.hlo.printing.instructions import MAIN_THREAD, Printer, Threads, backend_text, frontend_text
 from peakline.hlo.printing.metadata import stack_frames
+from peakline.hlo.printing.origins import array_text
 from peakline.hlo.printing.order import called, computations_in_order, instructions_in_order
 from peakline.hlo.printing.shapes import numbered, with_layout, without_layout
-from peakline.hlo.printing.words import braced, sound_name
+from peakline.hlo.printing.words import braced, quoted, sound_name
 
 if TYPE_CHECKING:
     from peakline.schema import HloComputationProto, HloModuleProto, ProgramShapeProto
@@ -32,11 +33,18 @@ class PrintOptions:
 
 SHORT = PrintOptions(short=True)
 LONG = PrintOptions(large=True)
+_RECOVERY = PrintOptions(metadata=True)
+_DEEPEST = 20
+"""Levels of programs within programs."""
 
 
-def module_text(module: HloModuleProto, options: PrintOptions) -> Iterator[str]:
-    """The text of a program, in pieces."""
-    yield from _header(module)
+def module_text(
+    module: HloModuleProto, options: PrintOptions, depth: int = 0
+) -> Iterator[str]:
+    """The text of a program, in pieces; ``depth`` levels within another one."""
+    tab = "  " * depth
+    yield from _header(module, tab)
+    yield from _recovery(module, depth)
     if options.metadata and module.HasField("stack_frame_index"):
         yield from stack_frames(module.stack_frame_index)
     yield "\n\n"
@@ -46,35 +54,64 @@ def module_text(module: HloModuleProto, options: PrintOptions) -> Iterator[str]:
     hidden = {one.id for one in inline}
     for one in computations_in_order(module):
         if one.id not in hidden:
-            yield from _computation(module, one, printer)
+            yield from _computation(module, one, printer, tab)
             yield "\n\n"
 
 
-def _header(module: HloModuleProto) -> Iterator[str]:
-    yield f"HloModule {sound_name(module.name)}"
+def _header(module: HloModuleProto, tab: str) -> Iterator[str]:
+    yield f"{tab}HloModule {sound_name(module.name)}"
     if module.HasField("schedule"):
         yield ", is_scheduled=true"
-    aliases = sorted(
-        module.input_output_alias.entries, key=lambda one: tuple(one.output_shape_index)
-    )
-    if aliases:
-        pairs = (
-            f"{braced(one.output_shape_index)}: ({one.parameter_number}, "
-            f"{braced(one.parameter_shape_index)}, {'may' if one.kind == 1 else 'must'}-alias)"
-            for one in aliases
-        )
-        yield f", input_output_alias={{ {', '.join(pairs)} }}"
-    donors = sorted(
-        {(one.parameter_number, tuple(one.parameter_shape_index))
-         for one in module.buffer_donor.entries}
-    )  # fmt: skip
-    if donors:
-        pairs = (f"({number}, {braced(index)})" for number, index in donors)
-        yield f", buffer_donor={{ {', '.join(pairs)} }}"
+    yield from _aliases(module)
     if module.HasField("host_program_shape"):
         yield f", entry_computation_layout={{{_layouts(module.host_program_shape)}}}"
     if module.frontend_attributes.map:
         yield f", frontend_attributes={frontend_text(module.frontend_attributes.map)}"
+    if config := backend_text(module.backend_config):
+        yield f", backend_config={config}"
+
+
+def _aliases(module: HloModuleProto) -> Iterator[str]:
+    """Which outputs lie where inputs did, and which inputs may be overwritten."""
+    entries = module.input_output_alias.entries
+    if entries:
+        pairs = (
+            f"{braced(one.output_shape_index)}: ({one.parameter_number}, "
+            f"{braced(one.parameter_shape_index)}, {'may' if one.kind == 1 else 'must'}-alias)"
+            for one in sorted(entries, key=lambda one: tuple(one.output_shape_index))
+        )
+        yield f", input_output_alias={{ {', '.join(pairs)} }}"
+    donors = {
+        (one.parameter_number, tuple(one.parameter_shape_index))
+        for one in module.buffer_donor.entries
+    }
+    if donors:
+        pairs = (f"({number}, {braced(index)})" for number, index in sorted(donors))
+        yield f", buffer_donor={{ {', '.join(pairs)} }}"
+
+
+def _recovery(module: HloModuleProto, depth: int) -> Iterator[str]:
+    """How values that were there before compilation are made again, by programs of their own."""
+    entries = module.original_value_recovery_table.entries
+    if not entries or depth > _DEEPEST:
+        return
+    tab = "  " * (depth + 1)
+    yield ", origin_recovery_table={\n"
+    by_name = {
+        (one.old_original_array.instruction_name, tuple(one.old_original_array.shape_index)): one
+        for one in entries
+    }
+    for _, one in sorted(by_name.items()):
+        old, new = array_text(one.old_original_array), array_text(one.new_original_array)
+        yield f"{tab}{{{old}}} : {{{new}}}"
+        if one.HasField("recovery_module"):
+            yield f',\n{tab}"\n'
+            # Only what the program itself says is escaped, line by line.
+            for piece in module_text(one.recovery_module, _RECOVERY, depth + 2):
+                yield "\n".join(quoted(line)[1:-1] for line in piece.split("\n"))
+            yield f'\n{tab}"'
+        yield "\n"
+    yield "}\n"
 
 
 def _layouts(shape: ProgramShapeProto) -> str:
@@ -131,21 +168,21 @@ def _threads(module: HloModuleProto) -> Threads:
 
 
 def _computation(
-    module: HloModuleProto, one: HloComputationProto, printer: Printer
+    module: HloModuleProto, one: HloComputationProto, printer: Printer, tab: str
 ) -> Iterator[str]:
     options = printer.options
     entry = "ENTRY " if one.id == module.entry_computation_id else ""
     sign = "" if options.short else "%"
     signature = "" if options.short else f"{_signature(one)} "
-    yield f"{entry}{sign}{printer.computations[one.id]} {signature}{{\n"
+    yield f"{tab}{entry}{sign}{printer.computations[one.id]} {signature}{{\n"
     printer.enter(one)
     order = instructions_in_order(
         one, scheduled_ids(module, one), with_channels=has_channels(module)
     )
     for made in order:
-        yield from printer.instruction(made, "  ROOT " if made.id == one.root_id else "  ")
+        yield from printer.instruction(made, f"{tab}  ROOT " if made.id == one.root_id else f"{tab}  ")
     thread = printer.threads.of(one.id)
-    yield "}" if thread == MAIN_THREAD else f'}}, execution_thread="{thread}"'
+    yield f"{tab}}}" if thread == MAIN_THREAD else f'{tab}}}, execution_thread="{thread}"'
 
 
 def scheduled_ids(module: HloModuleProto, one: HloComputationProto) -> Sequence[int] | None:

@@ -4,16 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from peakline.errors import InputError
 from peakline.hlo.modules import parse_program
 
 if TYPE_CHECKING:
     from peakline.schema import HloModuleProto, StackFrameIndexProto
-
-_T = TypeVar("_T")
+_NONE = -1
+"""The number of a frame that is not taken."""
 
 
 def as_read(data: bytes) -> HloModuleProto:
@@ -26,7 +25,16 @@ def as_read(data: bytes) -> HloModuleProto:
     proto = parse_program(data)
     if proto is None:
         raise InputError("the program is no HloProto")
-    module = proto.hlo_module
+    waiting = [proto.hlo_module]
+    while waiting:
+        module = waiting.pop()
+        _read(module)
+        entries = module.original_value_recovery_table.entries
+        waiting.extend(one.recovery_module for one in entries if one.HasField("recovery_module"))
+    return proto.hlo_module
+
+
+def _read(module: HloModuleProto) -> None:
     frames = _Frames(module.stack_frame_index)
     for computation in module.computations:
         for made in computation.instructions:
@@ -38,7 +46,6 @@ def as_read(data: bytes) -> HloModuleProto:
         module.stack_frame_index.CopyFrom(frames.made)
     else:
         module.ClearField("stack_frame_index")
-    return module
 
 
 class _Frames:
@@ -51,23 +58,43 @@ class _Frames:
         self._known: dict[tuple[str, object], int] = {}
 
     def taken(self, frame: int) -> int:
-        """The new number of a frame; those that called it are taken before it."""
-        chain: list[int] = []
-        while frame not in self._numbers and 0 < frame <= len(self._given.stack_frames):
-            chain.append(frame)
-            self._numbers[frame] = 0
+        """The new number of a frame, after those that called it; 0 where one of them is not there,
+        lies at no place, or called itself.
+        """
+        chain: dict[int, None] = {}
+        while frame not in self._numbers:
+            if frame in chain or not self._is_sound(frame):
+                self._numbers |= dict.fromkeys([*chain, frame], _NONE)
+                break
+            chain[frame] = None
             frame = self._given.stack_frames[frame - 1].parent_frame_id
-        parent = self._numbers.get(frame, 0)
+        parent = self._numbers[frame]
         for each in reversed(chain):
-            parent = self._numbers[each] = self._add(each, parent)
-        return parent
+            if parent == _NONE:
+                self._numbers[each] = _NONE
+            else:
+                parent = self._numbers[each] = self._add(each, parent)
+        return max(parent, 0)
+
+    def _is_sound(self, frame: int) -> bool:
+        given = self._given
+        if not 0 < frame <= len(given.stack_frames):
+            return False
+        place = given.stack_frames[frame - 1].file_location_id
+        if not 0 < place <= len(given.file_locations):
+            return False
+        at = given.file_locations[place - 1]
+        return (
+            0 < at.file_name_id <= len(given.file_names)
+            and 0 < at.function_name_id <= len(given.function_names)
+        )
 
     def _add(self, frame: int, parent: int) -> int:
         """The number of a frame that ``parent`` called, whose call is not taken twice."""
         given, made = self._given, self.made
-        at = _item(given.file_locations, given.stack_frames[frame - 1].file_location_id)
-        file = _item(given.file_names, at.file_name_id)
-        function = _item(given.function_names, at.function_name_id)
+        at = given.file_locations[given.stack_frames[frame - 1].file_location_id - 1]
+        file = given.file_names[at.file_name_id - 1]
+        function = given.function_names[at.function_name_id - 1]
         file_id = self._number(made.file_names, "file", file)
         function_id = self._number(made.function_names, "function", function)
         lines = (at.line, at.column, at.end_line, at.end_column)
@@ -86,12 +113,3 @@ class _Frames:
         if number > len(made):
             made.append(key if entry is None else entry)
         return number
-
-
-def _item(table: Sequence[_T], number: int) -> _T:
-    """An entry by its number, which begins at one."""
-    if not 0 < number <= len(table):
-        raise InputError(
-            f"the stack frames of the program name an entry {number} that is not there"
-        )
-    return table[number - 1]
