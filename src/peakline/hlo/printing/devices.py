@@ -167,28 +167,55 @@ def _named(given: NamedShardingProto, *, with_metadata: bool) -> str:
     if with_metadata and given.metadata:
         texts = ", ".join(f"{{{metadata_text(one)}}}" for one in given.metadata)
         more = f", metadata={{{texts}}}"
-    if not mesh.axes and len(mesh.device_ids) == 1:
-        return f"{{maximal device={mesh.device_ids[0]}{more}}}"
-    is_split = any(one.axes for one in given.dim_shardings)
-    if not (is_split or given.replicated_axes or given.unreduced_axes or given.manual_axes):
-        return f"{{replicated{more}}}"
+    if not mesh.axes and mesh.device_ids:
+        return f"{{{_mesh(mesh)}{more}}}"
+    if not given.dim_shardings and (whole := _whole(given)):
+        return f"{{{_mesh(mesh)}, {whole}{more}}}"
     parts = []
     for one in given.dim_shardings:
         names = [_axis(axis, mesh) for axis in one.axes]
         parts.append(f"{{{', '.join(names if one.is_closed else [*names, '?'])}}}")
     text = f"{_mesh(mesh)}, [{', '.join(parts)}]"
     for word, axes in (
-        ("replicated", given.replicated_axes),
-        ("unreduced", given.unreduced_axes),
-        ("manual", given.manual_axes),
+        ("replicated=", given.replicated_axes),
+        (f"unreduced={_reduction(given)}", given.unreduced_axes),
+        ("manual=", given.manual_axes),
     ):
         text += _axes(word, axes, mesh)
     return f"{{{text}{more}}}"
 
 
+def _whole(given: NamedShardingProto) -> str:
+    """The word where all axes of the mesh are of one kind, or none is named."""
+    kinds = (given.replicated_axes, given.unreduced_axes, given.manual_axes)
+    named = [kind for kind in kinds if kind]
+    if not named:
+        return "replicated"
+    axes = named[0]
+    is_all = len(named) == 1 and [one.mesh_axis_index for one in axes] == list(
+        range(len(given.mesh.axes))
+    )
+    if not is_all or any(one.HasField("sub_axis_info") for one in axes):
+        return ""
+    if given.manual_axes:
+        return "manual"
+    if given.unreduced_axes:
+        reduction = _reduction(given)
+        return f"unreduced={reduction}" if reduction else "unreduced"
+    return ""
+
+
+def _reduction(given: NamedShardingProto) -> str:
+    """How what is not reduced will be, where it is not by adding."""
+    if not given.reduction_op:
+        return ""
+    names = {number: name for name, number in given.ReductionOpProto.items()}
+    return names.get(given.reduction_op, str(given.reduction_op)).lower()
+
+
 def _axes(word: str, axes: Iterable[AxisRefProto], mesh: MeshProto) -> str:
     names = ", ".join(_axis(axis, mesh) for axis in axes)
-    return f", {word}={{{names}}}" if names else ""
+    return f", {word}{{{names}}}" if names else ""
 
 
 def _axis(axis: AxisRefProto, mesh: MeshProto) -> str:
@@ -200,12 +227,13 @@ def _axis(axis: AxisRefProto, mesh: MeshProto) -> str:
 
 def _mesh(mesh: MeshProto) -> str:
     if not mesh.axes and mesh.device_ids:
-        return f"maximal_mesh[device_id={mesh.device_ids[0]}]"
+        return f"single_device[device_id={mesh.device_ids[0]}]"
     names = ",".join(f"'{axis.name}'={axis.size}" for axis in mesh.axes)
     ids = listed(mesh.device_ids)
     if not ids and mesh.HasField("iota_transform"):
         turned = mesh.iota_transform
-        ids = _turned(*_shortest(list(turned.reshape_dims), list(turned.transpose_perm)))
+        sizes, order = _shortest(list(turned.reshape_dims), list(turned.transpose_perm))
+        ids = _turned(sizes, order) if len(sizes) > 1 else ""
     return f"mesh[{names}], device_ids=({ids})" if ids else f"mesh[{names}]"
 
 

@@ -17,7 +17,7 @@ from peakline.hlo.printing.attributes import (
     statistics,
 )
 from peakline.hlo.printing.devices import sharding_text
-from peakline.hlo.printing.metadata import is_shown, metadata_text
+from peakline.hlo.printing.metadata import is_shown, metadata_text, payload_of
 from peakline.hlo.printing.origins import origin_text
 from peakline.hlo.printing.order import called, local
 from peakline.hlo.printing.shapes import Shapes, numbered, type_names
@@ -75,7 +75,7 @@ class Printer:
     """Writes the instructions of one computation after another.
 
     ``computations`` are the names of all by id, ``inline`` those that asynchronous instructions
-    stand for.
+    stand for, ``payloads`` what instructions of the program share.
     """
 
     def __init__(
@@ -84,10 +84,12 @@ class Printer:
         computations: Mapping[int, str],
         inline: Iterable[HloComputationProto],
         threads: Threads,
+        payloads: Sequence[bytes] = (),
     ) -> None:
         self.options = options
         self.computations = computations
         self.threads = threads
+        self._payloads = payloads
         self._inline = {one.id: _Single.of(one) for one in inline}
         self._sign = "" if options.short else "%"
         self._shapes = Shapes()
@@ -188,8 +190,11 @@ class Printer:
         if made.HasField("original_value"):
             yield f"origin={{{origin_text(made.original_value)}}}"
         if self.options.metadata and made.HasField("metadata") and is_shown(made.metadata):
-            yield f"metadata={{{metadata_text(made.metadata)}}}"
-        if made.backend_config and (config := backend_text(made.backend_config)):
+            yield f"metadata={{{metadata_text(made.metadata, self._payloads)}}}"
+        given: bytes | None = made.backend_config
+        if made.HasField("backend_config_payload"):
+            given = payload_of(made.backend_config_payload, self._payloads) or given
+        if given and (config := backend_text(given)):
             yield f"backend_config={config}"
 
     def _calls(self, made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:

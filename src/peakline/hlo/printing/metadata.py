@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from peakline.hlo.printing.words import listed, quoted
 
 if TYPE_CHECKING:
-    from peakline.schema import OpMetadata, StackFrameIndexProto
+    from peakline.schema import OpMetadata, Payload, StackFrameIndexProto
 
 
-def metadata_text(made: OpMetadata) -> str:
-    """``op_name="jit(f)/add" stack_frame_id=6``."""
+def metadata_text(made: OpMetadata, payloads: Sequence[bytes] = ()) -> str:
+    """``op_name="jit(f)/add" stack_frame_id=6``; ``payloads`` are those that the program shares."""
     parts = [
         f"{word}={quoted(text)}"
         for word, text in (
@@ -40,6 +40,10 @@ def metadata_text(made: OpMetadata) -> str:
         parts.append(f'scheduling_name="{made.scheduling_name}"')
     if made.stack_frame_id:
         parts.append(f"stack_frame_id={made.stack_frame_id}")
+    if made.HasField("metadata_payload"):
+        payload = payload_of(made.metadata_payload, payloads)
+        if payload is not None:
+            parts.append(f"metadata_payload={quoted(payload)}")
     return " ".join(parts)
 
 
@@ -51,7 +55,18 @@ def is_shown(made: OpMetadata) -> bool:
         or made.source_file
         or made.scheduling_name
         or made.stack_frame_id
+        or made.metadata_payload.WhichOneof("payload_source")
     )
+
+
+def payload_of(payload: Payload, payloads: Sequence[bytes]) -> bytes | None:
+    """What a payload says itself, or the shared one that it names; None where there is none."""
+    chosen = payload.WhichOneof("payload_source")
+    if chosen == "value":
+        return payload.value
+    if chosen == "id" and 0 <= payload.id < len(payloads):
+        return payloads[payload.id]
+    return None
 
 
 def stack_frames(frames: StackFrameIndexProto) -> Iterator[str]:

@@ -50,7 +50,7 @@ def module_text(
     yield "\n\n"
     inline = _written_inline(module)
     names = {one.id: sound_name(one.name) for one in module.computations}
-    printer = Printer(options, names, inline, _threads(module))
+    printer = Printer(options, names, inline, _threads(module), module.payloads)
     hidden = {one.id for one in inline}
     for one in computations_in_order(module):
         if one.id not in hidden:

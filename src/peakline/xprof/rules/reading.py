@@ -10,7 +10,7 @@ from peakline.errors import InputError
 from peakline.hlo.modules import parse_program
 
 if TYPE_CHECKING:
-    from peakline.schema import HloModuleProto, StackFrameIndexProto
+    from peakline.schema import HloModuleProto, OpSharding, StackFrameIndexProto
 _NONE = -1
 """The number of a frame that is not taken."""
 
@@ -40,12 +40,26 @@ def _read(module: HloModuleProto) -> None:
         for made in computation.instructions:
             if made.HasField("metadata") and made.metadata.stack_frame_id:
                 made.metadata.stack_frame_id = frames.taken(made.metadata.stack_frame_id)
+            if made.HasField("sharding"):
+                _say_reduction(made.sharding)
             if made.collective_device_list.HasField("iota_replica_group_list"):
                 made.collective_device_list.ClearField("iota_replica_group_list")
     if frames.made.stack_frames:
         module.stack_frame_index.CopyFrom(frames.made)
     else:
         module.ClearField("stack_frame_index")
+
+
+def _say_reduction(whole: OpSharding) -> None:
+    """That what is not reduced yet will be by adding, which older messages left out."""
+    waiting = [whole]
+    while waiting:
+        sharding = waiting.pop()
+        waiting.extend(sharding.tuple_shardings)
+        is_tiled = sharding.type == sharding.OTHER
+        kinds = sharding.last_tile_dims if is_tiled else (sharding.type,)
+        if sharding.UNREDUCED in kinds and not sharding.HasField("named_sharding"):
+            sharding.metadata.add(op_type="sdy::reduction_op", op_name="SUM")
 
 
 class _Frames:
