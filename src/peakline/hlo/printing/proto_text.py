@@ -1,0 +1,91 @@
+"""A message as protobuf's text format, as C++ writes it (``TextFormat::Printer``).
+
+The writer of protobuf's Python runtime writes floats otherwise, and the whole text at once.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.descriptor import FieldDescriptor as Field
+
+from peakline.hlo.printing.words import quoted
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import FieldDescriptor
+    from google.protobuf.message import Message
+
+_SINGLE = struct.Struct("<f")
+
+
+def proto_text(message: Message, indent: str = "") -> Iterator[str]:
+    """Lines of ``name: value``; fields that the schema does not know are left out."""
+    for field, value in message.ListFields():
+        kind = field.message_type
+        if kind is not None and kind.GetOptions().map_entry:
+            yield from _map(field, value, indent)
+        elif kind is not None:
+            for item in value if _is_repeated(field) else (value,):
+                yield f"{indent}{field.name} {{\n"
+                yield from proto_text(item, f"{indent}  ")
+                yield f"{indent}}}\n"
+        else:
+            text, name = _writer(field), f"{indent}{field.name}: "
+            if _is_repeated(field):
+                yield from (f"{name}{text(item)}\n" for item in value)
+            else:
+                yield f"{name}{text(value)}\n"
+
+
+def _is_repeated(field: FieldDescriptor) -> bool:
+    # Runtimes before 6 have the label, those after 7 the property.
+    found = getattr(field, "is_repeated", None)
+    return bool(found) if found is not None else field.label == Field.LABEL_REPEATED
+
+
+def _map(field: FieldDescriptor, value: Any, indent: str) -> Iterator[str]:
+    keys, values = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+    key_text = _writer(keys)
+    for key in sorted(value):
+        yield f"{indent}{field.name} {{\n{indent}  key: {key_text(key)}\n"
+        if values.message_type is not None:
+            yield f"{indent}  value {{\n"
+            yield from proto_text(value[key], f"{indent}    ")
+            yield f"{indent}  }}\n"
+        else:
+            yield f"{indent}  value: {_writer(values)(value[key])}\n"
+        yield f"{indent}}}\n"
+
+
+def _writer(field: FieldDescriptor) -> Callable[[Any], str]:
+    kind = field.cpp_type
+    if kind == Field.CPPTYPE_STRING:
+        return quoted
+    if kind == Field.CPPTYPE_BOOL:
+        return lambda value: "true" if value else "false"
+    if kind == Field.CPPTYPE_ENUM:
+        names = {number: one.name for number, one in field.enum_type.values_by_number.items()}
+        return lambda value: names.get(value, str(value))
+    if kind == Field.CPPTYPE_FLOAT:
+        return _single
+    return _double if kind == Field.CPPTYPE_DOUBLE else str
+
+
+def _single(value: float) -> str:
+    text = f"{value:.6g}"
+    if math.isfinite(value):
+        # What is beyond the range of 32 bits is no such value either.
+        try:
+            is_exact = _SINGLE.pack(float(text)) == _SINGLE.pack(value)
+        except OverflowError:
+            is_exact = False
+        return text if is_exact else f"{value:.9g}"
+    return text
+
+
+def _double(value: float) -> str:
+    text = f"{value:.15g}"
+    return text if not math.isfinite(value) or float(text) == value else f"{value:.17g}"
