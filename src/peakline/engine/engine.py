@@ -102,6 +102,7 @@ class Engine:
         host = host or str(given.get("host") or "")
         given.pop("host", None) if "host" in tool.parameters.declared() else None
         question = tool.validated(given)
+        chosen = tool.decided_format(question, chosen)
         files = _files(session, host)
         if len(files) == 1:
             answer = self._of_one(tool, files[0], question, chosen)

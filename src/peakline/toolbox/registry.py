@@ -51,6 +51,7 @@ class Tool:
     ``combine``: what one host contributes, a value that can be pickled, whatever the format; and
     the answer made of ``[(host, contribution)]``, the parameters and the format. Without ``run``
     the answer about one host is made by these.
+    ``format_of`` says in which format a question is answered, of a tool whose parameters decide it.
     With ``runtime_steps`` the parameter ``compatible=xprof`` means also the steps into which the
     runtime's profiler groups events.
     """
@@ -64,6 +65,7 @@ class Tool:
     looks: Callable[[Profile], bool] | None = None
     partial: Callable[[Profile, Any], Any] | None = None
     combine: Callable[[Sequence[tuple[str, Any]], Any, str], bytes] | None = None
+    format_of: Callable[[Any, str], str] | None = None
     runtime_steps: bool = False
 
     def answering(self, question: Any) -> Tool:
@@ -123,6 +125,10 @@ class Tool:
         chosen = self.formats[0] if format is None else format
         check_choice(chosen, self.formats, f"{self.name}: no format")
         return chosen
+
+    def decided_format(self, question: Any, chosen: str) -> str:
+        """The format in which a question is answered that is put for ``chosen``."""
+        return chosen if self.format_of is None else self.format_of(question, chosen)
 
     def validated(self, parameters: Mapping[str, object]) -> Parameters:
         """An instance of ``parameters``; raises UsageError that names what is wrong."""
@@ -196,6 +202,7 @@ def run_tool(
     tool = find_tool(name)
     chosen = tool.checked_format(format)
     question = tool.validated(parameters or {})
+    chosen = tool.decided_format(question, chosen)
     return ToolResult(tool.answering(question).answer(profile, question, chosen), chosen)
 
 

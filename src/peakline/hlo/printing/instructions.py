@@ -18,8 +18,8 @@ from peakline.hlo.printing.attributes import (
 )
 from peakline.hlo.printing.devices import sharding_text
 from peakline.hlo.printing.metadata import is_shown, metadata_text, payload_of
-from peakline.hlo.printing.origins import origin_text
 from peakline.hlo.printing.order import called, local
+from peakline.hlo.printing.origins import origin_text
 from peakline.hlo.printing.shapes import Shapes, numbered, type_names
 from peakline.hlo.printing.words import as_value, braced, sound_name
 

@@ -6,10 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peakline.hlo.printing.instructions import MAIN_THREAD, Printer, Threads, backend_text, frontend_text
+from peakline.hlo.printing.instructions import (
+    MAIN_THREAD,
+    Printer,
+    Threads,
+    backend_text,
+    frontend_text,
+)
 from peakline.hlo.printing.metadata import stack_frames
-from peakline.hlo.printing.origins import array_text
 from peakline.hlo.printing.order import called, computations_in_order, instructions_in_order
+from peakline.hlo.printing.origins import array_text
 from peakline.hlo.printing.shapes import numbered, with_layout, without_layout
 from peakline.hlo.printing.words import braced, quoted, sound_name
 
@@ -38,9 +44,7 @@ _DEEPEST = 20
 """Levels of programs within programs."""
 
 
-def module_text(
-    module: HloModuleProto, options: PrintOptions, depth: int = 0
-) -> Iterator[str]:
+def module_text(module: HloModuleProto, options: PrintOptions, depth: int = 0) -> Iterator[str]:
     """The text of a program, in pieces; ``depth`` levels within another one."""
     tab = "  " * depth
     yield from _header(module, tab)
@@ -180,7 +184,9 @@ def _computation(
         one, scheduled_ids(module, one), with_channels=has_channels(module)
     )
     for made in order:
-        yield from printer.instruction(made, f"{tab}  ROOT " if made.id == one.root_id else f"{tab}  ")
+        yield from printer.instruction(
+            made, f"{tab}  ROOT " if made.id == one.root_id else f"{tab}  "
+        )
     thread = printer.threads.of(one.id)
     yield f"{tab}}}" if thread == MAIN_THREAD else f'{tab}}}, execution_thread="{thread}"'
 

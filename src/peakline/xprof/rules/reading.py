@@ -4,34 +4,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from peakline.errors import InputError
 from peakline.hlo.modules import parse_program
+from peakline.xprof.rules.programs import is_sound
 
 if TYPE_CHECKING:
-    from peakline.schema import HloModuleProto, OpSharding, StackFrameIndexProto
+    from peakline.schema import HloModuleProto, HloProto, OpSharding, StackFrameIndexProto
 _NONE = -1
 """The number of a frame that is not taken."""
 
 
-def as_read(data: bytes) -> HloModuleProto:
-    """The program of a serialized HloProto after XLA read it.
+def as_read(data: bytes) -> HloProto:
+    """A serialized HloProto with its program as XLA has it after reading it.
 
-    It takes over only the stack frames that instructions name, in the order in which they do, and
-    not the groups of devices of messages of 2024 and 2025 that say them as a transposed range.
+    It takes over only the stack frames that instructions name, in the order in which they do.
+    Raises InputError where the bytes are none, or XLA refuses the program.
+    """
+    proto = as_taken(data)
+    if not is_sound(proto.hlo_module):
+        raise InputError("XLA does not take this program; without compatible=xprof it is shown")
+    for module in _modules(proto):
+        _read(module)
+    return proto
+
+
+def as_taken(data: bytes) -> HloProto:
+    """A serialized HloProto as XProf's messages have it, which lack a field: the groups of devices
+    that messages of 2024 and 2025 say as a transposed range.
+
     Raises InputError where the bytes are none.
     """
     proto = parse_program(data)
     if proto is None:
         raise InputError("the program is no HloProto")
+    for module in _modules(proto):
+        for computation in module.computations:
+            for made in computation.instructions:
+                if made.collective_device_list.HasField("iota_replica_group_list"):
+                    made.collective_device_list.ClearField("iota_replica_group_list")
+    return proto
+
+
+def _modules(proto: HloProto) -> Iterator[HloModuleProto]:
+    """The program, and those within it by which values are made again."""
     waiting = [proto.hlo_module]
     while waiting:
         module = waiting.pop()
-        _read(module)
+        yield module
         entries = module.original_value_recovery_table.entries
         waiting.extend(one.recovery_module for one in entries if one.HasField("recovery_module"))
-    return proto.hlo_module
 
 
 def _read(module: HloModuleProto) -> None:
@@ -42,8 +66,6 @@ def _read(module: HloModuleProto) -> None:
                 made.metadata.stack_frame_id = frames.taken(made.metadata.stack_frame_id)
             if made.HasField("sharding"):
                 _say_reduction(made.sharding)
-            if made.collective_device_list.HasField("iota_replica_group_list"):
-                made.collective_device_list.ClearField("iota_replica_group_list")
     if frames.made.stack_frames:
         module.stack_frame_index.CopyFrom(frames.made)
     else:
@@ -98,9 +120,8 @@ class _Frames:
         if not 0 < place <= len(given.file_locations):
             return False
         at = given.file_locations[place - 1]
-        return (
-            0 < at.file_name_id <= len(given.file_names)
-            and 0 < at.function_name_id <= len(given.function_names)
+        return 0 < at.file_name_id <= len(given.file_names) and 0 < at.function_name_id <= len(
+            given.function_names
         )
 
     def _add(self, frame: int, parent: int) -> int:

@@ -1,0 +1,46 @@
+"""The ``graph_viewer`` tool as XProf answers it (``convert/graph_viewer_processor.cc``)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peakline.errors import NotFoundError, UsageError
+from peakline.tools import graph_viewer as ours
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.tools.graph_viewer import GraphViewerParameters
+
+
+def _run(profile: Profile, parameters: GraphViewerParameters, _output_format: str) -> bytes:
+    from peakline.xprof.rules.programs_by_name import find_program
+    from peakline.xprof.rules.reading import as_read, as_taken
+
+    number = find_program(profile, parameters.module_name, parameters.program_id, _node(parameters))
+    programs = profile.programs()
+    if programs is None:
+        raise NotFoundError(f"{profile.path}: no compiled programs")
+    data = programs.data(number).tobytes()
+    if parameters.type == "pb":
+        return data
+    if parameters.type == "json":
+        raise UsageError("graph_viewer: XProf has no JSON of a program")
+    if parameters.type == "pbtxt":
+        return ours.program_text(as_taken(data), parameters)
+    if parameters.type == "custom_call":
+        # XProf 2.24.2 does not know it: it writes the long text with metadata.
+        parameters = replace(parameters, type="long_txt", show_metadata=True)
+    read = as_read(data)
+    if parameters.type in ("short_txt", "long_txt"):
+        return ours.program_text(read, parameters)
+    from peakline.xprof.graph_viewer.adjacent import adjacent_nodes
+
+    return adjacent_nodes(read.hlo_module, parameters.node_name)
+
+
+def _node(parameters: GraphViewerParameters) -> str:
+    return parameters.node_name if parameters.type in ("graph", "adj_nodes", "custom_call") else ""
+
+
+TOOL = replace(ours.TOOL, run=_run)
