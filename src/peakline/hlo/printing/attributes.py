@@ -1,15 +1,22 @@
 """What XLA writes behind the operands of each kind of instruction
-(``PrintExtraAttributesImpl`` in ``xla/hlo/ir/hlo_instructions.cc``, ``window_util::ToString``).
+(``PrintExtraAttributesImpl`` in ``xla/hlo/ir/hlo_instructions.cc``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import starmap
 from typing import TYPE_CHECKING
 
 from peakline.hlo.printing.devices import replica_groups
+from peakline.hlo.printing.dimensions import (
+    DIMENSIONS,
+    Attributes,
+    group_counts,
+    labels_text,
+    precision,
+    window_text,
+)
 from peakline.hlo.printing.shapes import type_names, with_layout
 from peakline.hlo.printing.words import braced, listed, quoted
 
@@ -17,15 +24,9 @@ if TYPE_CHECKING:
     from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
     from peakline.schema import (
-        ConvolutionDimensionNumbers,
-        DotDimensionNumbers,
         HloInstructionProto,
         ShapeProto,
-        Window,
     )
-
-Attributes = Callable[["HloInstructionProto", Sequence["ShapeProto"]], Iterator[str]]
-"""Yields attributes of an instruction, whose operands have these shapes."""
 
 OLD_COMPARISONS = {
     "equal-to": "EQ", "not-equal-to": "NE", "greater-than": "GT", "less-than": "LT",
@@ -43,7 +44,7 @@ _TABLE: dict[str, Attributes] = {}
 
 def attributes(made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
     """The attributes that belong to the opcode alone."""
-    found = _TABLE.get(made.opcode)
+    found = _TABLE.get(made.opcode) or DIMENSIONS.get(made.opcode)
     return found(made, operands) if found else iter(())
 
 
@@ -281,99 +282,14 @@ def _outfeed(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iter
         yield f"outfeed_config={quoted(made.outfeed_config)}"
 
 
-def window_text(window: Window) -> str:
-    """``size=3x3 stride=2x2 pad=1_1x1_1``: what differs from a plain window."""
-    sizes = window.dimensions
-    if not sizes:
-        return ""
-    parts = [f"size={'x'.join(str(one.size) for one in sizes)}"]
-    if any(one.stride != 1 for one in sizes):
-        parts.append(f"stride={'x'.join(str(one.stride) for one in sizes)}")
-    if any(one.padding_low or one.padding_high for one in sizes):
-        pads = (f"{one.padding_low}_{one.padding_high}" for one in sizes)
-        parts.append(f"pad={'x'.join(pads)}")
-    if any(one.base_dilation != 1 for one in sizes):
-        parts.append(f"lhs_dilate={'x'.join(str(one.base_dilation) for one in sizes)}")
-    if any(one.window_dilation != 1 for one in sizes):
-        parts.append(f"rhs_dilate={'x'.join(str(one.window_dilation) for one in sizes)}")
-    if any(one.window_reversal for one in sizes):
-        parts.append(f"rhs_reversal={'x'.join('01'[one.window_reversal] for one in sizes)}")
-    return " ".join(parts)
-
-
-def _labels(numbers: ConvolutionDimensionNumbers) -> str:
-    """``b01f_01io->b01f``: where each dimension lies in the input, the kernel and the output."""
-    image = _label(
-        ("b", numbers.input_batch_dimension),
-        ("f", numbers.input_feature_dimension),
-        places=numbers.input_spatial_dimensions,
-    )
-    kernel = _label(
-        ("i", numbers.kernel_input_feature_dimension),
-        ("o", numbers.kernel_output_feature_dimension),
-        places=numbers.kernel_spatial_dimensions,
-    )
-    output = _label(
-        ("b", numbers.output_batch_dimension),
-        ("f", numbers.output_feature_dimension),
-        places=numbers.output_spatial_dimensions,
-    )
-    return f"{image}_{kernel}->{output}"
-
-
-def _label(*named: tuple[str, int], places: Sequence[int]) -> str:
-    letters = ["?"] * (len(places) + 2)
-    for name, place in (*named, *((str(number), place) for number, place in enumerate(places))):
-        if 0 <= place < len(letters):
-            letters[place] = name
-    return "".join(letters)
-
-
-def _precision(made: HloInstructionProto, operands: int) -> Iterator[str]:
-    """Of each operand, where that of one is not the default, and the algorithm."""
-    config = made.precision_config
-    given = list(config.operand_precision)[:operands]
-    if any(given):
-        given += [0] * (operands - len(given))
-        names = dict(map(reversed, config.Precision.items()))
-        words = (names.get(one, str(one)).lower() for one in given)
-        yield f"operand_precision={braced(words)}"
-    if config.algorithm:
-        known = config.Algorithm.values()
-        name = config.Algorithm.Name(config.algorithm) if config.algorithm in known else ""
-        yield f"algorithm={name.removeprefix('ALG_').lower() or config.algorithm}"
-
-
-@_of("convolution")
-def _convolution(made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
-    if made.window.dimensions:
-        yield f"window={{{window_text(made.window)}}}"
-    yield f"dim_labels={_labels(made.convolution_dimension_numbers)}"
-    yield from _group_counts(made)
-    yield from _precision(made, len(operands))
-
-
-def _group_counts(made: HloInstructionProto) -> Iterator[str]:
-    if made.feature_group_count > 1:
-        yield f"feature_group_count={made.feature_group_count}"
-    if made.batch_group_count > 1:
-        yield f"batch_group_count={made.batch_group_count}"
-
-
-@_of("reduce-window", "select-and-scatter")
-def _window(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
-    if made.window.dimensions:
-        yield f"window={{{window_text(made.window)}}}"
-
-
 @_of("custom-call")
 def _custom_call(made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
     if made.HasField("window"):
         yield f"window={{{window_text(made.window)}}}"
     if made.HasField("convolution_dimension_numbers"):
-        yield f"dim_labels={_labels(made.convolution_dimension_numbers)}"
-    yield from _group_counts(made)
-    yield from _precision(made, len(operands))
+        yield f"dim_labels={labels_text(made.convolution_dimension_numbers)}"
+    yield from group_counts(made)
+    yield from precision(made, len(operands))
     if made.padding_type:
         yield f"padding_type={_word('PaddingType', made.padding_type)}"
     yield f"custom_call_target={quoted(made.custom_call_target)}"
@@ -400,82 +316,14 @@ def _custom_literal(made: HloInstructionProto) -> Iterator[str]:
             yield f"literal={ELIDED}"
 
 
-@_of("pad")
-def _pad(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
-    sizes = [
-        (one.edge_padding_low, one.edge_padding_high, one.interior_padding)
-        for one in made.padding_config.dimensions
-    ]
-    form = "{}_{}_{}" if any(one[2] for one in sizes) else "{}_{}"
-    yield f"padding={'x'.join(starmap(form.format, sizes))}"
-
-
 @_of("dynamic-slice")
 def _dynamic_slice(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
     yield f"dynamic_slice_sizes={braced(made.dynamic_slice_sizes)}"
 
 
-@_of("gather")
-def _gather(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
-    numbers = made.gather_dimension_numbers
-    yield f"offset_dims={braced(numbers.offset_dims)}"
-    yield f"collapsed_slice_dims={braced(numbers.collapsed_slice_dims)}"
-    yield f"start_index_map={braced(numbers.start_index_map)}"
-    if numbers.operand_batching_dims:
-        yield f"operand_batching_dims={braced(numbers.operand_batching_dims)}"
-    if numbers.start_indices_batching_dims:
-        yield f"start_indices_batching_dims={braced(numbers.start_indices_batching_dims)}"
-    yield f"index_vector_dim={numbers.index_vector_dim}"
-    yield f"slice_sizes={braced(made.gather_slice_sizes)}"
-    if made.indices_are_sorted:
-        yield "indices_are_sorted=true"
-
-
-@_of("scatter")
-def _scatter(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
-    numbers = made.scatter_dimension_numbers
-    yield f"update_window_dims={braced(numbers.update_window_dims)}"
-    yield f"inserted_window_dims={braced(numbers.inserted_window_dims)}"
-    yield f"scatter_dims_to_operand_dims={braced(numbers.scatter_dims_to_operand_dims)}"
-    if numbers.input_batching_dims:
-        yield f"input_batching_dims={braced(numbers.input_batching_dims)}"
-    if numbers.scatter_indices_batching_dims:
-        yield f"scatter_indices_batching_dims={braced(numbers.scatter_indices_batching_dims)}"
-    yield f"index_vector_dim={numbers.index_vector_dim}"
-    if made.indices_are_sorted:
-        yield "indices_are_sorted=true"
-    if made.unique_indices:
-        yield "unique_indices=true"
-
-
 @_of("iota")
 def _iota(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
     yield f"iota_dimension={listed(made.dimensions[:1])}"
-
-
-def _dot_numbers(numbers: DotDimensionNumbers) -> Iterator[str]:
-    if numbers.lhs_batch_dimensions:
-        yield f"lhs_batch_dims={braced(numbers.lhs_batch_dimensions)}"
-    yield f"lhs_contracting_dims={braced(numbers.lhs_contracting_dimensions)}"
-    if numbers.rhs_batch_dimensions:
-        yield f"rhs_batch_dims={braced(numbers.rhs_batch_dimensions)}"
-    yield f"rhs_contracting_dims={braced(numbers.rhs_contracting_dimensions)}"
-
-
-@_of("dot", "scaled-dot")
-def _dot(made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
-    yield from _dot_numbers(made.dot_dimension_numbers)
-    yield from _precision(made, 2 if made.opcode == "scaled-dot" else len(operands))
-
-
-@_of("ragged-dot")
-def _ragged_dot(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
-    numbers = made.ragged_dot_dimension_numbers
-    yield from _dot_numbers(numbers.dot_dimension_numbers)
-    yield f"lhs_ragged_dims={braced(numbers.lhs_ragged_dimensions)}"
-    if numbers.rhs_group_dimensions:
-        yield f"rhs_group_dims={braced(numbers.rhs_group_dimensions)}"
-    yield from _precision(made, 2)
 
 
 @_of("scan")

@@ -12,7 +12,7 @@ import numpy as np
 from peakline.hlo.printing.shapes import type_names, with_layout
 
 if TYPE_CHECKING:
-    from peakline.arrays import Array
+    from peakline.arrays import AnyArray
     from peakline.schema import LiteralProto
 
 ELIDED = "{...}"
@@ -73,7 +73,7 @@ def literal_text(literal: LiteralProto, *, shapes: bool = False, depth: int = 0)
         yield from _written(values, name)
 
 
-def _elements(literal: LiteralProto, name: str) -> Array[Any]:
+def _elements(literal: LiteralProto, name: str) -> AnyArray:
     """The elements in logical order, in the shape of the array."""
     shape = literal.shape
     sizes = tuple(shape.dimensions)
@@ -93,7 +93,7 @@ def _elements(literal: LiteralProto, name: str) -> Array[Any]:
     return lying.transpose(np.argsort(outer_first)) if len(sizes) > 1 else lying
 
 
-def _flat(literal: LiteralProto, name: str, count: int) -> Array[Any]:
+def _flat(literal: LiteralProto, name: str, count: int) -> AnyArray:
     if name in _PLAIN:
         field, kind = _PLAIN[name]
         stored = getattr(literal, field)
@@ -116,11 +116,12 @@ def _flat(literal: LiteralProto, name: str, count: int) -> Array[Any]:
             half = 1 << (_NARROW[name] - 1)
             return ((flat.astype(np.int16) ^ half) - half).astype(np.int8)
     if name in _SMALL_FLOATS or name == "f8e8m0fnu":
-        return _table(name)[flat]
+        table = _table(name)
+        return np.asarray(table[flat])
     return flat
 
 
-def _unpacked(flat: Array[np.uint8], bits: int, count: int) -> Array[np.uint8]:
+def _unpacked(flat: AnyArray, bits: int, count: int) -> AnyArray:
     """Elements that share bytes, the first one in the lowest bits; each in a byte of its own where
     there are as many bytes as elements.
     """
@@ -135,7 +136,7 @@ def _unpacked(flat: Array[np.uint8], bits: int, count: int) -> Array[np.uint8]:
 
 
 @cache
-def _table(name: str) -> Array[np.float64]:
+def _table(name: str) -> AnyArray:
     """The values of the 256 patterns of a small type."""
     if name == "f8e8m0fnu":
         values = [math.ldexp(1.0, pattern - 127) for pattern in range(255)]
@@ -159,7 +160,7 @@ def _value(pattern: int, exponents: int, fraction: int, bias: int, kind: str) ->
     return sign * math.ldexp(scaled, max(power, 1) - bias - fraction)
 
 
-def _written(values: Array[Any], name: str) -> Iterator[str]:
+def _written(values: AnyArray, name: str) -> Iterator[str]:
     if values.ndim == 0:
         (text,) = _texts(values.reshape(1), name, alone=True)
         yield text
@@ -218,7 +219,7 @@ def _opening(level: int, counts: Sequence[int], rank: int) -> str:
     return f"{{ /*i{level - 1}={counts[level - 1]}*/ "
 
 
-def _rows(values: Array[Any], name: str) -> Iterator[str]:
+def _rows(values: AnyArray, name: str) -> Iterator[str]:
     """The innermost rows within the braces of the outer dimensions, a part of them at a time."""
     *outer, width = values.shape
     begin, end = ("{", "}") if width <= 1 else ("{ ", " }")
@@ -234,7 +235,7 @@ def _rows(values: Array[Any], name: str) -> Iterator[str]:
         yield "".join(_nested(rows, outer, values.ndim, counts))
 
 
-def _texts(values: Array[Any], name: str, *, alone: bool = False) -> list[str]:
+def _texts(values: AnyArray, name: str, *, alone: bool = False) -> list[str]:
     """The texts of elements in a row."""
     if name == "pred":
         words = ("false", "true") if alone else ("0", "1")
@@ -248,7 +249,7 @@ def _texts(values: Array[Any], name: str, *, alone: bool = False) -> list[str]:
     return _floats(values, name)
 
 
-def _floats(values: Array[Any], name: str) -> list[str]:
+def _floats(values: AnyArray, name: str) -> list[str]:
     if name in ("f32", "f64"):
         short, long = ("%.6g", "%.9g") if name == "f32" else ("%.15g", "%.17g")
         texts = [short % value for value in values.tolist()]

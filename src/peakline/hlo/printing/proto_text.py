@@ -15,7 +15,6 @@ from google.protobuf.descriptor import FieldDescriptor as Field
 from peakline.hlo.printing.words import quoted
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor import FieldDescriptor
     from google.protobuf.message import Message
 
 _SINGLE = struct.Struct("<f")
@@ -40,13 +39,13 @@ def proto_text(message: Message, indent: str = "") -> Iterator[str]:
                 yield f"{name}{text(value)}\n"
 
 
-def _is_repeated(field: FieldDescriptor) -> bool:
-    # Runtimes before 6 have the label, those after 7 the property.
+def _is_repeated(field: Any) -> bool:
+    # Runtimes before 6 have only the label, those after 7 only the property.
     found = getattr(field, "is_repeated", None)
-    return bool(found) if found is not None else field.label == Field.LABEL_REPEATED
+    return bool(found) if found is not None else field.label == field.LABEL_REPEATED
 
 
-def _map(field: FieldDescriptor, value: Any, indent: str) -> Iterator[str]:
+def _map(field: Any, value: Any, indent: str) -> Iterator[str]:
     keys, values = (field.message_type.fields_by_name[name] for name in ("key", "value"))
     key_text = _writer(keys)
     for key in sorted(value):
@@ -60,7 +59,7 @@ def _map(field: FieldDescriptor, value: Any, indent: str) -> Iterator[str]:
         yield f"{indent}}}\n"
 
 
-def _writer(field: FieldDescriptor) -> Callable[[Any], str]:
+def _writer(field: Any) -> Callable[[Any], str]:
     kind = field.cpp_type
     if kind == Field.CPPTYPE_STRING:
         return quoted
