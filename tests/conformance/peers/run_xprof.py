@@ -13,6 +13,8 @@ from serve import serve
 from xprof.convert import _pywrap_profiler_plugin  # type: ignore[import-not-found]
 from xprof.convert.raw_to_tool_data import process_raw_trace  # type: ignore[import-not-found]
 
+_OF_PROGRAMS = frozenset({"graph_viewer"})
+
 
 def answer(request: dict[str, Any]) -> None:
     """Write the answer, or raise RuntimeError with the library's message."""
@@ -25,6 +27,9 @@ def answer(request: dict[str, Any]) -> None:
         for number, path in enumerate(request["paths"]):
             hosts.append(str(session / f"host{number or ''}.xplane.pb"))
             Path(hosts[-1]).write_bytes(_content(path))
+        if tool in _OF_PROGRAMS:
+            # The page lists the tools first, which writes the programs beside the profile.
+            _pywrap_profiler_plugin.xspace_to_tools_data(hosts, "tool_names", {})
         result, success = _pywrap_profiler_plugin.xspace_to_tools_data(hosts, tool, options)
         if not success:
             raise RuntimeError(result if isinstance(result, str) else str(result, errors="replace"))
