@@ -54,7 +54,7 @@ def module_text(module: HloModuleProto, options: PrintOptions, depth: int = 0) -
     yield "\n\n"
     inline = _written_inline(module)
     names = {one.id: sound_name(one.name) for one in module.computations}
-    printer = Printer(options, names, inline, _threads(module), module.payloads)
+    printer = Printer(options, names, inline, execution_threads(module), module.payloads)
     hidden = {one.id for one in inline}
     for one in computations_in_order(module):
         if one.id not in hidden:
@@ -143,7 +143,7 @@ def _is_single(one: HloComputationProto) -> bool:
     )
 
 
-def _threads(module: HloModuleProto) -> Threads:
+def execution_threads(module: HloModuleProto) -> Threads:
     """The threads of the computations.
 
     What an asynchronous instruction calls, and what that calls, runs on the thread of the

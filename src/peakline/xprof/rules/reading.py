@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from peakline.errors import InputError
 from peakline.hlo.modules import parse_program
 from peakline.xprof.rules.programs import is_sound
+from peakline.xprof.rules.schedules import is_schedule_sound
 
 if TYPE_CHECKING:
     from peakline.schema import HloModuleProto, HloProto, OpSharding, StackFrameIndexProto
@@ -24,7 +25,7 @@ def as_read(data: bytes) -> HloProto:
     Raises InputError where the bytes are none, or XLA refuses the program.
     """
     proto = as_taken(data)
-    if not is_sound(proto.hlo_module):
+    if not is_sound(proto.hlo_module) or not is_schedule_sound(proto.hlo_module):
         raise InputError("XLA does not take this program; without compatible=xprof it is shown")
     for module in _modules(proto):
         _read(module)
