@@ -118,14 +118,16 @@ def _pad(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator
 
 def _gather(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
     numbers = made.gather_dimension_numbers
-    yield f"offset_dims={braced(numbers.offset_dims)}"
-    yield f"collapsed_slice_dims={braced(numbers.collapsed_slice_dims)}"
-    yield f"start_index_map={braced(numbers.start_index_map)}"
+    parts = [
+        f"offset_dims={braced(numbers.offset_dims)}",
+        f"collapsed_slice_dims={braced(numbers.collapsed_slice_dims)}",
+        f"start_index_map={braced(numbers.start_index_map)}",
+    ]
     if numbers.operand_batching_dims:
-        yield f"operand_batching_dims={braced(numbers.operand_batching_dims)}"
+        parts.append(f"operand_batching_dims={braced(numbers.operand_batching_dims)}")
     if numbers.start_indices_batching_dims:
-        yield f"start_indices_batching_dims={braced(numbers.start_indices_batching_dims)}"
-    yield f"index_vector_dim={numbers.index_vector_dim}"
+        parts.append(f"start_indices_batching_dims={braced(numbers.start_indices_batching_dims)}")
+    yield ", ".join([*parts, f"index_vector_dim={numbers.index_vector_dim}"])
     yield f"slice_sizes={braced(made.gather_slice_sizes)}"
     if made.indices_are_sorted:
         yield "indices_are_sorted=true"
@@ -133,37 +135,42 @@ def _gather(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Itera
 
 def _scatter(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
     numbers = made.scatter_dimension_numbers
-    yield f"update_window_dims={braced(numbers.update_window_dims)}"
-    yield f"inserted_window_dims={braced(numbers.inserted_window_dims)}"
-    yield f"scatter_dims_to_operand_dims={braced(numbers.scatter_dims_to_operand_dims)}"
+    parts = [
+        f"update_window_dims={braced(numbers.update_window_dims)}",
+        f"inserted_window_dims={braced(numbers.inserted_window_dims)}",
+        f"scatter_dims_to_operand_dims={braced(numbers.scatter_dims_to_operand_dims)}",
+    ]
     if numbers.input_batching_dims:
-        yield f"input_batching_dims={braced(numbers.input_batching_dims)}"
+        parts.append(f"input_batching_dims={braced(numbers.input_batching_dims)}")
     if numbers.scatter_indices_batching_dims:
-        yield f"scatter_indices_batching_dims={braced(numbers.scatter_indices_batching_dims)}"
-    yield f"index_vector_dim={numbers.index_vector_dim}"
+        batching = braced(numbers.scatter_indices_batching_dims)
+        parts.append(f"scatter_indices_batching_dims={batching}")
+    yield ", ".join([*parts, f"index_vector_dim={numbers.index_vector_dim}"])
     if made.indices_are_sorted:
         yield "indices_are_sorted=true"
     if made.unique_indices:
         yield "unique_indices=true"
 
 
-def _dot_numbers(numbers: DotDimensionNumbers) -> Iterator[str]:
+def _dot_numbers(numbers: DotDimensionNumbers) -> str:
+    parts = []
     if numbers.lhs_batch_dimensions:
-        yield f"lhs_batch_dims={braced(numbers.lhs_batch_dimensions)}"
-    yield f"lhs_contracting_dims={braced(numbers.lhs_contracting_dimensions)}"
+        parts.append(f"lhs_batch_dims={braced(numbers.lhs_batch_dimensions)}")
+    parts.append(f"lhs_contracting_dims={braced(numbers.lhs_contracting_dimensions)}")
     if numbers.rhs_batch_dimensions:
-        yield f"rhs_batch_dims={braced(numbers.rhs_batch_dimensions)}"
-    yield f"rhs_contracting_dims={braced(numbers.rhs_contracting_dimensions)}"
+        parts.append(f"rhs_batch_dims={braced(numbers.rhs_batch_dimensions)}")
+    parts.append(f"rhs_contracting_dims={braced(numbers.rhs_contracting_dimensions)}")
+    return ", ".join(parts)
 
 
 def _dot(made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
-    yield from _dot_numbers(made.dot_dimension_numbers)
+    yield _dot_numbers(made.dot_dimension_numbers)
     yield from precision(made, 2 if made.opcode == "scaled-dot" else len(operands))
 
 
 def _ragged_dot(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterator[str]:
     numbers = made.ragged_dot_dimension_numbers
-    yield from _dot_numbers(numbers.dot_dimension_numbers)
+    yield _dot_numbers(numbers.dot_dimension_numbers)
     yield f"lhs_ragged_dims={braced(numbers.lhs_ragged_dimensions)}"
     if numbers.rhs_group_dimensions:
         yield f"rhs_group_dims={braced(numbers.rhs_group_dimensions)}"

@@ -97,6 +97,10 @@ class Printer:
         self._names: dict[int, str] = {}
         self._forced: str | None = None
 
+    def is_inline(self, number: int) -> bool:
+        """Whether a computation is written where it is started."""
+        return number in self._inline
+
     def enter(self, one: HloComputationProto) -> None:
         """The computation whose instructions come next."""
         self._made = {local(made.id): made for made in one.instructions}
@@ -115,7 +119,7 @@ class Printer:
             yield str(made.parameter_number)
         elif made.operand_ids:
             yield self._operands(made)
-        parts = [")", *self._extras(made, self._shapes_of(made)), *self._origin(made)]
+        parts = [")", *self.extras(made), *self._origin(made)]
         yield ", ".join(parts) + "\n"
 
     def _shapes_of(self, made: HloInstructionProto) -> list[ShapeProto]:
@@ -157,12 +161,22 @@ class Printer:
         names = [self._names.get(local(number), "null ") for number in made.operand_ids]
         return ", ".join(names) if self.options.short else numbered(names)
 
-    def _extras(self, made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
-        """What belongs to an instruction, whatever else is written of it."""
+    def extras(self, made: HloInstructionProto, *, with_calls: bool = True) -> Iterator[str]:
+        """What is written behind the operands, but for where the instruction comes from."""
+        yield from self._extras(made, self._shapes_of(made), with_calls=with_calls)
+
+    def _extras(
+        self,
+        made: HloInstructionProto,
+        operands: Sequence[ShapeProto],
+        *,
+        with_calls: bool = True,
+    ) -> Iterator[str]:
         if made.opcode == "async-start":
-            yield from self._started(made)
+            yield from self._started(made, with_calls=with_calls)
         yield from attributes(made, operands)
-        yield from self._calls(made, operands)
+        if with_calls:
+            yield from self._calls(made, operands)
         if made.HasField("sharding"):
             with_metadata = self.options.metadata
             text = sharding_text(made.sharding, made.shape, with_metadata=with_metadata)
@@ -177,14 +191,14 @@ class Printer:
         if made.HasField("result_accuracy"):
             yield from accuracy(made)
 
-    def _started(self, made: HloInstructionProto) -> Iterator[str]:
+    def _started(self, made: HloInstructionProto, *, with_calls: bool) -> Iterator[str]:
         thread = self._forced or made.async_execution_thread or MAIN_THREAD
         if thread != MAIN_THREAD:
             yield f'async_execution_thread="{thread}"'
         single = self._single(made)
         # A computation of its own that is started in turn is written by name.
         if single is not None and single.made.opcode != "async-start":
-            yield from self._extras(single.made, single.operands)
+            yield from self._extras(single.made, single.operands, with_calls=with_calls)
 
     def _origin(self, made: HloInstructionProto) -> Iterator[str]:
         if made.HasField("original_value"):

@@ -52,14 +52,18 @@ def module_text(module: HloModuleProto, options: PrintOptions, depth: int = 0) -
     if options.metadata and module.HasField("stack_frame_index"):
         yield from stack_frames(module.stack_frame_index)
     yield "\n\n"
-    inline = _written_inline(module)
-    names = {one.id: sound_name(one.name) for one in module.computations}
-    printer = Printer(options, names, inline, execution_threads(module), module.payloads)
-    hidden = {one.id for one in inline}
+    printer = printer_of(module, options)
     for one in computations_in_order(module):
-        if one.id not in hidden:
+        if not printer.is_inline(one.id):
             yield from _computation(module, one, printer, tab)
             yield "\n\n"
+
+
+def printer_of(module: HloModuleProto, options: PrintOptions) -> Printer:
+    """What writes the instructions of a program."""
+    inline = _written_inline(module)
+    names = {one.id: sound_name(one.name) for one in module.computations}
+    return Printer(options, names, inline, execution_threads(module), module.payloads)
 
 
 def _header(module: HloModuleProto, tab: str) -> Iterator[str]:
