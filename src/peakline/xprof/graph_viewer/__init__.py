@@ -9,11 +9,12 @@ from peakline.errors import NotFoundError, UsageError
 from peakline.tools import graph_viewer as ours
 
 if TYPE_CHECKING:
+    from peakline.schema import HloModuleProto
     from peakline.tables import Profile
     from peakline.tools.graph_viewer import GraphViewerParameters
 
 
-def _run(profile: Profile, parameters: GraphViewerParameters, _output_format: str) -> bytes:
+def _run(profile: Profile, parameters: GraphViewerParameters, output_format: str) -> bytes:
     from peakline.xprof.rules.programs_by_name import find_program
     from peakline.xprof.rules.reading import as_read, as_taken
 
@@ -34,9 +35,44 @@ def _run(profile: Profile, parameters: GraphViewerParameters, _output_format: st
     read = as_read(data)
     if parameters.type in ("short_txt", "long_txt"):
         return ours.program_text(read, parameters)
+    if parameters.type == "graph":
+        return _drawn(read.hlo_module, parameters, output_format)
     from peakline.xprof.graph_viewer.adjacent import adjacent_nodes
 
     return adjacent_nodes(read.hlo_module, parameters.node_name)
+
+
+def _drawn(module: HloModuleProto, parameters: GraphViewerParameters, output_format: str) -> bytes:
+    from peakline.xprof.graph_viewer.around import Shown
+    from peakline.xprof.graph_viewer.dot import Drawing
+    from peakline.xprof.graph_viewer.linked import link
+
+    name = parameters.node_name
+    if not name:
+        raise UsageError("node_name should not be empty")
+    if output_format != "dot":
+        raise UsageError("graph_viewer: XProf draws no URL here; say format dot")
+    computations = link(module)
+    wanted = name.lower()
+    one = next((each for each in computations if each.name.lower() == wanted), None)
+    shown, label = Shown(), ""
+    if one is None:
+        every = (made for each in computations for made in each.made)
+        plain = wanted.removeprefix("%")
+        node = next((made for made in every if made.name.lower() == plain), None)
+        if node is None:
+            raise NotFoundError(f"no instruction and no computation {name!r}").quoting(repr(name))
+        one, shown = node.parent, Shown(node, parameters.graph_width)
+        label = f"Neighborhood of {parameters.graph_width} nodes around {node.name}"
+    drawing = Drawing(
+        module,
+        one,
+        shown,
+        label,
+        with_config=parameters.show_metadata,
+        with_fusions=not parameters.merge_fusion,
+    )
+    return drawing.text().encode("utf-8", "replace")
 
 
 def _node(parameters: GraphViewerParameters) -> str:
