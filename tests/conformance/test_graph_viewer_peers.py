@@ -3,6 +3,7 @@ beside its instructions.
 """
 
 import random
+import re
 
 import pytest
 
@@ -15,6 +16,11 @@ from tests.conformance.peer import Refused
 
 TOOL = "graph_viewer"
 TEXTS = ({"type": "short_txt"}, {"type": "long_txt"}, {"type": "long_txt", "show_metadata": 1})
+
+NODE = re.compile(
+    r"(^|^subgraph cluster_|^cluster_| -> | -> cluster_|ltail=\"cluster_|^}  // cluster_)(\d+)(?=\W|$)"
+)
+"""Where a drawing names a node or a cluster by its address."""
 
 
 def programs(path):
@@ -80,6 +86,46 @@ def test_what_is_beside_instructions(live_xprof):
                 options = {"type": "adj_nodes", "module_name": label, "node_name": name.upper()}
                 own, other = compared(live_xprof, path, options)
                 assert own == other, (path.name, label, name)
+
+
+def plain(content):
+    """A drawing with its nodes numbered in order, and the rules of its style sheet sorted."""
+    head, _, body = content.decode().partition("\n>\n\n")
+    start, _, rules = head.partition("font-size: 12px;\n  }\n\n")
+    numbers = {}
+
+    def number(found):
+        return found[1] + numbers.setdefault(found[2], f"n{len(numbers)}")
+
+    lines = [NODE.sub(number, line) for line in body.split("\n")]
+    return start, sorted(rule.strip() for rule in rules.split("\n\n")), lines
+
+
+@pytest.mark.conformance
+def test_drawings(live_xprof):
+    picked, count = random.Random(2), 0
+    for path in live_xprof.spaces:
+        for label in programs(path):
+            own, _ = compared(live_xprof, path, {"type": "pb", "module_name": label})
+            module = HloProto.FromString(own).hlo_module
+            names = [made.name for one in module.computations for made in one.instructions]
+            names = [*picked.sample(names, min(2, len(names))), module.computations[-1].name]
+            for name in names:
+                options = {
+                    "type": "graph",
+                    "module_name": label,
+                    "node_name": name,
+                    "graph_width": picked.choice((0, 1, 2, 3, 5)),
+                    "merge_fusion": picked.randint(0, 1),
+                    "show_metadata": picked.randint(0, 1),
+                }
+                given = {key: str(value) for key, value in options.items()}
+                with peakline.open(str(path)) as profile:
+                    own = run_tool(profile, TOOL, {**given, "compatible": "xprof"}, "dot").content
+                other = theirs(live_xprof, path, {**options, "format": "dot"})
+                assert plain(own) == plain(other), (path.name, options)
+                count += 1
+    assert count > 80
 
 
 @pytest.mark.conformance

@@ -224,7 +224,8 @@ class Drawing:
             shape, colors = "diamond", DARK_RED
         label = "<br/>".join(filter(None, parts))
         hint = words.tooltip(made, self._module)
-        return f'{self._id(made)} [label=<{label}>, shape={shape}, tooltip="{hint}", {colors.text()}];\n'
+        look = f'shape={shape}, tooltip="{hint}", {colors.text()}'
+        return f"{self._id(made)} [label=<{label}>, {look}];\n"
 
     def _colors(self, made: Instruction) -> Colors:
         is_fed = any(

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from peakline.hlo.printing.instructions import backend_text
 from peakline.hlo.printing.literals import UnreadableLiteral, literal_text
 from peakline.hlo.printing.shapes import type_names, with_layout, without_layout
-from peakline.hlo.program import MATRIX_PRODUCTS
+from peakline.hlo.program import CONVOLUTIONS, MATRIX_PRODUCTS
 
 if TYPE_CHECKING:
     from peakline.schema import HloModuleProto, ShapeProto
     from peakline.xprof.graph_viewer.linked import Computation, Instruction
 
+_PRODUCTS = MATRIX_PRODUCTS - {"__cublas$gemm"}
 SMALL_BELOW = 4096
 _FEW, _LONGEST_VALUE, _LONGEST_SHAPE = 8, 64, 64
 _ALONE = ("tuple", "token", "opaque", "buffer")
@@ -31,7 +32,7 @@ _COMPARED = {
 
 def sane(text: str) -> str:
     """Text for a label that looks like HTML."""
-    return text.replace("<", "&lt;").replace(">", "&gt;")
+    return text.replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
 def kind_of(shape: ShapeProto) -> str:
@@ -145,24 +146,64 @@ def _broken(text: str, depth: int) -> str:
 
 
 def config_text(made: Instruction, *, is_shown: bool) -> str:
-    """What the back end is given: of products of matrices what matters, else all where wanted."""
+    """What the back end is given: of cuBLASLt and cuDNN what matters, else all where wanted."""
     proto = made.proto
-    if made.opcode == "custom-call" and proto.custom_call_target in MATRIX_PRODUCTS:
+    target = proto.custom_call_target if made.opcode == "custom-call" else ""
+    lines: list[str] = []
+    if target in _PRODUCTS:
         lines = _product(made)
-        if lines:
-            return ("<br/>" if len(lines) > 1 else "") + "<br/>".join(lines)
+    elif target in CONVOLUTIONS:
+        lines = _convolution(made)
+    if lines:
+        return ("<br/>" if len(lines) > 1 else "") + "<br/>".join(lines)
     if not is_shown or not (raw := backend_text(proto.backend_config)):
         return ""
     return f'backend_config="{raw}"'
 
 
-def _product(made: Instruction) -> list[str]:
+def _config(made: Instruction, name: str) -> dict[str, Any] | None:
+    """The part of the configuration of a name; None where there is no configuration to read."""
     try:
         config = json.loads(made.proto.backend_config or b"{}")
     except ValueError:
+        return None
+    found = config.get(name) if isinstance(config, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _convolution(made: Instruction) -> list[str]:
+    given = _config(made, "cudnn_conv_backend_config")
+    if given is None:
         return []
-    given: dict[str, Any] = config.get("gemm_backend_config") or {}
-    real, beta = float(given.get("alpha_real", 0)), float(given.get("beta", 0))
+    scale, side = _number(given, "conv_result_scale"), _number(given, "side_input_scale")
+    mode = str(given.get("activation_mode", "kNone"))
+    lines = [] if scale == 1 else [f"conv_result_scale={scale:.6g}"]
+    if side not in (0, 1):
+        lines.append(f"side_input_scale={side:.6g}")
+    if mode == "kLeakyRelu":
+        lines.append(f"leakyrelu_alpha={_number(given, 'leakyrelu_alpha'):.6g}")
+    lines.append(f"activation_mode={mode.removeprefix('k').lower()}")
+    algorithm = given.get("algorithm") or {}
+    knobs = sorted(
+        (int(key), value) for key, value in (algorithm.get("tuning_knobs") or {}).items()
+    )
+    turned = ",".join(f"k{key}={value}" for key, value in knobs)
+    lines.append(f"algo=eng{algorithm.get('algo_id', 0)}{{{turned}}}")
+    return lines
+
+
+def _number(given: dict[str, Any], name: str) -> float:
+    try:
+        return float(given.get(name, 0))
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def _product(made: Instruction) -> list[str]:
+    given = _config(made, "gemm_backend_config")
+    if given is None:
+        return []
+    real, beta = _number(given, "alpha_real"), _number(given, "beta")
     lines = []
     if real != 1:
         is_complex = kind_of(made.proto.shape) in ("c64", "c128")
