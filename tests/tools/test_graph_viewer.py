@@ -3,19 +3,19 @@
 import json
 
 import pytest
+from tests.each_row import each_row
+from tests.shared import DATA, shared
 
 from peakline.errors import NotFoundError, UsageError
 from peakline.schema import HloProto
 from peakline.tools import run_tool
-from tests.each_row import each_row
-from tests.shared import DATA, shared
 
 TOOL = "graph_viewer"
 CAPTURED = next((DATA / "sessions" / "jax_captured").rglob("*.xplane.pb*"))
 
 
-def ask(format=None, **parameters):
-    return run_tool(shared(CAPTURED), TOOL, {"module_name": "jit_f", **parameters}, format)
+def ask(chosen=None, **parameters):
+    return run_tool(shared(CAPTURED), TOOL, {"module_name": "jit_f", **parameters}, chosen)
 
 
 def graph(**parameters):
@@ -77,7 +77,7 @@ def test_the_names_beside_a_node():
 
 
 @each_row(
-    ("type", "written", "begin"),
+    ("kind", "written", "begin"),
     [
         ("short_txt", "text", b"HloModule jit_f, is_scheduled=true"),
         ("long_txt", "text", b"HloModule jit_f, is_scheduled=true"),
@@ -86,8 +86,8 @@ def test_the_names_beside_a_node():
         ("adj_nodes", "json", b"{"),
     ],
 )
-def test_the_type_decides_the_format(type, written, begin):
-    answer = ask(type=type, node_name="add_add_fusion")
+def test_the_type_decides_the_format(kind, written, begin):
+    answer = ask(type=kind, node_name="add_add_fusion")
     assert answer.format == written
     assert answer.content.startswith(begin)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peakline.errors import InputError
 from peakline.hlo.modules import category_of
 from peakline.hlo.printing import PrintOptions
 from peakline.hlo.printing.module import printer_of
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _BLUE, _RED = "%231976d2", "%23d32f2f"
 _MOST_EDGES, _MOST_OPERANDS, _MOST_USERS_SHOWN, _LONGEST = 64, 32, 3, 128
+_DEEPEST = 100
 _CUT = ("replica_groups=", "source_target_pairs=", "control-predecessors=")
 
 
@@ -62,6 +64,7 @@ class Drawing:
         self._count: dict[tuple[Instruction, Instruction], int] = {}
         self._lines: list[str] = []
         self._clusters: dict[Computation, int] = {}
+        self._open: list[Computation] = []
         self._ids: dict[object, int] = {}
 
     def text(self) -> str:
@@ -147,9 +150,13 @@ class Drawing:
             )
         if one in self._clusters:
             return ""
+        if len(self._open) >= _DEEPEST:
+            raise InputError(f"calls of the program are more than {_DEEPEST} deep")
         self._clusters[one] = len(self._clusters) + 1
         label, style = self._cluster_label(one, caller)
+        self._open.append(one)
         name, body = self._cluster(one), self._inside(one)
+        self._open.pop()
         return (
             f"subgraph {name} {{\n{style}\nlabel = <{label}>;\nlabelloc = t;\n"
             f'tooltip = " ";\n{body}\n}}  // {name}\n\n'
