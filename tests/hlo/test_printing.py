@@ -5,7 +5,7 @@ from tests.each_row import each_row
 
 from peakline.hlo.printing import LONG, SHORT, PrintOptions, module_text
 from peakline.hlo.printing.proto_text import proto_text
-from peakline.hlo.printing.words import as_value, quoted, sound_name
+from peakline.hlo.printing.quoting import as_value, quoted, sound_name
 from peakline.schema import HloInstructionProto, HloModuleProto, LiteralProto, ShapeProto
 
 F32, S32, PRED, TUPLE, BF16, S4, F8 = 11, 4, 1, 13, 16, 21, 20

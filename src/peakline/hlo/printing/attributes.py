@@ -17,8 +17,9 @@ from peakline.hlo.printing.dimensions import (
     precision,
     window_text,
 )
-from peakline.hlo.printing.shapes import type_names, with_layout
-from peakline.hlo.printing.words import braced, listed, quoted
+from peakline.hlo.printing.element_types import type_names
+from peakline.hlo.printing.quoting import braced, listed, quoted
+from peakline.hlo.printing.shapes import with_layout
 
 if TYPE_CHECKING:
     from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
@@ -39,6 +40,12 @@ _ACCURATE = frozenset(
     log-plus-one logistic rsqrt sine sinh sqrt tan tanh
     """.split()
 )
+BY_SHAPE = frozenset(
+    """
+    collective-permute collective-permute-start compare conditional convolution custom-call dot
+    """.split()
+).union(OLD_COMPARISONS)
+"""Opcodes of which something depends on the shapes of the operands, or on how many there are."""
 _TABLE: dict[str, Attributes] = {}
 
 

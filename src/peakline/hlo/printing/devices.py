@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from peakline.hlo.printing.element_types import type_names
 from peakline.hlo.printing.metadata import metadata_text
-from peakline.hlo.printing.shapes import numbered, type_names
-from peakline.hlo.printing.words import braced, listed
+from peakline.hlo.printing.quoting import braced, listed
+from peakline.hlo.printing.shapes import numbered
 
 if TYPE_CHECKING:
     from peakline.schema import (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import starmap
 from typing import TYPE_CHECKING
 
-from peakline.hlo.printing.words import braced
+from peakline.hlo.printing.quoting import braced
 
 if TYPE_CHECKING:
     from peakline.schema import (

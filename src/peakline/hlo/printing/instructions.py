@@ -11,17 +11,19 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from peakline.hlo.printing.attributes import (
+    BY_SHAPE,
     OLD_COMPARISONS,
     accuracy,
     attributes,
     statistics,
 )
 from peakline.hlo.printing.devices import sharding_text
+from peakline.hlo.printing.element_types import type_names
 from peakline.hlo.printing.metadata import is_shown, metadata_text, payload_of
-from peakline.hlo.printing.order import called, local
+from peakline.hlo.printing.order import LOW, called, local
 from peakline.hlo.printing.origins import origin_text
-from peakline.hlo.printing.shapes import Shapes, numbered, type_names
-from peakline.hlo.printing.words import as_value, braced, sound_name
+from peakline.hlo.printing.quoting import as_value, braced, sound_name
+from peakline.hlo.printing.shapes import Shapes, numbered
 
 if TYPE_CHECKING:
     from peakline.hlo.printing.module import PrintOptions
@@ -110,17 +112,17 @@ class Printer:
 
     def instruction(self, made: HloInstructionProto, before: str) -> Iterator[str]:
         """The line of an instruction, in pieces where it is long."""
-        name = self._names[local(made.id)]
         opcode = self._opcode(made)
-        yield f"{before}{name} = {self._shapes.text(made.shape)} {opcode}("
-        if made.opcode == "constant":
+        begin = f"{before}{self._names[made.id & LOW]} = {self._shapes.text(made.shape)} {opcode}("
+        end = ", ".join([")", *self.extras(made), *self._origin(made)])
+        if opcode == "constant":
+            yield begin
             yield from self._constant(made)
-        elif made.opcode == "parameter":
-            yield str(made.parameter_number)
-        elif made.operand_ids:
-            yield self._operands(made)
-        parts = [")", *self.extras(made), *self._origin(made)]
-        yield ", ".join(parts) + "\n"
+            yield f"{end}\n"
+        elif opcode == "parameter":
+            yield f"{begin}{made.parameter_number}{end}\n"
+        else:
+            yield f"{begin}{self._operands(made)}{end}\n"
 
     def _shapes_of(self, made: HloInstructionProto) -> list[ShapeProto]:
         found = self._made
@@ -158,12 +160,14 @@ class Printer:
             yield ELIDED
 
     def _operands(self, made: HloInstructionProto) -> str:
-        names = [self._names.get(local(number), "null ") for number in made.operand_ids]
+        found = self._names
+        names = [found.get(number & LOW, "null ") for number in made.operand_ids]
         return ", ".join(names) if self.options.short else numbered(names)
 
     def extras(self, made: HloInstructionProto, *, with_calls: bool = True) -> Iterator[str]:
         """What is written behind the operands, but for where the instruction comes from."""
-        yield from self._extras(made, self._shapes_of(made), with_calls=with_calls)
+        shapes = self._shapes_of(made) if made.opcode in BY_SHAPE else ()
+        return self._extras(made, shapes, with_calls=with_calls)
 
     def _extras(
         self,
@@ -175,7 +179,7 @@ class Printer:
         if made.opcode == "async-start":
             yield from self._started(made, with_calls=with_calls)
         yield from attributes(made, operands)
-        if with_calls:
+        if with_calls and made.called_computation_ids:
             yield from self._calls(made, operands)
         if made.HasField("sharding"):
             with_metadata = self.options.metadata

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peakline.hlo.printing.shapes import type_names, with_layout
+from peakline.hlo.printing.element_types import type_names
+from peakline.hlo.printing.shapes import with_layout
 
 if TYPE_CHECKING:
     from peakline.arrays import AnyArray

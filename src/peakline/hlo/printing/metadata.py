@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from peakline.hlo.printing.words import listed, quoted
+from peakline.hlo.printing.quoting import listed, quoted
 
 if TYPE_CHECKING:
     from peakline.schema import OpMetadata, Payload, StackFrameIndexProto

@@ -16,8 +16,8 @@ from peakline.hlo.printing.instructions import (
 from peakline.hlo.printing.metadata import stack_frames
 from peakline.hlo.printing.order import called, computations_in_order, instructions_in_order
 from peakline.hlo.printing.origins import array_text
+from peakline.hlo.printing.quoting import braced, quoted, sound_name
 from peakline.hlo.printing.shapes import numbered, with_layout, without_layout
-from peakline.hlo.printing.words import braced, quoted, sound_name
 
 if TYPE_CHECKING:
     from peakline.schema import HloComputationProto, HloModuleProto, ProgramShapeProto
@@ -157,12 +157,13 @@ def execution_threads(module: HloModuleProto) -> Threads:
     starts: list[tuple[int, str]] = []
     calls: dict[int, list[int]] = {}
     for one in module.computations:
-        calls[one.id] = [number for made in one.instructions for number in called(made)]
         starts.extend(
             (made.called_computation_ids[0], made.async_execution_thread or MAIN_THREAD)
             for made in one.instructions
             if made.opcode == "async-start" and made.called_computation_ids
         )
+    for one in module.computations if starts else ():
+        calls[one.id] = [number for made in one.instructions for number in called(made)]
     forced: set[int] = set()
     for first, thread in reversed(starts):
         waiting = [first]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from peakline.schema import HloComputationProto, HloInstructionProto, HloModuleProto
 
-_LOW = 0xFFFF_FFFF
+LOW = 0xFFFF_FFFF
+"""The part of an id that is the number within the computation."""
 _LATER = frozenset(("async-update", "async-done"))
 _COLLECTIVES = frozenset(
     """
@@ -22,7 +23,7 @@ def local(number: int) -> int:
     """An instruction's number within its computation: newer files put that of the computation
     above it (``HloInstruction::CalculateLocalId``).
     """
-    return number & _LOW
+    return number & LOW
 
 
 def called(made: HloInstructionProto) -> Sequence[int]:
@@ -151,7 +152,7 @@ def _edges(
     behind: list[list[int]] = []
     used = bytearray(len(made))
     for each in made:
-        operands = [places[key] for key in map(local, each.operand_ids) if key in places]
+        operands = [places[number & LOW] for number in each.operand_ids if number & LOW in places]
         for operand in operands:
             used[operand] = 1
         operands.reverse()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.hlo.printing.words import braced
+from peakline.hlo.printing.quoting import braced
 
 if TYPE_CHECKING:
     from peakline.schema import OriginalArrayProto, OriginalValueProto

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.descriptor import FieldDescriptor as Field
 
-from peakline.hlo.printing.words import quoted
+from peakline.hlo.printing.quoting import quoted
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message

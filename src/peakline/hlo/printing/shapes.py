@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import TYPE_CHECKING
 
-from peakline.hlo.printing.words import listed
+from peakline.hlo.printing.element_types import type_names
+from peakline.hlo.printing.quoting import listed
 
 if TYPE_CHECKING:
     from peakline.schema import LayoutProto, ShapeProto
@@ -19,15 +19,6 @@ _DEEPEST = 90
 _MOST_TEXTS = 50_000
 _COMBINED = UNBOUNDED
 """What stands in a tile for a dimension that is combined with the next one."""
-
-
-@cache
-def type_names() -> dict[int, str]:
-    """The name of every element type in HLO text, by its number."""
-    from peakline.schema import PrimitiveType
-
-    names: dict[int, str] = {number: name.lower() for name, number in PrimitiveType.items()}
-    return names | {0: "primitive_type_invalid", PrimitiveType.OPAQUE_TYPE: "opaque"}
 
 
 class Shapes:

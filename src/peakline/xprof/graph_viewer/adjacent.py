@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from peakline.errors import NotFoundError, UsageError
 from peakline.hlo.printing.order import local
-from peakline.hlo.printing.words import sound_name
+from peakline.hlo.printing.quoting import sound_name
 
 if TYPE_CHECKING:
     from peakline.schema import HloComputationProto, HloInstructionProto, HloModuleProto

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peakline.xprof.graph_viewer.words import is_small
+from peakline.xprof.graph_viewer.labels import is_small
 
 if TYPE_CHECKING:
     from peakline.xprof.graph_viewer.linked import Instruction

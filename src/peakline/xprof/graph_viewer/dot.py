@@ -12,7 +12,7 @@ from peakline.errors import InputError
 from peakline.hlo.modules import category_of
 from peakline.hlo.printing import PrintOptions
 from peakline.hlo.printing.module import printer_of
-from peakline.xprof.graph_viewer import words
+from peakline.xprof.graph_viewer import labels
 from peakline.xprof.graph_viewer.around import (
     HIGHLIGHTED,
     NO_OPERANDS,
@@ -28,7 +28,17 @@ from peakline.xprof.graph_viewer.colors import (
     color_of,
     parameter_color,
 )
-from peakline.xprof.graph_viewer.words import is_small, sane, trivial
+from peakline.xprof.graph_viewer.labels import (
+    applied,
+    element,
+    fed_constant,
+    is_constant,
+    is_small,
+    producer,
+    sane,
+    title,
+    trivial,
+)
 
 if TYPE_CHECKING:
     from peakline.schema import HloModuleProto
@@ -168,7 +178,7 @@ class Drawing:
             return label, "style=rounded; color=black;"
         category = sane(category_of(caller.proto, {}))
         label = f"Fused expression for <b>{sane(caller.name)}</b><br/>{category}"
-        more = self._more(caller), words.config_text(caller, is_shown=self._with_config)
+        more = self._more(caller), labels.config_text(caller, is_shown=self._with_config)
         label += "".join(f"<br/>{text}" for text in more if text)
         is_chosen = self._shown.state(caller) == HIGHLIGHTED
         fill, stroke = ("#ffcdd2", "#b71c1c") if is_chosen else ("#f5f5f5", "#c2c2c2")
@@ -176,7 +186,7 @@ class Drawing:
 
     def _root_tag(self) -> str:
         first = self._end(self._computation.root)
-        if not self._shown.shows(first) or _is_constant(first):
+        if not self._shown.shows(first) or is_constant(first):
             return ""
         self._root = self._next
         self._next += 1
@@ -199,11 +209,11 @@ class Drawing:
             return True
         if made.opcode != "parameter":
             return False
-        if _fed_constant(made) is not None:
+        if fed_constant(made) is not None:
             return True
         users = [user for user in made.users if self._shown.shows(user)]
         return (
-            words.kind_of(made.proto.shape) == "tuple"
+            labels.kind_of(made.proto.shape) == "tuple"
             and made.fused_by is None
             and len(users) > _MOST_USERS_SHOWN
             and all(user.opcode == "get-tuple-element" for user in users)
@@ -211,17 +221,17 @@ class Drawing:
 
     def _node(self, made: Instruction) -> str:
         is_root = made is made.parent.root
-        if (_is_constant(made) and not is_root) or self._is_merged(made) or self._is_opened(made):
+        if (is_constant(made) and not is_root) or self._is_merged(made) or self._is_opened(made):
             return ""
         self._nodes[made] = self._next
         self._next += 1
         shape = "ellipse" if made.opcode == "while" else "rect"
         parts = [
-            _title(made),
-            _applied(made),
+            title(made),
+            applied(made),
             self._more(made),
             self._inlined(made),
-            words.config_text(made, is_shown=self._with_config),
+            labels.config_text(made, is_shown=self._with_config),
         ]
         self._incoming(made)
         state, colors = self._shown.state(made), self._colors(made)
@@ -230,7 +240,7 @@ class Drawing:
         if state == HIGHLIGHTED:
             shape, colors = "diamond", DARK_RED
         label = "<br/>".join(filter(None, parts))
-        hint = words.tooltip(made, self._module)
+        hint = labels.tooltip(made, self._module)
         look = f'shape={shape}, tooltip="{hint}", {colors.text()}'
         return f"{self._id(made)} [label=<{label}>, {look}];\n"
 
@@ -238,7 +248,7 @@ class Drawing:
         is_fed = any(
             operand.opcode == "parameter"
             and self._is_merged(operand)
-            and _fed_constant(operand) is None
+            and fed_constant(operand) is None
             for operand in made.operands
         )
         return parameter_color(made) if is_fed else color_of(made)
@@ -247,7 +257,7 @@ class Drawing:
         lines = []
         callers = made.parent.callers
         if made.opcode == "parameter" and len(callers) == 1 and callers[0].opcode == "call":
-            source = _producer(callers[0].operands[made.proto.parameter_number])
+            source = producer(callers[0].operands[made.proto.parameter_number])
             is_entry = source.parent.proto.id == self._module.entry_computation_id
             where = "the ENTRY computation" if is_entry else sane(source.parent.name)
             lines.append(f"<i>from {sane(source.name)} in {where}</i>")
@@ -260,7 +270,7 @@ class Drawing:
             else:
                 lines.append(sane(line))
         if not self._is_opened(made):
-            lines.append(words.shape_line(made))
+            lines.append(labels.shape_line(made))
         return "<br/>".join(lines)
 
     def _inlined(self, made: Instruction) -> str:
@@ -277,21 +287,21 @@ class Drawing:
         if made.opcode == "parameter" and fusion is not None:
             source = fusion.operands[made.proto.parameter_number]
             if source.opcode == "get-tuple-element":
-                lines.append(_element(source))
+                lines.append(element(source))
         return "<br/>".join(lines)
 
     def _operand(self, operand: Instruction) -> str | None:
         if operand.opcode == "constant":
-            return words.constant_text(operand, operand.proto.shape)
-        if _is_constant(operand):
-            return words.constant_text(operand.operands[0], operand.proto.shape)
+            return labels.constant_text(operand, operand.proto.shape)
+        if is_constant(operand):
+            return labels.constant_text(operand.operands[0], operand.proto.shape)
         if not self._is_merged(operand):
             return None
         if operand.opcode == "get-tuple-element":
-            return _element(operand)
-        constant = _fed_constant(operand)
+            return element(operand)
+        constant = fed_constant(operand)
         if constant is not None:
-            return words.constant_text(constant, constant.proto.shape)
+            return labels.constant_text(constant, constant.proto.shape)
         return f"Parameter {operand.proto.parameter_number}"
 
     def _incoming(self, made: Instruction) -> None:
@@ -311,7 +321,7 @@ class Drawing:
         if self._count.get((given, made), 0) > _MOST_EDGES:
             return
         first = self._end(given)
-        if not self._shown.shows(first) or _is_constant(first) or self._is_merged(first):
+        if not self._shown.shows(first) or is_constant(first) or self._is_merged(first):
             return
         self._edges.append((first, made))
         self._count[first, made] = self._count.get((first, made), 0) + 1
@@ -320,72 +330,6 @@ class Drawing:
             f"{self._id(first)} -> {self._id(made)} [arrowhead={head} "
             f'tooltip="{first.name} -> {made.name}" {more}];'
         )
-
-
-def _is_constant(made: Instruction) -> bool:
-    """A constant, or one number of a fusion that is made to an array."""
-    if made.opcode == "constant":
-        return True
-    return (
-        made.opcode == "broadcast"
-        and (made.parent.fusion is not None or made.parent.proto.is_fusion_computation)
-        and made.operands[0].opcode == "constant"
-        and words.is_scalar(made.operands[0].proto.shape)
-    )
-
-
-def _fed_constant(made: Instruction) -> Instruction | None:
-    """The constant that a parameter of a fusion always is."""
-    fusion = made.fused_by
-    if made.opcode != "parameter" or fusion is None:
-        return None
-    operand = fusion.operands[made.proto.parameter_number]
-    return operand if operand.opcode == "constant" else None
-
-
-def _element(made: Instruction) -> str:
-    from peakline.hlo.printing.shapes import with_layout
-
-    shape = with_layout(made.proto.shape)
-    return f"tuple-element {made.proto.tuple_index} of {made.operands[0].name} {shape}"
-
-
-def _title(made: Instruction) -> str:
-    if made.opcode == "parameter":
-        return f"<b>Parameter {made.proto.parameter_number}</b>"
-    if made.name.startswith(made.opcode):
-        return f"<b>{sane(made.name)}</b>"
-    kind = f":{made.proto.fusion_kind}" if made.opcode == "fusion" else ""
-    return f"<b>{sane(made.name)}</b><br/>{sane(made.opcode + kind)}"
-
-
-def _applied(made: Instruction) -> str:
-    """What the computations do that an instruction applies, where a word says it."""
-    if made.opcode == "fusion":
-        return ""
-    lines = []
-    for place, callee in enumerate(made.calls):
-        if (word := trivial(callee)) is not None:
-            which = "" if len(made.calls) == 1 else f" {place}"
-            lines.append(f"Subcomputation{which}: <b>{sane(word)}</b>")
-    return "<br/>".join(lines)
-
-
-def _producer(made: Instruction) -> Instruction:
-    """What really gives a value that is copied, called for or put into tuples."""
-    places: list[int] = []
-    while True:
-        if made.opcode in ("bitcast", "copy"):
-            made = made.operands[0]
-        elif made.opcode == "get-tuple-element":
-            places.append(made.proto.tuple_index)
-            made = made.operands[0]
-        elif made.opcode == "tuple" and places and places[-1] < len(made.operands):
-            made = made.operands[places.pop()]
-        elif made.opcode == "call":
-            made = made.calls[0].root
-        else:
-            return made
 
 
 _HEAD = """\

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
+from peakline.hlo.printing.element_types import type_names
+
 _SOUND = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*", re.ASCII)
 _OTHERS = re.compile(rb"[^A-Za-z0-9_.\-]")
 _ESCAPES = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r", 0x22: '\\"', 0x27: "\\'", 0x5C: "\\\\"}
@@ -33,8 +35,6 @@ def _first(letter: bytes) -> bytes:
 @cache
 def _type_names() -> frozenset[str]:
     """The names of element types, which mean those in HLO text; ``tuple`` does not."""
-    from peakline.hlo.printing.shapes import type_names
-
     return frozenset(type_names().values()) - {"tuple", ""}
 
 

@@ -7,9 +7,10 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from peakline.hlo.printing.element_types import type_names
 from peakline.hlo.printing.instructions import backend_text
 from peakline.hlo.printing.literals import UnreadableLiteral, literal_text
-from peakline.hlo.printing.shapes import type_names, with_layout, without_layout
+from peakline.hlo.printing.shapes import with_layout, without_layout
 from peakline.hlo.program import CONVOLUTIONS, MATRIX_PRODUCTS
 
 if TYPE_CHECKING:
@@ -249,3 +250,69 @@ def tooltip(made: Instruction, module: HloModuleProto) -> str:
         lines.append(f"{file}:{function}:{at.line}{column}")
         number = frame.parent_frame_id
     return "\n".join(lines)
+
+
+def is_constant(made: Instruction) -> bool:
+    """A constant, or one number of a fusion that is made to an array."""
+    if made.opcode == "constant":
+        return True
+    return (
+        made.opcode == "broadcast"
+        and (made.parent.fusion is not None or made.parent.proto.is_fusion_computation)
+        and made.operands[0].opcode == "constant"
+        and is_scalar(made.operands[0].proto.shape)
+    )
+
+
+def fed_constant(made: Instruction) -> Instruction | None:
+    """The constant that a parameter of a fusion always is."""
+    fusion = made.fused_by
+    if made.opcode != "parameter" or fusion is None:
+        return None
+    operand = fusion.operands[made.proto.parameter_number]
+    return operand if operand.opcode == "constant" else None
+
+
+def element(made: Instruction) -> str:
+    """An element of a tuple, within the node that uses it."""
+    shape = with_layout(made.proto.shape)
+    return f"tuple-element {made.proto.tuple_index} of {made.operands[0].name} {shape}"
+
+
+def title(made: Instruction) -> str:
+    """The first line of a node."""
+    if made.opcode == "parameter":
+        return f"<b>Parameter {made.proto.parameter_number}</b>"
+    if made.name.startswith(made.opcode):
+        return f"<b>{sane(made.name)}</b>"
+    kind = f":{made.proto.fusion_kind}" if made.opcode == "fusion" else ""
+    return f"<b>{sane(made.name)}</b><br/>{sane(made.opcode + kind)}"
+
+
+def applied(made: Instruction) -> str:
+    """What the computations do that an instruction applies, where a word says it."""
+    if made.opcode == "fusion":
+        return ""
+    lines = []
+    for place, callee in enumerate(made.calls):
+        if (word := trivial(callee)) is not None:
+            which = "" if len(made.calls) == 1 else f" {place}"
+            lines.append(f"Subcomputation{which}: <b>{sane(word)}</b>")
+    return "<br/>".join(lines)
+
+
+def producer(made: Instruction) -> Instruction:
+    """What really gives a value that is copied, called for or put into tuples."""
+    places: list[int] = []
+    while True:
+        if made.opcode in ("bitcast", "copy"):
+            made = made.operands[0]
+        elif made.opcode == "get-tuple-element":
+            places.append(made.proto.tuple_index)
+            made = made.operands[0]
+        elif made.opcode == "tuple" and places and places[-1] < len(made.operands):
+            made = made.operands[places.pop()]
+        elif made.opcode == "call":
+            made = made.calls[0].root
+        else:
+            return made
