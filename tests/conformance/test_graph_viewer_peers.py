@@ -18,7 +18,8 @@ TOOL = "graph_viewer"
 TEXTS = ({"type": "short_txt"}, {"type": "long_txt"}, {"type": "long_txt", "show_metadata": 1})
 
 NODE = re.compile(
-    r"(^|^subgraph cluster_|^cluster_| -> | -> cluster_|ltail=\"cluster_|^}  // cluster_)(\d+)(?=\W|$)"
+    r"(^|^subgraph cluster_|^cluster_| -> | -> cluster_|ltail=.cluster_|^}  // cluster_)"
+    r"(\d+)(?=\W|$)"
 )
 """Where a drawing names a node or a cluster by its address."""
 
