@@ -2,8 +2,8 @@
 
     python benchmarks/repeat_program.py --target 100MB out.hlo_proto.pb
 
-The program is `jit_train_step` of the JAX profile in tests/data. Every copy has its own instructions,
-computations, values, allocations and parameters, with ids and names of their own; all temporaries
+The program is `jit_train_step` of the JAX profile in tests/data. Every copy has instructions,
+computations, values, allocations and parameters with ids and names of their own; all temporaries
 share one allocation and one simulated heap, one copy after the other.
 """
 

@@ -89,7 +89,7 @@ def advice_of(profile: Profile, number: int) -> tuple[Advice, ...]:
 
 def find_advice(programs: Programs, memory: ProgramMemory) -> tuple[Advice, ...]:
     """The same for a program's memory; empty without a buffer assignment."""
-    if not memory.is_assigned:
+    if not (memory.is_assigned and memory.instructions.rows):
         return ()
     return _Search(programs, memory).found()
 

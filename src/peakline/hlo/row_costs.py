@@ -224,9 +224,15 @@ class _Counting(Costing):
         np.add.at(self._same, self._of[rows], self._linked[rows])
 
     def _proto(self, row: int) -> HloInstructionProto:
+        from google.protobuf.message import DecodeError
+
         from peakline.schema import HloInstructionProto
 
-        return HloInstructionProto.FromString(self._spans.bytes(self._buffer, row))
+        try:
+            return HloInstructionProto.FromString(self._spans.bytes(self._buffer, row))
+        except DecodeError:
+            self.guessed += 1
+            return HloInstructionProto(opcode=self._opcode[row] or "")
 
     def _made(self, row: int) -> Made:
         made = Made(self._proto(row))

@@ -111,14 +111,13 @@ class _Instructions:
             spans if rows is None else spans.take(rows)
             for spans in (common.spans("opcode"), common.spans("shape"))
         )
-        if rows is not None:
-            spans = common.spans("@span").take(rows)
-            self._decoded = decode(source.buffer, _plan(("@span", *paths)), spans)
-        elif paths:
+        self._decoded, self._prefix = source.structure, f"{INSTRUCTIONS}."
+        if rows is None and paths:
             self._decoded = source.decode(*(f"{INSTRUCTIONS}.{path}" for path in paths))
-        else:
-            self._decoded = source.structure
-        self._prefix = "" if rows is not None else f"{INSTRUCTIONS}."
+        if rows is not None or self._table.rows != source.ids.count:
+            # Read one by one, a damaged instruction stays, without what is damaged in it.
+            spans = common.spans("@span").take(self.rows)
+            self._decoded, self._prefix = decode(source.buffer, _plan(("@span", *paths)), spans), ""
 
     @property
     def _table(self) -> WireTable:

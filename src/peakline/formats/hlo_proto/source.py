@@ -10,6 +10,7 @@ import numpy as np
 
 from peakline import schema
 from peakline.arrays import AnyArray, Int64Array
+from peakline.formats.graph_def.source import submessages
 from peakline.formats.hlo_proto.shapes import Shapes
 from peakline.formats.hlo_proto.stack_index import STACK_PATHS, StackIndex
 from peakline.tables.columns import Names
@@ -55,12 +56,16 @@ class Strings:
         return self._texts.setdefault(column, Interner())
 
 
+_PARTS = {_MODULE: ("xla.HloModuleProto", 1), ASSIGNMENT: ("xla.BufferAssignmentProto", 3)}
+"""The fields of an HloProto: their messages and numbers."""
+
+
 @cache
-def _plan(paths: tuple[str, ...]) -> Plan:
-    containers = [""]
-    if any(path.startswith(f"{INSTRUCTIONS}.") for path in paths):
-        containers.append(COMPUTATIONS)
-    return Plan(schema.shape("xla.HloProto"), paths, containers=containers)
+def _plan(part: str, paths: tuple[str, ...]) -> Plan:
+    # A computation stays where one of its instructions is damaged, whatever is read of it.
+    below = COMPUTATIONS.removeprefix(f"{part}.")
+    containers = ("", below) if any(path.startswith(f"{below}.") for path in paths) else ("",)
+    return Plan(schema.shape(_PARTS[part][0]), paths, containers=containers)
 
 
 class ProgramSource:
@@ -78,11 +83,28 @@ class ProgramSource:
         self.strange_events = 0
         """Events of heaps that do not fit those before."""
 
-    def decode(self, *paths: str) -> Decoded:
-        """What the paths name."""
-        found = decode(self.buffer, _plan(paths))
-        self.damage = max(self.damage, found.damage, key=lambda damage: damage.places)
+    @cached_property
+    def _spans(self) -> dict[str, Spans]:
+        """Where the module and the assignment lie, as far as the bytes go: of several the last."""
+        found, size = {}, int(self.buffer.size)
+        for part, (_, field) in _PARTS.items():
+            _, spans, missing = submessages(self.buffer, [0], [size], field)
+            found[part] = spans.take(np.arange(len(spans))[-1:])
+            if missing:
+                self.damage += Damage(1, 0, size, missing)
         return found
+
+    def decode(self, *paths: str) -> Decoded:
+        """What the paths name: of the module, of the assignment or of both."""
+        tables: dict[str, WireTable] = {}
+        for part, spans in self._spans.items():
+            mine = tuple(path[len(part) + 1 :] for path in paths if path.startswith(f"{part}."))
+            if not mine:
+                continue
+            found = decode(self.buffer, _plan(part, mine), spans)
+            tables |= {f"{part}.{path}" if path else part: t for path, t in found.tables.items()}
+            self.damage = max(self.damage, found.damage, key=lambda damage: damage.places)
+        return Decoded(self.buffer, tables)
 
     def names(self, column: str, spans: Spans, *, empty: bool = True) -> Names:
         """Texts of a column; an empty one is null where there can be none that is ``empty``."""
@@ -227,6 +249,8 @@ class Places:
     def rows(self, group: AnyArray, number: Int64Array) -> Int64Array:
         """The row of each number in its group, -1 where there is none."""
         found = self.anywhere(number)
+        if not self.count:
+            return found
         if not self._is_distinct and self.count:
             low = np.searchsorted(self._sorted, number)
             high = np.searchsorted(self._sorted, number, side="right")
