@@ -111,6 +111,23 @@ class Shape:
         sizes = (f"{'<=' * b}{size}" for size, b in zip(self.dimensions, bounded, strict=False))
         return f"{self.kind}[{','.join(sizes)}]"
 
+    @cached_property
+    def text_with_layout(self) -> str:
+        """As `text`, with layouts, and every fifth part of a tuple numbered
+        (``ShapeUtil::HumanStringWithLayout``).
+        """
+        return self.layout_text_at(0)
+
+    def layout_text_at(self, depth: int) -> str:
+        """The same inside so many tuples."""
+        if self.kind == "tuple":
+            if depth == _TEXT_DEEPEST:
+                return "(...)"
+            parts = (part.layout_text_at(depth + 1) for part in self.parts)
+            numbered = (f"/*index={n}*/{t}" if n and n % 5 == 0 else t for n, t in enumerate(parts))
+            return f"({', '.join(numbered)})"
+        return self.text + (self.layout.text if self.layout else "")
+
 
 @cache
 def width_of(kind: str) -> int:

@@ -1,0 +1,324 @@
+"""Where the values of a compiled program lie, as its buffer assignment says it.
+
+The tables ``hlo_buffers`` and ``hlo_heap_events`` say what values are; this also what stands in
+the message and in no table: allocations in whole, layouts of tuples, columns of source lines.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from peakline import schema
+from peakline.arrays import AnyArray, BoolArray, Int64Array
+from peakline.hlo.source_lines import SourceLine, SourceLines
+from peakline.wire import Buffer, Interner, Plan, WireTable, decode
+
+if TYPE_CHECKING:
+    from peakline.formats.hlo_proto.shapes import Shape
+    from peakline.tables.programs import Programs
+
+ALLOC, FREE, SHARE = range(3)
+"""Kinds of an event of a heap (``HeapSimulatorTrace.Event.Kind`` in ``xla/service/hlo.proto``)."""
+_ASSIGNMENT = "buffer_assignment"
+_VALUES = f"{_ASSIGNMENT}.logical_buffers"
+_ALLOCATIONS = f"{_ASSIGNMENT}.buffer_allocations"
+_ASSIGNED = f"{_ALLOCATIONS}.assigned"
+_TRACES = f"{_ASSIGNMENT}.heap_simulator_traces"
+_EVENTS = f"{_TRACES}.events"
+_FLAGS = (
+    "is_entry_computation_parameter", "maybe_live_out", "is_thread_local", "is_constant", "is_tuple"
+)  # fmt: skip
+_CATEGORIES = ("Parameter", "Output", "Thread-local", "Constant", "Temporary")
+"""What an allocation is for, in XProf's words: by the first of `_FLAGS` that it has, else the last
+(``hlo_proto_to_memory_visualization_utils.cc``)."""
+
+
+Numbers = Sequence[int]
+"""Numbers one by one, without an object for each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Allocations:
+    """Allocations by their number: sizes in bytes, the memory space, what they are for.
+
+    ``first`` is of each the first of its `Values`, and at the end how many of these there are.
+    """
+
+    number: Numbers
+    bytes: Numbers
+    space: Int64Array
+    is_parameter: list[bool]
+    is_live_out: list[bool]
+    is_thread_local: list[bool]
+    is_tuple: list[bool]
+    category: list[str]
+    first: Numbers
+
+    def values(self, row: int) -> range:
+        """The rows of the values that lie in an allocation."""
+        return range(self.first[row], self.first[row + 1])
+
+    def is_indefinite(self, row: int) -> bool:
+        """Whether an allocation holds its memory from the beginning to the end."""
+        return self.category[row] != _CATEGORIES[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Values in the order of the allocations they lie in; sizes and offsets in bytes.
+
+    ``instruction`` is a row of `Placement.instructions`, -1 where a value names none. ``own`` is
+    the row that counts for a value: of several with one number the last, -1 where the program has
+    none of that number.
+    """
+
+    number: Numbers
+    allocation: Numbers
+    offset: Numbers
+    assigned_bytes: Numbers
+    bytes: Numbers
+    space: Numbers
+    instruction: Numbers
+    index: list[tuple[int, ...]]
+    own: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """One simulated heap: what happens to which value, at which instruction.
+
+    ``value`` and ``shared_with`` are rows of `Values` that count, -1 for those without a place.
+    """
+
+    kind: list[int]
+    value: list[int]
+    shared_with: list[int]
+    instruction: list[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Instructions:
+    """The instructions that define values; ``op_name`` is what the framework calls each."""
+
+    name: list[str]
+    opcode: list[str]
+    op_name: list[str]
+    shape: list[Shape]
+    source: list[SourceLine | None]
+
+
+class Placement:
+    """The buffer assignment of one program; ``name`` and ``entry`` are the module's."""
+
+    def __init__(self, programs: Programs, number: int) -> None:
+        self.data: Buffer = programs.data(number)
+        self._programs, self._number = programs, number
+        self._decoded = decode(self.data, _plan())
+        module = self._decoded["hlo_module"]
+        self.name, self.entry = (
+            "".join(module.spans(field).texts(self.data)[-1:])
+            for field in ("name", "entry_computation_name")
+        )
+
+    @cached_property
+    def allocations(self) -> Allocations:
+        """Every allocation, of several with one number the last."""
+        table, rows = self._decoded[_ALLOCATIONS], self._order
+        parents = self._decoded[_ASSIGNED].parent
+        counts = np.bincount(parents, minlength=table.rows)[rows]
+        flags = [table.array(name).astype(np.bool_)[rows] for name in _FLAGS]
+        kind = np.select(flags[:4], range(4), 4)
+        return Allocations(
+            number=_compact(_numbers(table, "index", rows)),
+            bytes=_compact(_numbers(table, "size", rows)),
+            space=_numbers(table, "color", rows),
+            is_parameter=flags[0].tolist(),
+            is_live_out=flags[1].tolist(),
+            is_thread_local=flags[2].tolist(),
+            is_tuple=flags[4].tolist(),
+            category=[_CATEGORIES[one] for one in kind.tolist()],
+            first=_compact(np.append(0, np.cumsum(counts))),
+        )
+
+    @cached_property
+    def _order(self) -> Int64Array:
+        """The rows of the allocations by their number."""
+        number = self._decoded[_ALLOCATIONS].array("index")[::-1]
+        return number.size - 1 - np.unique(number, return_index=True)[1]
+
+    @cached_property
+    def _assigned(self) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Of every place of a value, by allocation: its row, its allocation, the value's number."""
+        assigned = self._decoded[_ASSIGNED]
+        bounds = np.searchsorted(assigned.parent, [self._order, self._order + 1])
+        rows = _ranges(bounds[0], bounds[1])
+        allocation = np.repeat(np.arange(self._order.size), bounds[1] - bounds[0])
+        return rows, allocation, _numbers(assigned, "logical_buffer_id", rows)
+
+    @cached_property
+    def values(self) -> Values:
+        """Every value in every allocation."""
+        assigned, table = self._decoded[_ASSIGNED], self._decoded[_VALUES]
+        rows, allocation, number = self._assigned
+        value = _last_rows(table.array("id"), number)
+        sizes, spaces = (np.append(_numbers(table, name), 0)[value] for name in ("size", "color"))
+        return Values(
+            number=_compact(number),
+            allocation=_compact(allocation),
+            offset=_compact(_numbers(assigned, "offset", rows)),
+            assigned_bytes=_compact(_numbers(assigned, "size", rows)),
+            bytes=_compact(sizes),
+            space=_compact(spaces),
+            instruction=_compact(np.append(self._definers[0], -1)[value]),
+            index=[self._indices.get(one, ()) for one in value.tolist()],
+            own=_compact(np.where(value >= 0, _last_rows(number, number), -1)),
+        )
+
+    @cached_property
+    def _indices(self) -> dict[int, tuple[int, ...]]:
+        """Where in its instruction's result each value is that is not all of it."""
+        places = self._decoded[f"{_VALUES}.defined_at"]
+        listed = self._decoded[f"{_VALUES}.defined_at.shape_index"]
+        found: dict[int, tuple[int, ...]] = {}
+        rows = places.parent[listed.parent].tolist()
+        for row, place in zip(rows, listed.array("value").tolist(), strict=True):
+            found[row] = (*found.get(row, ()), place)
+        return found
+
+    @cached_property
+    def _definers(self) -> tuple[Int64Array, Int64Array]:
+        """Per value the place of its instruction among those that define some, -1 for none; and the
+        rows of these in the program.
+
+        Files of before 2022 name the instruction by its name.
+        """
+        places = self._decoded[f"{_VALUES}.defined_at"]
+        every = self._programs.read(self._number, "hlo_instructions", frozenset())
+        row = _last_rows(every.array("native_id"), places.array("instruction_id"))
+        named = (row < 0) & (places.spans("instruction_name").length > 0)
+        if named.any():
+            texts = self._programs.read(self._number, "hlo_instructions", {"name"}).names("name")
+            known = {name: at for at, name in enumerate(texts.to_list())}
+            names = places.spans("instruction_name").take(named).texts(self.data)
+            row[named] = [known.get(name, -1) for name in names]
+        used, place = np.unique(row, return_inverse=True)
+        lacking = int(used.size > 0 and used[0] < 0)
+        found = np.full(self._decoded[_VALUES].rows, -1, np.int64)
+        found[places.parent] = place - lacking
+        return found, used[lacking:]
+
+    @cached_property
+    def instructions(self) -> Instructions:
+        """The instructions that define values."""
+        from peakline.formats.hlo_proto.shapes import Shapes
+
+        spans = self._programs.instruction_spans(self._number).take(self._definers[1])
+        decoded = decode(self.data, _instruction_plan(), spans)
+        head, meta = decoded[""], decoded["metadata"]
+        shapes = Shapes()
+        codes = shapes.add(self.data, head.spans("shape")).tolist()
+        op_name = [""] * head.rows
+        source: list[SourceLine | None] = [None] * head.rows
+        lines = SourceLines(self.data)
+        rows = zip(
+            meta.parent.tolist(),
+            _texts(self.data, meta, "op_name"),
+            _texts(self.data, meta, "source_file"),
+            meta.array("source_line").tolist(),
+            meta.array("stack_frame_id").tolist(),
+            strict=True,
+        )
+        for row, op, file, line, stack in rows:
+            op_name[row], source[row] = op, lines.line(file, line, stack)
+        return Instructions(
+            _texts(self.data, head, "name"),
+            _texts(self.data, head, "opcode"),
+            op_name,
+            [shapes.shapes[code] for code in codes],
+            source,
+        )
+
+    @cached_property
+    def heaps(self) -> list[Events]:
+        """The simulated heaps, in the order of the file; some may be empty."""
+        table = self._decoded[_EVENTS]
+        bounds = np.searchsorted(table.parent, np.arange(self._decoded[_TRACES].rows + 1)).tolist()
+        names = _texts(self.data, table, "instruction_name")
+        kind = table.array("kind").tolist()
+        own = np.append(np.asarray(self.values.own, np.int64), -1)
+        value, shared = (
+            own[_last_rows(self._assigned[2], table.array(name))].tolist()
+            for name in ("buffer_id", "share_with_canonical_id")
+        )
+        return [
+            Events(kind[begin:end], value[begin:end], shared[begin:end], names[begin:end])
+            for begin, end in pairwise(bounds)
+        ]
+
+
+@cache
+def _plan() -> Plan:
+    value = "id size color defined_at.instruction_id defined_at.instruction_name"
+    return Plan(
+        schema.shape("xla.HloProto"),
+        (
+            "hlo_module.name",
+            "hlo_module.entry_computation_name",
+            *(f"{_VALUES}.{name}" for name in f"{value} defined_at.shape_index".split()),
+            *(f"{_ALLOCATIONS}.{name}" for name in ("index", "size", "color", *_FLAGS)),
+            *(f"{_ASSIGNED}.{name}" for name in ("logical_buffer_id", "offset", "size")),
+            *(f"{_EVENTS}.{name}" for name in (
+                "kind", "buffer_id", "instruction_name", "share_with_canonical_id")),
+        ),
+    )  # fmt: skip
+
+
+@cache
+def _instruction_plan() -> Plan:
+    meta = ("op_name", "source_file", "source_line", "stack_frame_id")
+    return Plan(
+        schema.shape("xla.HloInstructionProto"),
+        ("name", "opcode", "shape", *(f"metadata.{name}" for name in meta)),
+    )
+
+
+def _numbers(table: WireTable, name: str, rows: AnyArray | slice = slice(None)) -> Int64Array:
+    return table.array(name)[rows].astype(np.int64)
+
+
+def _texts(buffer: Buffer, table: WireTable, name: str) -> list[str]:
+    """The texts of a column; equal ones are one object."""
+    found = Interner()
+    codes = found.add(buffer, table.spans(name)).tolist()
+    values = found.values
+    return [values[code] for code in codes]
+
+
+def _compact(numbers: Int64Array) -> Numbers:
+    return array("q", numbers.astype(np.int64).tobytes())
+
+
+def _ranges(begin: AnyArray, end: AnyArray) -> Int64Array:
+    """The numbers of all ranges, one after the other."""
+    sizes = end - begin
+    shift = np.repeat(begin - np.cumsum(sizes) + sizes, sizes)
+    found: Int64Array = np.arange(int(sizes.sum())) + shift
+    return found
+
+
+def _last_rows(known: AnyArray, wanted: AnyArray) -> Int64Array:
+    """The row of each number, of several with one number the last; -1 where there is none."""
+    if not known.size:
+        return np.full(wanted.size, -1, np.int64)
+    order = np.argsort(known, kind="stable")
+    at = np.searchsorted(known[order], wanted, side="right") - 1
+    fits: BoolArray = (at >= 0) & (known[order][at] == wanted)
+    found: Int64Array = np.where(fits, order[at], -1)
+    return found

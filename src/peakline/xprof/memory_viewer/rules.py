@@ -1,0 +1,248 @@
+"""Which heap XProf shows, what it holds live, and where it fails
+(``convert/hlo_proto_to_memory_visualization_utils.cc``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from peakline.deadline import check_deadline
+from peakline.errors import InputError
+from peakline.hlo.placement import ALLOC, FREE, SHARE, Events, Placement
+from peakline.tools.memory_viewer.scoped import largest_scoped
+from peakline.tools.memory_viewer.view import Course, ValueShapes, View, allocations_in
+from peakline.xprof.rules.cpp_sort import order_descending
+
+if TYPE_CHECKING:
+    from peakline.formats.hlo_proto.shapes import Shape
+    from peakline.tables import Profile
+    from peakline.tables.programs import Programs
+
+_CHECK_EVERY = 4096
+
+
+def view_of(profile: Profile, programs: Programs, number: int, space: int) -> View:
+    """What XProf shows of a program; raises InputError where it fails."""
+    placement = Placement(programs, number)
+    known, shapes = placement.allocations, ValueShapes(placement, _last_part)
+    here = allocations_in(placement, space)
+    heap_of = _heap_of_allocations(placement)
+    chosen = _chosen_heap(placement, space, here, heap_of)
+    course = Course()
+    if chosen >= 0:
+        try:
+            course = _course(placement.heaps[chosen], placement, shapes)
+        except _FailsError as error:
+            raise InputError(
+                f"{profile.path}: XProf does not show this program: {error}; "
+                "without compatible=xprof it is shown"
+            ) from error
+    lasting = _lasting(placement, here)
+    shown = [(row, placement.values.bytes[row]) for _, row in lasting] if space == 0 else []
+    indefinite = [
+        row for row in here if known.is_indefinite(row) and not known.is_thread_local[row]
+    ]
+    taken = sum(known.bytes[row] for row in indefinite)
+    drawn, steps = _drawn(placement, here, heap_of)
+    return View(
+        placement, space, shapes, course,
+        sum(known.bytes[row] for row, _ in lasting), taken, [*shown, *course.live], indefinite,
+        drawn, steps, largest_scoped(programs, number, space), order_descending, _int32,
+    )  # fmt: skip
+
+
+def _int32(number: int) -> int:
+    return (number + 2**31) % 2**32 - 2**31
+
+
+def _last_part(shape: Shape, index: tuple[int, ...]) -> Shape:
+    """XProf takes the last step of the path as one from the whole shape."""
+    return shape.parts[index[-1]] if 0 <= index[-1] < len(shape.parts) else shape
+
+
+def _is_known(placement: Placement, row: int) -> bool:
+    """Whether XProf knows a value: one whose instruction the program has."""
+    return row >= 0 and placement.values.instruction[row] >= 0
+
+
+def _heap_of_allocations(placement: Placement) -> dict[int, int]:
+    """The heap of each allocation: the last whose first event is about a value that lies in it."""
+    found: dict[int, int] = {}
+    for at, events in enumerate(placement.heaps):
+        row = events.value[0] if events.value else -1
+        if _is_known(placement, row):
+            found[placement.values.allocation[row]] = at
+    return found
+
+
+def _chosen_heap(placement: Placement, space: int, here: list[int], heap_of: dict[int, int]) -> int:
+    """The heap that is shown: of the first allocation of temporaries that has one, else the one
+    with most events about values of the memory space, -1 for none.
+    """
+    known, values = placement.allocations, placement.values
+    for row in here:
+        if not known.is_indefinite(row) and row in heap_of:
+            return heap_of[row]
+    best, most = -1, 0
+    for at, events in enumerate(placement.heaps):
+        rows = (row for row in events.value if _is_known(placement, row))
+        count = sum(values.space[row] == space for row in rows)
+        if count > most:
+            best, most = at, count
+    return best
+
+
+def _lasting(placement: Placement, here: list[int]) -> list[tuple[int, int]]:
+    """The allocations that last, but for those of threads, each with its largest value, the first
+    of several; not those whose values are empty.
+    """
+    known, values = placement.allocations, placement.values
+    found = []
+    for allocation in here:
+        if not known.is_indefinite(allocation) or known.is_thread_local[allocation]:
+            continue
+        best, size = -1, 0
+        for at in known.values(allocation):
+            row = values.own[at]
+            if _is_known(placement, row) and values.bytes[row] > size:
+                best, size = row, values.bytes[row]
+        if best >= 0:
+            found.append((values.allocation[best], best))
+    return found
+
+
+def _drawn(
+    placement: Placement, here: list[int], heap_of: dict[int, int]
+) -> tuple[list[tuple[int, int]], int]:
+    """The allocations of temporaries with the places where XProf draws them, and the steps.
+
+    It numbers the places of those with a heap only, but takes them for all of them in turn. Where
+    it reads beyond the last, 0 stands here for what it finds there.
+    """
+    known = placement.allocations
+    places, base, steps = [], 0, 0
+    temporary = [row for row in here if not known.is_indefinite(row)]
+    for row in temporary:
+        if row in heap_of:
+            places.append(base)
+            base += known.bytes[row]
+            steps = max(steps, len(placement.heaps[heap_of[row]].kind))
+    if not base or not steps:
+        return [], 0
+    return [(row, places[at] if at < len(places) else 0) for at, row in enumerate(temporary)], steps
+
+
+class _FailsError(Exception):
+    """Why XProf gives no answer."""
+
+
+@dataclass(eq=False)
+class _Replay:
+    """A heap while it is replayed, by row of values.
+
+    ``held`` are the values in use, in the order in which they came to be; ``display`` says by which
+    another one is shown, that took over its memory when nothing was in use of it.
+    """
+
+    placement: Placement
+    shapes: ValueShapes
+    bytes: int = 0
+    unpadded: int = 0
+    uses: dict[int, int] = field(default_factory=dict)
+    canonical: dict[int, int] = field(default_factory=dict)
+    jump: dict[int, int] = field(default_factory=dict)
+    spans: dict[int, tuple[int, int]] = field(default_factory=dict)
+    held: dict[int, None] = field(default_factory=dict)
+    display: dict[int, int] = field(default_factory=dict)
+    seen: set[int] = field(default_factory=set)
+
+    def step(self, at: int, event: tuple[int, int, int], last: int) -> None:
+        """One event; ``last`` is the number of the last one."""
+        kind, row, other = event
+        if not _is_known(self.placement, row):
+            return
+        self.seen.add(row)
+        if kind == ALLOC:
+            self._use(row, 1)
+            self.spans[row] = at, last
+            self._grow(row)
+        elif kind == FREE:
+            uses = self._use(row, -1)
+            if uses < 0:
+                raise _FailsError("a value of its heap is freed twice")
+            if uses == 0:
+                self._shrink(self._root(row), at)
+            if row in self.spans and row in self.canonical:
+                self.spans[row] = self.spans[row][0], at
+        elif kind == SHARE:
+            if _is_known(self.placement, other) and self._share(row, other) == 1:
+                root = self._root(other)
+                self.display[root] = row
+                self.spans[row] = at, last
+                self._grow(root)
+        else:
+            raise _FailsError("its heap has events of no known kind")
+
+    def _root(self, row: int) -> int:
+        """The value whose memory a value uses; on the way every pointer is halved."""
+        jump = self.jump
+        while (above := jump.get(row, row)) != row:
+            jump[row] = row = jump.get(above, above)
+        return row
+
+    def _share(self, row: int, other: int) -> int:
+        """Let a value use the memory of another; how many use it then."""
+        if self._root(other) == row:
+            raise _FailsError("a value of its heap shares its own memory")
+        again = row in self.canonical
+        self.canonical[row] = self.jump[row] = other
+        if again:
+            # The ways through it were shortened to where it no longer leads.
+            self.jump = dict(self.canonical)
+        return self._use(row, 1)
+
+    def _use(self, row: int, change: int) -> int:
+        root = self._root(row)
+        self.uses[root] = self.uses.get(root, 0) + change
+        return self.uses[root]
+
+    def _grow(self, row: int) -> None:
+        self.held[row] = None
+        self.bytes += self.placement.values.bytes[row]
+        self.unpadded += self.shapes.bytes(row)
+
+    def _shrink(self, row: int, at: int) -> None:
+        self.held.pop(row, None)
+        self.bytes -= self.placement.values.bytes[row]
+        if self.bytes < 0:
+            raise _FailsError("more of its heap is freed than there was")
+        self.unpadded -= self.shapes.bytes(row)
+        if row in self.spans and row not in self.display:
+            self.spans[row] = self.spans[row][0], at
+
+
+def _course(events: Events, placement: Placement, shapes: ValueShapes) -> Course:
+    """One heap, replayed; once more up to its peak for what is live then."""
+    whole, last = _Replay(placement, shapes), len(events.kind) - 1
+    sizes, unpadded, peak, unpadded_peak, position = [0], [0], 0, 0, -1
+    for at, event in enumerate(zip(events.kind, events.value, events.shared_with, strict=True)):
+        if at % _CHECK_EVERY == 0:
+            check_deadline()
+        whole.step(at, event, last)
+        sizes.append(whole.bytes)
+        unpadded.append(whole.unpadded)
+        if whole.bytes > peak:
+            peak, unpadded_peak, position = whole.bytes, whole.unpadded, at
+    if len({placement.values.allocation[row] for row in whole.seen}) != 1:
+        raise _FailsError("its heap has values of several allocations, or of none")
+    at_peak = _Replay(placement, shapes)
+    rows = zip(events.kind, events.value, events.shared_with, strict=True)
+    for at, event in zip(range(position + 1), rows, strict=False):
+        at_peak.step(at, event, last)
+    shown = [at_peak.display.get(row, row) for row in at_peak.held] if peak else []
+    spans = {row: span for row, span in whole.spans.items() if row in whole.seen}
+    return Course(
+        sizes, unpadded, [*events.instruction, ""], peak, unpadded_peak, max(position, 0),
+        [(row, placement.values.bytes[row]) for row in shown], spans, spans,
+    )  # fmt: skip
