@@ -112,6 +112,7 @@ __all__ = [
     "MemAllocatorStats",
     "MemChunk",
     "Memory",
+    "MemoryAccessBreakdown",
     "MemoryActivity",
     "MemoryActivityMetadata",
     "MemoryAggregationStats",
@@ -150,6 +151,7 @@ __all__ = [
     "OpLogEntry",
     "OpLogProto",
     "OpMetadata",
+    "OpMetrics",
     "OpSharding",
     "OptionsProto",
     "OriginalArrayProto",
@@ -3440,6 +3442,18 @@ class Memory(Message):
     def ClearField(self, field_name: Literal['bytes', 'ptr']) -> None: ...
 
 @final
+class MemoryAccessBreakdown(Message):
+    MEMORY_ACCESSED_FIELD_NUMBER: Literal[1]
+    @builtins.property
+    def memory_accessed(self) -> RepeatedCompositeFieldContainer[OpMetrics.MemoryAccessed]: ...
+    def __init__(
+        self,
+        *,
+        memory_accessed: Iterable[OpMetrics.MemoryAccessed] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: Literal['memory_accessed']) -> None: ...
+
+@final
 class _MemoryActivity(_EnumTypeWrapper[builtins.int]):
     UNKNOWN_ACTIVITY: builtins.int
     ALLOCATION: builtins.int
@@ -4627,6 +4641,35 @@ class OpMetadata(Message):
     ) -> None: ...
     def HasField(self, field_name: Literal['profile_info', 'metadata_payload']) -> builtins.bool: ...
     def ClearField(self, field_name: Literal['op_type', 'op_name', 'source_file', 'source_line', 'profile_type', 'size_of_generated_code_in_bytes', 'size_of_memory_working_set_in_bytes', 'profile_info', 'deduplicated_name', 'stack_frame_id', 'scheduling_name', 'source_end_line', 'source_column', 'source_end_column', 'metadata_payload']) -> None: ...
+
+@final
+class OpMetrics(Message):
+    @final
+    class MemoryAccessed(Message):
+        @final
+        class _OperationType(_EnumTypeWrapper[builtins.int]):
+            UNKNOWN: builtins.int
+            READ: builtins.int
+            WRITE: builtins.int
+        OperationType: OpMetrics.MemoryAccessed._OperationType
+        UNKNOWN: builtins.int
+        READ: builtins.int
+        WRITE: builtins.int
+        OPERATION_TYPE_FIELD_NUMBER: Literal[1]
+        MEMORY_SPACE_FIELD_NUMBER: Literal[2]
+        BYTES_ACCESSED_FIELD_NUMBER: Literal[3]
+        operation_type: builtins.int
+        memory_space: builtins.int
+        bytes_accessed: builtins.int
+        def __init__(
+            self,
+            *,
+            operation_type: builtins.int | None = ...,
+            memory_space: builtins.int | None = ...,
+            bytes_accessed: builtins.int | None = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: Literal['operation_type', 'memory_space', 'bytes_accessed']) -> None: ...
+    def __init__(self) -> None: ...
 
 @final
 class OpSharding(Message):

@@ -142,6 +142,14 @@ class Reader(ABC):
         """By ``plane_id`` the bytes of the stat called ``name``."""
         return {}
 
+    def type_bytes(self, name: str) -> dict[int, bytes]:  # noqa: ARG002
+        """By ``type_id`` the bytes of the stat called ``name``."""
+        return {}
+
+    def type_children(self) -> dict[int, tuple[int, ...]]:
+        """By ``type_id`` the kinds of events that it consists of."""
+        return {}
+
     def is_grouped(self) -> bool | None:
         """Whether the steps of the events stand in the file; None where that is no question."""
         return None

@@ -125,6 +125,16 @@ class ReaderFacts:
         with self._open_reader() as reader:
             return dict(reader.plane_bytes(name))
 
+    def type_bytes(self, name: str) -> dict[int, bytes]:
+        """By ``type_id`` the bytes of the stat called ``name``, of the kinds that have such."""
+        with self._open_reader() as reader:
+            return dict(reader.type_bytes(name))
+
+    def type_children(self) -> dict[int, tuple[int, ...]]:
+        """By ``type_id`` the kinds of events that it consists of, such as the parts of a fusion."""
+        with self._open_reader() as reader:
+            return dict(reader.type_children())
+
     def is_grouped(self) -> bool | None:
         """Whether the file itself says which step an event belongs to; None for a format in which
         that is no question.

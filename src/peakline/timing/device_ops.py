@@ -73,7 +73,7 @@ def device_executions(profile: Profile) -> DeviceExecutions:
         idle = np.array([*(text.lower() in NO_WORK for text in category.values), False])
         works = ~idle[category.codes[trace.rows(event)]]
         event, line_of = event[works], line_of[works]
-    start, end = _times(profile, trace, event)
+    start, end = device_times(profile, trace, event)
     order = np.lexsort((start - end, start, line_of))
     if (order[1:] < order[:-1]).any():
         event, line_of, start, end = event[order], line_of[order], start[order], end[order]
@@ -101,7 +101,9 @@ def op_lines(trace: Trace) -> list[TraceLine]:
     return found
 
 
-def _times(profile: Profile, trace: Trace, event: Int64Array) -> tuple[Int64Array, Int64Array]:
+def device_times(
+    profile: Profile, trace: Trace, event: Int64Array
+) -> tuple[Int64Array, Int64Array]:
     """By the clock of the device, where the profile has it (TPU), else by the host's."""
     start, end = trace.start[event], trace.end[event]
     if trace.source != "events" or not event.size:

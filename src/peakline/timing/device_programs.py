@@ -11,7 +11,7 @@ from peakline.arrays import AnyArray, BoolArray, Int32Array
 from peakline.hlo.cost import NOTHING, Cost, costs_of
 from peakline.hlo.modules import Instruction, Module, modules_of
 from peakline.tables import Names, Profile
-from peakline.timing.op_names import parse_op_name
+from peakline.timing.op_names import UNKNOWN, parse_op_name
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.trace.distribution import distinct
 
@@ -23,7 +23,8 @@ class DeviceOp(NamedTuple):
     """An op of a device, and what one run of it costs.
 
     ``provenance`` is the full name of the framework's op it was made for; without one it stands for
-    ``name`` and ``op_type``.
+    ``name`` and ``op_type``. ``category`` is the kind of work in XLA's words, empty where nobody
+    says it; ``bytes_read`` and ``bytes_written`` are what of the bytes lies in main memory.
     """
 
     key: Key
@@ -33,6 +34,9 @@ class DeviceOp(NamedTuple):
     flops: float = 0.0
     model_flops: float = 0.0
     bytes_accessed: float = 0.0
+    category: str = ""
+    bytes_read: float = 0.0
+    bytes_written: float = 0.0
 
 
 class Programs:
@@ -77,7 +81,8 @@ class Programs:
         return DeviceOp(
             (program, made.name), made.name, "", provenance, done,
             cost.flops if cost.flops > 0 else float(flops),
-            cost.bytes_accessed if cost.bytes_accessed > 0 else float(moved),
+            cost.bytes_accessed if cost.bytes_accessed > 0 else float(moved), made.category,
+            *((cost.bytes_read, cost.bytes_written) if cost.bytes_accessed > 0 else (0.0, 0.0)),
         )  # fmt: skip
 
     def _names_argument(self, program: int, made: Instruction) -> bool:
@@ -135,8 +140,10 @@ def gpu_ops(profile: Profile, rows: AnyArray, names: Names, programs: Programs) 
             found = programs.op(owner, name, int(flops[row]), int(moved[row]))
         elif framework[row] >= 0:
             text = texts[int(framework[row])]
-            name = f"{parse_op_name(text).name}/{event}"
-            found = DeviceOp((0, name), name, provenance=text)
+            parsed = parse_op_name(text)
+            name = f"{parsed.name}/{event}"
+            category = parsed.op_type or UNKNOWN
+            found = DeviceOp((0, name), name, provenance=text, category=category)
         if found is not None:
             op_of[number] = numbers.setdefault(found, len(ops))
             if op_of[number] == len(ops):

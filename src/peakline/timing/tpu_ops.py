@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from peakline.timing.device_programs import DeviceOp
 
 _OP_LINE = "XLA Ops"
-_WANTED = frozenset(("program_id", "symbol_id", "tf_op", "flops", "model_flops", "bytes_accessed"))
+_WANTED = frozenset(
+    (
+        "program_id", "symbol_id", "tf_op", "flops", "model_flops", "bytes_accessed",
+        "hlo_category", "deduplicated_name", "source", "source_stack",
+    )
+)  # fmt: skip
+_COSTS = ("flops", "bytes_accessed", "model_flops")
 
 
 def is_op_line(plane: str, line: str) -> bool:
@@ -40,13 +46,12 @@ def tpu_ops(profile: Profile, rows: Int64Array) -> tuple[list[DeviceOp], Int32Ar
         if kind < 0 or symbol_of(stats) is None:
             continue
         name = shown[kind] or names[kind] or ""
-        flops, moved = _number(stats.get("flops")) or 0, _number(stats.get("bytes_accessed")) or 0
-        model = _number(stats.get("model_flops")) or 0
+        flops, moved, model = (type_number(stats, name) for name in _COSTS)
         of_type[kind] = len(ops)
         ops.append(
             DeviceOp(
-                (_number(stats.get("program_id")) or 0, name), name, "", stats.get("tf_op") or "",
-                float(flops), float(model or flops), float(moved),
+                (type_number(stats, "program_id"), name), name, "", stats.get("tf_op") or "",
+                float(flops), float(model or flops), float(moved), stats.get("hlo_category") or "",
             )
         )  # fmt: skip
     return ops, of_type[known]
@@ -62,6 +67,11 @@ def symbol_of(stats: Mapping[str, str]) -> tuple[int, int] | None:
     """The program and the number of the instruction that a kind of event stands for."""
     program, symbol = _number(stats.get("program_id")), _number(stats.get("symbol_id"))
     return None if program is None or not symbol else (program, symbol)
+
+
+def type_number(stats: Mapping[str, str], name: str) -> int:
+    """A stat of a kind of event as an unsigned number, 0 for none."""
+    return _number(stats.get(name)) or 0
 
 
 @once

@@ -179,6 +179,14 @@ class XPlaneReader(FileReader):
         """The bytes of the stat called ``name``, by plane."""
         return self._types.plane_bytes(name)
 
+    def type_bytes(self, name: str) -> dict[int, bytes]:
+        """The bytes of the stat called ``name``, by kind of event."""
+        return self._types.type_bytes(name)
+
+    def type_children(self) -> dict[int, tuple[int, ...]]:
+        """The kinds of events that a kind consists of."""
+        return self._types.type_children()
+
     def is_grouped(self) -> bool:
         """Whether the steps of the events stand in the file."""
         return self._steps.is_grouped

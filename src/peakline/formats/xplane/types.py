@@ -14,7 +14,7 @@ from peakline.formats.xplane.event_stats import coded_names, value_codes
 from peakline.formats.xplane.outline import Outline
 from peakline.formats.xplane.places import type_bases
 from peakline.tables.columns import Columns, Names
-from peakline.wire import Buffer, Decoded, Interner, Plan, Spans, Union, decode
+from peakline.wire import Buffer, Decoded, Interner, Plan, Spans, Union, WireTable, decode
 
 if TYPE_CHECKING:
     from peakline.formats.hlo_proto.source import StoredProgram
@@ -31,6 +31,7 @@ _PATHS = (
     "planes.event_metadata.key",
     "planes.event_metadata.value.name",
     "planes.event_metadata.value.display_name",
+    "planes.event_metadata.value.child_id",
     "planes.event_metadata.value.stats.metadata_id",
     "planes.event_metadata.value.stats.value",
     "planes.stats.metadata_id",
@@ -75,14 +76,19 @@ class TypeTables:
 
     def event_type_stats(self) -> Columns:
         """One row per stat of an event metadata."""
-        entries = self._entries()
-        value = self._value_of(entries)
+        _, own, plane = self._type_stats()
+        return self._stats("type_id", own, plane, "planes.event_metadata.value.stats")
+
+    def _type_stats(self) -> tuple[WireTable, Int64Array, Int64Array]:
+        """The stats of event metadata; of each its kind of event (-1 for one that does not count)
+        and its plane.
+        """
+        value = self._value_of(self._entries())
         stats = self._decoded["planes.event_metadata.value.stats"]
         type_of = np.full(self._decoded["planes.event_metadata.value"].rows + 1, -1, np.int64)
         type_of[value[value >= 0]] = np.flatnonzero(value >= 0)
         own = type_of[stats.parent]
-        plane = np.searchsorted(self._bases[1:], own, side="right")
-        return self._stats("type_id", own, plane, "planes.event_metadata.value.stats")
+        return stats, own, np.searchsorted(self._bases[1:], own, side="right")
 
     def plane_stats(self) -> Columns:
         """One row per stat of a plane."""
@@ -99,6 +105,36 @@ class TypeTables:
             if self._outline.planes[plane].stat_names.get(int(ids[row])) == name:
                 found[plane] = self._bytes(value, row)
         return found
+
+    def type_bytes(self, name: str) -> dict[int, bytes]:
+        """The bytes of the stat called ``name``, by kind of event; of several the last counts."""
+        stats, own, plane = self._type_stats()
+        value, ids = stats.union("value"), stats.array("metadata_id")
+        found = {}
+        for row in np.flatnonzero((value.case == _BYTES) & (own >= 0)).tolist():
+            if self._outline.planes[int(plane[row])].stat_names.get(int(ids[row])) == name:
+                found[int(own[row])] = self._bytes(value, row)
+        return found
+
+    def type_children(self) -> dict[int, tuple[int, ...]]:
+        """By kind of event the kinds that it consists of; ids that name nothing are left out."""
+        children = self._decoded["planes.event_metadata.value.child_id"]
+        if not children.rows:
+            return {}
+        entries = self._entries()
+        row_of = self._value_of(entries)
+        plane = self._decoded["planes.event_metadata"].parent[entries].tolist()
+        keys = self._decoded["planes.event_metadata"].array("key")[entries].tolist()
+        kind_of = {pair: kind for kind, pair in enumerate(zip(plane, keys, strict=True))}
+        kind_at = {row: kind for kind, row in enumerate(row_of.tolist()) if row >= 0}
+        found: dict[int, list[int]] = {}
+        pairs = zip(children.parent.tolist(), children.array("value").tolist(), strict=True)
+        for row, number in pairs:
+            kind = kind_at.get(row, -1)
+            child = kind_of.get((plane[kind], number)) if kind >= 0 else None
+            if child is not None:
+                found.setdefault(kind, []).append(child)
+        return {kind: tuple(parts) for kind, parts in found.items()}
 
     def _bytes(self, value: Union, row: int) -> bytes:
         return Spans(value.bits, value.length).bytes(self._file.buffer, row)

@@ -6,8 +6,9 @@ The shape and the rules of combination are those of XProf's ``OpMetricsDb``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,55 @@ from peakline.timing.op_names import IDLE, parse_op_name
 
 _MODULUS = 2**64
 _UNKNOWN = "Unknown"
+HBM, CMEM, VMEM = 1, 2, 3
+"""Memory spaces of a device (``MemoryAccessed`` in XProf's ``op_metrics.proto``)."""
+READ, WRITE = 1, 2
+Place = tuple[int, int]
+"""A memory space, and whether it is read or written."""
+
+
+class Source(NamedTuple):
+    """The line of a program that an op was made for, and the calls that led there, one a line."""
+
+    file: str = ""
+    line: int = 0
+    stack: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpFacts:
+    """What is the same for all runs of a device's op.
+
+    ``long_name`` is the text of the instruction, ``core`` the kind of a TPU's core. ``children``
+    are the parts of a fusion, or what a SparseCore did meanwhile in ``children_ps``; None where
+    nothing is said of parts.
+    """
+
+    category: str = ""
+    long_name: str = ""
+    deduplicated_name: str = ""
+    source: Source | None = None
+    core: str = ""
+    children: tuple[OpMetrics, ...] | None = None
+    children_ps: int = 0
+
+    def filled(self, other: OpFacts) -> OpFacts:
+        """What is empty here is taken from ``other``."""
+        if self is other or self == other:
+            return self
+        parts, parts_ps = self.children, self.children_ps
+        if parts is None:
+            parts, parts_ps = other.children, other.children_ps
+        return OpFacts(
+            self.category or other.category, self.long_name or other.long_name,
+            self.deduplicated_name or other.deduplicated_name,
+            other.source if self.source is None else self.source, self.core or other.core,
+            parts, parts_ps,
+        )  # fmt: skip
+
+
+_NO_FACTS = OpFacts()
+_IDLE_FACTS = OpFacts(category=IDLE)
 
 
 @dataclass(slots=True)
@@ -25,7 +75,9 @@ class OpMetrics:
     """One op: times in ps, ``flops`` and ``bytes_accessed`` of all its runs together.
 
     ``flops`` are as the device does them, ``model_flops`` as the model needs them. On a device
-    ``provenance`` is the framework's op that it was made for, as its full name.
+    ``provenance`` is the framework's op that it was made for, as its full name; ``normalized_ps``
+    is how long it would take at the usual clock rate, ``stall_ps`` how long it waited for copies,
+    ``energy_j`` what it took in joules, ``moved`` the bytes by memory space where that is known.
     """
 
     name: str
@@ -38,6 +90,11 @@ class OpMetrics:
     flops: float = 0.0
     model_flops: float = 0.0
     bytes_accessed: int = 0
+    normalized_ps: int = 0
+    stall_ps: int = 0
+    energy_j: float = 0.0
+    moved: Mapping[Place, int] = field(default_factory=dict)
+    facts: OpFacts = _NO_FACTS
 
     @property
     def is_idle(self) -> bool:
@@ -55,19 +112,33 @@ class OpMetrics:
         self.flops += other.flops
         self.model_flops += other.model_flops
         self.bytes_accessed += other.bytes_accessed
+        self.normalized_ps += other.normalized_ps
+        self.stall_ps += other.stall_ps
+        self.energy_j += other.energy_j
+        self.moved = added(self.moved, other.moved)
+        self.facts = self.facts.filled(other.facts)
+
+
+def added(one: Mapping[Place, int], other: Mapping[Place, int]) -> Mapping[Place, int]:
+    """The bytes of both, by place."""
+    if not (one and other):
+        return one or other
+    return {place: one.get(place, 0) + other.get(place, 0) for place in (*one, *other)}
 
 
 @dataclass
 class OpTable:
     """The ops of one or several hosts or devices, in the order in which they were found.
 
-    ``op_ps`` is the self time of all ops, ``total_ps`` that and the time without one. Sums are
-    modulo 2^64, as XProf's: it has times that are less than their parts, and shows what that gives.
+    ``op_ps`` is the self time of all ops, ``total_ps`` that and the time without one,
+    ``normalized_ps`` the self time at the usual clock rate. Sums are modulo 2^64, as XProf's: it
+    has times that are less than their parts, and shows what that gives.
     """
 
     ops: dict[Key, OpMetrics] = field(default_factory=dict)
     op_ps: int = 0
     total_ps: int = 0
+    normalized_ps: int = 0
 
     def add(self, key: Key, found: OpMetrics) -> None:
         """Count an op, and its self time."""
@@ -88,7 +159,7 @@ class OpTable:
         """
         self.total_ps = max(self.op_ps, total_ps % _MODULUS)
         idle = self.total_ps - self.op_ps
-        self.merge((0, IDLE), OpMetrics(IDLE, IDLE, total_ps=idle, self_ps=idle))
+        self.merge((0, IDLE), OpMetrics(IDLE, IDLE, total_ps=idle, self_ps=idle, facts=_IDLE_FACTS))
 
 
 def fill_table(
@@ -98,30 +169,42 @@ def fill_table(
     length: AnyArray,
     own: AnyArray,
     order: AnyArray | None = None,
+    **more: AnyArray,
 ) -> None:
     """Count executions: of which of ``ops``, how long each took and that without what lay in it, in
     ps.
 
     ``ops`` have the flops and bytes of one run. They are counted in the order in which they first
-    ran, or in ``order``.
+    ran, or in ``order``. ``more`` are numbers of the executions, added to the members of these
+    names.
     """
     count = len(ops)
     runs = np.bincount(op, minlength=count).tolist()
     total_ps, self_ps = summed(op, length, count).tolist(), summed(op, own, count).tolist()
+    extra = {name: _sums(op, values, count) for name, values in more.items()}
     if order is None:
         used, first = np.unique(op, return_index=True)
         order = used[np.argsort(first)]
     for number in order.tolist():
         key, one = ops[number]
-        table.add(
-            key,
-            replace(
-                one, occurrences=runs[number], total_ps=total_ps[number] % _MODULUS,
-                self_ps=self_ps[number] % _MODULUS, flops=one.flops * runs[number],
-                model_flops=one.model_flops * runs[number],
-                bytes_accessed=one.bytes_accessed * runs[number],
-            ),
+        times = runs[number]
+        found = replace(
+            one, occurrences=times, total_ps=total_ps[number] % _MODULUS,
+            self_ps=self_ps[number] % _MODULUS, flops=one.flops * times,
+            model_flops=one.model_flops * times, bytes_accessed=one.bytes_accessed * times,
+            moved={place: size * times for place, size in one.moved.items()},
         )  # fmt: skip
+        for name, sums in extra.items():
+            setattr(found, name, getattr(found, name) + sums[number])
+        table.add(key, found)
+
+
+def _sums(op: AnyArray, values: AnyArray, count: int) -> list[int] | list[float]:
+    if values.dtype == np.float64:
+        real: list[float] = np.bincount(op, values, count).tolist()
+        return real
+    whole: list[int] = summed(op, values, count).tolist()
+    return whole
 
 
 def combine_tables(tables: Iterable[OpTable]) -> OpTable:
@@ -132,6 +215,7 @@ def combine_tables(tables: Iterable[OpTable]) -> OpTable:
             joined.merge(key, found)
         joined.op_ps = (joined.op_ps + table.op_ps) % _MODULUS
         joined.total_ps = (joined.total_ps + table.total_ps) % _MODULUS
+        joined.normalized_ps += table.normalized_ps
     return joined
 
 

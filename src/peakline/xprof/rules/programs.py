@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from peakline.hlo.cost import Cost, costs_of
 from peakline.hlo.modules import ELEMENTWISE, Module, parse_program
+from peakline.tables import Profile
+from peakline.tables.once import once
 from peakline.timing.device_programs import DeviceOp, Programs
 from peakline.xprof.rules.hlo_cost import GpuCosting
 
@@ -46,6 +48,12 @@ class XprofPrograms(Programs):
         """The op that an instruction is; None where its program is not there."""
         made = self.find(program, name)
         return None if made is None else self.known_op(program, made, flops, moved)
+
+
+@once
+def xprof_programs(profile: Profile) -> XprofPrograms:
+    """Those of a profile, made once."""
+    return XprofPrograms(profile)
 
 
 def is_sound(module: HloModuleProto) -> bool:
