@@ -54,6 +54,11 @@ class Programs:
         module = self._modules.get(program)
         return None if module is None else module.instructions.get(name)
 
+    def data(self, program: int) -> bytes | None:
+        """The HloProto of a program, serialized; None for one that is not there."""
+        module = self._modules.get(program)
+        return None if module is None else module.data
+
     def takes(self, module: Module) -> bool:  # noqa: ARG002
         """Whether a program counts."""
         return True

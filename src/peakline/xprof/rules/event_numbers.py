@@ -11,8 +11,8 @@ from peakline.tables.once import once
 
 _NAMES = frozenset(
     (
-        "time_scale_multiplier", "dma_stall_duration_ps", "vdd_energy_j", "flops", "model_flops",
-        "bytes_accessed", "offload_core_id", "tc_offload_start_id",
+        "time_scale_multiplier", "dma_stall_duration_ps", "vdd_energy_j", "flops", "bytes_accessed",
+        "offload_core_id", "tc_offload_start_id",
     )
 )  # fmt: skip
 
@@ -60,13 +60,6 @@ class EventNumbers:
         place = positions(distinct, rows)
         has = place >= 0
         return np.where(has, integer[::-1][at[place]], 0), has
-
-    def whole(self, name: str, rows: AnyArray) -> Int64Array:
-        """Of each of ``rows`` the sum of such stats as whole numbers."""
-        total = np.zeros(rows.size, np.int64)
-        if name in self._parts:
-            self._add(total, rows, *self._parts[name][:2])
-        return total
 
     def real(self, name: str, rows: AnyArray) -> Float64Array:
         """Of each of ``rows`` the sum of such stats as real numbers."""

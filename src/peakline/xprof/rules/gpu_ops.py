@@ -58,7 +58,8 @@ def gpu_table(profile: Profile, trace: Trace, plane: int) -> OpTable:
     distinct, first = np.unique(op, return_index=True)
     was_eager = frozenset(distinct[eager[first]].tolist())
     length = length[told]
-    energy = event_numbers_of(profile).real("vdd_energy_j", rows[told])
+    # That of the kernels of framework ops is not looked at.
+    energy = event_numbers_of(profile).real("vdd_energy_j", rows[told]) * found.is_hlo[told]
     fill_table(table, described_ops(ops, was_eager), op, length, length, energy_j=energy)
     table.close(last - int(offset.min()) if last else 0)
     return table
@@ -138,7 +139,7 @@ def described_ops(
             OpMetrics(
                 op.name, op.op_type, op.provenance, number in eager, flops=op.flops,
                 model_flops=op.model_flops, bytes_accessed=int(op.bytes_accessed),
-                moved=_moved(op), facts=OpFacts(category=op.category),
+                moved=_moved(op), program=op.key[0], facts=OpFacts(category=op.category),
             ),
         )
         for number, op in enumerate(ops)

@@ -87,8 +87,8 @@ def run_environment_of(profile: Profile, *, strict: bool = False) -> RunEnvironm
         device_type,
         devices,
         _is_training(profile),
-        _number(stats, "matrix_unit_utilization_percent"),
-        _number(stats, "hbm_utilization_percent"),
+        number_in(stats, "matrix_unit_utilization_percent"),
+        number_in(stats, "hbm_utilization_percent"),
     )
 
 
@@ -123,7 +123,7 @@ def gpu_name(stats: Mapping[str, str]) -> str:
 
 
 def _capability(stats: Mapping[str, str]) -> tuple[int, int]:
-    return int(_number(stats, "compute_cap_major")), int(_number(stats, "compute_cap_minor"))
+    return int(number_in(stats, "compute_cap_major")), int(number_in(stats, "compute_cap_minor"))
 
 
 def _amd_model(stats: Mapping[str, str], capability: tuple[int, int]) -> str:
@@ -131,7 +131,8 @@ def _amd_model(stats: Mapping[str, str], capability: tuple[int, int]) -> str:
     return own if _GFX.fullmatch(own) else _AMD_MODELS.get(capability, "")
 
 
-def _number(stats: Mapping[str, str], name: str) -> float:
+def number_in(stats: Mapping[str, str], name: str) -> float:
+    """A stat of a plane as a number, 0 for what is none."""
     try:
         return float(stats.get(name) or 0)
     except ValueError:
@@ -186,7 +187,7 @@ def peaks_of(profile: Profile, *, strict: bool = False) -> Peaks:
         return Peaks("GPU", "GPU") if has_device else Peaks("CPU", "CPU_ONLY")
     names = profile.columns("planes").names("name").to_list()
     rates = (0.0, 0.0, 0.0)
-    for prefix, make in (("/device:TPU:", _tpu_rates), ("/device:GPU:", _gpu_rates)):
+    for prefix, make in (("/device:TPU:", _tpu_rates), ("/device:GPU:", gpu_rates)):
         place = next((n for n, name in enumerate(names) if (name or "").startswith(prefix)), None)
         if place is not None:
             rates = make(plane_stats_of(profile, place))
@@ -201,20 +202,21 @@ def combine_peaks(hosts: Sequence[Peaks]) -> Peaks:
 
 def _tpu_rates(stats: Mapping[str, str]) -> tuple[float, float, float]:
     return (
-        _number(stats, "peak_teraflops_per_second") * 1000,
-        _number(stats, "peak_hbm_bw_gigabytes_per_second"),
+        number_in(stats, "peak_teraflops_per_second") * 1000,
+        number_in(stats, "peak_hbm_bw_gigabytes_per_second"),
         0.0,
     )
 
 
-def _gpu_rates(stats: Mapping[str, str]) -> tuple[float, float, float]:
-    cores, clock = _number(stats, "core_count"), _number(stats, "clock_rate") / 1e6
+def gpu_rates(stats: Mapping[str, str]) -> tuple[float, float, float]:
+    """What a GPU can do by its plane's stats: GFLOP/s, GB/s of its memory and of what is shared."""
+    cores, clock = number_in(stats, "core_count"), number_in(stats, "clock_rate") / 1e6
     flops, shared = _per_cycle(stats)
-    told = _number(stats, "peak_teraflops_per_second") * 1000
-    written = _number(stats, "peak_sram_wr_bw_gigabytes_per_second")
+    told = number_in(stats, "peak_teraflops_per_second") * 1000
+    written = number_in(stats, "peak_sram_wr_bw_gigabytes_per_second")
     return (
         told if told > 0 else cores * flops * clock,
-        _number(stats, "memory_bandwidth") / 1e9,
+        number_in(stats, "memory_bandwidth") / 1e9,
         written if written > 0 else cores * shared * clock,
     )
 

@@ -256,11 +256,18 @@ class GpuCosting(Costing):
         return found
 
     def cost(self, made: Made) -> Cost:
-        """In whole numbers: XLA keeps 32 bits of a float."""
-        numbers = made.flops, made.bytes, made.transcendentals, *moved(made)
-        whole = [int(single(max(number, 0))) for number in numbers]
+        """In whole numbers: XLA keeps 32 bits of a float; of what is moved those of each part."""
+        numbers = made.flops, made.bytes, made.transcendentals
+        whole = [_whole_number(number) for number in numbers]
+        made.read = {place: _whole_number(size) for place, size in made.read.items()}
+        made.out = {index: _whole_number(size) for index, size in made.out.items()}
+        whole += map(int, moved(made))
         saved = int(single(made.flops - made.flops / _faster(made)))
         return Cost(*map(float, (*whole, whole[0] - saved)))
+
+
+def _whole_number(number: float) -> int:
+    return int(single(max(number, 0)))
 
 
 def _visited(made: Made, program: Program) -> list[int]:

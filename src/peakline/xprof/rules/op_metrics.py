@@ -77,7 +77,8 @@ class OpMetrics:
     ``flops`` are as the device does them, ``model_flops`` as the model needs them. On a device
     ``provenance`` is the framework's op that it was made for, as its full name; ``normalized_ps``
     is how long it would take at the usual clock rate, ``stall_ps`` how long it waited for copies,
-    ``energy_j`` what it took in joules, ``moved`` the bytes by memory space where that is known.
+    ``energy_j`` what it took in joules, ``moved`` the bytes by memory space where that is known,
+    ``program`` the id of the compiled program.
     """
 
     name: str
@@ -94,6 +95,7 @@ class OpMetrics:
     stall_ps: int = 0
     energy_j: float = 0.0
     moved: Mapping[Place, int] = field(default_factory=dict)
+    program: int = 0
     facts: OpFacts = _NO_FACTS
 
     @property

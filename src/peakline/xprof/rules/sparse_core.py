@@ -19,11 +19,12 @@ from peakline.trace.events import Trace, trace_of
 from peakline.trace.nesting import nest_lines
 from peakline.xprof.rules.event_numbers import event_numbers_of
 from peakline.xprof.rules.op_metrics import OpTable, fill_table
-from peakline.xprof.rules.tpu_kinds import CUSTOM_CALL, kind_costs, op_of_kind
+from peakline.xprof.rules.tpu_kinds import op_of_kind
 
 _PREFIX, _SPARSE = "/device:TPU:", "SparseCore"
 _MODULES, _OPS = "Sparse Core Modules", "Sparse Core Ops"
-_CORE = "SparseCore"
+SPARSE_CORE = "SparseCore"
+"""The kind of core."""
 Offload = tuple[int, int]
 """The core that an op was handed to, and the number of the op's start on the TensorCore."""
 
@@ -106,7 +107,7 @@ def _table(profile: Profile, trace: Trace, part: Int64Array, whole_ps: int) -> O
             kind[place] = first.setdefault(symbol, own_kind)
     use = np.flatnonzero(kind >= 0)
     distinct, op = np.unique(kind[use], return_inverse=True)
-    ops = [op_of_kind(profile, number, _CORE) for number in distinct.tolist()]
+    ops = [op_of_kind(profile, number, SPARSE_CORE) for number in distinct.tolist()]
     numbers, rows = event_numbers_of(profile), rows[use]
     factor, has = numbers.first("time_scale_multiplier", rows)[1:]
     host = trace.end[event[use]] - trace.start[event[use]]
@@ -115,9 +116,6 @@ def _table(profile: Profile, trace: Trace, part: Int64Array, whole_ps: int) -> O
         "stall_ps": numbers.last("dma_stall_duration_ps", rows)[0],
         "energy_j": numbers.real("vdd_energy_j", rows),
     }
-    calls = np.array([one.facts.category == CUSTOM_CALL for _, one in ops], np.bool_)
-    if calls.any():
-        more |= kind_costs(profile, kinds[use], rows, calls[op])
     table = OpTable()
     fill_table(table, ops, op, length[use], own[use], **more)
     table.close(whole_ps)

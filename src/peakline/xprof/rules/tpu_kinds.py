@@ -9,19 +9,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-import numpy as np
-
-from peakline.arrays import AnyArray
 from peakline.schema.shapes import shape
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.device_programs import Key
 from peakline.timing.tpu_ops import type_number, type_stats_of
 from peakline.wire import Plan, as_buffer, decode
-from peakline.xprof.rules.event_numbers import event_numbers_of
 from peakline.xprof.rules.op_metrics import OpFacts, OpMetrics, Place, Source
 
-CUSTOM_CALL = "custom-call"
 _COSTS = ("flops", "model_flops", "bytes_accessed")
 _DEEPEST, _MOST_PARTS = 16, 100_000
 _LINE = re.compile(r"\s*([+-]?\d{1,10})\s*")
@@ -29,34 +24,11 @@ _INT32 = 2**31
 
 
 def op_of_kind(profile: Profile, kind: int, core: str) -> tuple[Key, OpMetrics]:
-    """The op that a kind of event is, with the cost of one run.
-
-    A custom call has none here: its runs say it (`kind_costs`).
-    """
+    """The op that a kind of event is, with the cost of one run."""
     key, one = _said(profile, kind, core)
-    if one.facts.category == CUSTOM_CALL:
-        one = replace(one, flops=0.0, model_flops=0.0, bytes_accessed=0)
-    else:
-        one = replace(one, model_flops=one.model_flops or one.flops)
+    one = replace(one, model_flops=one.model_flops or one.flops)
     parts = _parts(profile, kind)
     return key, replace(one, facts=replace(one.facts, children=parts)) if parts else one
-
-
-def kind_costs(
-    profile: Profile, kinds: AnyArray, rows: AnyArray, counts: AnyArray
-) -> dict[str, AnyArray]:
-    """What runs cost (rows of ``events``) by what their kind says and they themselves add, for
-    those that ``counts`` marks; 0 for the others.
-    """
-    numbers, said = event_numbers_of(profile), type_stats_of(profile)
-    distinct, place = np.unique(kinds, return_inverse=True)
-    found: dict[str, AnyArray] = {}
-    for name in _COSTS:
-        of_kind = np.array([type_number(said.get(kind, {}), name) for kind in distinct.tolist()])
-        total = of_kind.astype(np.float64)[place] + numbers.whole(name, rows)
-        values = np.where(counts, total, 0.0)
-        found[name] = values.astype(np.int64) if name == "bytes_accessed" else values
-    return found
 
 
 def _said(profile: Profile, kind: int, core: str) -> tuple[Key, OpMetrics]:
@@ -68,11 +40,13 @@ def _said(profile: Profile, kind: int, core: str) -> tuple[Key, OpMetrics]:
         _source(stats), core,
     )  # fmt: skip
     flops, model, moved = (type_number(stats, cost) for cost in _COSTS)
+    program = type_number(stats, "program_id")
     one = OpMetrics(
         shown or name, "", stats.get("tf_op", ""), flops=float(flops), model_flops=float(model),
-        bytes_accessed=moved, moved=_breakdowns(profile).get(kind, {}), facts=facts,
+        bytes_accessed=moved, moved=_breakdowns(profile).get(kind, {}), program=program,
+        facts=facts,
     )  # fmt: skip
-    return (type_number(stats, "program_id"), one.name), one
+    return (program, one.name), one
 
 
 def _source(stats: Mapping[str, str]) -> Source | None:

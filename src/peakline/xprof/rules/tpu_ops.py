@@ -19,7 +19,7 @@ from peakline.trace.events import Trace, TraceLine
 from peakline.xprof.rules.event_numbers import event_numbers_of
 from peakline.xprof.rules.op_metrics import OpFacts, OpMetrics, OpTable, fill_table
 from peakline.xprof.rules.sparse_core import sparse_core_tables
-from peakline.xprof.rules.tpu_kinds import CUSTOM_CALL, kind_costs, op_of_kind
+from peakline.xprof.rules.tpu_kinds import op_of_kind
 
 STEP_LINES = ("Steps", "Sparse Core Steps")
 _TENSOR_CORE = re.compile("/device:TPU:[0-9]+")
@@ -41,7 +41,8 @@ def tpu_table(profile: Profile, trace: Trace, plane: int) -> OpTable:
     # Those that name no instruction keep only their time.
     use = np.flatnonzero(kind >= 0)
     table = OpTable()
-    _fill(profile, table, trace.rows(event[use]), kind[use], kinds[use], length[use], own[use])
+    over = _over_order(end) if sparse_core_tables(profile) else np.arange(end.size)
+    _fill(profile, table, trace.rows(event[use]), kind[use], length[use], own[use], over[use])
     times = [start, end]
     for line in trace.lines:
         if line.plane == plane and line.last > line.first:
@@ -61,17 +62,15 @@ def _fill(
     table: OpTable,
     rows: AnyArray,
     kind: AnyArray,
-    own_kind: AnyArray,
     length: Int64Array,
     own: Int64Array,
+    over: Int64Array,
 ) -> None:
-    """Count executions (rows of ``events``); ``kind`` says what each is, ``own_kind`` what it says
-    of itself.
-    """
+    """Count executions (rows of ``events``) by their kinds."""
     numbers = event_numbers_of(profile)
     distinct, op = np.unique(kind, return_inverse=True)
     ops = [op_of_kind(profile, number, _CORE) for number in distinct.tolist()]
-    _offloaded(profile, ops, op, rows)
+    _offloaded(profile, ops, op, rows, over)
     factor, has = numbers.first("time_scale_multiplier", rows)[1:]
     normalized = (length * np.where(has, factor, 1.0)).astype(np.int64)
     more: dict[str, AnyArray] = {
@@ -79,9 +78,6 @@ def _fill(
         "stall_ps": numbers.last("dma_stall_duration_ps", rows)[0],
         "energy_j": numbers.real("vdd_energy_j", rows),
     }
-    calls = np.array([one.facts.category == CUSTOM_CALL for _, one in ops], np.bool_)
-    if calls.any():
-        more |= kind_costs(profile, own_kind, rows, calls[op])
     before = set(table.ops)
     fill_table(table, ops, op, length, own, **more)
     for key, one in table.ops.items():
@@ -90,14 +86,20 @@ def _fill(
 
 
 def _offloaded(
-    profile: Profile, ops: list[tuple[Key, OpMetrics]], op: AnyArray, rows: AnyArray
+    profile: Profile,
+    ops: list[tuple[Key, OpMetrics]],
+    op: AnyArray,
+    rows: AnyArray,
+    over: Int64Array,
 ) -> None:
-    """Put what SparseCores did for an op's first run with it."""
+    """Put what SparseCores did for that run of an op with it that was over first."""
     tables = sparse_core_tables(profile)
     if not tables:
         return
     numbers = event_numbers_of(profile)
-    used, first = np.unique(op, return_index=True)
+    order = np.argsort(over, kind="stable")
+    used, first = np.unique(op[order], return_index=True)
+    first = order[first]
     core, _, has_core = numbers.first("offload_core_id", rows[first])
     begin, _, has_begin = numbers.first("tc_offload_start_id", rows[first])
     for place in np.flatnonzero(has_core & has_begin).tolist():
@@ -145,6 +147,21 @@ def _first_of_symbol(profile: Profile, kinds: AnyArray, end: Int64Array) -> Int6
             first = here[np.lexsort((-here[: over.size], over))[0]]
             op = np.where(of_symbol, op[first], op)
     return np.where(known, op, -1).astype(np.int64)
+
+
+def _over_order(end: Int64Array) -> Int64Array:
+    """For each op, in order of their begins, how many were over before it: an op is over when one
+    follows that does not lie in it, those in it first.
+    """
+    place, count = np.zeros(end.size, np.int64), 0
+    stack: list[int] = []
+    ends = end.tolist()
+    for number, until in enumerate([*ends, None]):
+        while stack and (until is None or ends[stack[-1]] < until):
+            place[stack.pop()] = count
+            count += 1
+        stack.append(number)
+    return place
 
 
 def _over(end: AnyArray, place: int) -> int:

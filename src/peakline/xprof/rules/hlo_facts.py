@@ -1,0 +1,139 @@
+"""What the compiled programs say of a table of ops: the text of an instruction, the line it was
+made for, the parts of a fusion.
+
+Sources: ``utils/hlo_module_map.cc``, ``hlo_module_utils.cc`` and ``op_utils.cc`` of openxla/xprof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peakline.hlo.expression import Expressions
+from peakline.hlo.modules import category_of, parse_program
+from peakline.tables import Profile
+from peakline.trace.events import trace_of
+from peakline.xprof.rules.device_ops import device_prefix, xprof_device_table
+from peakline.xprof.rules.op_metrics import OpFacts, OpMetrics, OpTable, Source
+from peakline.xprof.rules.programs import xprof_programs
+from peakline.xprof.rules.sparse_core import SPARSE_CORE
+
+if TYPE_CHECKING:
+    from peakline.schema import HloInstructionProto, HloModuleProto
+
+_TPU = "/device:TPU:"
+_LEFT_OUT = ("parameter", "tuple")
+_DEEPEST, _MOST_PARTS, _LONGEST_STACK = 16, 200_000, 1000
+
+
+def hlo_table(profile: Profile) -> OpTable:
+    """`xprof_device_table` with all that XProf's tools of HLO show of an op.
+
+    Raises InputError when the profile cannot be read.
+    """
+    table = xprof_device_table(profile)
+    programs = _Programs(profile)
+    describe = programs.gpu_op if device_prefix(trace_of(profile)) != _TPU else programs.tpu_op
+    return replace(table, ops={key: describe(op) for key, op in table.ops.items()})
+
+
+class _Programs:
+    """The programs by their ids, read when an op of theirs comes."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._programs: dict[int, _Program] = {}
+        self._left = [_MOST_PARTS]
+
+    def _of(self, op: OpMetrics) -> _Program:
+        if op.program not in self._programs:
+            self._programs[op.program] = _Program(xprof_programs(self._profile).data(op.program))
+        return self._programs[op.program]
+
+    def gpu_op(self, op: OpMetrics) -> OpMetrics:
+        """An op with what its instruction says."""
+        return replace(op, facts=self._of(op).described(op.name, op.facts))
+
+    def tpu_op(self, op: OpMetrics) -> OpMetrics:
+        """An op, and what SparseCores did for it, with the parts of their instructions."""
+        inner = tuple(
+            self.tpu_op(part) if part.facts.core == SPARSE_CORE else part
+            for part in op.facts.children or ()
+        )
+        parts = self._of(op).parts(op.name, self._left, self._profile.warn)
+        children = (*inner, *parts) if parts else op.facts.children and inner
+        return replace(op, facts=replace(op.facts, children=children))
+
+
+class _Program:
+    """One compiled program; without data one of nothing."""
+
+    def __init__(self, data: bytes | None) -> None:
+        proto = None if data is None else parse_program(data)
+        self._module: HloModuleProto | None = None if proto is None else proto.hlo_module
+        self._texts = None if proto is None else Expressions(proto.hlo_module)
+
+    def described(self, name: str, facts: OpFacts) -> OpFacts:
+        """What a GPU's op is by its instruction; nothing is known of the line of any other."""
+        made = None if self._texts is None else self._texts.find(name)
+        if self._texts is None or made is None:
+            return replace(facts, source=None if facts.category == "IDLE" else Source("", -1))
+        return replace(
+            facts, long_name=self._texts.text(name),
+            deduplicated_name=made.metadata.deduplicated_name, source=self._source(made),
+        )  # fmt: skip
+
+    def _source(self, made: HloInstructionProto) -> Source:
+        stack = self._stack(made.metadata.stack_frame_id)
+        if made.metadata.source_file:
+            return Source(made.metadata.source_file, made.metadata.source_line, stack)
+        file, _, rest = stack.partition("\n")[0].partition(":")
+        line = rest.partition(":")[0]
+        if not stack or not rest:
+            return Source("", -1)
+        return Source(file, int(line) if line.lstrip("-").isdigit() else -1, stack)
+
+    def _stack(self, number: int) -> str:
+        """The calls that led to an instruction, the innermost first."""
+        if self._module is None:
+            return ""
+        index = self._module.stack_frame_index
+        lines: list[str] = []
+        while 0 < number <= len(index.stack_frames) and len(lines) < _LONGEST_STACK:
+            frame = index.stack_frames[number - 1]
+            if not 0 < frame.file_location_id <= len(index.file_locations):
+                break
+            place = index.file_locations[frame.file_location_id - 1]
+            if not 0 < place.file_name_id <= len(index.file_names):
+                break
+            lines.append(f"{index.file_names[place.file_name_id - 1]}:{place.line}:{place.column}")
+            number = frame.parent_frame_id
+        return "".join(f"{line}\n" for line in lines)
+
+    def parts(
+        self, name: str, left: list[int], warn: Callable[[str, str], object], depth: int = 0
+    ) -> tuple[OpMetrics, ...]:
+        """The instructions of a fusion, and theirs; too deep, or too many, are left out."""
+        texts = self._texts
+        if texts is None:
+            return ()
+        listed = list(texts.parts(name))
+        if listed and (depth == _DEEPEST or left[0] <= 0):
+            warn("op_parts", "parts of ops that hold themselves, or are too many or too deep")
+            return ()
+        shapes = {made.id: made.shape for made in listed}
+        found = []
+        for made in listed:
+            if made.opcode in _LEFT_OUT:
+                continue
+            left[0] -= 1
+            meta = made.metadata
+            inner = self.parts(made.name, left, warn, depth + 1) if made.opcode == "fusion" else ()
+            facts = OpFacts(
+                category_of(made, shapes), texts.text(made.name), meta.deduplicated_name,
+                children=inner or None,
+            )  # fmt: skip
+            provenance = f"{meta.op_name}:{meta.op_type}"
+            found.append(OpMetrics(made.name, "", provenance, occurrences=1, facts=facts))
+        return tuple(found)
