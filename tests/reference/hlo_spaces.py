@@ -29,6 +29,8 @@ TEXTS = (
 )
 CAPABILITIES = ((9, 0), (8, 0), (8, 6), (8, 9), (7, 5), (7, 0), (6, 1), (5, 2), (3, 5), (2, 0),
                 (10, 0), (12, 0), (1, 0))  # fmt: skip
+LONG = 10_000
+"""Sums that XProf cuts to whole ps are then exact enough."""
 VENDORS = ("Nvidia", "Nvidia", "AMD", "Other", "")
 
 
@@ -43,9 +45,9 @@ def hlo_space(seed: int, *, kind: str = "", host: str = "") -> XSpace:
         if kind == "gpu":
             _gpu(rng, builder, number)
         else:
-            _tpu(rng, builder, number)
+            _tpu(rng, builder, number, seed)
     if kind == "tpu" and rng.random() < 0.6:
-        _sparse_core(rng, builder)
+        _sparse_core(rng, builder, seed)
     plane = add_program(builder, PROGRAM)
     if rng.random() < 0.5:
         add_program(builder, PROGRAM + 1, "other/", plane)
@@ -110,7 +112,7 @@ def _gpu(rng: random.Random, builder: SpaceBuilder, number: int) -> None:
                 at += own
 
 
-def _tpu(rng: random.Random, builder: SpaceBuilder, number: int) -> None:
+def _tpu(rng: random.Random, builder: SpaceBuilder, number: int, seed: int) -> None:
     names = [
         "device_type_string", "peak_teraflops_per_second", "peak_hbm_bw_gigabytes_per_second",
         "peak_sram_rd_bw_gigabytes_per_second", "peak_sram_wr_bw_gigabytes_per_second",
@@ -128,19 +130,19 @@ def _tpu(rng: random.Random, builder: SpaceBuilder, number: int) -> None:
     if rng.random() < 0.6:
         steps, at = plane.line("Steps"), 0
         for step in range(rng.randint(1, 4)):
-            own = rng.randint(10_000, 60_000)
+            own = rng.randint(10_000, 60_000) * LONG
             steps.event(str(step), at, own, {"group_id": step})
             at += own
-    kinds = _kinds(rng, plane, rng.randint(1, 8))
+    kinds = _kinds(seed, plane, rng.randint(1, 8))
     line = plane.line("XLA Ops")
-    _run(rng, line, kinds, 0, rng.randint(20_000, 200_000), 0)
+    _run(rng, line, kinds, 0, rng.randint(20_000, 200_000) * LONG, 0)
 
 
-def _kinds(rng: random.Random, plane: PlaneBuilder, count: int) -> list[int]:
+def _kinds(seed: int, plane: PlaneBuilder, count: int) -> list[int]:
     """Metadata of ops; those of all cores are alike, as one program runs on all."""
-    own = random.Random(f"kinds {rng.random() if rng.random() < 0.2 else count}")
-    kinds = []
+    kinds: list[int] = []
     for number in range(1, count + 1):
+        own = random.Random(f"kind {seed} {number}")
         text = own.choice(TEXTS).format(f"op.{number}")
         kind = plane.event_id(text)
         metadata = plane.message.event_metadata[kind]
@@ -187,8 +189,8 @@ def _run(
     """Ops one after the other, some of which hold others."""
     at = begin
     while at < end:
-        at += rng.choice([0, 0, 7, 100])
-        own = min(rng.randint(50, 20_000), end - at)
+        at += rng.choice([0, 0, 7, 100]) * LONG
+        own = min(rng.randint(50, 20_000) * LONG, end - at)
         if own <= 0:
             return
         stats: dict[str, StatValue] = {}
@@ -197,7 +199,7 @@ def _run(
         if rng.random() < 0.6:
             stats["group_id"] = rng.randint(0, 3)
         if rng.random() < 0.2:
-            stats["time_scale_multiplier"] = rng.choice([0.5, 1.0, 1.25])
+            stats["Time Scale Multiplier"] = rng.choice([0.5, 1.0, 1.25])
         if rng.random() < 0.2:
             stats |= {"dma_stall_duration_ps": 11, "vdd_energy_j": 0.5}
         if rng.random() < 0.2:
@@ -206,22 +208,22 @@ def _run(
             stats |= {"offload_core_id": Uint(0), "tc_offload_start_id": rng.randint(1, 2)}
         kind = rng.choice(kinds)
         line.event("", at, own, stats, metadata_id=kind)
-        if depth < 3 and own > 100 and rng.random() < 0.3:
+        if depth < 3 and own > 100 * LONG and rng.random() < 0.3:
             _run(rng, line, kinds, at, at + own, depth + 1)
         at += own
 
 
-def _sparse_core(rng: random.Random, builder: SpaceBuilder) -> None:
+def _sparse_core(rng: random.Random, builder: SpaceBuilder, seed: int) -> None:
     plane = builder.plane("/device:TPU:0 SparseCore 0", {"device_type_string": "TPU v4"})
     modules, at = plane.line("Sparse Core Modules"), 0
     spans = []
     for _ in range(rng.randint(1, 4)):
-        own = rng.randint(1000, 9000)
+        own = rng.randint(1000, 9000) * LONG
         handed = {"offload_core_id": Uint(0), "tc_offload_start_id": Uint(rng.randint(1, 3))}
         modules.event("module", at, own, handed)
         spans.append((at, at + own))
-        at += own + rng.choice([0, 50])
-    kinds = _kinds(rng, plane, rng.randint(1, 4))
+        at += own + rng.choice([0, 50]) * LONG
+    kinds = _kinds(seed, plane, rng.randint(1, 4))
     line = plane.line("Sparse Core Ops")
     for begin, end in spans:
-        _run(rng, line, kinds, begin, end - rng.choice([0, 100]), 1)
+        _run(rng, line, kinds, begin, end - rng.choice([0, 100]) * LONG, 1)

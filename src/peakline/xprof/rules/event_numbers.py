@@ -11,7 +11,7 @@ from peakline.tables.once import once
 
 _NAMES = frozenset(
     (
-        "time_scale_multiplier", "dma_stall_duration_ps", "vdd_energy_j", "flops", "bytes_accessed",
+        "Time Scale Multiplier", "dma_stall_duration_ps", "vdd_energy_j", "flops", "bytes_accessed",
         "offload_core_id", "tc_offload_start_id",
     )
 )  # fmt: skip

@@ -103,6 +103,15 @@ class OpMetrics:
         """Whether this is time without an op."""
         return self.name == IDLE and self.op_type == IDLE
 
+    def times(self, runs: int, total_ps: int, self_ps: int) -> OpMetrics:
+        """As many runs as this, which is one, took these times together."""
+        return replace(
+            self, occurrences=runs, total_ps=total_ps % _MODULUS, self_ps=self_ps % _MODULUS,
+            flops=self.flops * runs, model_flops=self.model_flops * runs,
+            bytes_accessed=self.bytes_accessed * runs,
+            moved={place: size * runs for place, size in self.moved.items()},
+        )  # fmt: skip
+
     def add(self, other: OpMetrics) -> None:
         """Count the runs of ``other`` too; what is empty here is taken from there."""
         self.op_type = self.op_type or other.op_type
@@ -189,13 +198,7 @@ def fill_table(
         order = used[np.argsort(first)]
     for number in order.tolist():
         key, one = ops[number]
-        times = runs[number]
-        found = replace(
-            one, occurrences=times, total_ps=total_ps[number] % _MODULUS,
-            self_ps=self_ps[number] % _MODULUS, flops=one.flops * times,
-            model_flops=one.model_flops * times, bytes_accessed=one.bytes_accessed * times,
-            moved={place: size * times for place, size in one.moved.items()},
-        )  # fmt: skip
+        found = one.times(runs[number], total_ps[number], self_ps[number])
         for name, sums in extra.items():
             setattr(found, name, getattr(found, name) + sums[number])
         table.add(key, found)

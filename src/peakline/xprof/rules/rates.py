@@ -38,13 +38,9 @@ class PeakRates:
 
     gigaflops: float = 0.0
     bandwidths: tuple[float, ...] = ()
+    has_cmem: bool = False
     has_merged_vmem: bool = False
     has_megacore: bool = False
-
-    @property
-    def has_cmem(self) -> bool:
-        """Whether there is CMEM."""
-        return any(rate > 0 for rate in self.bandwidths[_CMEM_READ : _CMEM_WRITE + 1])
 
     def bandwidth(self, kind: int) -> float:
         """The bandwidth of a kind of memory, 0 where it is not known."""
@@ -60,11 +56,13 @@ def peak_rates_of(profile: Profile) -> PeakRates:
     place = next((n for n, name in enumerate(names) if name.startswith(_TPU_PLANE)), None)
     if place is not None:
         stats = plane_stats_of(profile, place)
+        rates = tuple(
+            number_in(stats, f"peak_{kind}_bw_gigabytes_per_second") for kind in _TPU_BANDWIDTHS
+        )
         return PeakRates(
             number_in(stats, "peak_teraflops_per_second") * 1000,
-            tuple(
-                number_in(stats, f"peak_{kind}_bw_gigabytes_per_second") for kind in _TPU_BANDWIDTHS
-            ),
+            rates,
+            any(rate > 0 for rate in rates[_CMEM_READ : _CMEM_WRITE + 1]),
             number_in(stats, "has_merged_vmem") != 0,
             number_in(stats, "has_megacore") != 0,
         )

@@ -109,7 +109,7 @@ def _table(profile: Profile, trace: Trace, part: Int64Array, whole_ps: int) -> O
     distinct, op = np.unique(kind[use], return_inverse=True)
     ops = [op_of_kind(profile, number, SPARSE_CORE) for number in distinct.tolist()]
     numbers, rows = event_numbers_of(profile), rows[use]
-    factor, has = numbers.first("time_scale_multiplier", rows)[1:]
+    factor, has = numbers.first("Time Scale Multiplier", rows)[1:]
     host = trace.end[event[use]] - trace.start[event[use]]
     more: dict[str, AnyArray] = {
         "normalized_ps": (host * np.where(has, factor, 0.0)).astype(np.int64),

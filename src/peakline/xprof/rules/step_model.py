@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from peakline.xprof.rules.step_kinds import SpanKind
+from peakline.xprof.rules.step_work import Work
 
 GENERIC_CORE = 1
 """The core that stands for a host and its GPUs together."""
@@ -37,7 +38,7 @@ class CoreStep:
     ``kinds`` has the time per `SpanKind` of hosts and GPUs (they add up to ``duration_ps``
     where no span sticks out), ``categories`` the self time per HLO category of a TPU's core, with
     what is left as ``IDLE``; the other one is empty. ``name`` is empty where the step's name is
-    its number.
+    its number. ``work`` is what the ops of a TensorCore did.
     """
 
     begin_ps: int
@@ -45,6 +46,7 @@ class CoreStep:
     name: str = ""
     kinds: Mapping[SpanKind, int] = field(default_factory=dict)
     categories: Mapping[str, int] = field(default_factory=dict)
+    work: Work | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
+
+from peakline.arrays import Int64Array
 from peakline.schema.shapes import shape
 from peakline.tables import Profile
 from peakline.tables.once import once
@@ -29,6 +32,21 @@ def op_of_kind(profile: Profile, kind: int, core: str) -> tuple[Key, OpMetrics]:
     one = replace(one, model_flops=one.model_flops or one.flops)
     parts = _parts(profile, kind)
     return key, replace(one, facts=replace(one.facts, children=parts)) if parts else one
+
+
+def over_order(end: Int64Array) -> Int64Array:
+    """For each op, in order of their begins, how many were over before it: an op is over when one
+    follows that does not lie in it, those in it first.
+    """
+    place, count = np.zeros(end.size, np.int64), 0
+    stack: list[int] = []
+    ends = end.tolist()
+    for number, until in enumerate([*ends, None]):
+        while stack and (until is None or ends[stack[-1]] < until):
+            place[stack.pop()] = count
+            count += 1
+        stack.append(number)
+    return place
 
 
 def _said(profile: Profile, kind: int, core: str) -> tuple[Key, OpMetrics]:

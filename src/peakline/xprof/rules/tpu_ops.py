@@ -19,7 +19,7 @@ from peakline.trace.events import Trace, TraceLine
 from peakline.xprof.rules.event_numbers import event_numbers_of
 from peakline.xprof.rules.op_metrics import OpFacts, OpMetrics, OpTable, fill_table
 from peakline.xprof.rules.sparse_core import sparse_core_tables
-from peakline.xprof.rules.tpu_kinds import op_of_kind
+from peakline.xprof.rules.tpu_kinds import op_of_kind, over_order
 
 STEP_LINES = ("Steps", "Sparse Core Steps")
 _TENSOR_CORE = re.compile("/device:TPU:[0-9]+")
@@ -41,7 +41,7 @@ def tpu_table(profile: Profile, trace: Trace, plane: int) -> OpTable:
     # Those that name no instruction keep only their time.
     use = np.flatnonzero(kind >= 0)
     table = OpTable()
-    over = _over_order(end) if sparse_core_tables(profile) else np.arange(end.size)
+    over = over_order(end) if sparse_core_tables(profile) else np.arange(end.size)
     _fill(profile, table, trace.rows(event[use]), kind[use], length[use], own[use], over[use])
     times = [start, end]
     for line in trace.lines:
@@ -71,7 +71,7 @@ def _fill(
     distinct, op = np.unique(kind, return_inverse=True)
     ops = [op_of_kind(profile, number, _CORE) for number in distinct.tolist()]
     _offloaded(profile, ops, op, rows, over)
-    factor, has = numbers.first("time_scale_multiplier", rows)[1:]
+    factor, has = numbers.first("Time Scale Multiplier", rows)[1:]
     normalized = (length * np.where(has, factor, 1.0)).astype(np.int64)
     more: dict[str, AnyArray] = {
         "normalized_ps": normalized if has.any() else length,
@@ -82,7 +82,8 @@ def _fill(
     fill_table(table, ops, op, length, own, **more)
     for key, one in table.ops.items():
         if key not in before and one.total_ps:
-            table.normalized_ps += int(one.self_ps * (one.normalized_ps / one.total_ps))
+            share = one.self_ps * (one.normalized_ps / one.total_ps)
+            table.normalized_ps = int(float(table.normalized_ps) + share)
 
 
 def _offloaded(
@@ -147,21 +148,6 @@ def _first_of_symbol(profile: Profile, kinds: AnyArray, end: Int64Array) -> Int6
             first = here[np.lexsort((-here[: over.size], over))[0]]
             op = np.where(of_symbol, op[first], op)
     return np.where(known, op, -1).astype(np.int64)
-
-
-def _over_order(end: Int64Array) -> Int64Array:
-    """For each op, in order of their begins, how many were over before it: an op is over when one
-    follows that does not lie in it, those in it first.
-    """
-    place, count = np.zeros(end.size, np.int64), 0
-    stack: list[int] = []
-    ends = end.tolist()
-    for number, until in enumerate([*ends, None]):
-        while stack and (until is None or ends[stack[-1]] < until):
-            place[stack.pop()] = count
-            count += 1
-        stack.append(number)
-    return place
 
 
 def _over(end: AnyArray, place: int) -> int:

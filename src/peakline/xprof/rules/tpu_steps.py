@@ -15,9 +15,11 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.tables import Columns, Profile
+from peakline.tables.joins import summed
 from peakline.trace.events import TraceLine, trace_of
 from peakline.trace.intervals import Intervals, total, union, within
 from peakline.trace.nesting import nest_lines
+from peakline.xprof.rules.op_metrics import OpMetrics
 from peakline.xprof.rules.step_events import StepEvents, groups_of
 from peakline.xprof.rules.step_kinds import SpanKind
 from peakline.xprof.rules.step_model import (
@@ -28,6 +30,8 @@ from peakline.xprof.rules.step_model import (
     CoreStep,
     Step,
 )
+from peakline.xprof.rules.step_work import work_of
+from peakline.xprof.rules.tpu_kinds import op_of_kind, over_order
 from peakline.xprof.rules.tpu_step import OFF_DUTY, tpu_step
 
 _CORE = re.compile(r"/device:TPU:([0-9]+)( SparseCore(?: [a-zA-Z]+)? [0-9]+)?")
@@ -53,6 +57,7 @@ class _Core:
     markers: dict[int, tuple[int, int]] = field(default_factory=dict)
     categories: dict[int, dict[str, int]] = field(default_factory=dict)
     collectives: dict[int, list[Collective]] = field(default_factory=dict)
+    ops: dict[int, dict[tuple[str, str], OpMetrics]] = field(default_factory=dict)
 
 
 def tpu_steps(
@@ -96,7 +101,11 @@ def _step(number: int, place: int, cores: list[_Core]) -> Step:
             categories = dict(core.categories[place])
             left = end - begin - sum(categories.values())
             categories[IDLE] = categories.get(IDLE, 0) + left
-            found[core.number] = CoreStep(begin, end - begin, categories=categories)
+            ops = core.ops.get(place, {}).values()
+            whole = max(sum(op.self_ps for op in ops) % 2**64, end - begin)
+            found[core.number] = CoreStep(
+                begin, end - begin, categories=categories, work=work_of(ops, whole)
+            )
     collectives = {
         core.number: tuple(core.collectives[place]) for core in cores if place in core.collectives
     }
@@ -144,7 +153,9 @@ class _Reader:
     """Reads the planes of cores."""
 
     def __init__(self, profile: Profile) -> None:
+        self.profile = profile
         self.trace, self.groups = trace_of(profile), groups_of(profile)
+        self.ops: dict[int, OpMetrics] = {}
         self.has_infeed = False
         stats = profile.typed_stats(_STATS)
         self.stats = {name: self._stat(stats, name) for name in _STATS}
@@ -253,7 +264,7 @@ class _Reader:
         )  # fmt: skip
         inside = np.flatnonzero(parent >= 0)
         np.subtract.at(own, parent[inside], (end - begin)[inside])
-        self._count(core, steps, types, own)
+        self._count(core, steps, types, own, begin, end)
         at, values = self._on(line, "all_reduce_unique_id")
         row_of = np.full(line.last - line.first, -1, np.int64)
         row_of[rows] = np.arange(rows.size)
@@ -262,18 +273,59 @@ class _Reader:
                 found = Collective(unique, int(end[n] - begin[n]))
                 core.collectives.setdefault(int(steps[n]), []).append(found)
 
-    def _count(self, core: _Core, steps: Int32Array, types: Int32Array, own: Int64Array) -> None:
-        """Add up self times by step and category; an op without a number counts nowhere."""
+    def _count(
+        self,
+        core: _Core,
+        steps: Int32Array,
+        types: Int32Array,
+        own: Int64Array,
+        begin: Int64Array,
+        end: Int64Array,
+    ) -> None:
+        """Add up self times by step and category, and ops; one without a number counts nowhere."""
         keys = np.stack([steps.astype(np.int64), types.astype(np.int64)])
         distinct, at = np.unique(keys, axis=1, return_inverse=True)
         total = np.zeros(distinct.shape[1], np.int64)
         np.add.at(total, at, own)
-        named: dict[tuple[str, str], str] = {}
-        for (step, kind), spent in zip(distinct.T.tolist(), total.tolist(), strict=True):
+        whole = summed(at, end - begin, total.size).tolist()
+        runs = np.bincount(at, minlength=total.size).tolist()
+        # The kind of a symbol is that of its first op to be over, in each step.
+        order = np.argsort(_firsts(at, over_order(end))) if self._repeats(distinct[1]) else None
+        named: dict[tuple[int, str, str], int] = {}
+        counted = list(zip(distinct.T.tolist(), total.tolist(), whole, runs, strict=True))
+        for place in range(len(counted)) if order is None else order.tolist():
+            (step, kind), spent, taken, times = counted[place]
             categories = core.categories.setdefault(step, {})
             program, symbol = (self.types[name].get(kind) for name in _TYPE_STATS[:2])
             if program is None or symbol in {None, "0"}:
                 continue
-            category = self.types["hlo_category"].get(kind, "")
-            category = named.setdefault((program, symbol or ""), category)
+            key = (program, symbol or "")
+            first = named.setdefault((step, *key), kind)
+            category = self.types["hlo_category"].get(first, "")
             categories[category] = categories.get(category, 0) + spent
+            found = self._op(first).times(times, taken, spent)
+            ops = core.ops.setdefault(step, {})
+            if key in ops:
+                ops[key].add(found)
+            else:
+                ops[key] = found
+
+    def _repeats(self, kinds: AnyArray) -> bool:
+        """Whether several kinds of events stand for one instruction."""
+        distinct = np.unique(kinds).tolist()
+        names = _TYPE_STATS[:2]
+        symbols = {tuple(self.types[name].get(kind) for name in names) for kind in distinct}
+        return len(symbols) < len(distinct)
+
+    def _op(self, kind: int) -> OpMetrics:
+        """One run of what a kind of event is."""
+        if kind not in self.ops:
+            self.ops[kind] = op_of_kind(self.profile, kind, "")[1]
+        return self.ops[kind]
+
+
+def _firsts(group: AnyArray, value: AnyArray) -> AnyArray:
+    """The least value of each group."""
+    least = np.full(int(group.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least, group, value)
+    return least
