@@ -53,7 +53,7 @@ class _Programs:
 
     def gpu_op(self, op: OpMetrics) -> OpMetrics:
         """An op with what its instruction says."""
-        return replace(op, facts=self._of(op).described(op.name, op.facts))
+        return op if op.is_idle else replace(op, facts=self._of(op).described(op.name, op.facts))
 
     def tpu_op(self, op: OpMetrics) -> OpMetrics:
         """An op, and what SparseCores did for it, with the parts of their instructions."""
@@ -78,7 +78,7 @@ class _Program:
         """What a GPU's op is by its instruction; nothing is known of the line of any other."""
         made = None if self._texts is None else self._texts.find(name)
         if self._texts is None or made is None:
-            return replace(facts, source=None if facts.category == "IDLE" else Source("", -1))
+            return replace(facts, source=Source("", -1))
         return replace(
             facts, long_name=self._texts.text(name),
             deduplicated_name=made.metadata.deduplicated_name, source=self._source(made),
