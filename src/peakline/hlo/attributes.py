@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from peakline.hlo.braces import braced
+from peakline.hlo.collective_texts import collective, gathering, permute
 from peakline.hlo.shape_texts import layout_shape
 
 if TYPE_CHECKING:
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
         ConvolutionDimensionNumbers,
         DotDimensionNumbers,
         HloInstructionProto,
-        MeshAxesReplicaGroupListProto,
-        ReplicaGroup,
         Window,
     )
 
@@ -27,11 +27,6 @@ _LARGEST_DIMENSIONS = 64
 def attributes(made: HloInstructionProto) -> Iterator[str]:
     """Its own attributes; of what it calls nothing."""
     yield from _BY_OPCODE.get(made.opcode, _none)(made)
-
-
-def braced(items: Iterable[object], by: str = ",") -> str:
-    """Items in braces."""
-    return "{" + by.join(map(str, items)) + "}"
 
 
 def _none(_made: HloInstructionProto) -> Iterator[str]:
@@ -247,68 +242,6 @@ def _custom_call(made: HloInstructionProto) -> Iterator[str]:
         yield f"api_version={CustomCallApiVersion.Name(made.custom_call_api_version)}"
 
 
-def _collective(made: HloInstructionProto) -> Iterator[str]:
-    if made.channel_id > 0:
-        yield f"channel_id={made.channel_id}"
-    yield f"replica_groups={_replica_groups(made)}"
-    if made.constrain_layout:
-        yield "constrain_layout=true"
-    if made.use_global_device_ids:
-        yield "use_global_device_ids=true"
-
-
-def _gathering(made: HloInstructionProto) -> Iterator[str]:
-    """A collective that puts parts together along a dimension, or takes them apart."""
-    listed = list(_collective(made))
-    place = 1 + next(n for n, text in enumerate(listed) if text.startswith("replica_groups="))
-    yield from listed[:place]
-    if made.opcode != "reduce-scatter" and made.dimensions:
-        yield from _dimensions(made)
-    rest = listed[place:]
-    if made.opcode == "reduce-scatter":
-        yield from rest
-        yield from _dimensions(made)
-    else:
-        yield from rest
-
-
-def _replica_groups(made: HloInstructionProto) -> str:
-    listed = made.collective_device_list
-    iota = made.iota_collective_device_list
-    if listed.HasField("iota_replica_group_list"):
-        iota = listed.iota_replica_group_list
-    if iota.num_replica_groups:
-        text = f"[{iota.num_replica_groups},{iota.num_devices_per_group}]"
-        text += f"<=[{','.join(map(str, iota.iota_reshape_dims))}]"
-        if len(iota.iota_transpose_perm) > 1:
-            text += f"T({','.join(map(str, iota.iota_transpose_perm))})"
-        return text
-    if made.mesh_axes_replica_group_list.axes:
-        return _mesh_groups(made.mesh_axes_replica_group_list)
-    groups: Iterable[ReplicaGroup] = made.replica_groups or listed.replica_groups
-    return braced(braced(group.replica_ids) for group in groups)
-
-
-def _mesh_groups(groups: MeshAxesReplicaGroupListProto) -> str:
-    mesh = groups.mesh
-    sizes = ",".join(f"'{axis.name}'={axis.size}" for axis in mesh.axes)
-    names = []
-    for axis in groups.axes:
-        place = axis.mesh_axis_index
-        name = mesh.axes[place].name if 0 <= place < len(mesh.axes) else ""
-        part = axis.sub_axis_info
-        more = f":({part.pre_size}){part.size}" if axis.HasField("sub_axis_info") else ""
-        names.append(f"'{name}'{more}")
-    return f"mesh[{sizes}] {braced(names)}"
-
-
-def _permute(made: HloInstructionProto) -> Iterator[str]:
-    if made.channel_id > 0:
-        yield f"channel_id={made.channel_id}"
-    pairs = [braced((pair.source, pair.target)) for pair in made.source_target_pairs]
-    yield f"source_target_pairs={braced(pairs)}"
-
-
 def _transfer(made: HloInstructionProto) -> Iterator[str]:
     if made.channel_id > 0:
         yield f"channel_id={made.channel_id}"
@@ -391,13 +324,13 @@ _BY_OPCODE: dict[str, Attributes] = {
         "set-dimension-size transpose",
         _dimensions,
     ),
-    **_each("all-reduce all-reduce-start", _collective),
+    **_each("all-reduce all-reduce-start", collective),
     **_each(
         "all-gather all-gather-start all-to-all reduce-scatter collective-broadcast "
         "ragged-all-to-all",
-        _gathering,
+        gathering,
     ),
-    **_each("collective-permute collective-permute-start", _permute),
+    **_each("collective-permute collective-permute-start", permute),
     **_each("send send-done recv recv-done", _transfer),
     **_each("reduce-window select-and-scatter", _reduce_window),
     **_each("batch-norm-training batch-norm-inference batch-norm-grad", _norm),

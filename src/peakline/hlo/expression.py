@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from peakline.hlo.attributes import attributes, braced
+from peakline.hlo.attributes import attributes
+from peakline.hlo.braces import braced
 from peakline.hlo.literals import constant_text
 from peakline.hlo.shape_texts import layout_shape
 from peakline.hlo.shardings import sharding_text

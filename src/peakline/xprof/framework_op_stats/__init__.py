@@ -17,8 +17,8 @@ from peakline.toolbox.written import tables_csv, tables_json
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.timing.kernels import KernelReport
+    from peakline.timing.op_metrics import OpTable
     from peakline.xprof.rules.hardware import Peaks
-    from peakline.xprof.rules.op_metrics import OpTable
 
 __all__ = ["TOOL", "FrameworkOpStatsParameters", "HostOpStats"]
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peakline.timing.kernels import KernelReport
+from peakline.timing.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
 from peakline.timing.op_names import is_jax_op, is_tf_op
 from peakline.toolbox.written import Column, DataTable, Value
 from peakline.xprof.rules.hardware import Peaks, combine_peaks, is_gradient
 from peakline.xprof.rules.kernels import MOST_KERNELS, longest
-from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
 
 if TYPE_CHECKING:
     from peakline.xprof.framework_op_stats import HostOpStats

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from peakline.toolbox.parameters import XprofParameters, parameter
-from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
+from peakline.tools import op_profile as ours
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.xprof.rules.hlo_host import HloHost
 
-__all__ = ["TOOL", "OpProfileParameters"]
+__all__ = ["TOOL", "HostProfile"]
 
-_NAMES = {"program": "byProgram", "category": "byCategory", "provenance": "byProvenance"}
 _KINDS = (("GPU", "GPU"), ("TPU", "TPU"))
-
-
-class OpProfileParameters(XprofParameters):
-    """The parameters; text is accepted for every value."""
-
-    group_by: Literal["program", "category", "provenance"] = parameter(
-        "program", description="what the tree is divided by first"
-    )
 
 
 @dataclass(frozen=True)
@@ -36,7 +26,7 @@ class HostProfile:
     programs: Mapping[int, str]
 
 
-def _partial(profile: Profile, _parameters: OpProfileParameters) -> HostProfile:
+def _partial(profile: Profile, _parameters: ours.OpProfileParameters) -> HostProfile:
     from peakline.hlo.modules import modules_of
     from peakline.xprof.rules.hlo_host import hlo_host
 
@@ -48,12 +38,13 @@ def _partial(profile: Profile, _parameters: OpProfileParameters) -> HostProfile:
 
 
 def _combine(
-    parts: Sequence[tuple[str, HostProfile]], parameters: OpProfileParameters, _format: str
+    parts: Sequence[tuple[str, HostProfile]], parameters: ours.OpProfileParameters, _format: str
 ) -> bytes:
-    from peakline.xprof.op_profile.tree import build_tree
-    from peakline.xprof.op_profile.written import as_json
+    from peakline.timing.rates import ratio
+    from peakline.tools.op_profile.tree import build_tree
+    from peakline.tools.op_profile.written import as_json
+    from peakline.xprof.op_profile.order import largest
     from peakline.xprof.rules.hlo_host import combine_hlo_hosts
-    from peakline.xprof.rules.rates import ratio
 
     host = combine_hlo_hosts([part.host for _, part in parts])
     names: dict[int, str] = {}
@@ -61,7 +52,7 @@ def _combine(
         names = {**part.programs, **names}
     table, group_by = host.table, parameters.group_by
     trees = [
-        as_json(build_tree(table, names, group_by, with_idle=with_idle), host.peaks)
+        as_json(build_tree(table, names, group_by, with_idle=with_idle, take=largest), host.peaks)
         for with_idle in (True, False)
     ]
     device = host.environment.device_type
@@ -69,22 +60,13 @@ def _combine(
     kind = next((kind for word, kind in _KINDS if word in device), kind)
     return compact_json(
         {
-            _NAMES[group_by]: trees[0],
+            ours.NAMES[group_by]: trees[0],
             "deviceType": kind,
-            f"{_NAMES[group_by]}ExcludeIdle": trees[1],
+            f"{ours.NAMES[group_by]}ExcludeIdle": trees[1],
             "aggDvfsTimeScaleMultiplier": ratio(table.normalized_ps, table.op_ps),
         },
         ascii_only=False,
     )
 
 
-TOOL = Tool(
-    name="op_profile",
-    doc="Which programs, kinds of instructions and scopes the time of devices went to.",
-    parameters=OpProfileParameters,
-    formats=("json",),
-    shows=(("planes", "events"),),
-    partial=_partial,
-    combine=_combine,
-    runtime_steps=True,
-)
+TOOL = replace(ours.TOOL, partial=_partial, combine=_combine)

@@ -14,6 +14,7 @@ import numpy as np
 from peakline.arrays import BoolArray
 from peakline.tables import Profile
 from peakline.timing.kernels import kernel_reports
+from peakline.timing.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import Intervals, total, union
@@ -21,7 +22,6 @@ from peakline.xprof.rules.device_ops import device_table, xprof_device_table
 from peakline.xprof.rules.hardware import RunEnvironment, combine_environments, run_environment_of
 from peakline.xprof.rules.host_ops import HostInput, combine_inputs, host_input
 from peakline.xprof.rules.kernels import xprof_kernel_reports
-from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
 from peakline.xprof.rules.step_model import HostSteps, StepDatabase
 from peakline.xprof.rules.steps import combine_steps, host_steps
 from peakline.xprof.rules.tpu_step import OFF_DUTY

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from peakline.timing.op_metrics import OpTable
 from peakline.toolbox.written import Column, DataTable
 from peakline.xprof.overview_page.facts import Overview, top_ops
 from peakline.xprof.rules.bottleneck import Bottleneck, link, summary_of, tpu_steps_of
-from peakline.xprof.rules.op_metrics import OpTable
 from peakline.xprof.rules.step_model import TPU
 from peakline.xprof.rules.step_tables import analysed, diagnostics_table, step_warnings
 

@@ -13,19 +13,19 @@ import numpy as np
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.device_ops import device_executions, op_lines
+from peakline.timing.op_metrics import OpTable, combine_tables, fill_table
+from peakline.timing.tpu_table import STEP_LINES, tpu_table
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import total, union
 from peakline.xprof.rules.gpu_ops import described_ops, gpu_table
-from peakline.xprof.rules.op_metrics import OpTable, combine_tables, fill_table
-from peakline.xprof.rules.tpu_ops import STEP_LINES, tpu_table
 
-_TPU, _GPU = "/device:TPU:", "/device:GPU:"
+TPU_PREFIX, _GPU = "/device:TPU:", "/device:GPU:"
 
 
 def device_prefix(trace: Trace) -> str:
     """How the names of the planes begin that count as devices: TPUs where there are any."""
-    is_tpu = any(plane.name.startswith(_TPU) for plane in trace.planes)
-    return _TPU if is_tpu else _GPU
+    is_tpu = any(plane.name.startswith(TPU_PREFIX) for plane in trace.planes)
+    return TPU_PREFIX if is_tpu else _GPU
 
 
 def device_table(profile: Profile) -> OpTable:
@@ -61,7 +61,7 @@ def xprof_device_table(profile: Profile) -> OpTable:
     """
     trace = trace_of(profile)
     prefix = device_prefix(trace)
-    make = tpu_table if prefix == _TPU else gpu_table
+    make = tpu_table if prefix == TPU_PREFIX else gpu_table
     planes = [
         number
         for number, plane in enumerate(trace.planes)

@@ -9,11 +9,9 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables import Profile
 from peakline.timing.device_programs import DeviceOp, GpuOps, Key, gpu_ops
+from peakline.timing.event_numbers import event_numbers_of
 from peakline.timing.host_ops import is_derived
-from peakline.timing.op_stats_columns import op_stats_of
-from peakline.trace.events import Trace, line_bounds
-from peakline.xprof.rules.event_numbers import event_numbers_of
-from peakline.xprof.rules.op_metrics import (
+from peakline.timing.op_metrics import (
     HBM,
     READ,
     WRITE,
@@ -23,6 +21,8 @@ from peakline.xprof.rules.op_metrics import (
     Place,
     fill_table,
 )
+from peakline.timing.op_stats_columns import op_stats_of
+from peakline.trace.events import Trace, line_bounds
 from peakline.xprof.rules.programs import XprofPrograms, xprof_programs
 
 _COLUMNS = frozenset(("line_id", "name", "start_ps", "duration_ps"))

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from peakline.tables import Profile
+from peakline.timing.hlo_facts import described_table
+from peakline.timing.op_metrics import OpTable, combine_tables
+from peakline.timing.rates import PeakRates, combine_peak_rates
+from peakline.trace.events import trace_of
+from peakline.xprof.rules.device_ops import TPU_PREFIX, device_prefix, xprof_device_table
 from peakline.xprof.rules.hardware import (
     RunEnvironment,
     combine_environments,
     run_environment_of,
 )
-from peakline.xprof.rules.hlo_facts import hlo_table
-from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables
-from peakline.xprof.rules.rates import PeakRates, combine_peak_rates, peak_rates_of
+from peakline.xprof.rules.peak_rates import peak_rates_of
+from peakline.xprof.rules.programs import xprof_programs
 
 
 @dataclass(frozen=True)
@@ -25,10 +29,16 @@ class HloHost:
     environment: RunEnvironment
 
 
+def _table(profile: Profile) -> OpTable:
+    is_tpu = device_prefix(trace_of(profile)) == TPU_PREFIX
+    table, programs = xprof_device_table(profile), xprof_programs(profile)
+    return described_table(profile, table, programs, is_tpu=is_tpu)
+
+
 def hlo_host(profile: Profile) -> HloHost:
     """That of one XSpace; raises InputError when the profile cannot be read."""
     return HloHost(
-        hlo_table(profile), peak_rates_of(profile), run_environment_of(profile, strict=True)
+        _table(profile), peak_rates_of(profile), run_environment_of(profile, strict=True)
     )
 
 
@@ -41,8 +51,3 @@ def combine_hlo_hosts(hosts: Sequence[HloHost]) -> HloHost:
         combine_peak_rates([host.peaks for host in hosts]),
         combine_environments([host.environment for host in hosts], compatible=True),
     )
-
-
-def sorted_ops(ops: Sequence[OpMetrics]) -> list[OpMetrics]:
-    """Those that took longest by themselves first, of equal ones by name."""
-    return sorted(ops, key=lambda op: (-op.self_ps, op.name.encode("utf-8", "replace")))

@@ -37,10 +37,10 @@ from peakline.timing.input_ops import (
     input_category,
     is_enqueue,
 )
+from peakline.timing.op_metrics import OpMetrics, OpTable, combine_tables, fill_table
 from peakline.timing.op_names import INPUT_PIPELINE, TENSORFLOW, OpName, parse_op_name
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.trace.events import line_bounds, trace_of
-from peakline.xprof.rules.op_metrics import OpMetrics, OpTable, combine_tables, fill_table
 
 _COLUMNS = frozenset(("line_id", "name", "start_ps", "duration_ps", "type_id"))
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from peakline.timing.step_work import Work
 from peakline.xprof.rules.step_kinds import SpanKind
-from peakline.xprof.rules.step_work import Work
 
 GENERIC_CORE = 1
 """The core that stands for a host and its GPUs together."""

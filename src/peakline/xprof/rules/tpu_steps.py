@@ -16,10 +16,12 @@ import numpy as np
 from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.tables import Columns, Profile
 from peakline.tables.joins import summed
+from peakline.timing.op_metrics import OpMetrics
+from peakline.timing.step_work import work_of
+from peakline.timing.tpu_kinds import op_of_kind, over_order
 from peakline.trace.events import TraceLine, trace_of
 from peakline.trace.intervals import Intervals, total, union, within
 from peakline.trace.nesting import nest_lines
-from peakline.xprof.rules.op_metrics import OpMetrics
 from peakline.xprof.rules.step_events import StepEvents, groups_of
 from peakline.xprof.rules.step_kinds import SpanKind
 from peakline.xprof.rules.step_model import (
@@ -30,8 +32,6 @@ from peakline.xprof.rules.step_model import (
     CoreStep,
     Step,
 )
-from peakline.xprof.rules.step_work import work_of
-from peakline.xprof.rules.tpu_kinds import op_of_kind, over_order
 from peakline.xprof.rules.tpu_step import OFF_DUTY, tpu_step
 
 _CORE = re.compile(r"/device:TPU:([0-9]+)( SparseCore(?: [a-zA-Z]+)? [0-9]+)?")

@@ -78,7 +78,8 @@ class OpMetrics:
     ``provenance`` is the framework's op that it was made for, as its full name; ``normalized_ps``
     is how long it would take at the usual clock rate, ``stall_ps`` how long it waited for copies,
     ``energy_j`` what it took in joules, ``moved`` the bytes by memory space where that is known,
-    ``program`` the id of the compiled program.
+    ``program`` the id of the compiled program, ``span_ps`` how long the bytes took where that is
+    more than the op's own time.
     """
 
     name: str
@@ -96,6 +97,7 @@ class OpMetrics:
     energy_j: float = 0.0
     moved: Mapping[Place, int] = field(default_factory=dict)
     program: int = 0
+    span_ps: int = 0
     facts: OpFacts = _NO_FACTS
 
     @property
@@ -126,6 +128,7 @@ class OpMetrics:
         self.normalized_ps += other.normalized_ps
         self.stall_ps += other.stall_ps
         self.energy_j += other.energy_j
+        self.span_ps += other.span_ps
         self.moved = added(self.moved, other.moved)
         self.facts = self.facts.filled(other.facts)
 
@@ -245,3 +248,8 @@ def framework_ops(device: OpTable) -> OpTable:
         one.occurrences = max(before, op.occurrences)
         one.is_eager = is_eager
     return OpTable(found, device.op_ps, device.total_ps)
+
+
+def sorted_ops(ops: Sequence[OpMetrics]) -> list[OpMetrics]:
+    """Those that took longest by themselves first, of equal ones by name."""
+    return sorted(ops, key=lambda op: (-op.self_ps, op.name.encode("utf-8", "replace")))

@@ -8,9 +8,9 @@ import json
 import re
 from typing import Any
 
-from peakline.xprof.op_profile.tree import Node, metrics
-from peakline.xprof.rules.op_metrics import Source
-from peakline.xprof.rules.rates import PeakRates
+from peakline.timing.op_metrics import Source
+from peakline.timing.rates import PeakRates
+from peakline.tools.op_profile.tree import Node, metrics
 
 _NO_SOURCE = Source()
 _KERNEL = re.compile(r'kernel_metadata=(\{|")')

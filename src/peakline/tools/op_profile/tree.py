@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from peakline.timing.op_metrics import HBM, READ, WRITE, OpMetrics, OpTable, added
 from peakline.timing.op_names import IDLE
-from peakline.xprof.op_profile.order import largest
-from peakline.xprof.rules.op_metrics import HBM, READ, WRITE, OpMetrics, OpTable, added
-from peakline.xprof.rules.rates import GIBI, PeakRates, gibi, ratio
+from peakline.timing.rates import GIBI, PeakRates, gibi, ratio
 
 PROGRAM, CATEGORY, PROVENANCE = "program", "category", "provenance"
 _WHOLE_LEVELS = {PROGRAM: 2, CATEGORY: 1, PROVENANCE: 100}
 _MOST_CHILDREN, _MOST_SCOPES = 100, 200
 _SPARSE_CORE = "SparseCore"
+
+
+Take = Callable[[list["Node"], int, Callable[["Node"], float]], list["Node"]]
 
 
 @dataclass(eq=False)
@@ -65,9 +67,11 @@ class Node:
 
 
 def build_tree(
-    table: OpTable, programs: Mapping[int, str], group_by: str, *, with_idle: bool
+    table: OpTable, programs: Mapping[int, str], group_by: str, *, with_idle: bool, take: Take
 ) -> Node:
-    """The tree of these ops; ``programs`` are the names of the compiled programs by id."""
+    """The tree of these ops; ``programs`` are the names of the compiled programs by id, ``take``
+    gives the children with the largest of some number, those first.
+    """
     root = Node(f"by_{group_by}")
     root.sums = OpMetrics("")
     for op in table.ops.values():
@@ -75,7 +79,7 @@ def build_tree(
             continue
         _add(root, op, programs, group_by)
     root.whole = root.sums.total_ps = table.total_ps if with_idle else table.op_ps
-    _prune(root, _WHOLE_LEVELS[group_by])
+    _prune(root, _WHOLE_LEVELS[group_by], take)
     _join_duplicates(root)
     return root
 
@@ -131,17 +135,17 @@ def _parts(op: OpMetrics) -> Iterator[Node]:
         yield node
 
 
-def _prune(node: Node, level: int) -> None:
+def _prune(node: Node, level: int, take: Take) -> None:
     """Sort the children of every node, and leave out those beyond the first hundred, but for the
     highest levels.
     """
     node.count = len(node.children)
     for child in node.children:
-        _prune(child, level - 1)
+        _prune(child, level - 1, take)
     if node.count > 1:
         most = node.count if level > 0 else _MOST_CHILDREN
         key = _model_flops if node.is_fusion else _time
-        node.children = largest(node.children, most, key)
+        node.children = take(node.children, most, key)
 
 
 def _model_flops(node: Node) -> float:

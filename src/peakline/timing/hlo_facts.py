@@ -13,45 +13,40 @@ from typing import TYPE_CHECKING
 from peakline.hlo.expression import Expressions
 from peakline.hlo.modules import category_of, parse_program
 from peakline.tables import Profile
-from peakline.trace.events import trace_of
-from peakline.xprof.rules.device_ops import device_prefix, xprof_device_table
-from peakline.xprof.rules.op_metrics import OpFacts, OpMetrics, OpTable, Source
-from peakline.xprof.rules.programs import xprof_programs
-from peakline.xprof.rules.sparse_core import SPARSE_CORE
+from peakline.timing.device_programs import Programs
+from peakline.timing.op_metrics import OpFacts, OpMetrics, OpTable, Source
+from peakline.timing.sparse_core import SPARSE_CORE
 
 if TYPE_CHECKING:
     from peakline.schema import HloInstructionProto, HloModuleProto
 
-_TPU = "/device:TPU:"
 _LEFT_OUT = ("parameter", "tuple")
 _DEEPEST, _MOST_PARTS, _LONGEST_STACK = 16, 200_000, 1000
 
 
-def hlo_table(profile: Profile) -> OpTable:
-    """`xprof_device_table` with all that XProf's tools of HLO show of an op.
-
-    Raises InputError when the profile cannot be read.
-    """
-    table = xprof_device_table(profile)
-    programs = _Programs(profile)
-    describe = programs.gpu_op if device_prefix(trace_of(profile)) != _TPU else programs.tpu_op
+def described_table(
+    profile: Profile, table: OpTable, programs: Programs, *, is_tpu: bool
+) -> OpTable:
+    """A table of ops with all that their programs say of them."""
+    read = _Programs(profile, programs)
+    describe = read.tpu_op if is_tpu else read.instruction
     return replace(table, ops={key: describe(op) for key, op in table.ops.items()})
 
 
 class _Programs:
     """The programs by their ids, read when an op of theirs comes."""
 
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
+    def __init__(self, profile: Profile, programs: Programs) -> None:
+        self._profile, self._known = profile, programs
         self._programs: dict[int, _Program] = {}
         self._left = [_MOST_PARTS]
 
     def _of(self, op: OpMetrics) -> _Program:
         if op.program not in self._programs:
-            self._programs[op.program] = _Program(xprof_programs(self._profile).data(op.program))
+            self._programs[op.program] = _Program(self._known.data(op.program))
         return self._programs[op.program]
 
-    def gpu_op(self, op: OpMetrics) -> OpMetrics:
+    def instruction(self, op: OpMetrics) -> OpMetrics:
         """An op with what its instruction says."""
         return op if op.is_idle else replace(op, facts=self._of(op).described(op.name, op.facts))
 

@@ -16,9 +16,9 @@ from peakline.schema.shapes import shape
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.device_programs import Key
+from peakline.timing.op_metrics import OpFacts, OpMetrics, Place, Source
 from peakline.timing.tpu_ops import type_number, type_stats_of
 from peakline.wire import Plan, as_buffer, decode
-from peakline.xprof.rules.op_metrics import OpFacts, OpMetrics, Place, Source
 
 _COSTS = ("flops", "model_flops", "bytes_accessed")
 _DEEPEST, _MOST_PARTS = 16, 100_000

@@ -14,12 +14,12 @@ from peakline.arrays import AnyArray, Int64Array
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.device_ops import device_times
+from peakline.timing.event_numbers import event_numbers_of
+from peakline.timing.op_metrics import OpTable, fill_table
+from peakline.timing.tpu_kinds import op_of_kind
 from peakline.timing.tpu_ops import symbol_of, type_stats_of, types_of
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.nesting import nest_lines
-from peakline.xprof.rules.event_numbers import event_numbers_of
-from peakline.xprof.rules.op_metrics import OpTable, fill_table
-from peakline.xprof.rules.tpu_kinds import op_of_kind
 
 _PREFIX, _SPARSE = "/device:TPU:", "SparseCore"
 _MODULES, _OPS = "Sparse Core Modules", "Sparse Core Ops"

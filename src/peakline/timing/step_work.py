@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from peakline.xprof.rules.op_metrics import OpMetrics, added
+from peakline.timing.op_metrics import OpMetrics, added
 
 _MODULUS = 2**64
 _PROGRAM = "Program"

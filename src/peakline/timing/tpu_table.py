@@ -13,13 +13,13 @@ from peakline.arrays import AnyArray, Int64Array
 from peakline.tables import Profile
 from peakline.timing.device_ops import device_executions
 from peakline.timing.device_programs import Key
+from peakline.timing.event_numbers import event_numbers_of
+from peakline.timing.op_metrics import OpFacts, OpMetrics, OpTable, fill_table
 from peakline.timing.op_stats_columns import op_stats_of
+from peakline.timing.sparse_core import sparse_core_tables
+from peakline.timing.tpu_kinds import op_of_kind, over_order
 from peakline.timing.tpu_ops import symbol_of, type_stats_of, types_of
 from peakline.trace.events import Trace, TraceLine
-from peakline.xprof.rules.event_numbers import event_numbers_of
-from peakline.xprof.rules.op_metrics import OpFacts, OpMetrics, OpTable, fill_table
-from peakline.xprof.rules.sparse_core import sparse_core_tables
-from peakline.xprof.rules.tpu_kinds import op_of_kind, over_order
 
 STEP_LINES = ("Steps", "Sparse Core Steps")
 _TENSOR_CORE = re.compile("/device:TPU:[0-9]+")

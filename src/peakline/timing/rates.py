@@ -1,5 +1,5 @@
-"""How fast ops were against what the device can do (``convert/op_metrics_to_record.h`` and
-``GetPerfEnvFromXPlane`` of ``convert/xplane_to_op_stats.cc`` in openxla/xprof).
+"""How fast ops were against what the device can do (``convert/op_metrics_to_record.h`` in
+openxla/xprof).
 """
 
 from __future__ import annotations
@@ -7,16 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from peakline.tables import Profile
-from peakline.timing.plane_stats import plane_stats_of
-from peakline.xprof.rules.hardware import GPU, TPU, gpu_rates, number_in
-from peakline.xprof.rules.op_metrics import CMEM, HBM, READ, VMEM, WRITE, OpMetrics
+from peakline.timing.op_metrics import CMEM, HBM, READ, VMEM, WRITE, OpMetrics
 
 GIBI = (1 << 30) / 1e9
 _LEAST = 1e-10
-_TPU_PLANE, _GPU_PLANE = "/device:TPU:", "/device:GPU:"
-_TPU_BANDWIDTHS = ("hbm", "sram_rd", "sram_wr", "cmem_rd", "cmem_wr", "vmem_rd", "vmem_wr")
-_HBM, _SHARED, _CMEM_READ, _CMEM_WRITE, _VMEM_READ, _VMEM_WRITE = 0, 2, 3, 4, 5, 6
+GPU, TPU = "GPU", "TPU"
+_HBM, _SHARED, CMEM_READ, CMEM_WRITE, _VMEM_READ, _VMEM_WRITE = 0, 2, 3, 4, 5, 6
 
 
 def ratio(one: float, other: float) -> float:
@@ -45,35 +41,6 @@ class PeakRates:
     def bandwidth(self, kind: int) -> float:
         """The bandwidth of a kind of memory, 0 where it is not known."""
         return self.bandwidths[kind] if kind < len(self.bandwidths) else 0.0
-
-
-def peak_rates_of(profile: Profile) -> PeakRates:
-    """What the first device's plane says: that of a TPU, else that of a GPU.
-
-    Raises InputError when the profile cannot be read.
-    """
-    names = [name or "" for name in profile.columns("planes").names("name").to_list()]
-    place = next((n for n, name in enumerate(names) if name.startswith(_TPU_PLANE)), None)
-    if place is not None:
-        stats = plane_stats_of(profile, place)
-        rates = tuple(
-            number_in(stats, f"peak_{kind}_bw_gigabytes_per_second") for kind in _TPU_BANDWIDTHS
-        )
-        return PeakRates(
-            number_in(stats, "peak_teraflops_per_second") * 1000,
-            rates,
-            any(rate > 0 for rate in rates[_CMEM_READ : _CMEM_WRITE + 1]),
-            number_in(stats, "has_merged_vmem") != 0,
-            number_in(stats, "has_megacore") != 0,
-        )
-    place = next((n for n, name in enumerate(names) if name.startswith(_GPU_PLANE)), None)
-    if place is None:
-        return PeakRates()
-    stats = plane_stats_of(profile, place)
-    gigaflops, memory, shared = gpu_rates(stats)
-    read = number_in(stats, "peak_sram_rd_bw_gigabytes_per_second")
-    derived = gpu_rates({**stats, "peak_sram_wr_bw_gigabytes_per_second": ""})[2]
-    return PeakRates(gigaflops, (memory, read if read > 0 else derived, shared))
 
 
 def combine_peak_rates(hosts: Sequence[PeakRates]) -> PeakRates:
@@ -116,7 +83,8 @@ def rates_of(op: OpMetrics, peaks: PeakRates, hardware: str) -> Rates:
         hbm = op.bytes_accessed
     chip = [(space, way) for space in (CMEM, VMEM) for way in (READ, WRITE)]
     parts = [hbm, *(op.moved.get(place, 0) for place in chip)]
-    speeds = [gibi(ratio(size, nanoseconds)) for size in parts]
+    moving = (op.span_ps or op.total_ps) / 1e3
+    speeds = [gibi(ratio(size, moving)) for size in parts]
     intensities = [ratio(op.flops, size) for size in parts]
     whole = ratio(op.flops, op.bytes_accessed)
     uses = [
@@ -124,7 +92,7 @@ def rates_of(op: OpMetrics, peaks: PeakRates, hardware: str) -> Rates:
         ("HBM", ratio(speeds[0], gibi(peaks.bandwidth(_HBM))), intensities[0]),
     ]
     if hardware == TPU:
-        kinds = (_CMEM_READ, _CMEM_WRITE, _VMEM_READ, _VMEM_WRITE)
+        kinds = (CMEM_READ, CMEM_WRITE, _VMEM_READ, _VMEM_WRITE)
         names = ("CMEM Read", "CMEM Write", "VMEM Read", "VMEM Write")
         for place, (name, kind) in enumerate(zip(names, kinds, strict=True), 1):
             if parts[place] and peaks.bandwidth(kind):
@@ -137,6 +105,6 @@ def rates_of(op: OpMetrics, peaks: PeakRates, hardware: str) -> Rates:
     for name, use, intensity in uses:
         if use > most:
             bound_by, most, bottleneck = name, use, intensity
-    memory = gibi(ratio(op.bytes_accessed, nanoseconds))
+    memory = gibi(ratio(op.bytes_accessed, moving))
     numbers = (flops, model, memory, *speeds, whole, *intensities, bottleneck)
     return Rates(bound_by, *numbers)
