@@ -45,6 +45,13 @@ DeviceStepStats
     1 device string; 2 node_stats repeated NodeExecStats; 3 thread_names map<uint32,string>
 StepStats
     1 dev_stats repeated DeviceStepStats
+file plugin/xprof/protobuf/op_metrics.proto tensorflow.profiler
+MemoryAccessBreakdown
+    1 memory_accessed repeated OpMetrics.MemoryAccessed
+OpMetrics
+OpMetrics.MemoryAccessed
+    1 operation_type OpMetrics.MemoryAccessed.OperationType; 2 memory_space uint64;
+    3 bytes_accessed uint64
 file plugin/xprof/protobuf/memory_profile.proto tensorflow.profiler
 MemoryAggregationStats
     1 stack_reserved_bytes int64; 2 heap_allocated_bytes int64; 3 free_memory_bytes int64;

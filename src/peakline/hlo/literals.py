@@ -89,10 +89,10 @@ def _number(value: float, kind: str) -> str:
         return "inf" if value > 0 else "-inf"
     for digits in _DIGITS[kind]:
         text = f"{value:.{digits}g}"
-        if len(_DIGITS[kind]) == 1 or _as_kept(float(text), kind) == value:
+        if len(_DIGITS[kind]) == 1 or _rounded(float(text), kind) == value:
             return text
     return text
 
 
-def _as_kept(value: float, kind: str) -> float:
+def _rounded(value: float, kind: str) -> float:
     return float(np.float32(value)) if kind == "f32" else value

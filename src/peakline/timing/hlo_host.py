@@ -123,11 +123,12 @@ def above_peak(rates: Rates, peaks: PeakRates) -> str:
 
 
 def known_rates(op: OpMetrics, rates: Rates) -> Rates:
-    """The rates, with what depends on FLOPs that nobody knows as nan."""
+    """The rates, with what depends on FLOPs or bytes that nobody knows as nan."""
     if is_costed(op):
         return rates
     unknown = float("nan")
-    return replace(
+    found = replace(
         rates, flops=unknown, model_flops=unknown, intensity=unknown, hbm_intensity=unknown,
         bottleneck_intensity=unknown,
     )  # fmt: skip
+    return found if op.bytes_accessed else replace(found, memory=unknown, hbm=unknown)

@@ -187,7 +187,8 @@ class Rows:
         counts = (True, *[limits.has_cmem] * 2, *[limits.has_merged_vmem] * 2)
         memory = max(use for use, counted in zip(uses, counts, strict=True) if counted)
         compute = ratio(rates.flops, limits.flops)
-        best = memory if math.isnan(compute) else max(memory, compute)
+        known = [use for use in (memory, compute) if not math.isnan(use)]
+        best = max(known, default=math.nan)
         category = op.facts.category or ("Program" if op.name == "Program" else "unknown")
         return [
             step, 0, category, op.name, op.occurrences, total, averages[0], own,
