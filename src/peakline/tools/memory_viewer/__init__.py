@@ -87,7 +87,7 @@ def written(
 
 TOOL = Tool(
     name="memory_viewer",
-    doc="The memory of a compiled program (HLO): its course, and what is live at the peak.",
+    doc="The memory of a compiled program (HLO): its curve, and what is live at the peak.",
     parameters=MemoryViewerParameters,
     formats=("json", _CSV, _DOT, _HTML),
     shows=(("hlo_modules",),),

@@ -62,18 +62,18 @@ class _Writer:
         self._sources: dict[SourceLine, str] = {}
 
     def answer(self) -> bytes:
-        view, course, place = self._view, self._view.course, self._view.placement
+        view, curve, place = self._view, self._view.curve, self._view.placement
         self._write("{" + _member("moduleName", place.name)[1:])
         self._write(_member("entryComputationName", place.entry))
         lasting = view.lasting_bytes / _MIB
-        self._list("heapSizes", course.bytes, lambda size: repr(size / _MIB + lasting))
-        self._list("unpaddedHeapSizes", course.unpadded_bytes, lambda n: repr(n / _MIB + lasting))
-        self._list("hloInstructionNames", course.instructions, quoted)
-        self._write(_number("peakHeapMib", course.peak / _MIB + lasting))
-        self._write(_number("peakUnpaddedHeapMib", course.unpadded_peak / _MIB + lasting))
-        self._write(_number("peakHeapSizePosition", course.position))
+        self._list("heapSizes", curve.bytes, lambda size: repr(size / _MIB + lasting))
+        self._list("unpaddedHeapSizes", curve.unpadded_bytes, lambda n: repr(n / _MIB + lasting))
+        self._list("hloInstructionNames", curve.instructions, quoted)
+        self._write(_number("peakHeapMib", curve.peak / _MIB + lasting))
+        self._write(_number("peakUnpaddedHeapMib", curve.unpadded_peak / _MIB + lasting))
+        self._write(_number("peakHeapSizePosition", curve.position))
         self._peak()
-        spans = course.spans.items()
+        spans = curve.spans.items()
         self._list("logicalBufferSpans", spans, self._span, "{}")
         self._sums()
         self._list("indefiniteLifetimes", view.listed, self._allocation)

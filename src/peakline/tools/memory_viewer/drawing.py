@@ -77,7 +77,7 @@ def blocks_of(view: View) -> Iterator[tuple[Block, Rectangle | None]]:
     scale = _SIDE / view.steps, _SIDE / height
     names = view.placement.instructions.name
     colour_of = _colours(view)
-    spans = view.course.blocks
+    spans = view.curve.blocks
     drawn = 0
     for allocation, base in view.drawn:
         rows, size = known.values(allocation), known.bytes[allocation]

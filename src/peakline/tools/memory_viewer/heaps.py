@@ -1,4 +1,4 @@
-"""The course of a program's memory by its simulated heaps, and what else holds memory.
+"""The curve of a program's memory by its simulated heaps, and what else holds memory.
 
 Every heap of the memory space counts. One follows the other: nothing says how they lie in time, so
 while one is shown the others count at their peaks. What no heap speaks of lasts.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from peakline.deadline import check_deadline
 from peakline.hlo.placement import ALLOC, FREE, SHARE, Events, Placement
 from peakline.tools.memory_viewer.scoped import largest_scoped
-from peakline.tools.memory_viewer.view import Course, ValueShapes, View, allocations_in
+from peakline.tools.memory_viewer.view import Curve, ValueShapes, View, allocations_in
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -26,7 +26,7 @@ _HEAP_DETAIL = "events of a compiled program's heap that do not fit those before
 
 @dataclass(eq=False)
 class _Heap:
-    """One heap replayed; see `Course`. ``holder`` is by value the one whose memory it uses, ``top``
+    """One heap replayed; see `Curve`. ``holder`` is by value the one whose memory it uses, ``top``
     by the latter the one that was last put there.
     """
 
@@ -57,7 +57,7 @@ def view_of(profile: Profile, programs: Programs, number: int, space: int) -> Vi
     listed = [row for row in here if known.is_indefinite(row) or row not in by_heap]
     unknown = sum(not known.is_indefinite(row) for row in lasting)
     _warn(profile, placement, space, [heap for _, heap in heaps], unknown)
-    course = _course(heaps, placement)
+    curve = _curve(heaps, placement)
     size = sum(known.bytes[row] for row in lasting)
     shown = [(_largest(placement, row), known.bytes[row]) for row in lasting]
     drawn, base = [], 0
@@ -66,8 +66,8 @@ def view_of(profile: Profile, programs: Programs, number: int, space: int) -> Vi
             drawn.append((row, base))
             base += known.bytes[row]
     return View(
-        placement, space, shapes, course, size, size, [*shown, *course.live], listed, drawn,
-        max(len(course.bytes) - 1, 0), largest_scoped(programs, number, space), by_size,
+        placement, space, shapes, curve, size, size, [*shown, *curve.live], listed, drawn,
+        max(len(curve.bytes) - 1, 0), largest_scoped(programs, number, space), by_size,
     )  # fmt: skip
 
 
@@ -182,9 +182,9 @@ def _root(holder: dict[int, int], row: int) -> int:
     return row
 
 
-def _course(heaps: list[tuple[Events, _Heap]], placement: Placement) -> Course:
+def _curve(heaps: list[tuple[Events, _Heap]], placement: Placement) -> Curve:
     """All heaps, one after the other."""
-    found = Course()
+    found = Curve()
     values, total = placement.values, sum(heap.peak for _, heap in heaps)
     at_peak = [heap.unpadded[heap.position + 1] for _, heap in heaps]
     best, position, live = -1, 0, []
@@ -203,7 +203,7 @@ def _course(heaps: list[tuple[Events, _Heap]], placement: Placement) -> Course:
         if heap.peak > best:
             best, position = heap.peak, base + heap.position
         live += [(row, values.bytes[root]) for row, root in _live(heap)]
-    return Course(
+    return Curve(
         found.bytes, found.unpadded_bytes, found.instructions, total, sum(at_peak), position, live,
         found.spans, found.blocks,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the memory viewer shows of a program: the course of its memory, and what is live when.
+"""What the memory viewer shows of a program: the curve of its memory, and what is live when.
 
 `View` holds it whichever rule found it; `answer` writes it, `drawing` draws it.
 """
@@ -19,7 +19,7 @@ SMALL_BYTES = 16384
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class Curve:
     """What simulated heaps say: bytes before each of their events and after the last, with the
     instruction of each; the peak, and the event that reaches it.
 
@@ -55,7 +55,7 @@ class View:
     placement: Placement
     space: int
     shapes: ValueShapes
-    course: Course
+    curve: Curve
     lasting_bytes: int
     indefinite_bytes: int
     shown: Sequence[tuple[int, int]]

@@ -11,7 +11,7 @@ from peakline.deadline import check_deadline
 from peakline.errors import InputError
 from peakline.hlo.placement import ALLOC, FREE, SHARE, Events, Placement
 from peakline.tools.memory_viewer.scoped import largest_scoped
-from peakline.tools.memory_viewer.view import Course, ValueShapes, View, allocations_in
+from peakline.tools.memory_viewer.view import Curve, ValueShapes, View, allocations_in
 from peakline.xprof.rules.cpp_sort import order_descending
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ def view_of(profile: Profile, programs: Programs, number: int, space: int) -> Vi
     here = allocations_in(placement, space)
     heap_of = _heap_of_allocations(placement)
     chosen = _chosen_heap(placement, space, here, heap_of)
-    course = Course()
+    curve = Curve()
     if chosen >= 0:
         try:
-            course = _course(placement.heaps[chosen], placement, shapes)
+            curve = _curve(placement.heaps[chosen], placement, shapes)
         except _FailsError as error:
             raise InputError(
                 f"{profile.path}: XProf does not show this program: {error}; "
@@ -46,8 +46,8 @@ def view_of(profile: Profile, programs: Programs, number: int, space: int) -> Vi
     taken = sum(known.bytes[row] for row in indefinite)
     drawn, steps = _drawn(placement, here, heap_of)
     return View(
-        placement, space, shapes, course,
-        sum(known.bytes[row] for row, _ in lasting), taken, [*shown, *course.live], indefinite,
+        placement, space, shapes, curve,
+        sum(known.bytes[row] for row, _ in lasting), taken, [*shown, *curve.live], indefinite,
         drawn, steps, largest_scoped(programs, number, space), order_descending, _int32,
     )  # fmt: skip
 
@@ -222,7 +222,7 @@ class _Replay:
             self.spans[row] = self.spans[row][0], at
 
 
-def _course(events: Events, placement: Placement, shapes: ValueShapes) -> Course:
+def _curve(events: Events, placement: Placement, shapes: ValueShapes) -> Curve:
     """One heap, replayed; once more up to its peak for what is live then."""
     whole, last = _Replay(placement, shapes), len(events.kind) - 1
     sizes, unpadded, peak, unpadded_peak, position = [0], [0], 0, 0, -1
@@ -242,7 +242,7 @@ def _course(events: Events, placement: Placement, shapes: ValueShapes) -> Course
         at_peak.step(at, event, last)
     shown = [at_peak.display.get(row, row) for row in at_peak.held] if peak else []
     spans = {row: span for row, span in whole.spans.items() if row in whole.seen}
-    return Course(
+    return Curve(
         sizes, unpadded, [*events.instruction, ""], peak, unpadded_peak, max(position, 0),
         [(row, placement.values.bytes[row]) for row in shown], spans, spans,
     )  # fmt: skip
