@@ -38,7 +38,10 @@ def programs(
     def document_of(profile: peakline.Profile) -> dict[str, object] | None:
         found = _programs(profile, module)
         if json:
-            return answer_document(profile, {"modules": [module_document(p, top) for p in found]})
+            return answer_document(
+                profile,
+                {"modules": [module_document(p, top, in_full=module is not None) for p in found]},
+            )
         from peakline.render.terminal.programs import print_program, print_programs
 
         if module is None:
@@ -66,9 +69,14 @@ _FACTS = (
 )  # fmt: skip
 
 
-def module_document(one: ProgramAnswer, top: int | None = None) -> dict[str, object]:
-    """What ``peakline programs --json`` prints of one program; sizes in bytes, times in ps."""
-    from peakline.render.document.programs import buffer_document
+def module_document(
+    one: ProgramAnswer, top: int | None = None, *, in_full: bool = False
+) -> dict[str, object]:
+    """What ``peakline programs --json`` prints of one program; sizes in bytes, times in ps.
+
+    Advice about a program with very many temporaries takes seconds: it is there with ``in_full``.
+    """
+    from peakline.render.document.programs import advice_document, buffer_document
 
     total, packing = one.costs.total, one.memory.packing
     is_known = one.memory.is_known
@@ -86,6 +94,7 @@ def module_document(one: ProgramAnswer, top: int | None = None) -> dict[str, obj
         "bytes_accessed": total.bytes_accessed,
         "runs": one.run_count,
         "run_ps": one.run_ps if one.run_count is not None else None,
+        "advice": [] if one.is_large and not in_full else [*map(advice_document, one.advice)],
         "peak_buffers": [
             buffer_document(row) for row in one.largest(one.live_count if top is None else top)
         ],

@@ -15,7 +15,12 @@ from peakline.timing.program_runs import program_runs
 
 if TYPE_CHECKING:
     from peakline.arrays import Int64Array
+    from peakline.hlo.advice import Advice
+    from peakline.hlo.packing import Repacking
     from peakline.tables import Columns, Names, Profile
+
+
+_MANY_EVENTS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,25 @@ class ProgramAnswer:
     def peak_bytes(self) -> int | None:
         """The most main memory that it needs at one time; None where it does not say."""
         return self.memory.peak_bytes if self.memory.is_known else None
+
+    @property
+    def advice(self) -> tuple[Advice, ...]:
+        """What would lower what it needs, most bytes first; estimates."""
+        from peakline.hlo.advice import advice_of
+
+        return advice_of(self._profile, self.number)
+
+    @property
+    def repacking(self) -> Repacking:
+        """How its temporaries are packed, and packed again."""
+        from peakline.hlo.packing import repack
+
+        return repack(self.memory)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether packing again takes so long that it is done only on request."""
+        return sum(heap.events.rows for heap in self.memory.heaps) > _MANY_EVENTS
 
     @property
     def costs(self) -> RowCosts:

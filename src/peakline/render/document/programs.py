@@ -10,6 +10,7 @@ from peakline.render.document.model import Fact, Row, Table, columns_of
 from peakline.text import counted, number_text, shares_text, size_text, time_text
 
 if TYPE_CHECKING:
+    from peakline.hlo.advice import Advice
     from peakline.timing.program_answer import LiveBuffer, ProgramAnswer
 
 PEAK = {
@@ -19,6 +20,13 @@ PEAK = {
     BY_ALLOCATIONS: "at most: nothing says when some temporaries are live",
 }
 """How the peak was found."""
+ADVICE = {
+    "rematerialise": "recompute it after the peak",
+    "chunk": "compute it in pieces",
+    "donate": "donate it (donate_argnums)",
+    "lower_precision": "in a smaller type",
+}
+"""What each kind of advice takes."""
 NO_ASSIGNMENT = (
     "no buffer assignment: dump it with XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_proto' "
     "and read the file after_optimizations"
@@ -103,13 +111,17 @@ def _moved(one: ProgramAnswer) -> str:
 
 
 def _packed(one: ProgramAnswer) -> str:
+    """What the packing of the temporaries loses; said more of where it is packed again."""
     packing = one.memory.packing
     lost = packing.heap_bytes - packing.live_bytes
     if not packing.heap_bytes:
         return ""
     if lost <= 0:
         return ", packed without loss"
-    return f", {size_text(lost)} ({lost / packing.heap_bytes:.1%}) lost in packing"
+    text = f", {size_text(lost)} ({lost / packing.heap_bytes:.1%}) lost in packing"
+    if not one.is_large and (again := one.repacking).repacked_bytes < again.heap_bytes:
+        text += f", {size_text(again.repacked_bytes)} packed again"
+    return text
 
 
 def live_table(one: ProgramAnswer, most: int) -> Table:
@@ -137,6 +149,22 @@ def groups_tables(one: ProgramAnswer, most: int) -> list[Table]:
         ]
         found.append(Table(f"live at the peak, by {label}", columns, rows))
     return found
+
+
+def advice_table(one: ProgramAnswer) -> Table:
+    """What would lower what the program needs."""
+    rows: list[Row] = [
+        (advice.bytes, advice.peak_after, ADVICE[advice.kind], advice.title)
+        for advice in one.advice
+    ]
+    title = "what would lower it: estimates, packed again as XLA packs"
+    columns = columns_of(saves="bytes", then="bytes", how="", what="name")
+    return Table(title, columns, rows)
+
+
+def advice_document(advice: Advice) -> dict[str, object]:
+    """A row of ``advice`` in JSON."""
+    return {**vars(advice), "rows": [dict(row) for row in advice.rows]}
 
 
 def buffer_document(one: LiveBuffer) -> dict[str, object]:

@@ -11,6 +11,7 @@ from peakline.render.document.model import Table
 from peakline.render.document.programs import (
     LIVE_NARROW_WITHOUT,
     NARROW_WITHOUT,
+    advice_table,
     groups_tables,
     live_table,
     program_facts,
@@ -48,13 +49,18 @@ def print_programs(profile: Profile, programs: Sequence[ProgramAnswer], top: int
 def print_program(profile: Profile, one: ProgramAnswer, top: int | None) -> None:
     """Print all there is about one program."""
     parts: list[RenderableType] = [profile_line(profile, moment=not profile.duration_ps), ""]
-    show([*parts, *_details(one, top)])
+    show([*parts, *_details(one, top, in_full=True)])
 
 
-def _details(one: ProgramAnswer, top: int | None) -> list[RenderableType]:
+def _details(one: ProgramAnswer, top: int | None, *, in_full: bool = False) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(one.label, style="bold"), drawn_facts(program_facts(one))]
     parts += live_parts(one, top or _ROWS)
     if one.live_count:
+        if one.is_large and not in_full:
+            parts += ["", Text(f"what would lower it: --module {one.name}")]
+        elif (advice := advice_table(one)).rows:
+            title = Text(advice.title, style="bold")
+            parts += ["", title, fitted_table(advice, longest=_NAME)]
         for group in groups_tables(one, _GROUPS):
             parts += ["", Text(group.title, style="bold"), fitted_table(group, longest=_NAME)]
     return parts
