@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from peakline.findings.finding import Finding
     from peakline.tables import Profile
     from peakline.tables.columns import Columns
+    from peakline.timing.utilisation import Utilisation
 
 NO_STEPS = "no_steps"
 """The kind of the warning of a profile in which nothing says what a step is."""
@@ -57,7 +58,8 @@ class TimeAnswer:
     order of severity, then of what would be gained. ``nothing`` is one line for a profile without
     steps, `NO_TIME` for one in which nothing ran. ``by_device`` are the times of each of several
     devices. ``to_record`` are lines that say how to record what is missing: steps, or what explains
-    time in which no event runs.
+    time in which no event runs. ``utilisation`` is what the compiled programs use of the devices,
+    None where nothing says which ran.
     """
 
     steps: StepFacts
@@ -68,6 +70,7 @@ class TimeAnswer:
     by_device: tuple[tuple[str, StepTimes], ...] = ()
     by_name: tuple[tuple[str, StepTimes], ...] = ()
     to_record: tuple[str, ...] = ()
+    utilisation: Utilisation | None = None
 
     def parts(self) -> list[tuple[str, str, int, float]]:
         """What the steps' time went to, most first: column, words, ps per step, share.
@@ -99,6 +102,7 @@ class TimeAnswer:
                 for name, _, each, share in self.parts()
             ],
             "devices": self.devices.to_pylist(),
+            "utilisation": None if self.utilisation is None else vars(self.utilisation),
             "to_record": list(self.to_record),
         }
 
@@ -167,7 +171,17 @@ def _answer(profile: Profile) -> TimeAnswer:
     return TimeAnswer(
         facts, _times(wall), devices, _findings(profile, facts),
         by_device=by_device, by_name=by_name, to_record=how,
+        utilisation=_utilisation(profile, main),
     )  # fmt: skip
+
+
+def _utilisation(profile: Profile, facts: StepFacts) -> Utilisation | None:
+    """What the steps use of the devices, where the profile holds the programs that ran."""
+    if not profile.programs():
+        return None
+    from peakline.timing.utilisation import utilisation_of
+
+    return utilisation_of(profile, facts)
 
 
 def _findings(profile: Profile, facts: StepFacts) -> tuple[Finding, ...]:

@@ -32,6 +32,7 @@ _CALLED = ("custom_call_target", "backend_config")
 _ATTRIBUTES = {
     "custom-call": _CALLED,
     "fusion": ("fusion_kind",),
+    "while": ("backend_config",),
     "get-tuple-element": _PLACED,
     "parameter": _PLACED,
     "convolution": ("window", "convolution_dimension_numbers", "feature_group_count",
@@ -76,7 +77,7 @@ def row_costs(profile: Profile, number: int) -> RowCosts:
 
 def count_rows(programs: Programs, number: int) -> RowCosts:
     """As `row_costs`, counted anew."""
-    return _Counting(programs, number).counted_rows()
+    return Counting(programs, number).counted_rows()
 
 
 @cache
@@ -84,7 +85,7 @@ def _plan(fields: tuple[str, ...]) -> Plan:
     return Plan(schema.shape("xla.HloInstructionProto"), fields)
 
 
-class _Counting(Costing):
+class Counting(Costing):
     """The work on one program. Computations and instructions are known by their rows."""
 
     def __init__(self, programs: Programs, number: int) -> None:

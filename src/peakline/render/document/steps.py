@@ -10,7 +10,7 @@ import numpy as np
 from peakline.findings.kind import heading_of
 from peakline.findings.time_answer import StepTimes, TimeAnswer
 from peakline.render.document.model import Column, Fact, Row, Table, columns_of
-from peakline.text import counted, shares_text, time_text
+from peakline.text import counted, number_text, shares_text, size_text, time_text
 from peakline.timing.step_facts import PARTS, StepFacts
 
 _STEPS, _LONGEST = 24, 10
@@ -83,6 +83,28 @@ def _times(facts: StepFacts, times: StepTimes) -> list[Fact]:
         note = f" (median), {time_text(int(gaps.sum()) // gaps.size)} (mean)"
         shown.append(Fact("between steps", round(float(np.median(gaps))), "ps", note))
     return shown
+
+
+def utilisation_facts(answer: TimeAnswer) -> list[Fact]:
+    """What the steps use of the devices; nothing where no compiled program is known to have run."""
+    use = answer.utilisation
+    if use is None:
+        return []
+    many = f" of {use.chips} x {use.chip}" if use.chips > 1 else f" of {use.chip}"
+    least = "at least " if use.is_least else ""
+    mfu = "" if use.flops_share is None else f", {_share(use.flops_share)} of the peak{many} (MFU)"
+    hbm = "" if use.bytes_share is None else f", {_share(use.bytes_share)} of the peak{many}"
+    return [
+        Fact("flops", f"{least}{number_text(use.flops)} a step",
+             note=f", {number_text(use.flops_per_s)} flop/s{mfu}"),
+        Fact("bytes", f"{least}{size_text(use.bytes_accessed)} a step",
+             note=f" read and written, {size_text(use.bytes_per_s)}/s{hbm}"),
+    ]  # fmt: skip
+
+
+def _share(share: float) -> str:
+    """A share of a peak; what is above it comes from caches, or the peak is not the chip's."""
+    return f"{share:.1%}" if share <= 1 else f"{share:.1%}, above it: caches count too,"
 
 
 def _lengths(heads: tuple[str, str], rows: Iterable[tuple[str, int, StepTimes]]) -> Table:

@@ -12,6 +12,7 @@ from peakline.memory.allocator_names import shown_names
 from peakline.memory.peak import AllocatorPeak
 from peakline.render.document.profile import labels_of, step_phrase
 from peakline.render.document.program_memory import devices_text, needs_by_program
+from peakline.render.document.steps import utilisation_facts
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted, cut_middle, shares_text, size_text, time_text
 
@@ -92,6 +93,7 @@ def _time(profile: Profile, answer: TimeAnswer) -> list[Line]:
         parts = answer.parts()
         shares = shares_text([facts.main.total(name) for name, _, _, _ in parts], 0)
         goes = [f"{text} {part[1]}" for part, text in zip(parts, shares, strict=True)]
+        rows += [(fact.label, fact.text) for fact in utilisation_facts(answer)]
         rows.append(
             ("where it goes", ", ".join(one for one in goes[:_PARTS] if not one.startswith("0%")))
         )

@@ -14,6 +14,7 @@ from peakline.render.document.steps import (
     parts_table,
     steps_part,
     steps_tables,
+    utilisation_facts,
 )
 from peakline.render.terminal.screen import drawn_facts, indented, show, table_of
 from peakline.render.terminal.time_parts import fitted_table, fitting, profile_line
@@ -40,6 +41,8 @@ def print_steps(profile: Profile, answer: TimeAnswer) -> None:
             parts += ["", fitted_table(head.times)]
         else:
             parts.append(drawn_facts(head.times))
+        if use := utilisation_facts(answer):
+            parts += ["", drawn_facts(use)]
         parts += ["", indented(Text(one_line(goes.title))), indented(table_of(goes))]
         parts += [indented(Text(line)) for line in answer.to_record]
         by_device = by_device_table(answer)

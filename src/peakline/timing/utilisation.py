@@ -1,0 +1,84 @@
+"""How much of what the devices can do at most the steps of a profile use.
+
+Model FLOPs utilisation (MFU, https://arxiv.org/abs/2204.02311, appendix B) counts what the program
+has to compute by its shapes, over the time of the step and the peak of the chips; here that is what
+XLA compiled, rematerialised work included. Bytes are those that XLA counts as read and written, of
+which caches can serve a part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from peakline.hlo.executed_costs import executed_cost
+from peakline.tables import Profile
+from peakline.timing.chips import chips_of
+from peakline.timing.program_runs import program_runs
+from peakline.timing.step_facts import StepFacts
+
+
+@dataclass(frozen=True)
+class Utilisation:
+    """What the programs that ran in the steps cost, per step of all devices together.
+
+    ``flops`` and ``bytes_accessed`` are means over the steps, ``is_least`` where a loop of unknown
+    length counts one turn. ``flops_share`` and ``bytes_share`` are shares of the peaks of ``chips``
+    devices called ``chip`` over the steps' time, None where a peak is not known.
+    """
+
+    flops: float
+    bytes_accessed: float
+    flops_per_s: float
+    bytes_per_s: float
+    flops_share: float | None
+    bytes_share: float | None
+    chip: str
+    chips: int
+    is_least: bool
+
+
+def utilisation_of(profile: Profile, facts: StepFacts) -> Utilisation | None:
+    """The utilisation over the steps of ``facts``; None where no program is known to have run.
+
+    A run belongs to the step in which it begins; a step of several devices lasts as long as its
+    longest part.
+
+    Raises InputError when the profile cannot be read.
+    """
+    runs = program_runs(profile)
+    if not (runs.rows and facts.rows):
+        return None
+    rows, wall = facts.slowest_lane()
+    begin, end = facts.part("start_ps")[rows], facts.part("end_ps")[rows]
+    order = np.argsort(begin, kind="stable")
+    begin, end, wall = begin[order], end[order], wall[order]
+    start = runs.array("start_ps")
+    at = np.searchsorted(begin, start, side="right") - 1
+    inside = (at >= 0) & (start < end[np.maximum(at, 0)])
+    programs, counts = np.unique(runs.array("program")[inside], return_counts=True)
+    if not programs.size:
+        return None
+    flops = moved = 0.0
+    is_least = False
+    for number, count in zip(programs.tolist(), counts.tolist(), strict=True):
+        cost = executed_cost(profile, number)
+        flops += count * cost.flops
+        moved += count * cost.bytes_accessed
+        is_least |= cost.is_least
+    chips = chips_of(profile)
+    seconds = max(int(wall.sum()), 1) / 1e12
+    devices = max(len(set(runs.take(inside).names("device").to_list())), 1)
+    peak, memory = chips.peaks.gigaflops * 1e9, chips.peaks.bandwidth(0) * 1e9
+    return Utilisation(
+        flops / rows.size,
+        moved / rows.size,
+        flops / seconds,
+        moved / seconds,
+        flops / seconds / (peak * devices) if peak else None,
+        moved / seconds / (memory * devices) if memory else None,
+        chips.name,
+        devices,
+        is_least,
+    )
