@@ -13,6 +13,9 @@ from peakline.errors import NotFoundError, UsageError
 from peakline.graph.critical_path import StepRuns
 from peakline.graph.index import GraphIndex, Scope, index_of
 from peakline.graph.step_graph import graphs_of_step
+from peakline.hlo.graphs import labels_of
+from peakline.hlo.op_times import OpTime, op_times
+from peakline.hlo.row_costs import row_costs
 from peakline.patterns import Pattern
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
@@ -42,7 +45,9 @@ class Cost:
 
     ``compute_ps`` is the time of its computation, ``duration_ps`` with bookkeeping,
     ``accelerator_ps`` that of its kernels and copies. ``allocated_bytes`` is what was allocated
-    while it ran (frees not subtracted), ``output_bytes`` what its outputs take.
+    while it ran (frees not subtracted), ``output_bytes`` what its outputs take. Of an instruction
+    of a compiled program they are sums over the whole profile, ``output_bytes`` of one execution,
+    as are ``flops`` and ``bytes_accessed``, None for other nodes.
     """
 
     runs: int = 0
@@ -51,6 +56,8 @@ class Cost:
     accelerator_ps: int = 0
     allocated_bytes: int = 0
     output_bytes: int = 0
+    flops: float | None = None
+    bytes_accessed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,7 @@ def view_graph(profile: Profile, selection: Selection, step: StepRuns | None) ->
     rows = np.flatnonzero(shown)
     matching = int(rows.size)
     costs = _costs(profile, step, inside=selection.function is not None)
+    costs.programs = _program_costs(profile, graphs)
     if matching > selection.max_nodes:
         rows = _most_costly(index, rows, costs, selection.max_nodes)
     return GraphView(_nodes(index, rows, costs), _edges(index, rows), matching)
@@ -157,9 +165,13 @@ class _Costs:
         self.by_name: dict[str, Cost] = {}
         self.kernels: dict[str, int] = {}
         self.devices: set[str] = set()
+        self.programs: dict[str, dict[str, Cost]] = {}
+        """Of instructions of compiled programs, by graph and name."""
 
-    def of(self, device: str, name: str) -> Cost | None:
+    def of(self, graph: str, device: str, name: str) -> Cost | None:
         """What the node cost. One that requests no device that ran is known by its name."""
+        if graph in self.programs:
+            return self.programs[graph].get(name)
         is_known = device in self.devices
         cost = self.by_node.get((device, name)) if is_known else self.by_name.get(name)
         kernels = self.kernels.get(name, 0)
@@ -194,6 +206,35 @@ def _costs(profile: Profile, step: StepRuns | None, *, inside: bool) -> _Costs:
     return found
 
 
+def _program_costs(profile: Profile, graphs: list[str]) -> dict[str, dict[str, Cost]]:
+    """What the instructions of compiled programs cost, of those that are shown."""
+    if not profile.programs():
+        return {}
+    labels = {label: number for number, label in enumerate(labels_of(profile))}
+    return {graph: instruction_costs(profile, labels[graph]) for graph in graphs if graph in labels}
+
+
+def instruction_costs(profile: Profile, number: int) -> dict[str, Cost]:
+    """By name what the instructions of a program cost and how long they took."""
+    programs = profile.programs()
+    if programs is None:
+        return {}
+    table = programs.read(number, "hlo_instructions", {"name", "bytes"})
+    costs, times = row_costs(profile, number), op_times(profile).get(number, {})
+    found: dict[str, Cost] = {}
+    for name, size, flops, moved in zip(
+        table.names("name").to_list(), table.array("bytes").tolist(), costs.flops.tolist(),
+        costs.bytes_accessed.tolist(), strict=True,
+    ):  # fmt: skip
+        ran = times.get(name or "", OpTime(0, 0))
+        cost = Cost(
+            runs=ran.runs, compute_ps=ran.self_ps, duration_ps=ran.self_ps, output_bytes=size,
+            flops=flops, bytes_accessed=moved,
+        )  # fmt: skip
+        found.setdefault(name or "", cost)
+    return found
+
+
 def _per_run(profile: Profile, table: str, column: str, runs: Columns) -> Int64Array:
     """The sum of ``column`` by execution, for the executions ``runs``."""
     ids = runs.array("op_run_id")
@@ -221,8 +262,10 @@ def _sums(keys: list[Key], measures: dict[str, Int64Array]) -> dict[Key, Cost]:
 
 
 def _most_costly(index: GraphIndex, rows: Int64Array, costs: _Costs, most: int) -> Int64Array:
-    device, name = index.nodes.names("device"), index.nodes.names("name")
-    found = [costs.of(device[row] or "", name[row] or "") for row in rows.tolist()]
+    graph, device, name = (index.nodes.names(one) for one in ("graph", "device", "name"))
+    found = [
+        costs.of(graph[row] or "", device[row] or "", name[row] or "") for row in rows.tolist()
+    ]
     spent = np.array([cost.compute_ps + cost.accelerator_ps if cost else -1 for cost in found])
     order = np.argsort(-spent, kind="stable")
     return np.sort(rows[order[:most]])
@@ -231,7 +274,7 @@ def _most_costly(index: GraphIndex, rows: Int64Array, costs: _Costs, most: int) 
 def _nodes(index: GraphIndex, rows: Int64Array, costs: _Costs) -> tuple[ViewNode, ...]:
     found = index.nodes.take(rows)
     return tuple(
-        ViewNode(graph, name, op, device, costs.of(device, name))
+        ViewNode(graph, name, op, device, costs.of(graph, device, name))
         for graph, name, op, device in found.each("graph", "name", "op", "device")
     )
 
