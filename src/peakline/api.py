@@ -94,17 +94,29 @@ class Profile(_profile.Profile):
         max_peak_bytes: int | None = None,
         max_growth_per_step_bytes: int | None = None,
         max_fragmentation: float | None = None,
+        max_program_peak_bytes: int | None = None,
         allocator: str | None = None,
     ) -> tuple[Check, ...]:
         """Hold limits against every allocator, as ``peakline check`` does: one `Check` each.
 
-        ``max_fragmentation`` is a share, 0 to 1. Raises NotFoundError for an unknown allocator.
+        ``max_fragmentation`` is a share, 0 to 1. ``max_program_peak_bytes`` is held against the
+        compiled program that needs most. Raises NotFoundError for an unknown allocator.
         """
         from peakline.check.limits import check_limits
         from peakline.check.verdict import Limits
+        from peakline.compare.programs import with_programs
+        from peakline.compare.state import state_of
 
-        limits = Limits(max_peak_bytes, max_growth_per_step_bytes, max_fragmentation)
-        return check_limits(self.memory(), limits, allocator=allocator)
+        limits = Limits(
+            max_peak_bytes,
+            max_growth_per_step_bytes,
+            max_fragmentation,
+            max_program_peak_bytes=max_program_peak_bytes,
+        )
+        state = state_of(self.memory())
+        if max_program_peak_bytes is not None:
+            state = with_programs(state, self)
+        return check_limits(state, limits, allocator=allocator)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the memory answer in short, or why there is none.

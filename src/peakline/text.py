@@ -141,6 +141,12 @@ def valid_text(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def source_text(file: str, line: int | None) -> str:
+    """File and line, the file without its folders; empty where they are not known."""
+    name = file.replace("\\", "/").rpartition("/")[2]
+    return f"{name}:{line}" if name and line else name
+
+
 def allocator_text(name: str | None) -> str:
     """An allocator's name, also where it has none."""
     return name or "(unnamed allocator)"

@@ -65,7 +65,7 @@ def test_the_json(peakline, opened):
     run = peakline("check", path, "--max-peak", "1MiB", "--json")
     assert (run.code, run.err.count("\n")) == (1, 1)
     document = json.loads(run.out)
-    assert list(document) == ["profile", "passed", "checks", "allocators", "warnings"]
+    assert list(document) == ["profile", "passed", "checks", "allocators", "programs", "warnings"]
     assert document["passed"] is False
     assert [one["passed"] for one in document["checks"]] == [False, True]
     assert document["checks"][0]["measured"] == 3 * 2**20

@@ -104,6 +104,21 @@ def test_the_temporary_is_told_with_its_op_shape_and_size(ask, framework, op, te
     assert re.search(r"limit_device_memory: 3\d\.\d MiB in use, 15\.3 MiB allowed", message)
 
 
+def test_the_program_is_named_with_its_largest_value_and_its_line(ask):
+    output, outcomes, _ = ask("jax")
+    names = ("test_program[256]", "test_program[16]", "test_no_program")
+    assert [outcomes[name] for name in names] == ["FAILED", "PASSED", "FAILED"], output
+    message = message_of(output, "test_program[256]")
+    assert re.search(
+        r"limit_program_memory: 3\d\.\d MiB needed, 15\.3 MiB allowed; .*\(jit_pairs\(\d+\)\)",
+        message,
+    )
+    assert re.search(
+        r"32\.0 MiB +jit\(pairs\)/sub test_it\.py:\d+  f32  \[256, 256, 128\]", message
+    )
+    assert "no compiled program ran" in message_of(output, "test_no_program")
+
+
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_what_cannot_be_measured_says_why(ask, framework):
     output, _, _ = ask(framework, *FRAMEWORKS[framework])

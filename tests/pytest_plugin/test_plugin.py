@@ -56,6 +56,7 @@ def test_the_marks_and_options_explain_themselves(run):
     _, marks = run("", "--markers")
     assert "@pytest.mark.limit_device_memory(size, *, allocator=None, framework=None): " in marks
     assert "@pytest.mark.limit_growth_per_step(size, *, allocator=None, framework=None): " in marks
+    assert "@pytest.mark.limit_program_memory(size, *, framework=None): " in marks
     _, help_text = run("", "--help")
     for word in ("--peakline-dir", "--peakline-summary", "--peakline-tf-bfc", "peakline_framework"):
         assert word in help_text

@@ -1,11 +1,12 @@
 """A profile against a baseline: the peak and the growth per step may not exceed it.
 
 An allocator that only one of the two has cannot be compared: one that is gone breaks its limits,
-for a job that ran elsewhere would pass otherwise; a new one breaks them with all it takes.
+for a job that ran elsewhere would pass otherwise; a new one breaks them with all it takes. What
+compiled programs need is compared too, where the baseline has any (`peakline.check.programs`).
 
 A repository can hold what ``peakline check --json`` or ``peakline memory --json`` wrote in place of
 the profile. The document of ``check`` has everything that is compared; that of ``memory`` has no
-growth, so only peaks are compared with it.
+growth, so only peaks are compared with it, and of programs those that need most of a device.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from peakline.check.programs import program_baseline
 from peakline.check.verdict import ROWS, Check, held, unmeasured
 from peakline.compare.memory import AllocatorDiff, compare
+from peakline.compare.programs import ProgramState, value_kind
 from peakline.compare.rows import signed_size
 from peakline.compare.state import AllocatorState, Kind, MemoryState, groups_of, rates_of
 from peakline.errors import InputError
 from peakline.memory.grown import LEAK_BYTES, LEAK_SHARE
 from peakline.memory.signatures import normal_shape
-from peakline.text import size_text
+from peakline.text import size_text, source_text
 
 _PEAK, _GROWTH = "peak against the baseline", "growth per step against the baseline"
 
@@ -30,11 +33,15 @@ _PEAK, _GROWTH = "peak against the baseline", "growth per step against the basel
 def baseline_checks(
     before: MemoryState, after: MemoryState, tolerance: float, allocator: str | None
 ) -> list[Check]:
-    """The two checks of every allocator of ``after``, and of those that only ``before`` has.
+    """The two checks of every allocator of ``after``, and of those that only ``before`` has; then
+    those of programs.
 
-    ``allocator`` chooses one. A growth below that of a leak that would be reported (`LEAK_BYTES`
-    per step, or `LEAK_SHARE` of the peak) is none.
+    ``allocator`` chooses one, and no programs. A growth below that of a leak that would be reported
+    (`LEAK_BYTES` per step, or `LEAK_SHARE` of the peak) is none.
     """
+    programs = [] if allocator is not None else program_baseline(before, after, tolerance)
+    if programs and not before.allocators:
+        return programs
     if not before.allocators:
         why = f"the baseline: {before.nothing or 'it holds nothing about memory'}"
         return [unmeasured(_PEAK, allocator or "", 0, why)]
@@ -46,7 +53,7 @@ def baseline_checks(
         found.append(_peak(diff, before, after, tolerance))
         if diff.before is not None and diff.after is not None:
             found.append(_growth(diff, diff.before, diff.after, tolerance))
-    return [check for check in found if check is not None]
+    return [*(check for check in found if check is not None), *programs]
 
 
 def _peak(diff: AllocatorDiff, before: MemoryState, after: MemoryState, tolerance: float) -> Check:
@@ -121,6 +128,7 @@ def _names(state: MemoryState) -> str:
 
 _START = re.compile(rb'\s*\{\s*"(profile|passed|checks|allocators|findings|warnings)"\s*:')
 _LARGEST = 2**62
+_VALUE = ("op_name", "instruction", "source_file", "kind", "shape")
 _NO_GROWTH = "the file has no growth; one that peakline check --json wrote has it"
 
 
@@ -152,6 +160,7 @@ def read_baseline(content: bytes, name: str) -> MemoryState:
     try:
         document = json.loads(content)
         allocators = [_allocator(row) for row in _rows(_object(document), "allocators")]
+        programs = dict.fromkeys(_program(row) for row in _rows(document, "programs", []))
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{name}: is no baseline that peakline check --json or memory --json wrote: {error}"
@@ -159,7 +168,35 @@ def read_baseline(content: bytes, name: str) -> MemoryState:
     names = [one.allocator for one in allocators]
     if len(set(names)) != len(names):
         raise InputError(f"{name}: names an allocator twice")
-    return MemoryState(tuple(allocators), nothing="" if allocators else "it names no allocator")
+    nothing = "" if allocators else "it names no allocator"
+    return MemoryState(tuple(allocators), nothing=nothing, programs=tuple(programs))
+
+
+def _program(row: Mapping[str, object]) -> ProgramState:
+    number, peak = row.get("program_id"), row.get("peak_bytes")
+    return ProgramState(
+        _text(row, "module"),
+        None if number is None else _size(row, "program_id", 2**64 - 1),
+        None if peak is None else _size(row, "peak_bytes"),
+        groups=groups_of(
+            (
+                _value(buffer),
+                _size(buffer, "bytes"),
+                1 if "kind" in buffer else _size(buffer, "count"),
+            )
+            for buffer in _rows(row, "peak_buffers")
+        ),
+    )
+
+
+def _value(row: Mapping[str, object]) -> Kind:
+    """What a value is, of a group of ``check`` or a value of ``memory``."""
+    if "kind" not in row:
+        return _kind(row)
+    texts = {name: _text(row, name, "") if row.get(name) else "" for name in _VALUE}
+    line = None if row.get("source_line") is None else _size(row, "source_line")
+    texts["source_file"] = source_text(texts["source_file"], line)
+    return value_kind(*texts.values())
 
 
 def _allocator(row: Mapping[str, object]) -> AllocatorState:
@@ -212,10 +249,10 @@ def _text(row: Mapping[str, object], name: str, default: str | None = None) -> s
     return value
 
 
-def _size(row: Mapping[str, object], name: str) -> int:
+def _size(row: Mapping[str, object], name: str, largest: int = _LARGEST) -> int:
     # (unattributed) may be negative.
     value = row.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _LARGEST:
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > largest:
         raise ValueError(f"{name} is no number of bytes")
     return value
 

@@ -7,6 +7,7 @@ gate that passes because it saw nothing is worse than none.
 from __future__ import annotations
 
 from peakline.check.baseline import baseline_checks
+from peakline.check.programs import program_limit
 from peakline.check.verdict import ROWS, Check, Limits, held, unmeasured
 from peakline.compare.state import AllocatorState, MemoryState, state_of
 from peakline.errors import NotFoundError
@@ -24,7 +25,7 @@ def check_limits(
     """Hold ``limits``, and the ``baseline``, against every allocator of ``answer`` in turn.
 
     ``allocator`` chooses one; raises NotFoundError where the answer has others only. An answer
-    without anything about memory breaks every limit.
+    without anything about memory breaks every limit, a state without programs every limit on those.
     """
     after = answer if isinstance(answer, MemoryState) else state_of(answer)
     names = [one.allocator for one in after.allocators]
@@ -37,7 +38,7 @@ def check_limits(
         found += [_peak(state, limits), _growth(state, limits), _fragmentation(state, limits)]
     if not wanted:
         found += _nothing(allocator or "", after.nothing, limits)
-    checks = [check for check in found if check is not None]
+    checks = [check for check in found if check is not None] + program_limit(after, limits)
     if baseline is not None:
         before = baseline if isinstance(baseline, MemoryState) else state_of(baseline)
         checks += baseline_checks(before, after, limits.tolerance, allocator)

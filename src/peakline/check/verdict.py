@@ -1,4 +1,4 @@
-"""A limit, and what came of holding it against an allocator."""
+"""A limit, and what came of holding it against an allocator or a program."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ class Limits:
     max_growth_per_step_bytes: int | None = None
     max_fragmentation: float | None = None
     tolerance: float = 0.05
+    max_program_peak_bytes: int | None = None
 
 
 @dataclass(frozen=True)
 class Check:
-    """One limit, held against one allocator.
+    """One limit, held against one allocator, or against the compiled ``program`` it names.
 
-    ``name`` is ``peak``, ``growth per step``, ``fragmentation``, ``peak against the baseline`` or
-    ``growth per step against the baseline``. ``measured`` is None where it could not be measured;
-    then the limit fails, but for a growth that is not known of the baseline either (nothing is
-    compared, and ``reason`` says so). ``reason`` is one line for a person; ``rows`` are what is
-    behind a limit that fails: what is largest at the peak, the leaks, or the groups that grew since
-    the baseline. All rows of one check have the same columns.
+    ``name`` is ``peak``, ``growth per step``, ``fragmentation``, ``program peak``, or one of them
+    (without fragmentation) with ``against the baseline`` behind. ``measured`` is None where it
+    could not be measured; then the limit fails, but for what is not known of the baseline either
+    (nothing is compared, and ``reason`` says so). ``reason`` is one line for a person; ``rows`` are
+    what is behind a limit that fails: what is largest at the peak, the leaks, or the groups that
+    grew since the baseline. All rows of one check have the same columns.
     """
 
     name: str
@@ -44,6 +45,12 @@ class Check:
     passed: bool
     reason: str
     rows: tuple[Mapping[str, object], ...] = ()
+    program: str = ""
+
+    @property
+    def is_of_program(self) -> bool:
+        """Whether it is about what compiled programs need, not about an allocator."""
+        return self.name.startswith("program")
 
     @property
     def verdict(self) -> str:

@@ -1,4 +1,4 @@
-"""``peakline check``: limits that a profile's memory must keep, for continuous integration."""
+"""``peakline check``: limits that a profile's memory must pass, for continuous integration."""
 
 from __future__ import annotations
 
@@ -60,9 +60,15 @@ def parse_share(text: str) -> float:
     "0.3 or 30%.",
 )
 @click.option(
+    "--max-program-peak",
+    metavar="SIZE",
+    type=parse_size,
+    help="The most that a compiled program may need.",
+)
+@click.option(
     "--baseline",
     metavar="PATH",
-    help="A profile whose peak and growth per step may not be exceeded, or what "
+    help="A profile whose peak, growth per step and programs' peaks may not be exceeded, or what "
     "check --json or memory --json wrote about one.",
 )
 @click.option(
@@ -83,6 +89,7 @@ def check(
     max_peak: int | None,
     max_growth_per_step: int | None,
     max_fragmentation: float | None,
+    max_program_peak: int | None,
     baseline: str | None,
     tolerance: float | None,
     allocator: str | None,
@@ -92,10 +99,11 @@ def check(
     json: bool,
 ) -> None:
     """Hold a profile's memory against limits and a baseline; exit 1 when one fails."""
-    if (max_peak, max_growth_per_step, max_fragmentation, baseline) == (None,) * 4:
+    wanted = (max_peak, max_growth_per_step, max_fragmentation, max_program_peak, baseline)
+    if wanted == (None,) * len(wanted):
         raise UsageError(
-            "no limit is given; see --max-peak, --max-growth-per-step, --max-fragmentation "
-            "and --baseline"
+            "no limit is given; see --max-peak, --max-growth-per-step, --max-fragmentation, "
+            "--max-program-peak and --baseline"
         )
     if max_fragmentation is not None and max_fragmentation > 1:
         raise UsageError("--max-fragmentation is a share of the free memory: at most 100%")
@@ -105,6 +113,7 @@ def check(
         _check_summary(summary, (path, baseline))
     from peakline.check.limits import check_limits
     from peakline.check.verdict import Limits
+    from peakline.compare.programs import with_programs
     from peakline.compare.state import state_of
     from peakline.findings.memory_answer import NOTHING
     from peakline.memory.allocator_names import recorded_name, shown_names
@@ -114,19 +123,24 @@ def check(
         max_growth_per_step,
         max_fragmentation,
         _TOLERANCE if tolerance is None else tolerance,
+        max_program_peak,
     )
     before = None if baseline is None else _baseline(baseline, reading)
     with reading.open(path) as profile:
         state = state_of(profile.memory())
+        if json or max_program_peak is not None or (before is not None and before.programs):
+            state = with_programs(state, profile)
         recorded, names = recorded_name(profile, allocator), shown_names(profile)
         checks = check_limits(state, limits, before, allocator=recorded)
         if json:
             from peakline.check.baseline import write_baseline
+            from peakline.check.programs import write_programs
 
             verdict = {
                 "passed": all(one.passed for one in checks),
                 "checks": [one.as_json() for one in checks],
                 "allocators": write_baseline(state),
+                "programs": write_programs(state.programs),
             }
             print_json(answer_document(profile, verdict))
         else:
@@ -142,13 +156,16 @@ def check(
     if failed := [one for one in checks if not one.passed]:
         first = failed[0]
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-        what = ": ".join(part for part in (path, first.allocator, first.name) if part)
+        what = ": ".join(
+            part for part in (path, first.program or first.allocator, first.name) if part
+        )
         raise CheckFailed(f"{what}: {first.reason}{more}")
 
 
 def _baseline(path: str, reading: Reading) -> MemoryState:
     """The figures of the baseline: of a profile, or as this program wrote them down."""
     from peakline.check.baseline import is_baseline, read_baseline
+    from peakline.compare.programs import with_programs
     from peakline.compare.state import state_of
     from peakline.formats.common.files import SourceFile
 
@@ -156,14 +173,15 @@ def _baseline(path: str, reading: Reading) -> MemoryState:
         raise UsageError("--baseline cannot come from standard input; name a file")
     reading = replace(reading, session=None, host=None)
     place = reading.file(path, choose="name the file of one")
-    file = SourceFile(place, max_unpacked_bytes=reading.max_unpacked)
-    try:
-        if is_baseline(file.head[:_HEAD]):
-            return read_baseline(bytes(file.buffer), path)
-    finally:
-        file.close()
+    if not Path(place).is_dir():
+        file = SourceFile(place, max_unpacked_bytes=reading.max_unpacked)
+        try:
+            if is_baseline(file.head[:_HEAD]):
+                return read_baseline(bytes(file.buffer), path)
+        finally:
+            file.close()
     with reading.open_file(place) as profile:
-        return state_of(profile.memory())
+        return with_programs(state_of(profile.memory()), profile)
 
 
 def _check_summary(summary: str, sources: tuple[str | None, ...]) -> None:

@@ -214,10 +214,10 @@ def notes_on(
     before: AllocatorState, after: AllocatorState, groups: Sequence[GroupDiff]
 ) -> tuple[str, ...]:
     """The notes on two states of one allocator and what changed at its peak."""
-    return (*_resized(groups), *_pieces(groups), *_measures(before, after))
+    return (*resized(groups), *_pieces(groups), *_measures(before, after))
 
 
-def _resized(groups: Iterable[GroupDiff]) -> list[str]:
+def resized(groups: Iterable[GroupDiff]) -> list[str]:
     """Dimensions that changed in the same way in several groups, such as a doubled batch."""
     found: dict[tuple[int, int], list[GroupDiff]] = {}
     for group in groups:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import MemoryAnswer
@@ -20,6 +20,9 @@ from peakline.memory.pattern import MIN_RISES
 from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED, AllocatorPeak
 from peakline.memory.signatures import Signature, normal_shape, scope_of
 from peakline.text import allocator_text
+
+if TYPE_CHECKING:
+    from peakline.compare.programs import ProgramState
 
 SPECIAL = frozenset({BEFORE_PROFILE, RESERVED, UNATTRIBUTED})
 """Rows of a peak that stand for no op."""
@@ -146,11 +149,17 @@ class AllocatorState:
 
 @dataclass(frozen=True)
 class MemoryState:
-    """The figures of every allocator, and the findings; ``nothing`` says why there are none."""
+    """The figures of every allocator, and the findings; ``nothing`` says why there are none.
+
+    ``programs`` are those of the compiled programs, where they are looked at; ``no_programs`` says
+    why there are none.
+    """
 
     allocators: tuple[AllocatorState, ...]
     findings: tuple[Finding, ...] = ()
     nothing: str = ""
+    programs: tuple[ProgramState, ...] = ()
+    no_programs: str = ""
 
 
 def state_of(answer: MemoryAnswer) -> MemoryState:

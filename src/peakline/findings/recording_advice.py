@@ -81,6 +81,17 @@ def to_record_memory(profile: Profile) -> str:
     return ""
 
 
+def to_record_programs(profile: Profile) -> str:
+    """How to record compiled programs, of which ``profile`` has none."""
+    recorder = _recorder(_names(profile))
+    if recorder == _TORCH:
+        return "PyTorch has none: XLA compiles programs for PyTorch/XLA, JAX and TensorFlow"
+    dump = "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_proto' writes them to DIR"
+    if recorder == _TENSORFLOW:
+        return f"TensorFlow compiles functions with jit_compile=True; {dump}"
+    return dump
+
+
 def _names(profile: Profile) -> list[str]:
     """The names of the events, each once or more; none where the format has no events."""
     for table in ("event_types", "events"):

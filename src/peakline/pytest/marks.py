@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     import pytest
 
 PEAK, GROWTH = "limit_device_memory", "limit_growth_per_step"
+PROGRAM = "limit_program_memory"
+LIMITS = (PEAK, GROWTH, PROGRAM)
 MARKS = {
     f"{PEAK}(size, *, allocator=None, framework=None)": "profile the test, and fail it when more "
     "device memory than size ('512MB', '1.5GiB', or bytes) was in use at a time.",
     f"{GROWTH}(size, *, allocator=None, framework=None)": "profile the test, and fail it when "
     "every step leaves more than size; the fixture peakline_profile says what a step is.",
+    f"{PROGRAM}(size, *, framework=None)": "profile the test, and fail it when one of the compiled "
+    "programs that ran needs more device memory than size.",
 }
 FRAMEWORKS = ("jax", "tensorflow")
 
@@ -32,9 +36,15 @@ class Wanted:
 
     peak_bytes: int | None = None
     growth_bytes: int | None = None
+    program_bytes: int | None = None
     peak_of: str | None = None
     growth_of: str | None = None
     framework: str | None = None
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether there is a limit."""
+        return (self.peak_bytes, self.growth_bytes, self.program_bytes) != (None,) * 3
 
 
 def wanted_by(item: pytest.Item) -> Wanted:
@@ -44,9 +54,11 @@ def wanted_by(item: pytest.Item) -> Wanted:
     """
     peak, peak_of, one = _read(item, PEAK)
     growth, growth_of, other = _read(item, GROWTH)
-    if one and other and one != other:
-        raise UsageError(f"the marks name two frameworks, {one} and {other}; a test has one")
-    return Wanted(peak, growth, peak_of, growth_of, one or other)
+    program, _, third = _read(item, PROGRAM, options=("framework",))
+    named = list(dict.fromkeys(name for name in (one, other, third) if name))
+    if len(named) > 1:
+        raise UsageError(f"the marks name two frameworks, {' and '.join(named)}; a test has one")
+    return Wanted(peak, growth, program, peak_of, growth_of, named[0] if named else None)
 
 
 def choose_framework(wanted: Wanted, setting: str, module: object = None) -> str:
@@ -83,15 +95,18 @@ def _root(value: object) -> str:
     return home.partition(".")[0] if isinstance(home, str) else ""
 
 
-def _read(item: pytest.Item, name: str) -> tuple[int | None, str | None, str | None]:
+def _read(
+    item: pytest.Item, name: str, options: tuple[str, ...] = ("allocator", "framework")
+) -> tuple[int | None, str | None, str | None]:
     mark = item.get_closest_marker(name)
     if mark is None:
         return None, None, None
-    unknown = sorted(set(mark.kwargs) - {"size", "allocator", "framework"})
+    unknown = sorted(set(mark.kwargs) - {"size", *options})
     sizes = [*mark.args, *(mark.kwargs[key] for key in ("size",) if key in mark.kwargs)]
     if unknown or len(sizes) != 1:
         problem = f"no argument {unknown[0]!r}" if unknown else f"one size, not {len(sizes)}"
-        raise UsageError(f"{name} takes (size, *, allocator=None, framework=None): {problem}")
+        takes = "".join(f", {option}=None" for option in options)
+        raise UsageError(f"{name} takes (size, *{takes}): {problem}")
     allocator, framework = mark.kwargs.get("allocator"), mark.kwargs.get("framework")
     if allocator is not None and not isinstance(allocator, str):
         raise UsageError(f"{name}: allocator is a name, not {allocator!r}")

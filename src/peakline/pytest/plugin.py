@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peakline.errors import PeaklineError, UsageError
-from peakline.pytest.marks import FRAMEWORKS, GROWTH, MARKS, PEAK, choose_framework, wanted_by
+from peakline.pytest.marks import FRAMEWORKS, LIMITS, MARKS, choose_framework, wanted_by
 
 if TYPE_CHECKING:
     from peakline.pytest.marks import Wanted
@@ -97,9 +97,7 @@ def peakline_profile(request: pytest.FixtureRequest) -> Recorder:
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Profile the test's body where it is marked so, and hold its limits."""
-    if not (
-        _RECORDER in item.stash or item.get_closest_marker(PEAK) or item.get_closest_marker(GROWTH)
-    ):
+    if not (_RECORDER in item.stash or any(item.get_closest_marker(name) for name in LIMITS)):
         return (yield)
     problem = ""
     try:
@@ -154,12 +152,11 @@ def _framework(name: str) -> Framework:
 
 def _judge(item: pytest.Item, recorder: Recorder, wanted: Wanted) -> None:
     """Fail the test where a limit fails or cannot be measured."""
-    limited = wanted.peak_bytes is not None or wanted.growth_bytes is not None
     problem = ""
     try:
         recorder.stop()
         stored = _keep(item, recorder)
-        if not (limited or item.config.getoption("peakline_summary")):
+        if not (wanted.is_limit or item.config.getoption("peakline_summary")):
             return
         from peakline.pytest.verdict import verdict_of
 

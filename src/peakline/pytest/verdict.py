@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from peakline.check.verdict import Check
 from peakline.findings.memory_answer import MemoryAnswer
-from peakline.pytest.marks import GROWTH, PEAK, Wanted
+from peakline.pytest.marks import GROWTH, PEAK, PROGRAM, Wanted
 from peakline.pytest.recorder import Recorder
 from peakline.text import one_line, size_text
 
@@ -57,7 +57,25 @@ def verdict_of(recorder: Recorder, wanted: Wanted) -> Verdict:
             line = unsure or _line(mark, check, recorder, answer)
             broken.append(line)
             lines += [line, *_rows(check)]
+    for check in _of_programs(recorder, wanted):
+        if not check.passed:
+            where = f" ({check.program})" if check.program else ""
+            broken.append(one_line(f"{PROGRAM}: {check.reason}{where}"))
+            lines += [broken[-1], *_rows(check)]
     return Verdict(peak, None if unknown else growth, tuple(broken), "\n".join(lines))
+
+
+def _of_programs(recorder: Recorder, wanted: Wanted) -> tuple[Check, ...]:
+    """The limit held against the programs that ran: JAX records those of other tests too."""
+    if wanted.program_bytes is None:
+        return ()
+    from peakline.check.limits import check_limits
+    from peakline.check.verdict import Limits
+    from peakline.compare.programs import with_programs
+    from peakline.compare.state import MemoryState
+
+    state = with_programs(MemoryState(()), recorder.profile, ran=True)
+    return check_limits(state, Limits(max_program_peak_bytes=wanted.program_bytes))
 
 
 def _unsure(check: Check, recorder: Recorder) -> str:

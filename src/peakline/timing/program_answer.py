@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peakline.hlo.memory import ProgramMemory, memory_of
+from peakline.hlo.memory import LiveSet, ProgramMemory, memory_of
 from peakline.hlo.row_costs import RowCosts, row_costs
+from peakline.text import source_text
 from peakline.timing.program_runs import program_runs
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class LiveBuffer:
     @property
     def source(self) -> str:
         """File and line, the file without its folders; empty where they are not known."""
-        return _place(self.source_file, self.source_line)
+        return source_text(self.source_file, self.source_line)
 
 
 class ProgramAnswer:
@@ -130,7 +131,41 @@ class ProgramAnswer:
 
     def largest(self, most: int) -> list[LiveBuffer]:
         """The first ``most`` of `live`."""
-        found = self.memory.live_set.take(np.arange(min(most, self.live_count)))
+        return self._described(self.memory.live_set.take(np.arange(min(most, self.live_count))))
+
+    @property
+    def distinct(self) -> list[LiveBuffer]:
+        """One value in main memory of those that are equal in op, line, kind and shape, at the peak
+        or not; so that a large program is a short list.
+        """
+        memory, buffers = self.memory, self.memory.buffers
+        kinds, known = buffers.names("kind"), buffers.is_valid("instruction_id")
+        rows = np.flatnonzero(
+            (buffers.array("memory_space") == memory.space)
+            & ~kinds.per_row("thread-local".__eq__, np.bool_)
+        )
+        made_by = np.where(known, buffers.array("instruction_id"), -1)[rows]
+        wanted = {"name", "op_name", "source_file", "source_line"}
+        listed = self._programs.read(self.number, "hlo_instructions", wanted)
+        op = listed.names("op_name").codes
+        # What has no op is known by its instruction.
+        name = np.where(op < 0, listed.names("name").codes, -1)
+        line = np.where(listed.is_valid("source_line"), listed.array("source_line"), -1)
+        texts = (op, name, listed.names("source_file").codes, line)
+        table = np.stack(
+            [
+                *(np.append(column, -1)[made_by] for column in texts),
+                kinds.codes[rows],
+                buffers.names("shape").codes[rows],
+            ]
+        )
+        first = np.unique(table, axis=1, return_index=True)[1]
+        rows, made_by = rows[first], made_by[first]
+        return self._described(
+            LiveSet(buffers.array("bytes")[rows], rows, made_by, kinds.take(rows))
+        )
+
+    def _described(self, found: LiveSet) -> list[LiveBuffer]:
         known = np.flatnonzero(found.instruction >= 0)
         said: list[dict[str, Any]] = [{} for _ in range(found.bytes.size)]
         wanted = {"name", "opcode", "op_name", "source_file", "source_line"}
@@ -169,7 +204,7 @@ class ProgramAnswer:
     def by_source(self) -> list[tuple[str, int, int]]:
         """Lines of the user's program with what they have live at the peak: line, count, bytes."""
         line = self._origins.array("source_line")
-        return self._summed(self._origins.names("source_file"), line, _place)
+        return self._summed(self._origins.names("source_file"), line, source_text)
 
     def by_scope(self) -> list[tuple[str, int, int]]:
         """The same by the scope of the op: its name without the last part."""
@@ -199,12 +234,6 @@ class ProgramAnswer:
                 one[0], one[1] = one[0] + count, one[1] + total
         listed = [(name, count, total) for name, (count, total) in sums.items()]
         return sorted(listed, key=lambda row: (-row[2], row[0]))
-
-
-def _place(file: str, line: int | None) -> str:
-    """File and line, the file without its folders; empty where they are not known."""
-    name = file.replace("\\", "/").rpartition("/")[2]
-    return f"{name}:{line}" if name and line else name
 
 
 def programs_of(profile: Profile) -> list[ProgramAnswer]:

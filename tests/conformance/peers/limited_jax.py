@@ -49,6 +49,17 @@ class TestMethods:
         assert float(pairs(rows)) == 0
 
 
+@pytest.mark.limit_program_memory("16MB")
+@pytest.mark.parametrize("count", [256, 16])
+def test_program(rows, count):
+    assert float(pairs(rows[:count])) == 0
+
+
+@pytest.mark.limit_program_memory("1MB")
+def test_no_program():
+    assert jnp is not None
+
+
 @pytest.mark.limit_growth_per_step("16MB")
 def test_no_steps():
     jnp.ones(3).block_until_ready()

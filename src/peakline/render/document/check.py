@@ -17,6 +17,8 @@ _BEHIND = {
     "growth per step": "what every step leaves",
     "peak against the baseline": "what grew at the peak since the baseline",
     "growth per step against the baseline": "what every step leaves more of",
+    "program peak": "largest when the program needs most",
+    "program peak against the baseline": "what grew since the baseline",
 }
 _COLUMNS = {
     "delta_bytes": Column("change", "signed"),
@@ -44,7 +46,8 @@ def outcome(checks: Sequence[Check]) -> str:
 
 def checks_table(checks: Sequence[Check], names: Mapping[str, str]) -> Table:
     """Every check; ``names`` are those of the allocators on screens."""
-    columns = columns_of(result="", limit="", allocator="name", measured="figure", allowed="figure")
+    of = "of" if any(one.is_of_program for one in checks) else "allocator"
+    columns = columns_of(result="", limit="", **{of: "name"}, measured="figure", allowed="figure")
     rows = [
         (one.verdict, one.name, name_of(one, names), one.measured_text, one.limit_text)
         for one in checks
@@ -53,7 +56,9 @@ def checks_table(checks: Sequence[Check], names: Mapping[str, str]) -> Table:
 
 
 def name_of(check: Check, names: Mapping[str, str]) -> str:
-    """The allocator of a check."""
+    """The allocator of a check, or its program."""
+    if check.is_of_program:
+        return check.program or "(no program)"
     return allocator_text(names.get(check.allocator, check.allocator))
 
 

@@ -1,0 +1,121 @@
+"""What compiled programs need against a limit, and against the programs of a baseline.
+
+A program needs the same in every run, so no noise is allowed for but the baseline's tolerance. What
+needs less than `_MINOR` of the largest program of the baseline may grow up to that: it is not what
+a device runs out of memory for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from peakline.check.verdict import ROWS, Check, Limits, held, unmeasured
+from peakline.compare.programs import ProgramDiff, ProgramState, compare_programs
+from peakline.compare.state import MemoryState
+from peakline.text import counted, size_text
+
+_LIMIT, _BASELINE = "program peak", "program peak against the baseline"
+_MINOR = 0.01
+
+
+def program_limit(state: MemoryState, limits: Limits) -> list[Check]:
+    """The program that needs most against the limit; none without a limit."""
+    limit = limits.max_program_peak_bytes
+    if limit is None:
+        return []
+    if not state.programs:
+        return [unmeasured(_LIMIT, "", limit, state.no_programs)]
+    largest = _largest(state.programs)
+    silent = [one for one in state.programs if one.peak_bytes is None]
+    if largest is None or (silent and (largest.peak_bytes or 0) <= limit):
+        count = f"{len(silent):,} of {counted(len(state.programs), 'program')}"
+        have = "has" if len(silent) == 1 else "have"
+        why = f"{count} {have} no buffer assignment, {silent[0].label} first"
+        return [unmeasured(_LIMIT, "", limit, why)]
+    peak = largest.peak_bytes or 0
+    reason = f"{size_text(peak)} needed, {size_text(limit)} allowed"
+    if peak > limit and largest.groups:
+        first = largest.groups[0]
+        reason += f"; largest: {first.kind.title}, {size_text(first.bytes)}"
+    rows = tuple(group.as_json() for group in largest.groups[:ROWS])
+    return [replace(held(_LIMIT, "", peak, limit, reason, rows), program=largest.label)]
+
+
+def program_baseline(before: MemoryState, after: MemoryState, tolerance: float) -> list[Check]:
+    """The programs that need more than the baseline allows; where none does, the largest.
+
+    What the baseline does not have may need what the largest of the baseline does. Programs that
+    are gone need nothing.
+    """
+    base = _largest(before.programs)
+    if base is None:
+        return []
+    most = base.peak_bytes or 0
+    if not after.programs:
+        return [unmeasured(_BASELINE, "", most * (1 + tolerance), after.no_programs)]
+    found = [
+        _held(one, one.after, most, tolerance)
+        for one in compare_programs(before.programs, after.programs)
+        if one.after is not None
+    ]
+    return [one for one in found if not one.passed] or found[:1]
+
+
+def _held(one: ProgramDiff, after: ProgramState, most: int, tolerance: float) -> Check:
+    before = one.before
+    base = most if before is None else before.peak_bytes
+    limit = max((base or 0) * (1 + tolerance), most * _MINOR)
+    if base is None:
+        # There is nothing to compare with; the limit on programs needs no baseline.
+        reason = "not compared: in the baseline, it has no buffer assignment"
+        return Check(_BASELINE, "", None, limit, passed=True, reason=reason, program=after.label)
+    if after.peak_bytes is None:
+        why = "it has no buffer assignment"
+        return replace(unmeasured(_BASELINE, "", limit, why), program=after.label)
+    peak = after.peak_bytes
+    change = f" ({peak / base - 1:+.1%})" if base and before is not None else ""
+    known = (
+        f"{size_text(base)} in the baseline{change}"
+        if before is not None
+        else f"no such program in the baseline, where one needs {size_text(base)} at most"
+    )
+    reason = f"{size_text(peak)} needed, {known}, {size_text(limit)} allowed"
+    if peak > limit:
+        reason = "; ".join([reason, *one.notes])
+    rows: list[Mapping[str, object]] = [
+        row.kind.as_json()
+        | {
+            "before_bytes": row.before_bytes,
+            "after_bytes": row.after_bytes,
+            "delta_bytes": row.delta_bytes,
+            "what": row.text if before is not None else "",
+        }
+        for row in one.groups
+        if row.delta_bytes > 0
+    ]
+    check = held(_BASELINE, "", peak, limit, reason, tuple(rows[:ROWS]))
+    return replace(check, program=after.label)
+
+
+def _largest(programs: Iterable[ProgramState]) -> ProgramState | None:
+    known = [one for one in programs if one.peak_bytes is not None]
+    return max(known, key=lambda one: one.peak_bytes or 0, default=None)
+
+
+def write_programs(programs: Sequence[ProgramState]) -> list[dict[str, object]]:
+    """``programs`` of ``peakline check --json``: all that a baseline needs.
+
+    What is live is listed of those that are compared by more than `_MINOR`.
+    """
+    largest = _largest(programs)
+    least = _MINOR * ((largest and largest.peak_bytes) or 0)
+    return [
+        one.as_json()
+        | {
+            "peak_buffers": [
+                group.as_json() for group in one.groups if (one.peak_bytes or 0) >= least
+            ]
+        }
+        for one in programs
+    ]
