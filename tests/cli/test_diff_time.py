@@ -91,7 +91,8 @@ def test_markdown(peakline):
     assert (
         "| -13.550 ms | 15.477 ms | 1.927 ms | host | `jit(train)/jvp()/dot_general` |  |" in lines
     )
-    assert lines.count("<details>") == lines.count("</details>") == 2
+    assert lines.count("<details>") == lines.count("</details>") == 7
+    assert sum("of jit" in line and line.startswith("<summary>") for line in lines) == 4
 
 
 def test_a_profile_and_itself_in_markdown(peakline):

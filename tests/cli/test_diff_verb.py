@@ -71,7 +71,7 @@ def test_the_json(peakline, two):
     assert (run.code, run.err) == (0, "")
     document = json.loads(run.out)
     assert list(document) == [
-        "before", "after", "allocators", "findings", "time", "warnings",
+        "before", "after", "allocators", "findings", "programs", "time", "warnings",
     ]  # fmt: skip
     assert document["time"] is None
     assert (document["before"]["path"], document["after"]["path"]) == (before, after)

@@ -9,6 +9,7 @@ from peakline.tables.profile_facts import ProfileFacts, facts_of, warnings_docum
 
 if TYPE_CHECKING:
     from peakline.compare.memory import MemoryDiff
+    from peakline.compare.programs import ProgramDiff, ProgramState
     from peakline.compare.state import MemoryState
     from peakline.compare.time import TimeDiff, TimeState
     from peakline.tables import Profile, ProfileWarning
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 class ProfileState:
     """All that a comparison needs of one profile, which may be closed then.
 
-    ``no_memory`` says why it has nothing about memory, empty where it does. ``time`` is None
-    where only memory is compared.
+    ``no_memory`` says why it has nothing about memory, empty where it does. ``time`` is None, and
+    ``programs`` are empty, where only memory is compared.
     """
 
     facts: ProfileFacts
@@ -27,23 +28,29 @@ class ProfileState:
     no_memory: str
     time: TimeState | None
     warnings: tuple[ProfileWarning, ...]
+    programs: tuple[ProgramState, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What changed between two profiles; ``time`` is None where neither has anything about it."""
+    """What changed between two profiles; ``time`` is None where neither has anything about it.
+
+    ``programs`` are all compiled programs of both, changed or not, those that need most first.
+    """
 
     before: ProfileState
     after: ProfileState
     memory: MemoryDiff
     time: TimeDiff | None
+    programs: tuple[ProgramDiff, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether there is something to compare, and nothing of it changed."""
-        is_something = bool(self.memory.allocators) or self.time is not None
+        is_something = bool(self.memory.allocators or self.programs) or self.time is not None
         same_time = self.time is None or self.time.is_empty
-        return is_something and self.memory.is_empty and same_time
+        same_programs = all(one.is_empty for one in self.programs)
+        return is_something and self.memory.is_empty and same_time and same_programs
 
     def as_json(self) -> dict[str, object]:
         """What ``peakline diff --json`` prints."""
@@ -51,6 +58,7 @@ class Comparison:
             "before": self.before.facts.as_json(),
             "after": self.after.facts.as_json(),
             **self.memory.as_json(),
+            "programs": [one.as_json() for one in self.programs],
             "time": None if self.time is None else self.time.as_json(),
             "warnings": {
                 "before": warnings_document(self.before.warnings),
@@ -62,10 +70,12 @@ class Comparison:
 def profile_state(
     profile: Profile, *, with_time: bool = True, path: str | None = None
 ) -> ProfileState:
-    """What is compared of ``profile``; ``path`` is given in place of its own.
+    """What is compared of ``profile``; ``path`` is given in place of its own. Without ``with_time``
+    only its allocators are.
 
     Raises InputError when it cannot be read.
     """
+    from peakline.compare.programs import program_states
     from peakline.compare.state import state_of
     from peakline.compare.time import time_state
     from peakline.findings.memory_answer import answer_memory
@@ -77,6 +87,7 @@ def profile_state(
         memory.nothing,
         time_state(profile) if with_time else None,
         tuple(profile.concerning),
+        program_states(profile) if with_time else (),
     )
 
 
@@ -88,6 +99,7 @@ def compare_profiles(
     Raises NotFoundError if neither profile has the allocator.
     """
     from peakline.compare.memory import compare
+    from peakline.compare.programs import compare_programs
     from peakline.compare.time import compare_time
 
     memory = compare(before.memory, after.memory)
@@ -96,4 +108,5 @@ def compare_profiles(
     time = None
     if before.time is not None and after.time is not None:
         time = compare_time(before.time, after.time)
-    return Comparison(before, after, memory, time)
+    programs = () if allocator else compare_programs(before.programs, after.programs)
+    return Comparison(before, after, memory, time, programs)

@@ -208,7 +208,8 @@ def _diff(before: ProgramState | None, after: ProgramState | None) -> ProgramDif
         replace(row, change=BYTES) if row.change == PIECES else row
         for row in group_rows(one, other, pairs)
     )
-    notes = list(resized(groups)) if before is not None and after is not None else []
+    # What is live in one of them alone has grown for another reason than its size.
+    notes = list(resized(row for row in groups if row.before_bytes and row.after_bytes))
     if before is not None and after is not None and before.name != after.name:
         what = f"{before.name!r} before and {after.name!r} after are taken as one"
         notes.insert(0, f"{what}: their names differ in numbers alone")

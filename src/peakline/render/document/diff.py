@@ -62,7 +62,7 @@ def facts_text(facts: ProfileFacts) -> str:
     """Which profile it is."""
     host = f", host {facts.host}" if facts.host else ""
     # Where the file has no records, it is of one moment.
-    length = "" if facts.is_moment else f", {time_text(facts.duration_ps)}"
+    length = "" if facts.is_moment or not facts.duration_ps else f", {time_text(facts.duration_ps)}"
     return f"{facts.path} ({facts.format}{host}{length})"
 
 
@@ -84,7 +84,7 @@ def memory_part(diff: AllocatorDiff) -> Part:
         title += " (only after)" if one is None else " (only before)"
         return Part(title, [peak], diff.notes, _some(_alone(diff)), is_empty=False)
     tables = _some(
-        _changed("what changed at the peak", diff.groups[:_ROWS], _rest(diff.groups)),
+        changed_table("what changed at the peak", diff.groups[:_ROWS], rest_of(diff.groups)),
         _per_step("what every step leaves", diff.growth, _ROWS),
         _churn(diff, one, other),
     )
@@ -102,7 +102,7 @@ def _some(*tables: Table) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def _change(
+def change_of(
     label: str,
     before: float | None,
     after: float | None,
@@ -111,6 +111,7 @@ def _change(
     note: str = "",
     prefix: str = "",
 ) -> Change:
+    """A figure of both profiles, None where it is not known, and by how much it changed."""
     one, other = _known(before, text), _known(after, text)
     change = "as before"
     if before is None or after is None:
@@ -128,12 +129,12 @@ def _known(value: float | None, text: Callable[[float], str] = size_text) -> str
 
 def _changes(one: AllocatorState, other: AllocatorState) -> Iterator[Change]:
     before, after = (None if side.peak_unknown else side.peak_bytes for side in (one, other))
-    yield _change("peak", before, after)
+    yield change_of("peak", before, after)
     if one.steps != other.steps:
         yield _counts("steps", one.steps, other.steps)
     growth = one.growth_per_step, other.growth_per_step
     if any(growth):
-        yield _change("growth per step", *growth)
+        yield change_of("growth per step", *growth)
         for state, side in ((one, "before"), (other, "after")):
             if state.growth_unknown:
                 yield Change("", f"not known {side}: {state.growth_unknown}", "")
@@ -142,7 +143,7 @@ def _changes(one: AllocatorState, other: AllocatorState) -> Iterator[Change]:
         if one.turnover is not None and other.turnover is not None:
             times = f"; {one.turnover:.1f} -> {other.turnover:.1f} times the peak"
         per_step = one.allocated_per_step, other.allocated_per_step
-        yield _change("allocated per step", *per_step, note=times)
+        yield change_of("allocated per step", *per_step, note=times)
     if one.fragmentation != other.fragmentation:
         made = [
             f", {side} made from addresses"
@@ -168,7 +169,7 @@ def _times(diff: TimeDiff) -> Iterator[Change]:
 
     def change(label: str, old: int, new: int, note: str = "", prefix: str = "") -> Change:
         text: Callable[[float], str] = lambda value: time_text(round(value))  # noqa: E731
-        return _change(label, old, new, text, note=note, prefix=prefix)
+        return change_of(label, old, new, text, note=note, prefix=prefix)
 
     if one is not None and other is not None:
         yield change("step time", one.median_ps, other.median_ps, " (median)")
@@ -195,15 +196,16 @@ def _alone(diff: AllocatorDiff) -> Table:
         for row in diff.groups
     ]
     columns = columns_of("size", "count", **WHAT)
-    return Table("live at the peak", columns, rows[:_ROWS], _rest(diff.groups))
+    return Table("live at the peak", columns, rows[:_ROWS], rest_of(diff.groups))
 
 
-def _rest(groups: Sequence[GroupDiff]) -> Row:
+def rest_of(groups: Sequence[GroupDiff]) -> Row:
+    """How many groups are not among the first, and what they add up to."""
     hidden = groups[_ROWS:]
     return (len(hidden), signed_size(sum(row.delta_bytes for row in hidden))) if hidden else ()
 
 
-def _changed(
+def changed_table(
     title: str, rows: Iterable[GroupDiff | RateDiff], rest: Row, delta: str = "change"
 ) -> Table:
     """What changed of each kind of buffers; ``delta`` is the heading of by how much."""
@@ -232,7 +234,7 @@ def _churn(diff: AllocatorDiff, one: AllocatorState, other: AllocatorState) -> T
 
 def _per_step(title: str, rates: Sequence[RateDiff], most: int) -> Table:
     rest = (len(rates) - most,) if len(rates) > most else ()
-    return _changed(title, rates[:most], rest, "per step")
+    return changed_table(title, rates[:most], rest, "per step")
 
 
 def _parts(diff: TimeDiff) -> Table:

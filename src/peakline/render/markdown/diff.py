@@ -5,6 +5,7 @@ from __future__ import annotations
 from peakline.compare.comparison import Comparison, ProfileState
 from peakline.render.document.diff import findings_of, memory_part, time_part
 from peakline.render.document.model import Table, capital
+from peakline.render.document.program_diff import program_parts
 from peakline.render.markdown.text import code, folded, markdown_table, table_lines
 
 _ROWS = 8
@@ -20,6 +21,7 @@ def comparison_markdown(found: Comparison) -> str:
     if found.is_empty:
         return "\n".join([*lines, "Nothing changed."]) + "\n"
     parts = [memory_part(one) for one in found.memory.allocators]
+    parts += program_parts(found.programs)
     parts += [] if found.time is None else [time_part(found.time)]
     rows = [
         (f"{one.label}{one.note}{where}", one.before, one.after, one.change)

@@ -10,6 +10,7 @@ from rich.text import Text
 from peakline.compare.comparison import Comparison
 from peakline.render.document.diff import Part, facts_text, findings_of, memory_part, time_part
 from peakline.render.document.model import Fact
+from peakline.render.document.program_diff import program_parts
 from peakline.render.terminal.screen import drawn, drawn_facts, indented, show
 from peakline.render.terminal.time_parts import fitted_table
 from peakline.text import one_line
@@ -27,8 +28,10 @@ def print_diff(found: Comparison) -> None:
     if found.is_empty:
         parts += ["", Text("nothing changed", style="bold")]
     else:
-        for one in found.memory.allocators:
-            parts += _part(memory_part(one))
+        for part in map(memory_part, found.memory.allocators):
+            parts += _part(part)
+        for part in program_parts(found.programs):
+            parts += _part(part)
         if found.time is not None:
             parts += _part(time_part(found.time))
         for which in ("new", "gone"):
