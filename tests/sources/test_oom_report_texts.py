@@ -114,7 +114,7 @@ def test_an_xla_program():
     assert rows(
         reports, "buffers", "op", "region_type", "data_type", "shape", "allocated_bytes"
     ) == [
-        ('jit(f)/dot[precision=\\"x\\"]', None, "f32", "[1024, 1024]", 4 * MIB),
+        ('jit(f)/dot[precision=\\"x\\"] a.py:3', None, "f32", "[1024, 1024]", 4 * MIB),
         # A thousand bytes are 1000B: the size that the shape has is not what is told.
         (None, "parameter", "u8", "[1000]", 1024),
         ("fusion", None, "f32", "[2]", 8),
@@ -165,7 +165,7 @@ def test_a_program_that_does_not_fit_a_tpu():
     assert rows(
         reports, "buffers", "op", "region_type", "data_type", "shape", "allocated_bytes"
     ) == [
-        ("jit(step)/dot_general", "HLO temp", "bf16", "[32, 2048]", 3 * GIB),
+        ("jit(step)/dot_general m.py:8", "HLO temp", "bf16", "[32, 2048]", 3 * GIB),
         ("copy.1", "global", None, None, 512 * KIB),
     ]
 
@@ -177,4 +177,72 @@ def test_a_tpu_without_room_at_run_time():
     )
     assert rows(read(text), "oom_reports", "allocator", "requested_bytes", "device_free_bytes") == [
         ("0x0x0_HBM0", 3 * GIB // 2, 5 * GIB // 4)
+    ]
+
+
+@each_row(
+    "prefix",
+    ["2020-05-04 09:05:40.721128: E    1578 tensorflow/compiler/xla/xla_client/xla_util.cc:76] ",
+     "(Worker pid=17, ip=10.0.0.2) ", "worker-3| ", "E0528 07:02:44.350251   27487 a.cc:76] "],
+)  # fmt: skip
+def test_a_list_whose_lines_all_have_a_prefix(prefix):
+    text = "\n".join(prefix + line for line in TPU.splitlines())
+    assert rows(read(text), "buffers", "op", "region_type", "allocated_bytes") == rows(
+        read(TPU), "buffers", "op", "region_type", "allocated_bytes"
+    )
+
+
+OLD_TPU = """
+Compilation failure: Ran out of memory in memory space hbm. Used 17.60G of 16.00G hbm. Exceeded hbm capacity by 1.60G.
+
+  Largest program allocations in hbm:
+
+  1. Size: 512.00M
+     Operator: op_type="OneHot" op_name="one_hot"
+     Shape: f32[4,128,128,9,18]{4,3,0,2,1:T(8,128)}
+     Unpadded size: 40.50M
+     Extra memory due to padding: 471.50M (12.6x expansion)
+     XLA label: %fusion.1668 = f32[4,128,128,9,18]{4,3,0,2,1:T(8,128)} fusion(s32[4]{0} %copy.130), kind=kLoop, metadata={op_type="OneHot" op_name="one_hot"}
+     Allocation type: HLO temp
+     ==========================
+
+  2. Size: 256.00M
+     Shape: bf16[4,512,512,64]{3,0,2,1:T(4,128)(2,1)}
+     XLA label: %fusion.20231 = (bf16[4,512,512,64]{3,0,2,1:T(4,128)(2,1)}) fusion(f32[64]{0:T(256)} %get-tuple-ele...
+     Allocation type: HLO temp
+     ==========================
+
+  3. Size: 128.00M
+     XLA label: %copy.7 = bf16[8,8]{1,0} copy(%p), metadata={op_name="net/copy" source_file="/a/b.py" source_line=77}
+     Allocation type: HLO temp
+     ==========================
+"""  # noqa: E501 (lines as they are printed)
+
+
+def test_the_wording_of_2019():
+    assert rows(read(OLD_TPU), "buffers", "op", "data_type", "shape", "allocated_bytes") == [
+        ("one_hot", "f32", "[4, 128, 128, 9, 18]", 512 * MIB),
+        ("fusion.20231", "bf16", "[4, 512, 512, 64]", 256 * MIB),
+        ("net/copy b.py:77", None, None, 128 * MIB),
+    ]
+
+
+def test_the_wording_of_2025():
+    text = (
+        "RESOURCE_EXHAUSTED: TPU TensorCore Hbm usage: 34.50G, SparseCore Hbm usage 174.25G, "
+        "exceeding available bytes: 95.75G"
+    )
+    assert rows(read(text), "oom_reports", "allocator", "requested_bytes", "limit_bytes") == [
+        ("hbm", int(208.75 * GIB), int(95.75 * GIB))
+    ]
+
+
+def test_a_program_that_cannot_be_loaded_is_named():
+    text = (
+        "XlaRuntimeError: RESOURCE_EXHAUSTED: Error loading program 'jit_step_fn': Attempting to "
+        "reserve 29.50G at the bottom of memory. That was not possible. There are 147.64M free, 0B "
+        "reserved, and 147.64M reservable. Scope: unknown..: while running replica 0"
+    )
+    assert rows(read(text), "oom_reports", "op", "requested_bytes") == [
+        ("jit_step_fn", int(29.5 * GIB))
     ]

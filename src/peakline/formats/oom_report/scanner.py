@@ -50,6 +50,8 @@ _ANNOUNCING = Literals(
     b"Sum Total of in-use",
     b"Current usage from device",
     b"ttempting to allocate ",
+    b"ttempting to reserve ",
+    b"exceeding available bytes: ",
     b"you tried to allocate ",
     b"Failed to allocate request",
 )

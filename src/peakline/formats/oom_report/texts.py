@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from peakline.formats.oom_report.lines import SIZE, agrees, element_bytes, parse_size
 from peakline.formats.oom_report.report import ListedBuffer, Report, Reports
+from peakline.text import source_text
 
 _S = f"({SIZE})"
 _TORCH = re.compile(
@@ -122,13 +123,25 @@ _TPU_RUN = re.compile(
     rf"Attempting to (?:allocate|reserve) {_S}.{{0,500}}?There are {_S} free"
     r"(?:.*?\((\w+)\))?"
 )
-_BUFFER = re.compile(rf"^\s*(?:Buffer \d+:\s*$|\d+\. Size: {_S}\s*$)")
+_TPU_CORES = re.compile(
+    rf"TensorCore Hbm usage: {_S}, SparseCore Hbm usage:? {_S}, exceeding available bytes: {_S}"
+)
+_LOADING = re.compile(r"Error loading program '([^']{1,1000})'")
+# Whatever a launcher or a logger puts before every line.
+_BUFFER = re.compile(rf"(?:^|\s)(?:Buffer \d+:\s*$|\d+\. Size: {_S}\s*$)")
 _FIELD = re.compile(
-    r"^\s*(Size|Operator|XLA [Ll]abel|Shape|Entry Parameter Subshape|Unpadded size"
+    r"(?:^|\s)(Size|Operator|XLA [Ll]abel|Shape|Entry Parameter Subshape|Unpadded size"
     r"|Allocation type): ?(.*?)\s*$"
 )
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+_SOURCE = re.compile(r'source_file="((?:[^"\\]|\\.)*)"(?:.{0,100}?\bsource_line=(\d{1,9}))?')
 _SHAPE = re.compile(r"([a-z]\w*)\[([\d,]*)\]")
+
+
+def _may_be_program(line: str) -> bool:
+    return "memory" in line or "llocate" in line or "exceeding available" in line
+
+
 _LIST_ENDS = 60
 """A list of buffers has other lines in it, but not so many in a row."""
 
@@ -145,9 +158,14 @@ class ProgramTexts:
     def line(self, line: str, time_ns: int | None) -> bool:
         """Read one line; False when it belongs to no such message."""
         found: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], int | None], Report]], ...]
-        found = ((_XLA, self._run), (_TPU, self._compile), (_TPU_RUN, self._attempt))
+        found = (
+            (_XLA, self._run),
+            (_TPU, self._compile),
+            (_TPU_CORES, self._cores),
+            (_TPU_RUN, self._attempt),
+        )
         for pattern, read in found:
-            if ("memory" in line or "llocate" in line) and (match := pattern.search(line)):
+            if _may_be_program(line) and (match := pattern.search(line)):
                 self.finish()
                 report = read(match, time_ns)
                 # Who catches an error prints it again.
@@ -156,10 +174,10 @@ class ProgramTexts:
                 return True
         if self._target is None:
             return False
-        if match := _BUFFER.match(line):
+        if match := _BUFFER.search(line):
             self._buffer()
             self._fields = {"Size": match[1]} if match[1] else {"": ""}
-        elif self._fields and (match := _FIELD.match(line)):
+        elif self._fields and (match := _FIELD.search(line)):
             self._fields.setdefault(match[1], match[2])
         else:
             self._left -= 1
@@ -179,17 +197,23 @@ class ProgramTexts:
         size = re.match(SIZE, fields.get("Size", ""))
         if self._target is None or size is None:
             return
-        op = _OP_NAME.search(fields.get("Operator", ""))
+        label = fields.get("XLA Label") or fields.get("XLA label", "")
+        # A compiler's label has the operator too, cut where it is long.
+        operator = fields.get("Operator") or label
+        op, source = _OP_NAME.search(operator), _SOURCE.search(operator)
+        name = op[1] if op else label.partition(" = ")[0].removeprefix("%")
+        if source:
+            line = int(source[2]) if source[2] else None
+            name = f"{name} {source_text(source[1], line)}".strip()
         parameter = fields.get("Entry Parameter Subshape")
         shape = _SHAPE.search(parameter or fields.get("Shape", ""))
         data_type = shape[1] if shape else None
         dimensions = f"[{shape[2].replace(',', ', ')}]" if shape else None
         exact = element_bytes(data_type or "", dimensions or "")
-        label = fields.get("XLA Label") or fields.get("XLA label", "").partition(" = ")[0]
         self._target.program.append(
             ListedBuffer(
                 exact if exact and agrees(exact, size[0]) else parse_size(size[0]),
-                op[1] if op else label or None,
+                name or None,
                 fields.get("Allocation type") or ("parameter" if parameter else None),
                 data_type,
                 dimensions,
@@ -213,9 +237,16 @@ class ProgramTexts:
         space, used, limit = match.groups()
         return self._once(space, parse_size(used) if used else None, time_ns, limit=limit)
 
+    def _cores(self, match: re.Match[str], time_ns: int | None) -> Report:
+        tensor, sparse, limit = match.groups()
+        return self._once("hbm", parse_size(tensor) + parse_size(sparse), time_ns, limit=limit)
+
     def _attempt(self, match: re.Match[str], time_ns: int | None) -> Report:
         size, free, space = match.groups()
-        return self._once(space or "", parse_size(size), time_ns, device_free=free)
+        report = self._once(space or "", parse_size(size), time_ns, device_free=free)
+        program = _LOADING.search(match.string, max(match.start() - 1100, 0), match.start())
+        report.op = report.op or (program[1] if program else None)
+        return report
 
     def _once(
         self,
