@@ -135,10 +135,13 @@ def open(  # noqa: A001 (used as peakline.open, like gzip.open)
     session: str | None = None,
     strict: bool = False,
     max_unpacked_bytes: int | None = None,
+    programs: str | os.PathLike[str] | None = None,
 ) -> Profile:
     """Open one host's profile: a file, a session directory or a log directory.
 
     ``session`` (default: the newest) and ``host`` choose where ``path`` holds more than one.
+    ``programs`` is where the compiled programs are: a directory of XLA dumps, a file of one program
+    or another profile; they stand in place of those in ``path``.
     With ``strict``, anything lost or guessed while reading raises StrictError. A gzip file may
     expand to ``max_unpacked_bytes`` (default: 200 times its size, at least 1 GiB). Raises
     NotFoundError when nothing is there, InputError when it cannot be read.
@@ -149,6 +152,15 @@ def open(  # noqa: A001 (used as peakline.open, like gzip.open)
 
     file = resolve(os.fspath(path), session=session, host=host)
     reader = open_reader(file, max_unpacked_bytes=max_unpacked_bytes)
+    if programs is not None:
+        from peakline.formats.common.with_programs import with_programs
+
+        try:
+            other = open_reader(resolve(os.fspath(programs)), max_unpacked_bytes=max_unpacked_bytes)
+            reader = with_programs(reader, other)
+        except BaseException:
+            reader.close()
+            raise
     return Profile(reader, strict=strict, derived=DERIVED)
 
 

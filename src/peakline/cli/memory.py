@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import click
 
-from peakline.cli.options import Reading, json_option, path_argument, reading_options
+from peakline.cli.options import (
+    Reading,
+    json_option,
+    path_argument,
+    programs_option,
+    reading_options,
+)
 from peakline.errors import UsageError
 from peakline.text import parse_time
 
@@ -22,7 +28,7 @@ from peakline.text import parse_time
     metavar="TIME",
     help="What was live at this time of the profile: 12.5ms, 1.2s, 827750630000ps.",
 )
-@reading_options(json_option)
+@reading_options(programs_option, json_option)
 def memory(
     path: str,
     allocator: str | None,

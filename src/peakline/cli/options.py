@@ -51,6 +51,11 @@ max_unpacked_option = click.option(
     type=parse_size,
     help="What a gzip file may expand to. Default: 200 times its size, at least 1 GiB.",
 )
+programs_option = click.option(
+    "--programs",
+    metavar="PATH",
+    help="Where the compiled programs are: a directory of XLA dumps, an HLO file, a profile.",
+)
 output_option = click.option(
     "--output", "-o", metavar="FILE", help="Write to FILE, not standard output."
 )
@@ -88,6 +93,7 @@ class Reading:
     host: str | None
     strict: bool
     max_unpacked: int | None
+    programs: str | None = None
 
     def find(self, path: str) -> str | Session:
         """The file that ``path`` means, or the session where it means several hosts.
@@ -119,7 +125,12 @@ class Reading:
         """`peakline.open` for a path that is known to be a file's."""
         import peakline
 
-        return peakline.open(file, strict=self.strict, max_unpacked_bytes=self.max_unpacked)
+        return peakline.open(
+            file,
+            strict=self.strict,
+            max_unpacked_bytes=self.max_unpacked,
+            programs=self.programs,
+        )
 
 
 _Verb = Callable[..., None]
@@ -127,6 +138,7 @@ _Verb = Callable[..., None]
 
 def reading_options(*others: Callable[[_Verb], _Verb]) -> Callable[[_Verb], _Verb]:
     """--session, --host, ``others``, --strict and --max-unpacked, in the order of the help.
+    Of the others, --programs is a part of the `Reading`.
 
     The verb gets what they say as ``reading``, a `Reading`, and of ``others`` what Click gives.
     """
@@ -134,7 +146,8 @@ def reading_options(*others: Callable[[_Verb], _Verb]) -> Callable[[_Verb], _Ver
     def decorated(verb: _Verb) -> _Verb:
         @wraps(verb)
         def read(**given: Any) -> None:
-            said = {field.name: given.pop(field.name) for field in fields(Reading)}
+            names = [field.name for field in fields(Reading) if field.name in given]
+            said = {name: given.pop(name) for name in names}
             verb(reading=Reading(**said), **given)
 
         found: Any = read

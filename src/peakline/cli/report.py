@@ -7,7 +7,13 @@ import sys
 
 import click
 
-from peakline.cli.options import Reading, force_option, path_argument, reading_options
+from peakline.cli.options import (
+    Reading,
+    force_option,
+    path_argument,
+    programs_option,
+    reading_options,
+)
 from peakline.render.terminal.output import deliver, print_warnings
 from peakline.text import one_line
 
@@ -23,7 +29,7 @@ from peakline.text import one_line
 )
 @click.option("--allocator", metavar="NAME", help="Only this allocator.")
 @click.option("--title", metavar="TEXT", help="What heads the page. Default: PATH.")
-@reading_options(force_option)
+@reading_options(programs_option, force_option)
 def report(
     path: str,
     output: str,
@@ -41,6 +47,7 @@ def report(
         answer = answer_memory(profile, allocator=allocator)
         named = {"--allocator": allocator, "--title": title}
         named |= {"--session": reading.session, "--host": reading.host}
+        named |= {"--programs": reading.programs}
         words = ["peakline", "report", path, "-o", output]
         words += [word for name, value in named.items() if value for word in (name, value)]
         deliver(

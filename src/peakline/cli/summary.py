@@ -5,12 +5,19 @@ from __future__ import annotations
 import click
 
 import peakline
-from peakline.cli.options import Reading, answer_hosts, json_option, path_argument, reading_options
+from peakline.cli.options import (
+    Reading,
+    answer_hosts,
+    json_option,
+    path_argument,
+    programs_option,
+    reading_options,
+)
 
 
 @click.command()
 @path_argument
-@reading_options(json_option)
+@reading_options(programs_option, json_option)
 def summary(path: str, reading: Reading, *, json: bool) -> None:
     """Say on one screen what memory and time do, and the three things to fix first."""
     from peakline.findings.memory_answer import NOTHING

@@ -162,7 +162,7 @@ def _warned(profile: Profile, answer: MemoryAnswer, step: str | None = None) -> 
 
 
 def _answer(profile: Profile, allocator: str | None, step: str | None) -> MemoryAnswer:
-    failures = _failures(profile)
+    failures = failures_of(profile)
     if not ("allocator_events" in profile.tables and profile.columns("allocator_events").rows):
         return _findings_only(failures, None)
     from peakline.memory.oom import limits_of
@@ -198,7 +198,7 @@ def _op_use(profile: Profile) -> OpUse | None:
     return read_op_use(profile.columns("op_runs"), edges if edges and edges.rows else None)
 
 
-def _failures(profile: Profile) -> tuple[FailedMoment, ...]:
+def failures_of(profile: Profile) -> tuple[FailedMoment, ...]:
     """When allocations failed, where the file reports any that did."""
     if "oom_reports" not in profile.tables or not profile.columns("oom_reports").rows:
         return ()

@@ -55,12 +55,14 @@ class ProgramAnswer:
         if programs is None:
             raise IndexError(number)
         self._profile, self._programs, self.number = profile, programs, number
-        self.label: str = programs.label(number)
-        """Its name, with the id in parentheses where there is one."""
         self.program_id: int | None = programs.program_id(number)
         self.facts: dict[str, object] = self.memory.module.to_pylist()[0]
         """Its row of ``hlo_modules``, without what is derived."""
         self.name = str(self.facts["name"])
+        # A file of one program does not name it beside what it holds.
+        labelled = bool(programs.name(number))
+        self.label: str = programs.label(number) if labelled else self.name + programs.label(number)
+        """Its name, with the id in parentheses where there is one."""
 
     @property
     def memory(self) -> ProgramMemory:

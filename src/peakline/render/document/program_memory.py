@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from peakline.findings.failed_programs import BY_NAME, Explained
 from peakline.findings.program_memory import DeviceNeed
 from peakline.render.document.model import Fact
 from peakline.render.document.programs import PEAK, buffer_document
@@ -74,3 +75,47 @@ def at_peak_title(program: ProgramAnswer) -> str:
     """What is said of a program that ran at an allocator's peak."""
     size = size_text(program.peak_bytes or 0)
     return f"{program.label} ran at the peak; when it needs most, {size}, it has live"
+
+
+def failure_text(one: Explained) -> str:
+    """Which program a failed request was for, or may have been."""
+    size = one.failure.requested_bytes
+    wanted = "an unknown size" if size is None else f"{size_text(size)} ({size:,} bytes)"
+    if not one.programs:
+        return f"no compiled program has an allocation of {wanted}"
+    first = one.programs[0]
+    if one.by == BY_NAME:
+        return f"the report names {first.program.label}"
+    held = " and ".join(_HELD.get(kind, kind) for kind in first.kinds)
+    exactly = f"exactly {size_text(first.bytes)} ({first.bytes:,} bytes)"
+    if len(one.programs) == 1:
+        return f"{first.program.label} has an allocation of {exactly}, of its {held}"
+    names = ", ".join(program.program.label for program in one.programs[:_NAMED])
+    more = len(one.programs) - _NAMED
+    names += f" and {more} more" if more > 0 else ""
+    return f"{counted(len(one.programs), 'program')} have an allocation of {exactly}: {names}"
+
+
+_HELD = {"temporary": "temporaries", "output": "outputs", "parameter": "arguments"}
+_HELD |= {"constant": "constants"}
+
+
+def failure_title(program: ProgramAnswer) -> str:
+    """What heads the values of a program that a failed request can have been for."""
+    size = "" if program.peak_bytes is None else f", {size_text(program.peak_bytes)}"
+    return f"when {program.label} needs most{size}, it has live"
+
+
+def failure_document(one: Explained) -> dict[str, object]:
+    """A row of ``failed_programs`` in JSON."""
+    return {
+        "report_id": one.moment.report_id,
+        "allocator": one.failure.allocator,
+        "requested_bytes": one.failure.requested_bytes,
+        "matched_by": one.by if one.programs else None,
+        "programs": [
+            program_document(found.program)
+            | {"allocation_bytes": found.bytes or None, "allocation_kinds": list(found.kinds)}
+            for found in one.programs
+        ],
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from peakline.findings.failed_programs import explained_failures
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.findings.program_memory import DeviceNeed, device_needs
 from peakline.findings.summary import top_ops
@@ -11,12 +12,16 @@ from peakline.findings.time_answer import TimeAnswer
 from peakline.memory.allocator_names import shown_names
 from peakline.memory.peak import AllocatorPeak
 from peakline.render.document.profile import labels_of, step_phrase
-from peakline.render.document.program_memory import devices_text, needs_by_program
+from peakline.render.document.program_memory import (
+    devices_text,
+    failure_text,
+    needs_by_program,
+)
 from peakline.render.document.steps import utilisation_facts
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted, cut_middle, shares_text, size_text, time_text
 
-_ALLOCATORS, _DEVICES, _PARTS = 4, 4, 4
+_ALLOCATORS, _DEVICES, _PARTS, _FAILED = 4, 4, 4, 2
 _NAME = 60
 _LEAST = 0.005
 """Half a per cent is the least that is shown as one."""
@@ -39,6 +44,8 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
     ]
     if len(peaks) > _ALLOCATORS:
         rows.append(("", f"and {counted(len(peaks) - _ALLOCATORS, 'more allocator')}"))
+    failed = dict.fromkeys(failure_text(one) for one in explained_failures(profile))
+    rows += [("failed for", text) for text in list(failed)[:_FAILED]]
     if not peaks:
         rows += [_need(devices) for devices in needs_by_program(device_needs(profile))]
         rows[_ALLOCATORS:] = []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from peakline.findings.failed_programs import explained_failures
 from peakline.findings.program_memory import program_at_peak
 from peakline.memory.allocator_names import shown_names
 from peakline.render.document import memory as said
@@ -42,6 +43,10 @@ def print_memory(
     parts: list[RenderableType] = [heading(profile, moment=moment)]
     errors = [finding for finding in answer.findings if finding.severity == "error"]
     parts += _findings(errors, answer, labels, names)
+    if errors and (failures := explained_failures(profile)):
+        from peakline.render.terminal.program_memory import failure_parts
+
+        parts += failure_parts(failures)
     details = answer.details or (None,) * len(answer.allocators)
     for peak, detail in zip(answer.allocators, details, strict=True):
         parts += _name(peak, names)

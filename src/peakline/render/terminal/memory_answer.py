@@ -6,10 +6,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from peakline.errors import UsageError
+from peakline.findings.failed_programs import explained_failures
 from peakline.findings.memory_answer import NOTHING, MemoryAnswer, answer_memory
 from peakline.findings.program_memory import device_needs, program_at_peak
 from peakline.memory.allocator_names import recorded_name
-from peakline.render.document.program_memory import need_document, program_document
+from peakline.render.document.program_memory import (
+    failure_document,
+    need_document,
+    program_document,
+)
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.tables.profile_facts import is_moment, profile_document, warnings_document
 from peakline.text import one_line, time_text
@@ -84,6 +89,7 @@ def memory_document(profile: Profile, answer: MemoryAnswer | None = None) -> dic
         "profile": profile_document(profile),
         "allocators": _allocators(profile, answer),
         "programs": [need_document(need) for need in device_needs(profile)],
+        "failed_programs": [failure_document(one) for one in explained_failures(profile)],
         "findings": [finding.as_json() for finding in answer.findings],
         "warnings": warnings_document(profile.warnings),
     }

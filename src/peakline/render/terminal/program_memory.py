@@ -11,18 +11,24 @@ from peakline.render.document.program_memory import (
     LOWER_BOUND,
     NOT_RUN,
     at_peak_title,
+    failure_text,
+    failure_title,
     need_sections,
 )
 from peakline.render.terminal.programs import live_parts
 from peakline.render.terminal.screen import drawn_facts, indented, show
+from peakline.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from peakline.findings.failed_programs import Explained
     from peakline.findings.program_memory import DeviceNeed
     from peakline.timing.program_answer import ProgramAnswer
 
 _ROWS = 12
+_FAILURES = 3
+"""So many different failures are shown with what their program has live."""
 
 
 def program_parts(program: ProgramAnswer) -> list[RenderableType]:
@@ -40,3 +46,22 @@ def print_needs(needs: Sequence[DeviceNeed]) -> None:
         parts += live_parts(need.program, _ROWS)
     parts += ["", Text("every program: peakline programs PATH")]
     show(parts)
+
+
+def failure_parts(failures: Sequence[Explained]) -> list[RenderableType]:
+    """Which programs failed requests can have been for, and what the first has live."""
+    parts: list[RenderableType] = []
+    shown: set[str] = set()
+    for one in failures:
+        text = one_line(failure_text(one))
+        if text in shown:
+            continue
+        shown.add(text)
+        parts += ["", Text(text, style="bold")]
+        if one.programs and len(shown) <= _FAILURES:
+            program = one.programs[0].program
+            live = live_parts(program, _ROWS)
+            if live:
+                live[1] = Text(one_line(failure_title(program)))
+            parts += [indented(part) for part in live[1:]]
+    return parts
