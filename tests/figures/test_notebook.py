@@ -168,3 +168,14 @@ def test_it_does_not_wait_for_ever(monkeypatch):
     profile = profile_of([alloc(1, 5)])
     text = read(profile._repr_html_())
     assert "Its memory takes longer than 0 seconds to look at" in text
+
+
+def test_what_compiled_programs_need(root):
+    with peakline.open(root / "tests" / "data" / "sessions" / "jax_cpu") as profile:
+        shown = profile._repr_html_()
+    checker = Checker()
+    checker.feed(shown)
+    text = " ".join("".join(checker.text).split())
+    assert "CPU:0: at least 2.5 MiB, which jit_train_step(28) needs" in text
+    assert "jit(train_step)/sub gen_f_jax.py:14" in text
+    assert len(shown) < 20_000

@@ -282,10 +282,11 @@ def test_an_allocation_that_failed_is_explained(read):
 def test_a_profile_without_memory_says_so_and_what_it_has(read):
     page, _ = read("sessions/jax_cpu")
     assert page.texts("p", **{"class": "verdict"}) == [
-        "There is nothing about memory in this profile."
+        "There are no records of memory in this profile; its compiled programs say what they need."
     ]
     assert "events" in page.text
-    assert len(page.source) < 30_000
+    # Of several programs one is shown: that which needs most of the device.
+    assert len(page.source) < 60_000
 
 
 def test_what_was_lost_and_could_not_be_known_is_told(made):

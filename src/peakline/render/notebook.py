@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
+from dataclasses import replace
 
 from peakline.deadline import Deadline, within
 from peakline.errors import DeadlineError, PeaklineError
@@ -14,7 +15,7 @@ from peakline.render.document import memory as said
 from peakline.render.document.model import Table, capital, text_of
 from peakline.render.document.profile import labels_of, profile_text
 from peakline.tables import Profile
-from peakline.text import allocator_text, time_text
+from peakline.text import allocator_text, size_text, time_text
 
 _SECONDS = 20
 """A cell does not wait longer than this for the answer."""
@@ -77,6 +78,7 @@ def _answered(profile: Profile) -> list[str]:
     parts = [] if moment else [_line(time_text(profile.duration_ps), _QUIET)]
     if answer.nothing:
         parts.append(_line(answer.nothing))
+        parts += _needs(profile)
     peaks = sorted(answer.allocators, key=lambda peak: (-peak.peak_bytes, peak.allocator))
     if peaks:
         labels = labels_of(profile.columns_or_empty("steps"))
@@ -90,6 +92,27 @@ def _answered(profile: Profile) -> list[str]:
     warnings = [warning for warning in profile.warnings if warning.kind != NOTHING]
     told = [f"{w.detail} ({w.count:,})" if w.count > 1 else w.detail for w in warnings]
     return [*parts, _list("Warnings", [_shown(one) for one in told])]
+
+
+def _needs(profile: Profile) -> list[str]:
+    """What compiled programs need, where no record says what is in memory."""
+    from peakline.findings.program_memory import device_needs
+    from peakline.render.document.program_memory import devices_text, needs_by_program
+    from peakline.render.document.programs import live_table
+
+    groups = needs_by_program(device_needs(profile))
+    parts = []
+    for group in groups[:_ALLOCATORS]:
+        one = group[0]
+        where = devices_text([need.device for need in group])
+        least = "at least " if one.is_run else ""
+        text = f"{least}{size_text(one.bytes)}, which {one.program.label} needs"
+        parts.append(_line(f"{where}: {text}" if where else text))
+    if groups:
+        program = max((group[0] for group in groups), key=lambda one: one.bytes).program
+        table = replace(live_table(program, _ROWS), rest=()).without_empty()
+        parts.append(_drawn(table.numbers_first()))
+    return parts
 
 
 def _allocators(

@@ -16,6 +16,7 @@ from typing import BinaryIO
 from peakline.findings.catalogue import kinds
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.render.document.profile import labels_of, profile_text
+from peakline.render.html import programs
 from peakline.render.html.composition import composition
 from peakline.render.html.context import Context, Part
 from peakline.render.html.drawing import Drawings
@@ -72,9 +73,10 @@ def _page(context: Context, title: str | None, command: str | None) -> Markup:
     names = [part.heading for part in parts]
     told = [(f"allocator-{place}", name) for place, name in enumerate(names, 1)]
     if context.answer.nothing:
-        body.append(_nothing(context))
+        needed = programs.needs(context)
+        body += [_nothing(context, has_programs=needed is not None), needed]
     else:
-        body += [summary(context, parts), findings(context)]
+        body += [summary(context, parts), findings(context), programs.failures(context)]
         body += [
             _allocator(part, name, alone=alone) for part, (name, _) in zip(parts, told, strict=True)
         ]
@@ -222,6 +224,7 @@ def _allocator(part: Part, name: str, *, alone: bool) -> Markup:
         ("What would need less memory", savings(part)),
         ("Memory over time", memory_over_time(part)),
         ("What is in memory" if moment else "What the peak is made of", composition(part)),
+        ("The program at the peak", programs.at_peak(part)),
         ("The largest buffers", buffers(part)),
         ("Growth from step to step", growth(part)),
         ("Fragmentation", fragmentation(part)),
@@ -257,10 +260,16 @@ def _left_out(context: Context, parts: Sequence[Part]) -> Markup | None:
     )
 
 
-def _nothing(context: Context) -> Markup:
+def _nothing(context: Context, *, has_programs: bool) -> Markup:
     tables = [name for name in context.profile.tables if name != "warnings"]
     held = [name for name in tables if context.profile.has_rows(name)]
-    told = tag("p", "There is nothing about memory in this profile.", class_="verdict")
+    words = "There is nothing about memory in this profile."
+    if has_programs:
+        words = (
+            "There are no records of memory in this profile; its compiled programs say what they "
+            "need."
+        )
+    told = tag("p", words, class_="verdict")
     has: Child = None
     if held:
         has = tag("p", "It has these tables: ", join((code(name) for name in held), ", "), ".")
