@@ -133,6 +133,8 @@ def test_what_has_no_programs_is_one_line(peakline, text, root):
     run = peakline("memory", path, "--programs", path)
     assert (run.code, run.out, run.err.count("\n")) == (3, "", 1)
     assert "no compiled programs; a directory that XLA_FLAGS=" in run.err
+    run = peakline("memory", path, "--programs", "-")
+    assert (run.code, run.err.count("\n")) == (2, 1)
     run = peakline("summary", path, "--programs", path / "none")
     assert (run.code, run.out, run.err.count("\n")) == (3, "", 1)
     with pytest.raises(InputError, match="no compiled programs"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from peakline.errors import PeaklineError, StrictError
+from peakline.errors import PeaklineError, StrictError, UsageError
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.text import one_line, parse_size, time_text
 
@@ -125,6 +125,8 @@ class Reading:
         """`peakline.open` for a path that is known to be a file's."""
         import peakline
 
+        if self.programs == "-":
+            raise UsageError("--programs cannot come from standard input; name a file")
         return peakline.open(
             file,
             strict=self.strict,

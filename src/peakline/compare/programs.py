@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _SHAPE = re.compile(r"([a-z]\w*)(\[[^\[\]()]*\])")
 _OCCURRENCE = re.compile(r"(\.\d+)+(?=\{|$)|\{[\d,]*\}$")
 _DIGITS = re.compile(r"\d+")
+_MOST_KINDS = 50_000
+"""A program with more of them is compared by what is live at its peak alone."""
 SIZES = ("peak_bytes", "argument_bytes", "output_bytes", "temporary_bytes")
 COSTS = ("flops", "bytes_accessed")
 
@@ -246,11 +248,12 @@ def _state(program: ProgramAnswer) -> ProgramState:
 
 def _in_full(program: ProgramAnswer) -> ProgramState:
     total = program.costs.total
+    every = program.distinct(_MOST_KINDS)
     return replace(
         _state(program),
         flops=total.flops,
         bytes_accessed=total.bytes_accessed,
-        kinds=frozenset(_kind(row) for row in program.distinct),
+        kinds=None if every is None else frozenset(map(_kind, every)),
     )
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peakline.hlo.memory import LiveSet, ProgramMemory, memory_of
+from peakline.hlo.heap import LiveSet
+from peakline.hlo.memory import ProgramMemory, memory_of
 from peakline.hlo.row_costs import RowCosts, row_costs
 from peakline.text import source_text
 from peakline.timing.program_runs import program_runs
@@ -135,10 +136,9 @@ class ProgramAnswer:
         """The first ``most`` of `live`."""
         return self._described(self.memory.live_set.take(np.arange(min(most, self.live_count))))
 
-    @property
-    def distinct(self) -> list[LiveBuffer]:
+    def distinct(self, most: int) -> list[LiveBuffer] | None:
         """One value in main memory of those that are equal in op, line, kind and shape, at the peak
-        or not; so that a large program is a short list.
+        or not; so that a large program is a short list. None where there are more than ``most``.
         """
         memory, buffers = self.memory, self.memory.buffers
         kinds, known = buffers.names("kind"), buffers.is_valid("instruction_id")
@@ -162,6 +162,8 @@ class ProgramAnswer:
             ]
         )
         first = np.unique(table, axis=1, return_index=True)[1]
+        if first.size > most:
+            return None
         rows, made_by = rows[first], made_by[first]
         return self._described(
             LiveSet(buffers.array("bytes")[rows], rows, made_by, kinds.take(rows))
