@@ -151,3 +151,15 @@ def test_names_of_programs_are_shown_as_text(peakline, text, tmp_path):
     run = peakline("memory", text(XLA.format(MIB)), "--programs", path)
     assert (run.code, "\x1b" in run.out) == (0, False)
     assert "[red]\\x1b[2J" in run.out, run.out
+
+
+def test_a_computed_peak_is_no_allocation(peakline, text, tmp_path):
+    from peakline.schema import HloProto
+
+    made = HloProto.FromString(program("jit_f", value(OUTPUT, "y", (1024, 256))))
+    made.ClearField("buffer_assignment")
+    path = tmp_path / "f.hlo_proto.pb"
+    path.write_bytes(made.SerializeToString())
+    assert "1.0 MiB" in peakline("programs", path).out
+    out = peakline("memory", text(XLA.format(MIB)), "--programs", path).out
+    assert "\nno compiled program has an allocation of 1.0 MiB (1,048,576 bytes)\n" in out

@@ -248,7 +248,8 @@ def _state(program: ProgramAnswer) -> ProgramState:
 
 def _in_full(program: ProgramAnswer) -> ProgramState:
     total = program.costs.total
-    every = program.distinct(_MOST_KINDS)
+    # A computed peak knows no others than those that are live then.
+    every = program.distinct(_MOST_KINDS) if program.memory.is_assigned else None
     return replace(
         _state(program),
         flops=total.flops,

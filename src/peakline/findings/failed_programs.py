@@ -95,7 +95,11 @@ def _of_size(known: _Known, fits: Callable[[int], bool]) -> tuple[FailedProgram,
 
 def _allocations(program: ProgramAnswer) -> dict[int, tuple[str, ...]]:
     """By size what the allocations in main memory hold that a program takes when it runs."""
-    memory, buffers = program.memory, program.memory.buffers
+    memory = program.memory
+    if not memory.is_assigned:
+        # A computed peak says nothing of how XLA takes the memory.
+        return {}
+    buffers = memory.buffers
     kinds = buffers.names("kind")
     rows = np.flatnonzero(buffers.array("memory_space") == memory.space)
     found: dict[int, set[str]] = {}
