@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peakline.hlo.expression import Expressions
 from peakline.hlo.modules import category_of, parse_program
+from peakline.hlo.printing.alone import InstructionLines
 from peakline.tables import Profile
 from peakline.timing.device_programs import Programs
 from peakline.timing.op_metrics import OpFacts, OpMetrics, OpTable, Source
@@ -67,7 +67,7 @@ class _Program:
     def __init__(self, data: bytes | None) -> None:
         proto = None if data is None else parse_program(data)
         self._module: HloModuleProto | None = None if proto is None else proto.hlo_module
-        self._texts = None if proto is None else Expressions(proto.hlo_module)
+        self._texts = None if proto is None else InstructionLines(proto.hlo_module)
 
     def described(self, name: str, facts: OpFacts) -> OpFacts:
         """What a GPU's op is by its instruction; nothing is known of the line of any other."""
@@ -113,7 +113,7 @@ class _Program:
         texts = self._texts
         if texts is None:
             return ()
-        listed = list(texts.parts(name))
+        listed = texts.parts(name)
         if listed and (depth == _DEEPEST or left[0] <= 0):
             warn("op_parts", "parts of ops that hold themselves, or are too many or too deep")
             return ()

@@ -38,6 +38,7 @@ _APPLIED = frozenset(
 )
 _ASYNC = {"async-start": "-start", "async-update": "-update", "async-done": "-done"}
 _WORDS = {"while": ("condition", "body"), "select-and-scatter": ("select", "scatter")}
+_FEEDS = {"infeed": "infeed_config=", "outfeed": "outfeed_config="}
 MAIN_THREAD = "main"
 
 
@@ -161,7 +162,15 @@ class Printer:
 
     def _operands(self, made: HloInstructionProto) -> str:
         found = self._names
-        names = [found.get(number & LOW, "null ") for number in made.operand_ids]
+        if self.options.operand_shapes:
+            names = [
+                f"{self._shapes.text(self._made[key].shape)} {found[key]}"
+                if key in found
+                else "null "
+                for key in map(local, made.operand_ids)
+            ]
+        else:
+            names = [found.get(number & LOW, "null ") for number in made.operand_ids]
         return ", ".join(names) if self.options.short else numbered(names)
 
     def extras(self, made: HloInstructionProto, *, with_calls: bool = True) -> Iterator[str]:
@@ -178,7 +187,10 @@ class Printer:
     ) -> Iterator[str]:
         if made.opcode == "async-start":
             yield from self._started(made, with_calls=with_calls)
-        yield from attributes(made, operands)
+        found = attributes(made, operands)
+        if not self.options.configurations and made.opcode in _FEEDS:
+            found = (one for one in found if not one.startswith(_FEEDS[made.opcode]))
+        yield from found
         if with_calls and made.called_computation_ids:
             yield from self._calls(made, operands)
         if made.HasField("sharding"):
@@ -209,6 +221,8 @@ class Printer:
             yield f"origin={{{origin_text(made.original_value)}}}"
         if self.options.metadata and made.HasField("metadata") and is_shown(made.metadata):
             yield f"metadata={{{metadata_text(made.metadata, self._payloads)}}}"
+        if not self.options.configurations:
+            return
         given: bytes | None = made.backend_config
         if made.HasField("backend_config_payload"):
             given = payload_of(made.backend_config_payload, self._payloads) or given

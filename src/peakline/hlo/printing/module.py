@@ -30,15 +30,21 @@ class PrintOptions:
     ``large``: constants of more than ten elements. ``metadata``: where instructions come from.
     ``short``: without signs before names, shapes of operands, signatures of computations,
     dependencies that are no operands, and what only the compiler's back end reads.
+    ``operand_shapes``: the shape before each operand. ``configurations``: what the back end, and
+    what feeds values in and out, is configured with.
     """
 
     short: bool = False
     large: bool = False
     metadata: bool = False
+    operand_shapes: bool = False
+    configurations: bool = True
 
 
 SHORT = PrintOptions(short=True)
 LONG = PrintOptions(large=True)
+ALONE = PrintOptions(operand_shapes=True, configurations=False)
+"""Of one instruction without its computation."""
 _RECOVERY = PrintOptions(metadata=True)
 _DEEPEST = 20
 """Levels of programs within programs."""
