@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from peakline.formats.hlo_proto.categories import ELEMENTWISE
 from peakline.hlo.fusion import SumOf, fusion
-from peakline.hlo.modules import ELEMENTWISE
 from peakline.hlo.program import (
     CONVOLUTIONS,
     MATRIX_PRODUCTS,

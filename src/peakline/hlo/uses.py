@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.hlo.modules import ELEMENTWISE
+from peakline.formats.hlo_proto.categories import ELEMENTWISE
 from peakline.tables.columns import Columns
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from peakline.formats.hlo_proto.categories import ELEMENTWISE
 from peakline.hlo.backend_config import contracted
 from peakline.hlo.cost import NOTHING, Cost, Costing, ProgramCost, moved
 from peakline.hlo.cost_rules import (
@@ -21,7 +22,6 @@ from peakline.hlo.cost_rules import (
     reduction,
     untouched,
 )
-from peakline.hlo.modules import ELEMENTWISE
 from peakline.hlo.program import (
     CONVOLUTIONS,
     Made,

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peakline.formats.hlo_proto.categories import ELEMENTWISE
 from peakline.hlo.cost import Cost, costs_of
-from peakline.hlo.modules import ELEMENTWISE, Module, parse_program
+from peakline.hlo.modules import Module, parse_program
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.device_programs import DeviceOp, Programs
