@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from peakline import schema
-from peakline.wire import Buffer, Decoded, Plan, decode
+if TYPE_CHECKING:
+    from peakline.formats.hlo_proto.stack_index import StackIndex
+    from peakline.wire import Buffer
 
-_INDEX = "hlo_module.stack_frame_index"
-_PLACES = ("file_name_id", "line", "column")
-_FRAMES = ("file_location_id", "parent_frame_id")
-_MOST_FRAMES = 1000
-_UNKNOWN = -1
+_NOWHERE = ":-1:-1"
 _MOST_DIGITS = 12
 
 
@@ -48,26 +46,18 @@ class SourceLines:
 
     def _stack(self, frame: int) -> str:
         if frame not in self._stacks:
-            places, frames = self._index
-            texts: list[str] = []
-            number = frame
-            while 0 < number <= len(frames) and len(texts) < _MOST_FRAMES:
-                place, number = frames[number - 1]
-                known = 0 < place <= len(places)
-                texts.append(places[place - 1] if known else f":{_UNKNOWN}:{_UNKNOWN}")
-            self._stacks[frame] = "\n".join(texts)
+            places = self._index.calls(frame)
+            self._stacks[frame] = "\n".join(
+                _NOWHERE if place is None else f"{place.file}:{place.line}:{place.column}"
+                for place in places
+            )
         return self._stacks[frame]
 
     @cached_property
-    def _index(self) -> tuple[list[str], list[tuple[int, ...]]]:
-        """The text of every place, and place and caller of every frame."""
-        decoded = decode(self._data, _plan())
-        files = ["", *decoded[f"{_INDEX}.file_names"].spans("value").texts(self._data)]
-        places = [
-            f"{files[file] if 0 < file < len(files) else ''}:{line}:{column}"
-            for file, line, column in _rows(decoded, "file_locations", _PLACES)
-        ]
-        return places, _rows(decoded, "stack_frames", _FRAMES)
+    def _index(self) -> StackIndex:
+        from peakline.formats.hlo_proto.stack_index import StackIndex
+
+        return StackIndex.of(self._data)
 
 
 def _innermost(stack: str) -> SourceLine | None:
@@ -76,20 +66,3 @@ def _innermost(stack: str) -> SourceLine | None:
         return None
     is_number = parts[1].removeprefix("-").isdecimal() and len(parts[1]) < _MOST_DIGITS
     return SourceLine(parts[0], int(parts[1]) if is_number else 0, stack)
-
-
-@cache
-def _plan() -> Plan:
-    return Plan(
-        schema.shape("xla.HloProto"),
-        (
-            f"{_INDEX}.file_names",
-            *(f"{_INDEX}.file_locations.{name}" for name in _PLACES),
-            *(f"{_INDEX}.stack_frames.{name}" for name in _FRAMES),
-        ),
-    )
-
-
-def _rows(decoded: Decoded, table: str, columns: tuple[str, ...]) -> list[tuple[int, ...]]:
-    found = decoded[f"{_INDEX}.{table}"]
-    return list(zip(*(found.array(name).tolist() for name in columns), strict=True))

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from peakline.formats.hlo_proto.stack_index import StackIndex
 from peakline.hlo.modules import category_of, parse_program
 from peakline.hlo.printing.alone import InstructionLines
 from peakline.tables import Profile
@@ -18,10 +21,10 @@ from peakline.timing.op_metrics import OpFacts, OpMetrics, OpTable, Source
 from peakline.timing.sparse_core import SPARSE_CORE
 
 if TYPE_CHECKING:
-    from peakline.schema import HloInstructionProto, HloModuleProto
+    from peakline.schema import HloInstructionProto
 
 _LEFT_OUT = ("parameter", "tuple")
-_DEEPEST, _MOST_PARTS, _LONGEST_STACK = 16, 200_000, 1000
+_DEEPEST, _MOST_PARTS = 16, 200_000
 
 
 def described_table(
@@ -66,7 +69,7 @@ class _Program:
 
     def __init__(self, data: bytes | None) -> None:
         proto = None if data is None else parse_program(data)
-        self._module: HloModuleProto | None = None if proto is None else proto.hlo_module
+        self._stacks = None if data is None else StackIndex.of(np.frombuffer(data, np.uint8))
         self._texts = None if proto is None else InstructionLines(proto.hlo_module)
 
     def described(self, name: str, facts: OpFacts) -> OpFacts:
@@ -91,20 +94,12 @@ class _Program:
 
     def _stack(self, number: int) -> str:
         """The calls that led to an instruction, the innermost first."""
-        if self._module is None:
-            return ""
-        index = self._module.stack_frame_index
         lines: list[str] = []
-        while 0 < number <= len(index.stack_frames) and len(lines) < _LONGEST_STACK:
-            frame = index.stack_frames[number - 1]
-            if not 0 < frame.file_location_id <= len(index.file_locations):
+        for place in self._stacks.calls(number) if self._stacks else ():
+            if place is None or not place.file:
                 break
-            place = index.file_locations[frame.file_location_id - 1]
-            if not 0 < place.file_name_id <= len(index.file_names):
-                break
-            lines.append(f"{index.file_names[place.file_name_id - 1]}:{place.line}:{place.column}")
-            number = frame.parent_frame_id
-        return "".join(f"{line}\n" for line in lines)
+            lines.append(f"{place.file}:{place.line}:{place.column}\n")
+        return "".join(lines)
 
     def parts(
         self, name: str, left: list[int], warn: Callable[[str, str], object], depth: int = 0

@@ -2,60 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
 
+from peakline import schema
 from peakline.formats.common.callers import Frame
-from peakline.wire import Decoded
+from peakline.wire import Buffer, Decoded, Plan, decode
 
-STACK_FRAME_INDEX = "hlo_module.stack_frame_index"
+_INDEX = "hlo_module.stack_frame_index"
+_LOCATION = "file_name_id function_name_id line column"
+_FRAME = "file_location_id parent_frame_id"
 STACK_PATHS = (
-    f"{STACK_FRAME_INDEX}.file_names",
-    f"{STACK_FRAME_INDEX}.function_names",
-    *(
-        f"{STACK_FRAME_INDEX}.file_locations.{name}"
-        for name in ("file_name_id", "function_name_id", "line")
-    ),
-    *(
-        f"{STACK_FRAME_INDEX}.stack_frames.{name}"
-        for name in ("file_location_id", "parent_frame_id")
-    ),
+    f"{_INDEX}.file_names",
+    f"{_INDEX}.function_names",
+    *(f"{_INDEX}.file_locations.{name}" for name in _LOCATION.split()),
+    *(f"{_INDEX}.stack_frames.{name}" for name in _FRAME.split()),
 )
 _MOST_FRAMES = 1000
 
 
-class StackIndex:
-    """The call stacks of a module (``StackFrameIndexProto``); its numbers begin with 1."""
+class Place(NamedTuple):
+    """A place of the user's program; names are empty where the module lacks them."""
 
-    __retained__ = "_files _functions _places _frames"
+    function: str
+    file: str
+    line: int
+    column: int
+
+
+class StackIndex:
+    """The call stacks of a module."""
+
+    __retained__ = "_places _frames"
 
     def __init__(self, decoded: Decoded) -> None:
-        texts = (
-            decoded[f"{STACK_FRAME_INDEX}.{name}"].spans("value").texts(decoded.buffer)
+        files, functions = (
+            dict(enumerate(decoded[f"{_INDEX}.{name}"].spans("value").texts(decoded.buffer), 1))
             for name in ("file_names", "function_names")
         )
-        self._files, self._functions = (["", *found] for found in texts)
-        self._places = _numbers(decoded, "file_locations", "file_name_id function_name_id line")
-        self._frames = _numbers(decoded, "stack_frames", "file_location_id parent_frame_id")
+        self._places = [
+            Place(functions.get(function, ""), files.get(file, ""), line, column)
+            for file, function, line, column in _rows(decoded, "file_locations", _LOCATION)
+        ]
+        self._frames = _rows(decoded, "stack_frames", _FRAME)
+
+    @classmethod
+    def of(cls, program: Buffer) -> StackIndex:
+        """Those of a serialized HloProto."""
+        return cls(decode(program, _plan()))
 
     def __len__(self) -> int:
         return len(self._frames)
 
+    def calls(self, frame: int) -> Iterator[Place | None]:
+        """The places of a frame, numbered from 1 on, and of those that called it, innermost first;
+        None for one that the module lacks.
+        """
+        for _ in range(_MOST_FRAMES):
+            if not 0 < frame <= len(self._frames):
+                return
+            place, frame = self._frames[frame - 1]
+            yield self._places[place - 1] if 0 < place <= len(self._places) else None
+
     def frames(self, stack: int) -> list[Frame]:
         """The frames of a stack, from 0 on, innermost first."""
-        found: list[Frame] = []
-        number = stack + 1
-        while 0 < number <= len(self._frames) and len(found) < _MOST_FRAMES:
-            place, number = self._frames[number - 1]
-            if 0 < place <= len(self._places):
-                file, function, line = self._places[place - 1]
-                found.append((_at(self._functions, function), _at(self._files, file), line))
-        return found
+        return [place[:3] for place in self.calls(stack + 1) if place is not None]
 
 
-def _numbers(decoded: Decoded, table: str, columns: str) -> list[tuple[int, ...]]:
-    found = decoded[f"{STACK_FRAME_INDEX}.{table}"]
+@cache
+def _plan() -> Plan:
+    return Plan(schema.shape("xla.HloProto"), STACK_PATHS)
+
+
+def _rows(decoded: Decoded, table: str, columns: str) -> list[tuple[int, ...]]:
+    found = decoded[f"{_INDEX}.{table}"]
     return list(zip(*(found.array(name).tolist() for name in columns.split()), strict=True))
-
-
-def _at(texts: Sequence[str], number: int) -> str:
-    return texts[number] if 0 <= number < len(texts) else ""
