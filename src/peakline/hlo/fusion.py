@@ -58,7 +58,7 @@ def _writes(made: Made, root: Made) -> None:
         if source.opcode == "dynamic-update-slice":
             made.out[index] = size_of(source.operands[1].shape)
             source.use[0] = 0.0
-        elif kind_of(part) not in ("token", "opaque_type"):
+        elif kind_of(part) not in ("token", "opaque"):
             made.out[index] = size_of(part)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from peakline import schema
 from peakline.formats.hlo_proto.categories import ELEMENTWISE
-from peakline.formats.hlo_proto.shapes import width_of
+from peakline.formats.hlo_proto.element_types import width_of
 from peakline.wire import Plan, decode
 
 if TYPE_CHECKING:

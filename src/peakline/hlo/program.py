@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from peakline.formats.hlo_proto.element_types import bits_of, type_names, width_of
 from peakline.hlo.modules import is_elementwise
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Made:
         Only the first ``operands`` count, or all.
         """
         inputs = self.operands[:operands]
-        widths = [_bits().get(kind_of(operand.shape), 0) for operand in inputs]
+        widths = [bits_of(kind_of(operand.shape)) for operand in inputs]
         return {8: 2, 4: 4}.get(max(widths, default=0), 1)
 
     def group_sizes(self) -> list[int]:
@@ -211,27 +211,9 @@ def _plain(made: Made) -> bool:
     return is_elementwise(made.proto, [operand.shape for operand in made.operands])
 
 
-@cache
-def _kinds() -> dict[int, str]:
-    from peakline.schema import PrimitiveType
-
-    return {number: name.lower() for name, number in PrimitiveType.items()}
-
-
-@cache
-def _bits() -> dict[str, int]:
-    """Bits of an element by the name of its type."""
-    found = {"pred": 1, "bf16": 16}
-    for name in _kinds().values():
-        digits = name[1:].split("e")[0]
-        if name[0] in "sufc" and digits.isdigit():
-            found[name] = int(digits)
-    return found
-
-
 def kind_of(shape: ShapeProto) -> str:
-    """The element type in lower case, such as ``f32``, or ``tuple``, ``token``, ``opaque_type``."""
-    return _kinds().get(shape.element_type, "")
+    """The element type, such as ``f32``, or ``tuple``, ``token``, ``opaque``."""
+    return type_names().get(shape.element_type, "")
 
 
 def single(number: float) -> float:
@@ -270,10 +252,10 @@ def size_of(shape: ShapeProto) -> int:
         return _POINTER * len(shape.tuple_shapes)
     if kind in ("token", ""):
         return 0
-    if kind in ("opaque_type", "buffer"):
+    if kind in ("opaque", "buffer"):
         return _POINTER
     packed = shape.layout.element_size_in_bits
-    bits = packed if 0 < packed < 128 else max(_bits().get(kind, 8), 8)
+    bits = packed if 0 < packed < 128 else 8 * width_of(kind)
     return min(-(-elements(shape) * bits // 8), _MOST)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from peakline import schema
 from peakline.arrays import AnyArray, Int32Array
+from peakline.formats.hlo_proto.element_types import INVALID, type_names, width_of
 from peakline.wire import Buffer, Interner, Plan, Spans, WireTable, decode
 
 MOST_BYTES = 2**62
@@ -23,7 +24,6 @@ _DEEPEST = 64
 """Levels of tuples that are read."""
 _TEXT_DEEPEST = 16
 _POINTER = 8
-_PRIMITIVE = "xla.PrimitiveType"
 Value = TypeVar("Value")
 
 
@@ -130,15 +130,6 @@ class Shape:
 
 
 @cache
-def width_of(kind: str) -> int:
-    """Bytes of an element that is not packed."""
-    if kind == "pred" or kind.startswith("f8"):
-        return 1
-    digits = kind.removeprefix("b")[1:].split("e")[0]
-    return max(int(digits) // 8, 1) if digits.isdigit() else 1
-
-
-@cache
 def _plan() -> Plan:
     layout = "minor_to_major tiles.dimensions element_size_in_bits memory_space"
     names = [f"layout.{name}" for name in f"{layout} dynamic_shape_metadata_prefix_bytes".split()]
@@ -207,18 +198,8 @@ def _read(buffer: Buffer, spans: Spans, depth: int) -> list[Shape]:
 
 
 def _kind(number: int) -> str:
-    name = _kinds().get(number, "")
-    return {"primitive_type_invalid": "", "opaque_type": "opaque"}.get(name, name)
-
-
-@cache
-def _kinds() -> dict[int, str]:
-    found = {}
-    for number in range(64):
-        name = schema.enum_name(_PRIMITIVE, number)
-        if name:
-            found[number] = name.lower()
-    return found
+    name = type_names().get(number, "")
+    return "" if name == INVALID else name
 
 
 def _values(table: WireTable, rows: int) -> Iterator[tuple[int, ...]]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from peakline.formats.hlo_proto.element_types import type_names
 from peakline.hlo.printing.devices import replica_groups
 from peakline.hlo.printing.dimensions import (
     DIMENSIONS,
@@ -17,7 +18,6 @@ from peakline.hlo.printing.dimensions import (
     precision,
     window_text,
 )
-from peakline.hlo.printing.element_types import type_names
 from peakline.hlo.printing.quoting import braced, listed, quoted
 from peakline.hlo.printing.shapes import with_layout
 

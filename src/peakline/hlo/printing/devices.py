@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from peakline.hlo.printing.element_types import type_names
+from peakline.formats.hlo_proto.element_types import type_names
 from peakline.hlo.printing.metadata import metadata_text
 from peakline.hlo.printing.quoting import braced, listed
 from peakline.hlo.printing.shapes import numbered

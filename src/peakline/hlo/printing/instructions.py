@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from peakline.formats.hlo_proto.element_types import type_names
 from peakline.hlo.printing.attributes import (
     BY_SHAPE,
     OLD_COMPARISONS,
@@ -18,7 +19,6 @@ from peakline.hlo.printing.attributes import (
     statistics,
 )
 from peakline.hlo.printing.devices import sharding_text
-from peakline.hlo.printing.element_types import type_names
 from peakline.hlo.printing.metadata import is_shown, metadata_text, payload_of
 from peakline.hlo.printing.order import LOW, called, local
 from peakline.hlo.printing.origins import origin_text

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from peakline.hlo.printing.element_types import type_names
+from peakline.formats.hlo_proto.element_types import type_names
 
 _SOUND = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*", re.ASCII)
 _OTHERS = re.compile(rb"[^A-Za-z0-9_.\-]")

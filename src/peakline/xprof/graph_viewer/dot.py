@@ -12,6 +12,7 @@ from peakline.errors import InputError
 from peakline.hlo.modules import category_of
 from peakline.hlo.printing import PrintOptions
 from peakline.hlo.printing.module import printer_of
+from peakline.hlo.program import kind_of
 from peakline.xprof.graph_viewer import labels
 from peakline.xprof.graph_viewer.around import (
     HIGHLIGHTED,
@@ -213,7 +214,7 @@ class Drawing:
             return True
         users = [user for user in made.users if self._shown.shows(user)]
         return (
-            labels.kind_of(made.proto.shape) == "tuple"
+            kind_of(made.proto.shape) == "tuple"
             and made.fused_by is None
             and len(users) > _MOST_USERS_SHOWN
             and all(user.opcode == "get-tuple-element" for user in users)

@@ -7,11 +7,10 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from peakline.hlo.printing.element_types import type_names
 from peakline.hlo.printing.instructions import backend_text
 from peakline.hlo.printing.literals import UnreadableLiteral, literal_text
 from peakline.hlo.printing.shapes import with_layout, without_layout
-from peakline.hlo.program import CONVOLUTIONS, MATRIX_PRODUCTS
+from peakline.hlo.program import CONVOLUTIONS, MATRIX_PRODUCTS, kind_of
 
 if TYPE_CHECKING:
     from peakline.schema import HloModuleProto, ShapeProto
@@ -34,11 +33,6 @@ _COMPARED = {
 def sane(text: str) -> str:
     """Text for a label that looks like HTML."""
     return text.replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
-
-
-def kind_of(shape: ShapeProto) -> str:
-    """The element type."""
-    return type_names().get(shape.element_type, "")
 
 
 def arrays(shape: ShapeProto) -> Iterator[ShapeProto]:
