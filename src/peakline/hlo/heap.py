@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
+from peakline.deadline import check_deadline
+from peakline.formats.hlo_proto.buffers import live_bytes
+from peakline.kernels.heap_layout import ALLOCATE, FREE, SHARE
 from peakline.tables.columns import Columns, Names
 
 if TYPE_CHECKING:
     from peakline.hlo.memory import ProgramMemory
 
 TEMPORARY = "temporary"
+_KINDS = {"allocation": ALLOCATE, "deallocation": FREE, "share": SHARE}
+STRANGE = 3
+"""The kind of an event that is none of those."""
+_CHECK_EVERY = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +55,57 @@ class LiveSet:
         )
 
 
-class Heap:
-    """One simulated heap: `curve` is what is live after each of its ``events``, in bytes."""
+@dataclass(eq=False)
+class Uses:
+    """When the values of a heap are live: by value the event that begins it and the one that frees
+    it, one more than there are where none does.
 
-    def __init__(self, events: Columns, memory: ProgramMemory) -> None:
-        self.events, self._memory = events, memory
-        self.curve: Int64Array = events.array("live_bytes")
+    ``spans`` are those of the value itself. Of values that share memory one at a time is shown in
+    ``blocks``: the last that was put there. ``holder`` is by value the one whose memory it uses,
+    ``strange`` how many events do not fit those before.
+    """
+
+    spans: dict[int, tuple[int, int]] = field(default_factory=dict)
+    blocks: dict[int, tuple[int, int]] = field(default_factory=dict)
+    holder: dict[int, int] = field(default_factory=dict)
+    strange: int = 0
+
+    def root(self, value: int) -> int:
+        """The value whose memory a value uses; on the way every pointer is halved."""
+        holder = self.holder
+        while (above := holder.get(value, value)) != value:
+            holder[value] = value = holder.get(above, above)
+        return value
+
+
+class Replay:
+    """One simulated heap, event by event: its ``kind``, the ``value`` it is about and the one that
+    this shares its memory with. Values are rows of ``size``, in bytes, -1 for one without a place.
+
+    A value that is shared with one of which nothing was in use any more brings its memory back: an
+    operation in place gives its operand free first (``HeapSimulator::RunComputation``). Events that
+    do not fit those before change nothing.
+    """
+
+    def __init__(
+        self, kind: AnyArray, value: Int64Array, shared: Int64Array, size: Int64Array
+    ) -> None:
+        self.kind, self.value, self.shared, self.size = kind, value, shared, size
+
+    @cached_property
+    def curve(self) -> Int64Array:
+        """What is live after each event, in bytes."""
+        return self.curve_of(self.size)
+
+    def curve_of(self, size: Int64Array) -> Int64Array:
+        """The same, were the values as large as ``size`` says."""
+        one = np.zeros(self.kind.size, np.int64)
+        return live_bytes(one, self.kind, self.value, self.shared, size)[0]
 
     @property
     def peak(self) -> int:
-        """The most that is live at one time."""
-        return max(int(self.curve.max(initial=0)), 0)
+        """The most that is live at one time, in bytes."""
+        return int(self.curve.max(initial=0))
 
     @property
     def peak_event(self) -> int:
@@ -66,48 +113,71 @@ class Heap:
         return int(self.curve.argmax()) if self.curve.size else 0
 
     @cached_property
-    def spans(self) -> dict[int, tuple[int, int, int]]:
-        """By value (its number): the first event of it, the one that frees it (one more than there
-        are where none does), and the value whose memory it uses.
-        """
-        kinds = self.events.names("kind").to_list()
-        rows = zip(
-            kinds,
-            self.events.array("buffer").tolist(),
-            self.events.array("shared_with").tolist(),
-            strict=True,
-        )
-        end, found, holder = len(kinds), dict[int, tuple[int, int, int]](), dict[int, int]()
+    def uses(self) -> Uses:
+        """When the values are live."""
+        found, top, count = Uses(), dict[int, int](), dict[int, int]()
+        spans, blocks, end = found.spans, found.blocks, self.kind.size
+        rows = zip(self.kind.tolist(), self.value.tolist(), self.shared.tolist(), strict=True)
         for at, (kind, value, other) in enumerate(rows):
-            if kind == "deallocation":
-                begin, _, held = found.get(value, (at, at, value))
-                found[value] = begin, at, held
-            elif kind is not None:
-                held = holder.get(other, other) if kind == "share" else value
-                holder[value] = held
-                found[value] = at, end, held
+            if at % _CHECK_EVERY == 0:
+                check_deadline()
+            if value < 0 or kind not in (ALLOCATE, FREE, SHARE) or (kind == SHARE and other < 0):
+                found.strange += 1
+                continue
+            root = found.root(other if kind == SHARE else value)
+            users = count.get(root, 0)
+            if (kind == FREE and users <= 0) or (kind == ALLOCATE and users > 0):
+                found.strange += 1
+            elif kind == FREE:
+                count[root] = users - 1
+                if users == 1:
+                    blocks[top[root]] = blocks[top[root]][0], at
+                spans[value] = spans.get(value, (at, at))[0], at
+            else:
+                root = root if kind == SHARE else value
+                found.holder[value] = root
+                count[root] = count.get(root, 0) + 1
+                if count[root] > 1:
+                    blocks[top[root]] = blocks[top[root]][0], at
+                top[root] = value
+                spans[value] = blocks[value] = at, end
         return found
 
-    def live_set(self, definer: Int64Array) -> LiveSet:
-        """What is live at the peak: per piece of memory the value that was last put there.
-
-        ``definer`` are the instructions that define the values of the program.
+    def live(self) -> list[tuple[int, int]]:
+        """What is live at the peak, in the order in which it began: per piece of memory the value
+        that was last put there, and the one whose memory it is.
         """
-        at = self.peak_event
+        at, uses = self.peak_event, self.uses
         held: dict[int, tuple[int, int]] = {}
-        for value, (begin, end, holder) in self.spans.items():
-            if begin <= at < end and self.curve.size:
-                held[holder] = max(held.get(holder, (-1, value)), (begin, value))
-        rows = self._memory.rows_of(np.array([value for _, value in held.values()], np.int64))
-        holders = self._memory.rows_of(np.array(list(held), np.int64))
-        placed = (rows >= 0) & (holders >= 0)
-        rows, holders = rows[placed], holders[placed]
-        size = self._memory.buffers.array("bytes")[holders]
-        return LiveSet(size, rows, definer[rows], Names.constant(TEMPORARY, rows.size))
+        for value, (start, end) in uses.spans.items():
+            if start <= at < end and self.peak:
+                root = uses.root(value)
+                held[root] = max(held.get(root, (-1, value)), (start, value))
+        return [(value, root) for root, (_, value) in held.items()]
+
+
+class Heap(Replay):
+    """One simulated heap of a program, with its rows of ``hlo_heap_events``; values are rows of
+    ``hlo_buffers``.
+    """
+
+    def __init__(self, events: Columns, memory: ProgramMemory) -> None:
+        self.events, self._memory = events, memory
+        value, shared = (memory.rows_of(events.array(name)) for name in ("buffer", "shared_with"))
+        kind = events.names("kind").per_row(
+            lambda text: _KINDS.get(text, STRANGE), np.uint8, STRANGE
+        )
+        super().__init__(kind, value, shared, memory.buffers.array("bytes"))
+
+    def live_set(self, definer: Int64Array) -> LiveSet:
+        """What is live at the peak; ``definer`` are the instructions that define the values."""
+        rows, holders = np.array(self.live(), np.int64).reshape(-1, 2).T
+        kind = Names.constant(TEMPORARY, rows.size)
+        return LiveSet(self.size[holders], rows, definer[rows], kind)
 
     def places(self) -> tuple[Int64Array, Int64Array, Int64Array]:
-        """Of each value with a place: its row, and the places of the instructions that made it and
-        that used it last; -1 for one that is not known.
+        """Of each value: its row, and the places of the instructions that made it and that used it
+        last; -1 for one that is not known.
         """
         names = self._memory.instructions.names("name").codes
         instruction = self.events.names("instruction").codes
@@ -115,18 +185,13 @@ class Heap:
         place = np.full(max(names.max(initial=-1), instruction.max(initial=-1)) + 2, -1)
         place[names[::-1]] = self._memory.order[::-1]
         at = np.append(place[instruction], -1)
-        spans = np.array(list(self.spans.values()), np.int64).reshape(-1, 3)
-        begin, end = at[spans[:, 0]], at[spans[:, 1]]
-        rows = self._memory.rows_of(np.array(list(self.spans), np.int64))
-        placed = rows >= 0
-        return rows[placed], begin[placed], end[placed]
+        spans = np.array(list(self.uses.spans.values()), np.int64).reshape(-1, 2)
+        return np.array(list(self.uses.spans), np.int64), at[spans[:, 0]], at[spans[:, 1]]
 
     @property
     def heap_bytes(self) -> int:
         """From the lowest to the highest byte at which something of it lies."""
-        buffers = self._memory.buffers
-        rows = self._memory.rows_of(self.events.array("buffer"))
-        rows = rows[rows >= 0]
-        begin = buffers.array("offset_bytes")[rows]
-        end = begin + buffers.array("bytes")[rows]
+        rows = self.value[self.value >= 0]
+        begin = self._memory.buffers.array("offset_bytes")[rows]
+        end = begin + self.size[rows]
         return int(end.max(initial=0) - begin.min(initial=int(end.max(initial=0))))

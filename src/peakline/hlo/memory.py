@@ -156,7 +156,7 @@ class ProgramMemory:
     def _by_heap(self) -> Int64Array:
         """Allocations whose contents over time are known."""
         allocation = self.buffers.array("allocation")
-        rows = [self.rows_of(heap.events.array("buffer")) for heap in self.heaps]
+        rows = [heap.value for heap in self.heaps]
         found = np.concatenate(rows) if rows else np.zeros(0, np.int64)
         return np.unique(allocation[found[found >= 0]])
 

@@ -11,7 +11,7 @@ import numpy as np
 from peakline.arrays import Int64Array
 from peakline.hlo.heap import Heap
 from peakline.hlo.memory import ProgramMemory
-from peakline.kernels.heap_layout import ALLOCATE, FREE, SHARE
+from peakline.kernels.heap_layout import FREE, SHARE
 from peakline.replay.xla_heap import HeapTrace, Packed, are_shifted, pack, read_trace
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ GPUs ``kXlaAllocatedBufferAlignBytes`` (``xla/service/gpu/gpu_constants.h``), wh
 values. That of TPUs is not public and differs between their memories."""
 _LARGEST_ALIGNMENT = 1024
 _FAR = 2**62
-_KINDS = {"allocation": ALLOCATE, "deallocation": FREE, "share": SHARE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +56,13 @@ class PackedHeap:
     def __init__(self, heap: Heap, memory: ProgramMemory) -> None:
         self.heap = heap
         events, buffers = heap.events, memory.buffers
-        kinds = events.names("kind")
+        is_known = heap.kind <= SHARE
         # What is of no kind frees a value that there is not.
-        kind = kinds.per_row(lambda text: _KINDS.get(text, FREE), np.uint8, FREE)
+        kind = np.where(is_known, heap.kind, FREE).astype(np.uint8)
         number = events.array("buffer")
         self.values = np.unique(number)
         self.rows = memory.rows_of(self.values)
-        value = np.where(kinds.codes >= 0, np.searchsorted(self.values, number), -1)
+        value = np.where(is_known, np.searchsorted(self.values, number), -1)
         size = np.append(buffers.array("bytes"), 0)[self.rows]
         self.trace: HeapTrace = read_trace(
             kind, value, self._places(events.array("shared_with")), size

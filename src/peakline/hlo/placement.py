@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from peakline.formats.hlo_proto.shapes import Shape
     from peakline.tables.programs import Programs
 
-ALLOC, FREE, SHARE = range(3)
-"""Kinds of an event of a heap (``HeapSimulatorTrace.Event.Kind`` in ``xla/service/hlo.proto``)."""
 _ASSIGNMENT = "buffer_assignment"
 _VALUES = f"{_ASSIGNMENT}.logical_buffers"
 _ALLOCATIONS = f"{_ASSIGNMENT}.buffer_allocations"
@@ -92,7 +90,8 @@ class Values:
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """One simulated heap: what happens to which value, at which instruction.
+    """One simulated heap: what happens (the ``kind`` as in ``peakline.kernels.heap_layout``) to
+    which value, at which instruction.
 
     ``value`` and ``shared_with`` are rows of `Values` that count, -1 for those without a place.
     """

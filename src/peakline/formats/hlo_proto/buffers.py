@@ -216,7 +216,8 @@ def read_heap_events(source: ProgramSource) -> Columns:
     events, values = decoded[_EVENTS], decoded[_VALUES]
     numbers = _Numbers(values.array("id").astype(np.int64))
     trace = events.parent.astype(np.int64)
-    kind = np.clip(events.array("kind"), 0, 3).astype(np.uint8)
+    given = events.array("kind")
+    kind = np.where((given >= 0) & (given < len(_EVENT_KINDS)), given, 3).astype(np.uint8)
     buffer = events.array("buffer_id").astype(np.int64)
     shared = events.array("share_with_canonical_id").astype(np.int64)
     live, strange = live_bytes(
@@ -245,8 +246,10 @@ def live_bytes(
 ) -> tuple[Int64Array, int]:
     """What is live after each event of each heap, in bytes, and how many events fit none before.
 
-    ``value`` and ``shared`` are rows of ``size``, -1 for none. Each heap begins empty.
+    ``value`` and ``shared`` are rows of ``size``, -1 for none; ``kind`` is 3 for what is none. Each
+    heap begins empty.
     """
+    value = np.where(kind < len(_EVENT_KINDS), value, -1)
     most = _MOST_BYTES // max(kind.size, 1)
     sizes = np.append(np.clip(size.astype(np.int64), 0, most), 0)
     live = np.zeros(kind.size, np.int64)

@@ -7,11 +7,15 @@ while one is shown the others count at their peaks. What no heap speaks of lasts
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peakline.deadline import check_deadline
-from peakline.hlo.placement import ALLOC, FREE, SHARE, Events, Placement
+import numpy as np
+
+from peakline.arrays import Int64Array
+from peakline.hlo.heap import STRANGE, Replay
+from peakline.hlo.placement import Events, Placement
+from peakline.kernels.heap_layout import ALLOCATE, SHARE
 from peakline.tools.memory_viewer.scoped import largest_scoped
 from peakline.tools.memory_viewer.view import Curve, ValueShapes, View, allocations_in
 
@@ -19,29 +23,8 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.tables.programs import Programs
 
-_CHECK_EVERY = 4096
 _HEAP = "hlo_heap"
 _HEAP_DETAIL = "events of a compiled program's heap that do not fit those before"
-
-
-@dataclass(eq=False)
-class _Heap:
-    """One heap replayed; see `Curve`. ``holder`` is by value the one whose memory it uses, ``top``
-    by the latter the one that was last put there.
-    """
-
-    bytes: list[int] = field(default_factory=list)
-    unpadded: list[int] = field(default_factory=list)
-    spans: dict[int, tuple[int, int]] = field(default_factory=dict)
-    blocks: dict[int, tuple[int, int]] = field(default_factory=dict)
-    holder: dict[int, int] = field(default_factory=dict)
-    top: dict[int, int] = field(default_factory=dict)
-    position: int = 0
-    strange: int = 0
-
-    @property
-    def peak(self) -> int:
-        return max(self.bytes, default=0)
 
 
 def view_of(profile: Profile, programs: Programs, number: int, space: int) -> View:
@@ -50,14 +33,14 @@ def view_of(profile: Profile, programs: Programs, number: int, space: int) -> Vi
     shapes = ValueShapes(placement, lambda shape, index: shape.at(index))
     known = placement.allocations
     here = allocations_in(placement, space)
-    heaps = [(events, _replayed(events, placement, shapes)) for events in _heaps(placement, space)]
+    heaps = [(events, _replay(events, placement)) for events in _heaps(placement, space)]
     owner = placement.values.allocation
-    by_heap = {owner[row] for _, heap in heaps for row in heap.spans}
+    by_heap = {owner[row] for _, heap in heaps for row in heap.uses.spans}
     lasting = [row for row in here if not known.is_thread_local[row] and row not in by_heap]
     listed = [row for row in here if known.is_indefinite(row) or row not in by_heap]
     unknown = sum(not known.is_indefinite(row) for row in lasting)
     _warn(profile, placement, space, [heap for _, heap in heaps], unknown)
-    curve = _curve(heaps, placement)
+    curve = _curve(heaps, placement, shapes)
     size = sum(known.bytes[row] for row in lasting)
     shown = [(_largest(placement, row), known.bytes[row]) for row in lasting]
     drawn, base = [], 0
@@ -77,7 +60,7 @@ def by_size(sizes: Sequence[int]) -> list[int]:
 
 
 def _warn(
-    profile: Profile, placement: Placement, space: int, heaps: list[_Heap], unknown: int
+    profile: Profile, placement: Placement, space: int, heaps: list[Replay], unknown: int
 ) -> None:
     spaces = sorted(set(placement.allocations.space.tolist()))
     if not spaces:
@@ -98,7 +81,7 @@ def _warn(
             "heaps of a memory space, shown one after the other: each counts at its peak meanwhile",
             len(heaps),
         )
-    if strange := sum(heap.strange for heap in heaps):
+    if strange := sum(heap.uses.strange for heap in heaps):
         profile.warn(_HEAP, _HEAP_DETAIL, strange)
 
 
@@ -122,101 +105,49 @@ def _largest(placement: Placement, allocation: int) -> int:
     return max(rows, key=lambda row: (values.own[row] >= 0, values.bytes[row], row), default=-1)
 
 
-def _replayed(events: Events, placement: Placement, shapes: ValueShapes) -> _Heap:
-    """What is live before every event and after the last; events that fit none before are counted.
-
-    A value that is shared with one of which nothing was in use any more brings its memory back: an
-    operation in place gives its operand free first (``HeapSimulator::RunComputation``).
-    """
-    values, heap = placement.values, _Heap()
-    holder, top = heap.holder, heap.top
-    uses: dict[int, int] = {}
-    live = unpadded = most = 0
-    end = len(events.kind)
-    rows = zip(events.kind, events.value, events.shared_with, strict=True)
-    for at, (kind, row, other) in enumerate(rows):
-        if at % _CHECK_EVERY == 0:
-            check_deadline()
-        heap.bytes.append(live)
-        heap.unpadded.append(unpadded)
-        change, root = 0, row
-        if row < 0 or kind not in (ALLOC, FREE, SHARE) or (kind == SHARE and other < 0):
-            heap.strange += 1
-            continue
-        if kind == FREE:
-            root = _root(holder, row)
-            if uses.get(root, 0) <= 0:
-                heap.strange += 1
-                continue
-            uses[root] -= 1
-            change = -1 if not uses[root] else 0
-            if change:
-                heap.blocks[top[root]] = heap.blocks[top[root]][0], at
-            heap.spans[row] = heap.spans.get(row, (at, at))[0], at
-        else:
-            root = _root(holder, other if kind == SHARE else row)
-            if kind == ALLOC and uses.get(root, 0) > 0:
-                heap.strange += 1
-                continue
-            root = root if kind == SHARE else row
-            holder[row] = root
-            uses[root] = uses.get(root, 0) + 1
-            change = 1 if uses[root] == 1 else 0
-            if not change:
-                heap.blocks[top[root]] = heap.blocks[top[root]][0], at
-            top[root] = row
-            heap.spans[row] = heap.blocks[row] = at, end
-        live += change * values.bytes[root]
-        unpadded += change * shapes.bytes(root)
-        if live > most:
-            most, heap.position = live, at
-    heap.bytes.append(live)
-    heap.unpadded.append(unpadded)
-    return heap
+def _replay(events: Events, placement: Placement) -> Replay:
+    kind, value, shared = (
+        np.array(column, np.int64) for column in (events.kind, events.value, events.shared_with)
+    )
+    is_known = (kind >= ALLOCATE) & (kind <= SHARE)
+    size = np.asarray(placement.values.bytes, np.int64)
+    return Replay(np.where(is_known, kind, STRANGE).astype(np.uint8), value, shared, size)
 
 
-def _root(holder: dict[int, int], row: int) -> int:
-    """The value whose memory a value uses; on the way every pointer is halved."""
-    while (above := holder.get(row, row)) != row:
-        holder[row] = row = holder.get(above, above)
-    return row
-
-
-def _curve(heaps: list[tuple[Events, _Heap]], placement: Placement) -> Curve:
+def _curve(heaps: list[tuple[Events, Replay]], placement: Placement, shapes: ValueShapes) -> Curve:
     """All heaps, one after the other."""
     found = Curve()
-    values, total = placement.values, sum(heap.peak for _, heap in heaps)
-    at_peak = [heap.unpadded[heap.position + 1] for _, heap in heaps]
+    total = sum(heap.peak for _, heap in heaps)
+    unpadded = [_before(heap.curve_of(_unpadded(heap, shapes))) for _, heap in heaps]
+    at_peak = [
+        sizes[heap.peak_event + 1] if heap.peak else 0
+        for sizes, (_, heap) in zip(unpadded, heaps, strict=True)
+    ]
     best, position, live = -1, 0, []
     for number, (events, heap) in enumerate(heaps):
         base, rest = len(found.bytes), total - heap.peak
         rest_unpadded = sum(at_peak) - at_peak[number]
-        found.bytes.extend(size + rest for size in heap.bytes)
-        found.unpadded_bytes.extend(size + rest_unpadded for size in heap.unpadded)
+        found.bytes.extend(size + rest for size in _before(heap.curve))
+        found.unpadded_bytes.extend(size + rest_unpadded for size in unpadded[number])
         found.instructions.extend([*events.instruction, ""])
-        found.spans.update(
-            {row: (start + base, end + base) for row, (start, end) in heap.spans.items()}
-        )
-        found.blocks.update(
-            {row: (start + base, end + base) for row, (start, end) in heap.blocks.items()}
-        )
+        for name in ("spans", "blocks"):
+            spans: dict[int, tuple[int, int]] = getattr(heap.uses, name)
+            shown: dict[int, tuple[int, int]] = getattr(found, name)
+            shown.update((row, (start + base, end + base)) for row, (start, end) in spans.items())
         if heap.peak > best:
-            best, position = heap.peak, base + heap.position
-        live += [(row, values.bytes[root]) for row, root in _live(heap)]
-    return Curve(
-        found.bytes, found.unpadded_bytes, found.instructions, total, sum(at_peak), position, live,
-        found.spans, found.blocks,
-    )  # fmt: skip
+            best, position = heap.peak, base + heap.peak_event
+        live += [(row, placement.values.bytes[root]) for row, root in heap.live()]
+    return replace(found, peak=total, unpadded_peak=sum(at_peak), position=position, live=live)
 
 
-def _live(heap: _Heap) -> list[tuple[int, int]]:
-    """What is live at a heap's peak, in the order in which it began: per piece of memory the value
-    that was last put there, and the one whose memory it is.
-    """
-    at = heap.position
-    held: dict[int, tuple[int, int]] = {}
-    for row, (start, end) in heap.spans.items():
-        if start <= at < end and heap.peak:
-            root = _root(heap.holder, row)
-            held[root] = max(held.get(root, (-1, row)), (start, row))
-    return [(row, root) for root, (_, row) in held.items()]
+def _before(curve: Int64Array) -> list[int]:
+    """What is live before each event and after the last."""
+    return [0, *curve.tolist()]
+
+
+def _unpadded(heap: Replay, shapes: ValueShapes) -> Int64Array:
+    """The bytes of the heap's values without padding."""
+    found = np.zeros(heap.size.size, np.int64)
+    for row in np.unique(heap.value[heap.value >= 0]).tolist():
+        found[row] = shapes.bytes(row)
+    return found

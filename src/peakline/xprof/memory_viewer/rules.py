@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from peakline.deadline import check_deadline
 from peakline.errors import InputError
-from peakline.hlo.placement import ALLOC, FREE, SHARE, Events, Placement
+from peakline.hlo.placement import Events, Placement
+from peakline.kernels.heap_layout import ALLOCATE, FREE, SHARE
 from peakline.tools.memory_viewer.scoped import largest_scoped
 from peakline.tools.memory_viewer.view import Curve, ValueShapes, View, allocations_in
 from peakline.xprof.rules.cpp_sort import order_descending
@@ -163,7 +164,7 @@ class _Replay:
         if not _is_known(self.placement, row):
             return
         self.seen.add(row)
-        if kind == ALLOC:
+        if kind == ALLOCATE:
             self._use(row, 1)
             self.spans[row] = at, last
             self._grow(row)
