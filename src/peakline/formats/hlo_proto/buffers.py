@@ -32,7 +32,7 @@ class Assignment:
     """The buffer assignment of one program, as columns.
 
     Values (``LogicalBufferProto``) are those that have a place in an allocation; of a value that
-    has several the first counts.
+    has several the last counts, as in XProf.
     """
 
     def __init__(self, source: ProgramSource) -> None:
@@ -50,7 +50,10 @@ class Assignment:
         )  # fmt: skip
         allocations = self._decoded[_ALLOCATIONS]
         self.number = allocations.array("index").astype(np.int64)
-        self.size = np.clip(allocations.array("size").astype(np.int64), 0, _MOST_BYTES)
+        # Of several with one number the last counts, as in XProf.
+        self._counts = _Numbers(self.number).rows_of(self.number) == np.arange(self.number.size)
+        size = np.clip(allocations.array("size").astype(np.int64), 0, _MOST_BYTES)
+        self.size = np.where(self._counts, size, 0)
         self.space = allocations.array("color").astype(np.int64)
         self.is_live_out = _flag(allocations, "maybe_live_out")
         is_parameter = _flag(allocations, "is_entry_computation_parameter")
@@ -85,8 +88,10 @@ class Assignment:
         assigned = self._decoded[_ASSIGNED]
         values = self._decoded[_VALUES]
         row = self.values.rows_of(assigned.array("logical_buffer_id"))
-        at = np.flatnonzero(row >= 0)
-        at = at[np.unique(row[at], return_index=True)[1]]
+        at = np.flatnonzero((row >= 0) & self._counts[assigned.parent])
+        if (np.diff(self.number) < 0).any():
+            at = at[np.argsort(self.number[assigned.parent[at]], kind="stable")]
+        at = at[::-1][np.unique(row[at[::-1]], return_index=True)[1]]
         at.sort()
         self._source.dangling += int((row < 0).sum())
         row, of = row[at], assigned.parent[at].astype(np.int64)
@@ -191,7 +196,7 @@ def index_text(index: tuple[int, ...]) -> str:
 
 
 class _Numbers:
-    """Rows by number; of two with one number the first counts."""
+    """Rows by number; of two with one number the last counts."""
 
     def __init__(self, number: Int64Array) -> None:
         self.number = number
@@ -202,7 +207,7 @@ class _Numbers:
         """The row of each number, -1 where there is none."""
         if not self.number.size:
             return np.full(wanted.size, -1, np.int64)
-        at = np.minimum(np.searchsorted(self._sorted, wanted), self.number.size - 1)
+        at = np.maximum(np.searchsorted(self._sorted, wanted, side="right") - 1, 0)
         return np.where(self._sorted[at] == wanted, self._order[at], -1)
 
 

@@ -36,9 +36,6 @@ def answer_csv(view: View) -> bytes:
     rows: list[tuple[object, ...]] = []
     for at in view.by_size([size for _, size in view.shown]):
         row, size = view.shown[at]
-        if row < 0:
-            rows.append(("", "", "", "", size, "", "", "", ""))
-            continue
         instruction = values.instruction[row]
         defined = instruction >= 0
         line = instructions.source[instruction] if defined else None
@@ -127,9 +124,6 @@ class _Writer:
 
     def _object(self, number: int, row: int, size: int) -> str:
         view, values = self._view, self._values
-        if row < 0:
-            text = _member("label", "no value") + _number("logicalBufferSizeMib", size / _MIB)
-            return f'{{"numbered":{number}{text}}}'
         instruction = values.instruction[row]
         name, op, opcode = "", "", ""
         if instruction >= 0:

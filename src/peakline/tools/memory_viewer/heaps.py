@@ -35,14 +35,19 @@ def view_of(profile: Profile, programs: Programs, number: int, space: int) -> Vi
     here = allocations_in(placement, space)
     heaps = [(events, _replay(events, placement)) for events in _heaps(placement, space)]
     owner = placement.values.allocation
-    by_heap = {owner[row] for _, heap in heaps for row in heap.uses.spans}
+    by_heap = {owner[row] for _, heap in heaps for row in heap.value.tolist() if row >= 0}
     lasting = [row for row in here if not known.is_thread_local[row] and row not in by_heap]
     listed = [row for row in here if known.is_indefinite(row) or row not in by_heap]
+    largest = {row: _largest(placement, row) for row in lasting}
+    empty = [row for row in lasting if largest[row] < 0]
+    lasting = [row for row in lasting if largest[row] >= 0]
     unknown = sum(not known.is_indefinite(row) for row in lasting)
     _warn(profile, placement, space, [heap for _, heap in heaps], unknown)
+    if empty:
+        profile.warn("no_values", "allocations in which no value lies: not counted", len(empty))
     curve = _curve(heaps, placement, shapes)
     size = sum(known.bytes[row] for row in lasting)
-    shown = [(_largest(placement, row), known.bytes[row]) for row in lasting]
+    shown = [(largest[row], known.bytes[row]) for row in lasting]
     drawn, base = [], 0
     for row in here:
         if row in by_heap:
@@ -99,10 +104,10 @@ def _heaps(placement: Placement, space: int) -> list[Events]:
 
 
 def _largest(placement: Placement, allocation: int) -> int:
-    """The largest value of an allocation, the last of several; -1 where it has none."""
+    """The largest value that lies in an allocation, the last of several; -1 where none does."""
     values = placement.values
-    rows = placement.allocations.values(allocation)
-    return max(rows, key=lambda row: (values.own[row] >= 0, values.bytes[row], row), default=-1)
+    rows = (row for row in placement.allocations.values(allocation) if values.own[row] == row)
+    return max(rows, key=lambda row: (values.bytes[row], row), default=-1)
 
 
 def _replay(events: Events, placement: Placement) -> Replay:

@@ -45,11 +45,10 @@ class View:
 
     ``lasting_bytes`` is what is there from the beginning to the end, ``indefinite_bytes`` what
     allocations of it take; ``shown`` are the values at the peak with their bytes, what lasts
-    first, -1 for an allocation without values. ``listed`` are the allocations that last, ``drawn``
-    those of temporaries with the place where each begins in the picture, ``steps`` how wide it is.
-    ``scoped`` is the largest piece of fast memory that an instruction takes while it runs, with its
-    name. ``by_size`` gives the order of sizes, the largest first; ``label_id`` makes a
-    value's number one that the answer can hold.
+    first. ``listed`` are the allocations that last, ``drawn`` those of temporaries with the place
+    where each begins in the picture, ``steps`` how wide it is. ``scoped`` is the largest piece of
+    fast memory that an instruction takes while it runs, with its name. ``by_size`` gives the order
+    of sizes, the largest first; ``label_id`` makes a value's number one that the answer can hold.
     """
 
     placement: Placement
