@@ -93,7 +93,7 @@ class Costing:
     def _compute(self, program: Program, computation: int) -> Sum:
         total = Sum()
         for made in program.computations[computation]:
-            self.prepare(made)
+            rules.prepare(made)
             try:
                 self.count(made, program, computation)
             except (IndexError, KeyError, TypeError, ValueError, ArithmeticError):
@@ -101,10 +101,6 @@ class Costing:
                 self.guessed += 1
             total.add(made)
         return total
-
-    def prepare(self, made: Made) -> None:
-        """Note what ``made`` reads and writes, before its rule."""
-        rules.prepare(made)
 
     def count(self, made: Made, program: Program, computation: int) -> None:  # noqa: ARG002
         """Count an instruction of a computation by the rule of its opcode."""

@@ -259,6 +259,11 @@ def size_of(shape: ShapeProto) -> int:
     return min(-(-elements(shape) * bits // 8), _MOST)
 
 
+def whole_size_of(shape: ShapeProto) -> int:
+    """Bytes of an array, or of all arrays in a tuple."""
+    return sum(size_of(part) for _, part in leaves(shape))
+
+
 def part_of(shape: ShapeProto, index: Index) -> ShapeProto:
     """The part of a tuple at a place. Raises IndexError where there is none."""
     for number in index:

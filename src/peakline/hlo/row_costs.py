@@ -17,6 +17,7 @@ import numpy as np
 from peakline import schema
 from peakline.arrays import AnyArray, BoolArray, Int64Array, UInt64Array
 from peakline.hlo.cost import NOTHING, Cost, Costing
+from peakline.hlo.cost_rules import prepare
 from peakline.hlo.program import Made, Program, Sum
 from peakline.tables.once import once
 from peakline.wire import Interner, Plan, Spans, decode
@@ -254,7 +255,7 @@ class Counting(Costing):
         return made
 
     def _count(self, made: Made, times: int) -> None:
-        self.prepare(made)
+        prepare(made)
         try:
             self.count(made, self._program, self._entry)
         except (IndexError, KeyError, TypeError, ValueError, ArithmeticError):

@@ -9,6 +9,7 @@ from tests.each_row import each_row
 
 import peakline
 from peakline.hlo.cost import NOTHING, Costing, cost_program, costs_of
+from peakline.schema import PrimitiveType
 from peakline.xprof.rules.hlo_cost import GpuCosting
 
 DATA = Path(__file__).parents[2] / "data"
@@ -71,6 +72,22 @@ def test_a_padded_convolution_skips_the_padding():
     )
     # The kernel's ends each miss one of five places.
     assert cost_of(made)[0] == 2 * (4 + 5 + 4) * 2 * 7
+
+
+def test_all_parts_of_a_tuple_are_written_but_by_a_tuple():
+    made, main, (x, y) = with_operands(f32(10), f32(10, kind="S8"))
+    both = made.add(main, "sort", f32(10), x, y)
+    tuple_of(both.shape, f32(10), f32(10, kind="S8"))
+    assert cost_of(made) == (40, 2 * 50, 0)
+    tuple_of(made.add(main, "tuple", f32(), x, y).shape, f32(10), f32(10, kind="S8"))
+    assert cost_of(made) == (40, 2 * 50 + 2 * 8, 0)
+
+
+def tuple_of(shape, *parts):
+    shape.Clear()
+    shape.element_type = PrimitiveType.TUPLE
+    for part in parts:
+        Maker.fill(shape.tuple_shapes.add(), part)
 
 
 def test_a_reduction_applies_its_function_once_per_element_that_goes():

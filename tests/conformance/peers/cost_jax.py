@@ -86,6 +86,9 @@ CASES: dict[str, Case] = {
     ),
     "running_sum": (lambda x: jnp.cumsum(x, axis=0), (array(40, 3),)),
     "sort": (jnp.sort, (array(1000),)),
+    "sorted_pairs": (
+        lambda x, y: lax.sort((x, y), num_keys=1), (array(1000), array(1000, kind="int8")),
+    ),
     "gather": (lambda x, i: x[i], (array(50, 4), array(9, kind="int32"))),
     "scatter": (
         lambda x, i, u: x.at[i].add(u), (array(50, 4), array(9, kind="int32"), array(9, 4)),

@@ -31,6 +31,7 @@ from peakline.hlo.program import (
     leaves,
     single,
     size_of,
+    whole_size_of,
 )
 
 if TYPE_CHECKING:
@@ -89,10 +90,6 @@ class _UncostedError(Exception):
     """An instruction that ends the analysis: the whole program has no costs then."""
 
 
-def _whole(shape: ShapeProto) -> int:
-    return sum(size_of(part) for _, part in leaves(shape))
-
-
 def _cycles(opcode: str, shape: ShapeProto) -> float:
     return float(CYCLES.get((opcode, kind_of(shape)), CYCLES_OF_OTHERS) * elements(shape))
 
@@ -124,7 +121,7 @@ def _all_reduce(made: Made, _sum_of: SumOf, program: Program) -> None:
 
 def _all_reduce_start(made: Made, _sum_of: SumOf, program: Program) -> None:
     _reduced(made, program)
-    made.bytes = float(_whole(made.shape))
+    made.bytes = float(whole_size_of(made.shape))
 
 
 def _reduced(made: Made, program: Program) -> None:
@@ -132,16 +129,16 @@ def _reduced(made: Made, program: Program) -> None:
 
 
 def _all_gather(made: Made, _sum_of: SumOf, _program: Program) -> None:
-    _passed_on(made, _whole(made.shape))
+    _passed_on(made, whole_size_of(made.shape))
 
 
 def _all_gather_start(made: Made, _sum_of: SumOf, _program: Program) -> None:
     """Its result is the operands and what they become."""
-    _passed_on(made, sum(map(_whole, made.shape.tuple_shapes[1:])))
+    _passed_on(made, sum(map(whole_size_of, made.shape.tuple_shapes[1:])))
 
 
 def _reduce_scatter(made: Made, _sum_of: SumOf, program: Program) -> None:
-    _passed_on(made, sum(_whole(operand.shape) for operand in made.operands))
+    _passed_on(made, sum(whole_size_of(operand.shape) for operand in made.operands))
     _reduced(made, program)
 
 
@@ -226,13 +223,6 @@ class GpuCosting(Costing):
             return super().answer()
         except _UncostedError:
             return ProgramCost({}, NOTHING, self.guessed)
-
-    def prepare(self, made: Made) -> None:
-        """As `peakline.hlo.cost_rules.prepare`, but all parts of a tuple are written."""
-        super().prepare(made)
-        made.bytes -= made.out[()]
-        made.out[()] = _whole(made.shape)
-        made.bytes += made.out[()]
 
     def count(self, made: Made, program: Program, computation: int) -> None:
         """Count an instruction, or note that the analysis ends with it."""
