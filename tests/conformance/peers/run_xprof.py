@@ -13,7 +13,7 @@ from serve import serve
 from xprof.convert import _pywrap_profiler_plugin  # type: ignore[import-not-found]
 from xprof.convert.raw_to_tool_data import process_raw_trace  # type: ignore[import-not-found]
 
-_OF_PROGRAMS = frozenset({"graph_viewer"})
+_OF_PROGRAMS = frozenset({"graph_viewer", "memory_viewer"})
 
 
 def answer(request: dict[str, Any]) -> None:
