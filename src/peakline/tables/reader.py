@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from peakline.arrays import AnyArray
+from peakline.arrays import AnyArray, Int64Array
 
 if TYPE_CHECKING:
     from peakline.tables.columns import Columns
@@ -152,6 +152,10 @@ class Reader(ABC):
 
     def is_grouped(self) -> bool | None:
         """Whether the steps of the events stand in the file; None where that is no question."""
+        return None
+
+    def step_links(self) -> tuple[Int64Array, int] | None:
+        """As `Profile.step_links`; None where that is no question."""
         return None
 
     def messages(self) -> tuple[list[str], list[str]]:

@@ -142,6 +142,14 @@ class ReaderFacts:
         with self._open_reader() as reader:
             return reader.is_grouped()
 
+    def step_links(self) -> tuple[Int64Array, int]:
+        """Pairs of step ids, a row each, ascending: the work of the first led to that of the
+        second, as requests lead to the batch that serves them; and how many were left out
+        because too many steps meet in one place. Each call reads the file anew.
+        """
+        with self._open_reader() as reader:
+            return reader.step_links() or (np.zeros((0, 2), np.int64), 0)
+
     def messages(self) -> tuple[list[str], list[str]]:
         """What the profiler that wrote the file reported: errors, and warnings."""
         with self._open_reader() as reader:

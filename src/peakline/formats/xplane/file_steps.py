@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peakline.arrays import BoolArray
+from peakline.arrays import BoolArray, Int64Array
 from peakline.formats.xplane.event_stats import typed_columns
 from peakline.formats.xplane.events import NO_STEP, EventTables, PlaneEvents
 from peakline.formats.xplane.forest import PrunedTooMuch
@@ -109,6 +109,15 @@ class FileSteps:
             *steps_table(own if other is None else other, self._passes.zero_ps)
         )
 
+    def links(self, *, runtime: bool) -> tuple[Int64Array, int]:
+        """Which steps hand work to which (see `peakline.formats.xplane.links`), as ours or as
+        upstream's profiler groups them; none of steps that stand in the file.
+        """
+        # A pass of its own: few questions need it.
+        grouping = self._passes.group(everything=True, prune=False, links=True)
+        found = (grouping.runtime if runtime else grouping).links
+        return (np.zeros((0, 2), np.int64), 0) if found is None else found
+
     @property
     def has_event_tables(self) -> bool:
         """Whether `event_tables` have been read."""
@@ -191,6 +200,10 @@ class RuntimeSteps:
     def __getattr__(self, name: str) -> Any:
         # What only some readers can say.
         return getattr(self._reader, name)
+
+    def step_links(self) -> tuple[Int64Array, int]:
+        """Which of these steps hand work to which, and how many links were left out."""
+        return self._steps.links(runtime=True)
 
     def close(self) -> None:
         """Nothing: the file is the other profile's."""

@@ -109,6 +109,8 @@ class Forest:
         """Joins are made by these where ids repeat."""
         self.step: AnyArray | None = None
         """The group of every node (-1: none), where a first round left joins open."""
+        self.wants_links = False
+        """Whether it matters which groups hand work to which."""
         self.connect()
         check_deadline()
         self.loop_roots = self._connect_loops()

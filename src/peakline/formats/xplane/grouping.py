@@ -16,11 +16,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from peakline.arrays import AnyArray, Int32Array
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.attributes import Attributes
 from peakline.formats.xplane.forest import Forest, GroupedPlane
 from peakline.formats.xplane.groups import narrow, ungrouped, wide
+from peakline.formats.xplane.links import links_of
 from peakline.formats.xplane.names import LOOP_OPS
 from peakline.formats.xplane.opening import Opening, Step
 from peakline.formats.xplane.outline import PlaneOutline
@@ -57,6 +58,8 @@ class Grouping:
     """How many ids are produced in several steps, so that they were joined by time."""
     other: Grouping | None = None
     """What upstream makes of the same nodes, where that differs."""
+    links: tuple[Int64Array, int] | None = None
+    """As `links_of`, where that was wanted and groups were assigned."""
 
     @property
     def runtime(self) -> Grouping:
@@ -77,9 +80,15 @@ def needs_grouping(planes: list[PlaneOutline]) -> tuple[bool, bool]:
 
 
 def group(
-    file: SourceFile, planes: list[GroupedPlane], nodes: int, *, rewritten: bool, assign: bool
+    file: SourceFile,
+    planes: list[GroupedPlane],
+    nodes: int,
+    *,
+    rewritten: bool,
+    assign: bool,
+    links: bool = False,
 ) -> Grouping:
-    """Group the nodes of all planes (see `needs_grouping`)."""
+    """Group the nodes of all planes (see `needs_grouping`), with ``links`` if these are wanted."""
     attrs = Attributes.join([(plane.first_node, plane.attrs) for plane in planes])
     given = _given(attrs, nodes)
     read: Grouping | None = None
@@ -88,7 +97,9 @@ def group(
         read = Grouping(narrow(given), ungrouped(nodes), memory_group=memory)
         if not rewritten:
             return read
-    return _group(Forest(file, planes, nodes, attrs), given, read)
+    forest = Forest(file, planes, nodes, attrs)
+    forest.wants_links = links
+    return _group(forest, given, read)
 
 
 def _given(attrs: Attributes, nodes: int) -> AnyArray:
@@ -151,7 +162,9 @@ def _grouping(forest: Forest, given: AnyArray, found: AnyArray, steps: list[Step
     shared = np.where(has_group, found, nothing)
     has_old = given.dtype != nothing.dtype
     groups = narrow(np.where(has_group, found, given)) if has_old else shared
-    return Grouping(groups, shared, steps, _as_memory_reads(forest.attrs, groups), assigned=True)
+    links = links_of(forest, found) if forest.wants_links else None
+    memory = _as_memory_reads(forest.attrs, groups)
+    return Grouping(groups, shared, steps, memory, assigned=True, links=links)
 
 
 def _our_groups(forest: Forest, level: AnyArray, is_root: AnyArray) -> tuple[AnyArray, list[Step]]:

@@ -84,10 +84,15 @@ class Passes:
         return columns
 
     def group(
-        self, *, everything: bool, prune: bool, events: list[PlaneEvents] | None = None
+        self,
+        *,
+        everything: bool,
+        prune: bool,
+        events: list[PlaneEvents] | None = None,
+        links: bool = False,
     ) -> Grouping:
         """Read the planes and group their nodes, by time where ids repeat: of those planes that can
-        matter for host events, or of ``everything``.
+        matter for host events, or of ``everything``; with the ``links`` of groups.
 
         ``events`` gets the events of every plane; the memory records are then left, unless they
         are expected too: who reads one seldom reads the other.
@@ -95,13 +100,17 @@ class Passes:
         grouping: Grouping | None = None
         if not self._repeats:
             try:
-                grouping = self._group_once(everything=everything, prune=prune, events=events)
+                grouping = self._group_once(
+                    everything=everything, prune=prune, events=events, links=links
+                )
             except RepeatedIds:
                 self._repeats = True
                 if events is not None:
                     events.clear()
         if grouping is None:
-            grouping = self._group_once(everything=True, prune=False, timed=True, events=events)
+            grouping = self._group_once(
+                everything=True, prune=False, timed=True, events=events, links=links
+            )
         self.repeated_ids = grouping.repeated or self.repeated_ids
         return grouping
 
@@ -112,6 +121,7 @@ class Passes:
         prune: bool,
         timed: bool = False,
         events: list[PlaneEvents] | None = None,
+        links: bool = False,
     ) -> Grouping:
         """`group`, with the times of the nodes where ``timed``."""
         with_memory = self.memory is None and (events is None or self.reads_together)
@@ -146,7 +156,9 @@ class Passes:
                 nodes = slice(first, first + planes[-1].nodes) if takes_part else None
                 events.append(PlaneEvents(plane, kept, stats, nodes, tpu))
             first += planes[-1].nodes if takes_part else 0
-        grouping = group(self.file, planes, first, rewritten=rewrite, assign=assign)
+        grouping = group(
+            self.file, planes, first, rewritten=rewrite, assign=assign, links=links
+        )
         if memory is not None:
             found, at = memory
             self.memory = MemoryRecords(found, slice(at, at + found.nodes), grouping)

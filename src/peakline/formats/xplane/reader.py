@@ -9,7 +9,7 @@ from functools import cached_property
 from operator import methodcaller
 from typing import TYPE_CHECKING, cast
 
-from peakline.arrays import AnyArray
+from peakline.arrays import AnyArray, Int64Array
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import FileReader
 from peakline.formats.xplane.event_bytes import EventBytes
@@ -190,6 +190,10 @@ class XPlaneReader(FileReader):
     def is_grouped(self) -> bool:
         """Whether the steps of the events stand in the file."""
         return self._steps.is_grouped
+
+    def step_links(self) -> tuple[Int64Array, int]:
+        """Which steps hand work to which, and how many links were left out."""
+        return self._steps.links(runtime=False)
 
     def messages(self) -> tuple[list[str], list[str]]:
         """What the profiler itself reported: errors, and warnings."""

@@ -1,0 +1,242 @@
+"""The tables of ``inference_profile`` (``xprof/convert/multi_xspace_to_inference_stats.cc``)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from peakline.toolbox.written import Column, DataTable, Value
+from peakline.xprof.inference_profile.models import (
+    BATCH_COLUMNS,
+    REQUEST_COLUMNS,
+    Model,
+    efficiency,
+    latency_ms,
+    models_of,
+    sampled,
+    throughput,
+)
+from peakline.xprof.inference_profile.requests import Batch, Request, Served
+from peakline.xprof.inference_profile.spans import Part
+
+_NONE = "N/A"
+_PARTS = (
+    (Part.HOST_PREPROCESS, "host_preprocessing", "Host preprocess"),
+    (Part.HOST_RUNTIME, "host_runtime", "Host runtime"),
+    (Part.HOST_TO_DEVICE, "data_transfer_h2d", "Data transfer H2D"),
+    (Part.DEVICE_TO_HOST, "data_transfer_d2h", "Data transfer D2H"),
+    (Part.DEVICE_COMPUTE, "device_compute", "Device compute"),
+    (Part.HOST_POSTPROCESS, "host_postprocess", "Host postprocess"),
+    (Part.IDLE, "idle time", "Idle time"),
+)
+_REQUEST = (
+    Column("percentile", "string", "Percentile"),
+    Column("request_id", "string", "Request ID"),
+    Column("latency_ms", "number", "Latency"),
+)
+_OF_BATCHING = (
+    Column("batching_request_size", "number", "Request size"),
+    Column("host_batch_formation", "number", "Host batch formation"),
+    Column("throughput", "string", "Throughput"),
+)
+_URL = Column("trace_viewer_url", "string", "Trace Viewer URL")
+_BATCH = (
+    Column("percentile", "string", "Percentile"),
+    Column("batch_id", "string", "Batch ID"),
+    Column("latency", "number", "Latency"),
+    Column("padding_amount", "number", "Padding amount"),
+    Column("batch_size_after_padding", "number", "Batch size after padding"),
+    Column("batching_efficiency", "number", "Batching efficiency"),
+    Column("batching_delay_us", "number", "Batching delay"),
+    Column("throughput", "string", "Throughput"),
+    Column("device_compute", "number", "Device compute"),
+    Column("program_id", "string", "Program ID(s)"),
+    _URL,
+)
+_PATTERN = (
+    Column("id", "number", "ID"),
+    Column("tensor_pattern", "string", "Tensor Pattern"),
+    Column("count", "number", "Number of Occurrence"),
+    Column("percentile", "string", "Linearize/Delinearize latency"),
+)
+_PERCENTILES = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9)
+_PARAMETERS = {
+    "batchingParamNumBatchThreads": "num_batch_threads",
+    "batchingParamMaxBatchSize": "max_batch_size",
+    "batchingParamBatchTimeoutMicros": "batch_timeout_micros",
+    "batchingParamMaxEnqueuedBatches": "max_enqueued_batches",
+    "batchingParamAllowedBatchSizes": "allowed_batch_sizes",
+}
+
+
+def inference_tables(
+    hosts: Sequence[Served], *, request_column: str, batch_column: str, compatible: bool
+) -> list[DataTable]:
+    """The models, and of each its requests, its batches and the tensors that they move.
+
+    Of batches and tensors there are tables where any host has some. ``compatible`` cuts means to
+    whole ps and tasks, and says of no profile that it has tensors.
+    """
+    models = models_of(hosts, compatible=compatible)
+    has_batches = any(model.batches for model in models)
+    has_patterns = any(each.pattern for host in hosts for each in [*host.requests, *host.batches])
+    shown = has_patterns and not compatible
+    found = [
+        DataTable(
+            [Column("model_name", "string", "Model Name")],
+            [[model.name] for model in models],
+            {"hasBatching": _truth(has_batches), "hasTensorPattern": _truth(shown)},
+        )
+    ]
+    for model in models:
+        averages = _Averages(model, compatible=compatible)
+        found.append(_requests(model, averages, request_column, has_batches=has_batches))
+        if has_batches:
+            found.append(_batches(model, averages, batch_column))
+        if has_patterns:
+            found.append(_patterns(model))
+    return found
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"
+
+
+class _Averages:
+    """Rows of means; `compatible` ones are whole ps, cut, of lengths modulo 2^64."""
+
+    def __init__(self, model: Model, *, compatible: bool) -> None:
+        self.compatible = compatible
+        self.requests: dict[int, list[Request]] = defaultdict(list)
+        self.batches: dict[int, list[Batch]] = defaultdict(list)
+        size_of = {batch.batch_id: batch.size for batch in model.batches}
+        for request in model.requests:
+            for batch_id in request.batches:
+                if batch_id in size_of:
+                    self.requests[size_of[batch_id]].append(request)
+        for batch in model.batches:
+            self.batches[batch.size].append(batch)
+        self.sizes = sorted({*self.requests, *self.batches})
+
+    def ms(self, lengths: Sequence[int]) -> float:
+        """The mean of times in ps."""
+        if not lengths:
+            return 0.0
+        if self.compatible:
+            return sum(lengths) % 2**64 // len(lengths) / 1e9
+        return sum(lengths) / len(lengths) / 1e9
+
+    def count(self, numbers: Sequence[int]) -> float:
+        """The mean of counts."""
+        if not numbers:
+            return 0.0
+        mean = sum(numbers) / len(numbers)
+        return float(int(mean)) if self.compatible else mean
+
+    def delay_ms(self, delay_ps: int) -> float:
+        """A delay as it is shown: one below 0 is a large number to XProf."""
+        return (delay_ps % 2**64 if self.compatible else delay_ps) / 1e9
+
+    def of_requests(self, requests: Sequence[Request], rate: str, *, has_batches: bool) -> list[Value]:
+        """What a row says of requests together, after their name."""
+        row: list[Value] = [_NONE, self.ms([each.end_ps - each.begin_ps for each in requests])]
+        if has_batches:
+            sizes, delays = [r.size for r in requests], [r.delay_ps for r in requests]
+            row += [self.count(sizes), self.ms(delays), rate]
+        for part, _, _ in _PARTS:
+            row.append(self.ms([each.spent.get(part, 0) for each in requests]))
+        return [*row, ""]
+
+    def of_batches(self, batches: Sequence[Batch]) -> list[Value]:
+        """Length, padding, size, efficiency and delay of batches together."""
+        padding = self.count([each.padding for each in batches])
+        size = self.count([each.size for each in batches])
+        return [
+            self.ms([each.end_ps - each.begin_ps for each in batches]), padding, size,
+            efficiency(padding, size), self.ms([each.delay_ps for each in batches]),
+        ]  # fmt: skip
+
+
+def _requests(model: Model, averages: _Averages, column: str, *, has_batches: bool) -> DataTable:
+    columns = [*_REQUEST, *(_OF_BATCHING if has_batches else ())]
+    columns += [Column(name, "number", label) for _, name, label in _PARTS]
+    rows: list[list[Value]] = []
+    for each, percentile in sampled(model.requests, REQUEST_COLUMNS[column or "Latency"]):
+        row: list[Value] = [
+            f"{percentile:.3f}", str(each.request_id), (each.end_ps - each.begin_ps) / 1e9
+        ]  # fmt: skip
+        if has_batches:
+            row += [each.size, averages.delay_ms(each.delay_ps), _NONE]
+        rows.append([*row, *(each.spent.get(part, 0) / 1e9 for part, _, _ in _PARTS), ""])
+    rate, count = throughput(model.requests), len(model.requests)
+    for size in averages.sizes:
+        mine = averages.requests[size]
+        share = f"{len(mine) * rate / count:.1f}" if count else "0.0"
+        shown = averages.of_requests(mine, share, has_batches=has_batches)
+        rows.append([f"Batch size {size}", *shown])
+    shown = averages.of_requests(model.requests, f"{rate:.1f}", has_batches=has_batches)
+    rows.append(["Average", *shown])
+    properties = {
+        "throughput": f"{rate:.1f}",
+        "averageLatencyMs": f"{latency_ms(model.requests):.3f}",
+    }
+    return DataTable([*columns, _URL], rows, properties)
+
+
+def _batches(model: Model, averages: _Averages, column: str) -> DataTable:
+    rows: list[list[Value]] = []
+    for each, percentile in sampled(model.batches, BATCH_COLUMNS[column or "Latency"]):
+        rows.append([
+            f"{percentile:.3f}", str(each.batch_id), (each.end_ps - each.begin_ps) / 1e9,
+            each.padding, each.size, efficiency(each.padding, each.size),
+            averages.delay_ms(each.delay_ps), _NONE, each.device_ps / 1e9,
+            _programs([each]), "",
+        ])  # fmt: skip
+    rate, count = throughput(model.batches), len(model.batches)
+    shares = []
+    for size in averages.sizes:
+        mine = averages.batches[size]
+        shown = averages.of_batches(mine)
+        shares.append(shown[3])
+        device = averages.ms([each.device_ps for each in mine])
+        share = f"{len(mine) * rate / count:.1f}" if count else "0.0"
+        rows.append([f"Batch size {size}", _NONE, *shown, share, device, _programs(mine), ""])
+    shown = averages.of_batches(model.batches)
+    if shares and averages.compatible:
+        # The mean of the sizes, however many batches have each.
+        shown[3] = sum(map(float, shares)) / len(shares)  # type: ignore[arg-type]
+    device = averages.ms([each.device_ps for each in model.batches])
+    rows.append(["Aggregated", _NONE, *shown, f"{rate:.1f}", device, _NONE, _NONE])
+    properties = {
+        "throughput": f"{rate:.1f}",
+        "averageLatencyMs": f"{latency_ms(model.batches):.3f}",
+        "hasBatchingParam": _truth(model.settings is not None),
+    }
+    if model.settings is not None:
+        for name, setting in _PARAMETERS.items():
+            missing = "" if setting == "allowed_batch_sizes" else "0"
+            properties[name] = model.settings.get(setting, missing)
+    return DataTable(_BATCH, rows, properties)
+
+
+def _programs(batches: Sequence[Batch]) -> str:
+    """The programs that batches ran, in order."""
+    numbers = dict.fromkeys(program for each in batches for program in each.programs)
+    return ", ".join(map(str, numbers)) or _NONE
+
+
+def _patterns(model: Model) -> DataTable:
+    """The tensors that were moved, the most frequent first: how long it took in percentiles."""
+    took: dict[str, list[int]] = defaultdict(list)
+    for each in [*model.requests, *model.batches]:
+        if each.pattern:
+            took[each.pattern[0]].append(each.pattern[1])
+    rows: list[list[Value]] = []
+    for pattern, lengths in sorted(took.items(), key=lambda item: (-len(item[1]), item[0])):
+        lengths.sort()
+        shown = [
+            f"{percent:.2f}%: {lengths[int(percent / 100 * len(lengths))] / 1e9:.6f}ms"
+            for percent in _PERCENTILES
+        ]
+        rows.append([len(rows), pattern, len(lengths), "<br>".join(shown)])
+    return DataTable(_PATTERN, rows)
