@@ -26,6 +26,7 @@ class RandomServer:
         host = self.builder.host()
         self.front, self.back = host.line("front", base), host.line("back", base)
         self.other = host.line("other", base)
+        self.base = base
         self.core = self.builder.plane("/device:TPU:0").line("XLA Modules", base)
         self.runs = 0
         self.lengths: set[int] = set()
@@ -35,7 +36,7 @@ class RandomServer:
         number = 0
         while number < requests:
             count = min(self.rng.randint(1, 4) if batching else 1, requests - number)
-            at = self._serve(at, number, count, batch)
+            at = self._serve(at, count, batch)
             number, batch = number + count, batch + 1
         self._settings()
 
@@ -52,13 +53,13 @@ class RandomServer:
                 self.lengths.add(length)
                 return length
 
-    def _serve(self, at: int, first: int, count: int, batch: int) -> int:
-        """Requests ``first`` and on, which one batch serves; returns when the last is over."""
+    def _serve(self, at: int, count: int, batch: int) -> int:
+        """Requests that one batch serves; returns when the last is over."""
         rng, model = self.rng, self.rng.choice(self.models)
         begin = at
-        for number in range(first, first + count):
+        for _ in range(count):
             length = self._length(200)
-            self._request(self.front, begin, length, number, batch, model)
+            self._request(self.front, begin, length, batch, model)
             begin += length + rng.randint(1, 20) * US
         if not self.batching:
             self._work(self.front, at + 20 * US)
@@ -82,9 +83,7 @@ class RandomServer:
         self._work(self.back, start + 6 * US)
         return start + length + 50 * US
 
-    def _request(
-        self, line: LineBuilder, at: int, length: int, number: int, batch: int, model: str
-    ) -> None:
+    def _request(self, line: LineBuilder, at: int, length: int, batch: int, model: str) -> None:
         rng = self.rng
         stats: list[tuple[str, object]] = []
         names = {
@@ -142,7 +141,7 @@ class RandomServer:
     def _settings(self) -> None:
         if self.rng.random() < 0.5:
             return
-        line = self.builder.plane("/host:tfstreamz").line("metrics", 5)
+        line = self.builder.plane("/host:tfstreamz").line("metrics", self.base)
         prefix, labels = "/tensorflow/serving/batching/", "{model_name=m, op_name=op}"
         for number in range(2):
             line.event("snapshot", 100 + number, 1, {

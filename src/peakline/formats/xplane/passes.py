@@ -156,9 +156,7 @@ class Passes:
                 nodes = slice(first, first + planes[-1].nodes) if takes_part else None
                 events.append(PlaneEvents(plane, kept, stats, nodes, tpu))
             first += planes[-1].nodes if takes_part else 0
-        grouping = group(
-            self.file, planes, first, rewritten=rewrite, assign=assign, links=links
-        )
+        grouping = group(self.file, planes, first, rewritten=rewrite, assign=assign, links=links)
         if memory is not None:
             found, at = memory
             self.memory = MemoryRecords(found, slice(at, at + found.nodes), grouping)

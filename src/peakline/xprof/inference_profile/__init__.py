@@ -27,11 +27,11 @@ class InferenceProfileParameters(XprofParameters):
         "", "Latency", "Request delay for batching", "Request size", "Host preprocess",
         "Host batch formation", "Host runtime", "Data transfer H2D", "Data transfer D2H",
         "Device compute", "Host postprocess", "Idle time",
-    ] = parameter("", description="by what requests are put in order; default: their latency")  # fmt: skip
+    ] = parameter("", description="the order of requests; default: by latency")  # fmt: skip
     batch_column: Literal[
         "", "Latency", "Batching delay", "Padding amount", "Batch size after padding",
         "Batching efficiency",
-    ] = parameter("", description="by what batches are put in order; default: their latency")  # fmt: skip
+    ] = parameter("", description="the order of batches; default: by latency")  # fmt: skip
 
 
 def _partial(profile: Profile, parameters: InferenceProfileParameters) -> Served:

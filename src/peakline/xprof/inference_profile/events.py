@@ -110,6 +110,8 @@ class HostEvents:
     parents: dict[int, list[int]]
     children: dict[int, list[int]]
     has_groups: bool
+    left_out: int
+    """How many links between groups are not among these."""
 
     def of(self, names: Iterable[str]) -> Iterator[Event]:
         """The events called so, name after name."""
@@ -126,9 +128,7 @@ def host_events(profile: Profile) -> HostEvents:
     first = [n for n, plane in enumerate(trace.planes) if plane.name == _HOST][:1]
     lines = [line for line in trace.lines if line.plane in first and line.last > line.first]
     wanted = np.array([*(name in _NAMES for name in trace.name.values), False])
-    events = [
-        line.first + np.flatnonzero(wanted[trace.name.codes[line.events]]) for line in lines
-    ]
+    events = [line.first + np.flatnonzero(wanted[trace.name.codes[line.events]]) for line in lines]
     chosen = np.concatenate([np.zeros(0, np.int64), *events])
     seen = frozenset(filter(None, trace.name.take(chosen).to_list()))
     stats, marked = _stats(profile, lines, chosen)
@@ -150,9 +150,6 @@ def host_events(profile: Profile) -> HostEvents:
             roots.append(event)
     begin, end = _windows(profile, lines)
     links, left_out = profile.step_links()
-    if left_out:
-        text = "links of requests with batches, where too many of both meet, left out"
-        profile.warn("links_left_out", text, left_out, once=True)
     parents: dict[int, list[int]] = defaultdict(list)
     children: dict[int, list[int]] = defaultdict(list)
     for parent, child in links.tolist():
@@ -160,7 +157,7 @@ def host_events(profile: Profile) -> HostEvents:
         children[parent].append(child)
     return HostEvents(
         dict(found), seen, roots, begin, end, dict(parents), dict(children),
-        has_groups=profile.is_grouped() is False,
+        profile.is_grouped() is False, left_out,
     )  # fmt: skip
 
 

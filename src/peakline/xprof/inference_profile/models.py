@@ -60,7 +60,10 @@ def models_of(hosts: Sequence[Served], *, compatible: bool) -> list[Model]:
     if not names:
         return [Model(ALL, _by_length(requests), _by_length(batches), None)]
     shown = [(name, name) for name in sorted(names)]
-    if not compatible and any(each.model == NO_MODEL for each in [*requests, *batches]):
+    unknown = any(r.model == NO_MODEL for r in requests) or any(
+        b.model == NO_MODEL for b in batches
+    )
+    if unknown and not compatible:
         shown.append((NO_MODEL, UNATTRIBUTED))
     return [
         Model(

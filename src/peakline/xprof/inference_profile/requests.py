@@ -99,6 +99,11 @@ class Served:
     settings: dict[str, dict[str, str]]
     start_ns: int | None
 
+    @property
+    def moves_tensors(self) -> bool:
+        """Whether anything says which tensors it moved."""
+        return any(r.pattern for r in self.requests) or any(b.pattern for b in self.batches)
+
 
 def served_by(profile: Profile, *, compatible: bool) -> Served:
     """The requests and batches of one host, each by length.
@@ -109,8 +114,11 @@ def served_by(profile: Profile, *, compatible: bool) -> Served:
     """
     if not profile.has_runtime_planes:
         return Served([], [], [], {}, None)
-    grouped = profile.with_runtime_steps()
-    return _Serving(grouped, compatible=compatible).served()
+    serving = _Serving(profile.with_runtime_steps(), compatible=compatible)
+    if left_out := serving.events.left_out:
+        text = "links of requests with batches, where too many of both meet, left out"
+        profile.warn("links_left_out", text, left_out, once=True)
+    return serving.served()
 
 
 class _Serving:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -61,7 +62,7 @@ def xprof_spent(spans: Iterable[Span]) -> Spent:
     count = dict.fromkeys(Part, 0)
     spent: Spent = {}
     highest = Part.IDLE
-    for (time, is_begin, _, part), (following, *_) in zip(bounds, bounds[1:], strict=False):
+    for (time, is_begin, _, part), (following, *_) in pairwise(bounds):
         if is_begin:
             count[part] += 1
             highest = max(highest, part)

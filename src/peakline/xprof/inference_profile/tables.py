@@ -29,6 +29,8 @@ _PARTS = (
     (Part.HOST_POSTPROCESS, "host_postprocess", "Host postprocess"),
     (Part.IDLE, "idle time", "Idle time"),
 )
+_DEVICE = -4
+"""The place of the time on devices in a row of requests."""
 _REQUEST = (
     Column("percentile", "string", "Percentile"),
     Column("request_id", "string", "Request ID"),
@@ -79,7 +81,7 @@ def inference_tables(
     """
     models = models_of(hosts, compatible=compatible)
     has_batches = any(model.batches for model in models)
-    has_patterns = any(each.pattern for host in hosts for each in [*host.requests, *host.batches])
+    has_patterns = any(host.moves_tensors for host in hosts)
     shown = has_patterns and not compatible
     found = [
         DataTable(
@@ -137,7 +139,9 @@ class _Averages:
         """A delay as it is shown: one below 0 is a large number to XProf."""
         return (delay_ps % 2**64 if self.compatible else delay_ps) / 1e9
 
-    def of_requests(self, requests: Sequence[Request], rate: str, *, has_batches: bool) -> list[Value]:
+    def of_requests(
+        self, requests: Sequence[Request], rate: str, *, has_batches: bool
+    ) -> list[Value]:
         """What a row says of requests together, after their name."""
         row: list[Value] = [_NONE, self.ms([each.end_ps - each.begin_ps for each in requests])]
         if has_batches:
@@ -153,7 +157,8 @@ class _Averages:
         size = self.count([each.size for each in batches])
         return [
             self.ms([each.end_ps - each.begin_ps for each in batches]), padding, size,
-            efficiency(padding, size), self.ms([each.delay_ps for each in batches]),
+            efficiency(sum(each.padding for each in batches), sum(each.size for each in batches)),
+            self.ms([each.delay_ps for each in batches]),
         ]  # fmt: skip
 
 
@@ -173,6 +178,9 @@ def _requests(model: Model, averages: _Averages, column: str, *, has_batches: bo
         mine = averages.requests[size]
         share = f"{len(mine) * rate / count:.1f}" if count else "0.0"
         shown = averages.of_requests(mine, share, has_batches=has_batches)
+        if averages.compatible:
+            # That of the batches, also beside what else the requests did.
+            shown[_DEVICE] = averages.ms([each.device_ps for each in averages.batches[size]])
         rows.append([f"Batch size {size}", *shown])
     shown = averages.of_requests(model.requests, f"{rate:.1f}", has_batches=has_batches)
     rows.append(["Average", *shown])
@@ -193,18 +201,13 @@ def _batches(model: Model, averages: _Averages, column: str) -> DataTable:
             _programs([each]), "",
         ])  # fmt: skip
     rate, count = throughput(model.batches), len(model.batches)
-    shares = []
     for size in averages.sizes:
         mine = averages.batches[size]
         shown = averages.of_batches(mine)
-        shares.append(shown[3])
         device = averages.ms([each.device_ps for each in mine])
         share = f"{len(mine) * rate / count:.1f}" if count else "0.0"
         rows.append([f"Batch size {size}", _NONE, *shown, share, device, _programs(mine), ""])
     shown = averages.of_batches(model.batches)
-    if shares and averages.compatible:
-        # The mean of the sizes, however many batches have each.
-        shown[3] = sum(map(float, shares)) / len(shares)  # type: ignore[arg-type]
     device = averages.ms([each.device_ps for each in model.batches])
     rows.append(["Aggregated", _NONE, *shown, f"{rate:.1f}", device, _NONE, _NONE])
     properties = {
@@ -228,9 +231,9 @@ def _programs(batches: Sequence[Batch]) -> str:
 def _patterns(model: Model) -> DataTable:
     """The tensors that were moved, the most frequent first: how long it took in percentiles."""
     took: dict[str, list[int]] = defaultdict(list)
-    for each in [*model.requests, *model.batches]:
-        if each.pattern:
-            took[each.pattern[0]].append(each.pattern[1])
+    patterns = [each.pattern for each in model.requests] + [each.pattern for each in model.batches]
+    for pattern, length in filter(None, patterns):
+        took[pattern].append(length)
     rows: list[list[Value]] = []
     for pattern, lengths in sorted(took.items(), key=lambda item: (-len(item[1]), item[0])):
         lengths.sort()
