@@ -10,7 +10,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import starmap
 from json.encoder import encode_basestring as _quoted
@@ -38,12 +38,16 @@ Value = str | float | bool | None
 
 @dataclass(frozen=True)
 class Column:
-    """One column; ``properties`` are those of Google Charts, such as ``role``."""
+    """One column; ``properties`` are those of Google Charts, such as ``role``.
+
+    ``shown`` makes the text that stands for a number.
+    """
 
     id: str
     kind: Kind
     label: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
+    shown: Callable[[float], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,10 @@ class DataTable:
             if column.properties:
                 shown["p"] = dict(column.properties)
             cols.append(shown)
-        kinds = [column.kind for column in self.columns]
         table: dict[str, object] = {
             "cols": cols,
             "rows": [
-                {"c": [{"v": _cell(kind, v)} for kind, v in zip(kinds, row, strict=True)]}
+                {"c": [_shown(column, v) for column, v in zip(self.columns, row, strict=True)]}
                 for row in self.rows
             ],
         }
@@ -88,11 +91,23 @@ def _cell(kind: Kind, value: Value) -> Value:
     return number if math.isfinite(number) else None
 
 
+def _shown(column: Column, value: Value) -> dict[str, Value]:
+    cell = {"v": _cell(column.kind, value)}
+    if column.shown is None or not isinstance(value, int | float):
+        return cell
+    return {"f": column.shown(value), **cell}
+
+
 def tables_json(*tables: DataTable) -> bytes:
     """One table as an object, several as an array."""
     shown = [_written(table) for table in tables]
     text = shown[0] if len(shown) == 1 else f"[{','.join(shown)}]"
     return text.encode("utf-8", "replace")
+
+
+def tables_json_array(*tables: DataTable) -> bytes:
+    """The tables as an array, also where there is only one."""
+    return f"[{','.join(map(_written, tables))}]".encode("utf-8", "replace")
 
 
 def _written(table: DataTable) -> str:
@@ -101,7 +116,11 @@ def _written(table: DataTable) -> str:
         return _dumped(table.as_json())
     values = zip(*table.rows, strict=True)
     texts = [_texts(c.kind, column) for c, column in zip(table.columns, values, strict=True)]
-    row = '{"c":[' + ",".join(['{"v":%s}'] * len(texts)) + "]}"
+    cells = ['{"v":%s}' if column.shown is None else "%s" for column in table.columns]
+    for place, column in enumerate(table.columns):
+        if column.shown is not None:
+            texts[place] = [_dumped(_shown(column, row[place])) for row in table.rows]
+    row = '{"c":[' + ",".join(cells) + "]}"
     rows = ",".join([row % cells for cells in zip(*texts, strict=True)])
     # The rows come last: their key is the last of the sorted.
     return _dumped(replace(table, rows=()).as_json()).removesuffix("[]}") + f"[{rows}]}}"
