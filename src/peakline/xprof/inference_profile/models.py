@@ -36,7 +36,7 @@ def models_of(hosts: Sequence[Served], *, compatible: bool) -> list[Model]:
     takes what it never looked up for the first.
     """
     # The hosts' own clocks, where all say what these are.
-    starts = [host.start_ns for host in hosts]
+    starts = [host.zero_ps for host in hosts]
     known = [start for start in starts if start is not None]
     first = min(known) if len(known) == len(starts) and known else None
     names: list[str] = []
@@ -44,7 +44,7 @@ def models_of(hosts: Sequence[Served], *, compatible: bool) -> list[Model]:
     requests: list[Request] = []
     batches: list[Batch] = []
     for host in hosts:
-        moved = 0 if first is None or host.start_ns is None else (host.start_ns - first) * 1000
+        moved = 0 if first is None or host.zero_ps is None else host.zero_ps - first
         names += [name for name in host.models if name not in names]
         settings = {**host.settings, **settings}
         for each in host.requests:

@@ -90,14 +90,15 @@ class Batch:
 class Served:
     """What one host served, ``models`` in the order in which they were met.
 
-    ``settings`` are the batching parameters by model, ``start_ns`` when the clock was zero.
+    ``settings`` are the batching parameters by model, ``zero_ps`` is when the clock was zero, in ps
+    since 1970 where that is known; to XProf that is what the file's clock says.
     """
 
     requests: list[Request]
     batches: list[Batch]
     models: list[str]
     settings: dict[str, dict[str, str]]
-    start_ns: int | None
+    zero_ps: int | None
 
     @property
     def moves_tensors(self) -> bool:
@@ -159,7 +160,11 @@ class _Serving:
             self.batches.values(), key=lambda each: (each.end_ps - each.begin_ps, each.begin_ps)
         )
         settings = _settings(batching_settings(self.profile), self.models)
-        return Served(requests, batches, self.models, settings, self.profile.start_ns)
+        start_ns = self.profile.start_ns
+        zero_ps = None if start_ns is None else start_ns * 1000
+        if self.compatible:
+            zero_ps = self.profile.zero_ps
+        return Served(requests, batches, self.models, settings, zero_ps)
 
     # What there is.
 
