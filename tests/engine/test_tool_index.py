@@ -196,10 +196,10 @@ def _is_enough(looks, session):
 
 def test_what_was_found_before_the_deadline_is_not_looked_for_again(engine, tmp_path, opened):
     alone = session_of(tmp_path / "alone", {"e.xplane.pb.gz": WITHOUT_MEMORY})
-    # One host is opened with so many looks, four are not.
+    # One host is opened with so many looks, eight are not.
     looks = next(look for look in range(1, 1000) if _is_enough(look, alone))
     opened.clear()
-    session = session_of(tmp_path, {f"{name}.xplane.pb.gz": WITHOUT_MEMORY for name in "abcd"})
+    session = session_of(tmp_path, {f"{name}.xplane.pb.gz": WITHOUT_MEMORY for name in "abcdefgh"})
     assert engine.known_tools(session) == []
     calls = 0
     while calls < 100:
@@ -215,8 +215,8 @@ def test_what_was_found_before_the_deadline_is_not_looked_for_again(engine, tmp_
     assert calls > 2
     assert tools == engine.known_tools(session) == EVENT_TOOLS
     # The last of each call was ended while it was looked at.
-    assert len(opened) < 4 + calls
-    assert sorted(set(opened)) == [f"{name}.xplane.pb.gz" for name in "abcd"]
+    assert len(opened) < 8 + calls
+    assert sorted(set(opened)) == [f"{name}.xplane.pb.gz" for name in "abcdefgh"]
 
 
 def test_what_is_known_of_a_part_is_told(engine, tmp_path):
