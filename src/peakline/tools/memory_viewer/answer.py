@@ -7,6 +7,7 @@ written piece by piece: the answer about a large program has some hundred thousa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from io import BytesIO
 from itertools import islice
 from json.encoder import encode_basestring as quoted
@@ -16,10 +17,13 @@ from peakline.deadline import check_deadline
 from peakline.hlo.source_lines import SourceLine
 from peakline.toolbox.written import quoted_csv
 from peakline.tools.memory_viewer.drawing import Block, blocks_of
-from peakline.tools.memory_viewer.view import SMALL_BYTES, View, allocations_in
+from peakline.tools.memory_viewer.view import SMALL_BYTES, View, allocations_in, index_text
 
 _MIB = 1 << 20
 _CHUNK = 4096
+_EMPTY = '""'
+_SIZE = "logicalBufferSizeMib"
+_ATTRIBUTES = ("entry computation parameter", "may-be live out", "reusable")
 _Item = TypeVar("_Item")
 
 
@@ -55,8 +59,10 @@ class _Writer:
         self._view = view
         self._out = BytesIO()
         self._values, self._instructions = view.placement.values, view.placement.instructions
-        self._shapes: dict[str, str] = {}
-        self._sources: dict[SourceLine, str] = {}
+        self._sources: dict[int, str] = {}
+        self._sizes: dict[int, str] = {}
+        self._quoted: dict[str, str] = {}
+        self._shapes = [self._quote(shape.text_with_layout) for shape in self._instructions.shape]
 
     def answer(self) -> bytes:
         view, curve, place = self._view, self._view.curve, self._view.placement
@@ -109,9 +115,8 @@ class _Writer:
                 objects.append(self._object(len(objects), row, size))
                 sizes.append(size)
         if pooled:
-            label = _member("label", f"small (<{SMALL_BYTES} bytes)")
-            size_text = _number("logicalBufferSizeMib", pooled / _MIB)
-            objects.append(f'{{"numbered":{len(objects)}{label},"logicalBufferId":-1{size_text}}}')
+            label = f'"label":"small (<{SMALL_BYTES} bytes)","logicalBufferId":-1'
+            objects.append(f'{{"numbered":{len(objects)},{label}{self._mib(_SIZE, pooled)}}}')
             sizes.append(pooled)
         order = view.by_size(sizes)
         place = [0] * len(order)
@@ -125,39 +130,58 @@ class _Writer:
     def _object(self, number: int, row: int, size: int) -> str:
         view, values = self._view, self._values
         instruction = values.instruction[row]
-        name, op, opcode = "", "", ""
+        name = op = opcode = _EMPTY
         if instruction >= 0:
             known = self._instructions
-            name, op = known.name[instruction], known.op_name[instruction]
-            opcode = known.opcode[instruction]
-        shape = view.shapes.text(row)
-        allocations = view.placement.allocations
-        members = (
-            _member("label", f"{name}: {shape} # {op}"),
-            _number("logicalBufferId", view.label_id(values.number[row])),
-            _number("logicalBufferSizeMib", size / _MIB),
-            _number("unpaddedShapeMib", view.shapes.bytes(row) / _MIB),
-            _member("instructionName", view.name_of(row)),
-            _member("shapeString", shape),
-            _member("tfOpName", op),
-            _member("groupName", allocations.category[values.allocation[row]]),
-            _member("opCode", opcode),
-            self._source(instruction),
+            name, op = quoted(known.name[instruction]), self._quote(known.op_name[instruction])
+            opcode = self._quote(known.opcode[instruction])
+        shape = self._shape(row)
+        category = view.placement.allocations.category[values.allocation[row]]
+        index = values.index[row]
+        shown = f'{name[:-1]}{index_text(index)}"' if index else name
+        return (
+            f'{{"numbered":{number},"label":{name[:-1]}: {shape[1:-1]} # {op[1:]}'
+            f"{_number('logicalBufferId', view.label_id(values.number[row]))}"
+            f"{self._mib(_SIZE, size)}{self._mib('unpaddedShapeMib', view.shapes.bytes(row))}"
+            f"{_text('instructionName', shown)}{_text('shapeString', shape)}"
+            f'{_text("tfOpName", op)},"groupName":"{category}"{_text("opCode", opcode)}'
+            f"{self._source(instruction)}}}"
         )
-        return f'{{"numbered":{number}{"".join(members)}}}'
+
+    def _quote(self, text: str) -> str:
+        """A text that occurs often, in quotes."""
+        found = self._quoted.get(text)
+        if found is None:
+            found = self._quoted[text] = quoted(text)
+        return found
+
+    def _mib(self, name: str, size: int) -> str:
+        found = self._sizes.get(size)
+        if found is None:
+            found = self._sizes[size] = repr(size / _MIB)
+        return f',"{name}":{found}' if size else ""
+
+    def _shape(self, row: int) -> str:
+        """The shape of a value, in quotes."""
+        instruction = self._values.instruction[row]
+        if instruction >= 0 and not self._values.index[row]:
+            return self._shapes[instruction]
+        return self._quote(self._view.shapes.text(row))
 
     def _source(self, instruction: int) -> str:
         line = self._instructions.source[instruction] if instruction >= 0 else None
         if line is None:
             return ""
-        if line not in self._sources:
+        # Equal lines are one object, which stays as long as the instructions do.
+        found = self._sources.get(id(line))
+        if found is None:
             members = (
                 _member("fileName", line.file),
                 _number("lineNumber", line.line),
                 _member("stackFrame", line.stack),
             )
-            self._sources[line] = f',"sourceInfo":{_object(members)}'
-        return self._sources[line]
+            found = self._sources[id(line)] = f',"sourceInfo":{_object(members)}'
+        return found
 
     def _span(self, item: tuple[int, tuple[int, int]]) -> str:
         row, (start, limit) = item
@@ -189,90 +213,78 @@ class _Writer:
         self._write(_member("maxScopedVmemInstructionName", instruction))
 
     def _allocation(self, row: int) -> str:
-        known, values = self._view.placement.allocations, self._values
-        attributes = ",".join(
-            quoted(text)
-            for text, fits in (
-                ("entry computation parameter", known.is_parameter[row]),
-                ("may-be live out", known.is_live_out[row]),
-                ("reusable", not known.is_thread_local[row] and not known.is_tuple[row]),
-            )
-            if fits
-        )
+        known = self._view.placement.allocations
+        own = self._values.own
         rows = known.values(row)
         # A value that has several places is what its last one says.
-        shapes = [self._shape(values.own[at]) for at in rows]
-        common = shapes[0] if shapes and shapes.count(shapes[0]) == len(shapes) else ""
-        listed = [self._value(*pair) for pair in zip(rows, shapes, strict=True)]
-        return _object(
-            (
-                f',"id":"{known.number[row]}"' if known.number[row] else "",
-                _number("sizeMib", known.bytes[row] / _MIB),
-                f',"attributes":[{attributes}]' if attributes else "",
-                f',"logicalBuffers":[{",".join(listed)}]' if listed else "",
-                common.replace("shape", "commonShape", 1),
-            )
-        )
-
-    def _shape(self, row: int) -> str:
-        text = self._view.shapes.text(row) if row >= 0 else ""
-        if text not in self._shapes:
-            self._shapes[text] = _member("shape", text)
-        return self._shapes[text]
-
-    def _value(self, row: int, shape: str) -> str:
-        values = self._values
-        number, size = values.number[row], values.assigned_bytes[row]
-        known = values.own[row]
-        name = index = ""
-        if known >= 0:
-            instruction = values.instruction[known]
-            name = self._instructions.name[instruction] if instruction >= 0 else ""
-            if values.index[known]:
-                index = ",".join(f'"{place}"' for place in values.index[known])
-                index = f',"shapeIndex":[{index}]'
+        shapes = [self._shape(own[at]) if own[at] >= 0 else _EMPTY for at in rows]
+        listed = ",".join([self._value(*pair) for pair in zip(rows, shapes, strict=True)])
+        common = shapes[0] if shapes and shapes.count(shapes[0]) == len(shapes) else _EMPTY
+        number = known.number[row]
+        flags = known.is_parameter[row], known.is_live_out[row]
+        attributes = _attributes(*flags, not (known.is_thread_local[row] or known.is_tuple[row]))
         return _object(
             (
                 f',"id":"{number}"' if number else "",
-                shape,
-                f',"sizeMib":{size / _MIB!r}' if size else "",
-                _member("hloName", name),
-                index,
+                self._mib("sizeMib", known.bytes[row]),
+                f',"attributes":[{attributes}]' if attributes else "",
+                f',"logicalBuffers":[{listed}]' if listed else "",
+                _text("commonShape", common),
             )
         )
 
+    def _value(self, row: int, shape: str) -> str:
+        values = self._values
+        number, known = values.number[row], values.own[row]
+        name = index = ""
+        if known >= 0:
+            instruction = values.instruction[known]
+            name = _member("hloName", self._instructions.name[instruction])
+            name = name if instruction >= 0 else ""
+            if values.index[known]:
+                index = ",".join(f'"{place}"' for place in values.index[known])
+                index = f',"shapeIndex":[{index}]'
+        size = self._mib("sizeMib", values.assigned_bytes[row])
+        if not number:
+            return _object((_text("shape", shape), size, name, index))
+        return f'{{"id":"{number}"{_text("shape", shape)}{size}{name}{index}}}'
+
     def _block(self, block: Block) -> str:
-        row, shown = block.row, self._view
-        op = source = shape = ""
-        unpadded, number, name = 0, -1, block.category
+        row = block.row
+        more, number, name = "", -1, quoted(block.category)
         if row >= 0:
             instruction = self._values.instruction[row]
-            number, name = shown.label_id(self._values.number[row]), shown.name_of(row)
-            shape, unpadded = shown.shapes.text(row), shown.shapes.bytes(row)
-            if instruction >= 0:
-                op = self._instructions.op_name[instruction]
-            source = self._source(instruction)
-        return _object(
-            (
-                _number("logicalBufferId", number),
-                _member("name", name),
-                _number("offset", float(block.offset)),
-                _number("size", float(block.bytes)),
-                _number("startStep", block.start),
-                _number("endStep", block.end),
-                _member("tfOpName", op),
-                _member("category", block.category),
-                source,
-                _member("shapeString", shape),
-                _number("unpaddedSize", float(unpadded)),
-                _member("color", block.colour),
+            op = self._instructions.op_name[instruction] if instruction >= 0 else ""
+            number = self._view.label_id(self._values.number[row])
+            name = quoted(self._view.name_of(row))
+            more = (
+                f"{_text('shapeString', self._shape(row))}{_text('tfOpName', self._quote(op))}"
+                f"{_number('unpaddedSize', float(self._view.shapes.bytes(row)))}"
+                f"{self._source(instruction)}"
             )
+        places = (("startStep", block.start), ("endStep", block.end))
+        return (
+            f'{{"color":"{block.colour}","category":"{block.category}"{_text("name", name)}'
+            f"{_number('logicalBufferId', number)}{_number('offset', float(block.offset))}"
+            f"{_number('size', float(block.bytes))}{''.join([_number(*one) for one in places])}"
+            f"{more}}}"
         )
+
+
+@cache
+def _attributes(*flags: bool) -> str:
+    """What an allocation is, by whether each of `_ATTRIBUTES` fits."""
+    return ",".join(quoted(text) for text, fits in zip(_ATTRIBUTES, flags, strict=True) if fits)
 
 
 def _parts(texts: Iterator[str]) -> Iterator[list[str]]:
     while part := list(islice(texts, _CHUNK)):
         yield part
+
+
+def _text(name: str, text: str) -> str:
+    """As `_member`, of a text in quotes."""
+    return f',"{name}":{text}' if text != _EMPTY else ""
 
 
 def _member(name: str, text: str) -> str:

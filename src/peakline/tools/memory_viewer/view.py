@@ -70,7 +70,7 @@ class View:
         values, known = self.placement.values, self.placement.instructions
         instruction, index = values.instruction[row], values.index[row]
         name = known.name[instruction] if instruction >= 0 else ""
-        return f"{name}{{{','.join(map(str, index))}}}" if index else name
+        return name + index_text(index) if index else name
 
 
 class ValueShapes:
@@ -89,6 +89,9 @@ class ValueShapes:
 
     def bytes(self, row: int) -> int:
         """Bytes of a value without padding."""
+        instruction = self._values.instruction[row]
+        if instruction >= 0 and not self._values.index[row]:
+            return self._shapes[instruction].bytes
         return self._of(row)[1]
 
     def _of(self, row: int) -> tuple[str, int]:
@@ -106,6 +109,11 @@ class ValueShapes:
                 0 if whole is None else whole.bytes,
             )
         return self._known[key]
+
+
+def index_text(index: tuple[int, ...]) -> str:
+    """A place in a tuple as XLA writes it: ``{1,0}``."""
+    return f"{{{','.join(map(str, index))}}}"
 
 
 def allocations_in(placement: Placement, space: int) -> list[int]:
