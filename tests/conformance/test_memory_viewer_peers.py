@@ -1,0 +1,224 @@
+"""memory_viewer against XProf's: every program of the samples, programs that JAX compiles, and
+programs with made-up assignments.
+"""
+
+import json
+import subprocess
+
+import pytest
+
+import peakline
+from peakline.errors import PeaklineError
+from peakline.schema import HloProto
+from peakline.tools import run_tool
+from tests.conformance.oracle import SEEDS
+from tests.conformance.peer import PROGRAMS, Crashed, Refused, peers_python
+from tests.reference.odd_assignments import ALLOC, FREE, SHARE, odd_program, with_heap
+from tests.reference.xspace_builder import SpaceBuilder
+
+TOOL = "memory_viewer"
+SPACES = ("0", "1", "2", "5", "6", "", "x")
+RECORDED = ("jax_cpu", "jax_captured")
+"""Samples whose answers are recorded: those of the others are megabytes."""
+DRAWING = {"view_memory_allocation_timeline": 1, "timeline_noise": 1}
+
+
+def labels(path):
+    with peakline.open(str(path)) as profile:
+        found = profile.programs()
+        return [found.label(number) for number in range(len(found))] if found else []
+
+
+def ours(path, options, output_format="json"):
+    given = {name: str(value) for name, value in options.items()}
+    with peakline.open(str(path)) as profile:
+        given["compatible"] = "xprof"
+        return run_tool(profile, TOOL, given, output_format).content.decode()
+
+
+def theirs(xprof, path, options):
+    try:
+        return xprof.ask(TOOL, path, options=options).decode()
+    except (Refused, Crashed):
+        return None
+
+
+def different(xprof, path, options):
+    """What of our answer is not XProf's; nothing where both have none."""
+    other = theirs(xprof, path, options)
+    try:
+        own = ours(path, options)
+    except PeaklineError:
+        return [] if other is None else ["ours fails"]
+    if other is None:
+        return ["XProf fails"]
+    one, two = json.loads(own), json.loads(other)
+    return [name for name in one.keys() | two.keys() if one.get(name) != two.get(name)]
+
+
+def drawing(page):
+    """The graph in XProf's page; empty in that which has none."""
+    before, _, after = page.partition("const data = `")
+    return after.partition("`;\n")[0] if before != page else ""
+
+
+def drawn_alike(xprof, path, options):
+    page = theirs(xprof, path, {**options, **DRAWING})
+    return drawing(page) == ours(path, {**options, **DRAWING}, "dot")
+
+
+def test_every_program_of_the_samples(xprof):
+    found, seen = {}, 0
+    for path in xprof.spaces:
+        if xprof.is_recorded and not any(name in path.parts for name in RECORDED):
+            continue
+        for label in labels(path):
+            for space in SPACES if not seen else SPACES[:2]:
+                options = {"module_name": label, "memory_space": space}
+                wrong = different(xprof, path, options)
+                if wrong:
+                    found[path.name, label, space] = wrong
+                seen += 1
+    assert found == {}
+    assert seen > 50
+
+
+@pytest.mark.conformance
+def test_the_drawing_of_every_program(live_xprof):
+    drawn = 0
+    for path in live_xprof.spaces:
+        for label in labels(path):
+            assert drawn_alike(live_xprof, path, {"module_name": label}), label
+            drawn += ours(path, {"module_name": label}, "dot") != ""
+    assert drawn > 5
+
+
+@pytest.mark.conformance
+def test_programs_are_found_by_a_part_of_their_name(live_xprof):
+    path = next(path for path in live_xprof.spaces if "jax_cpu" in path.parts)
+    for options in ({"program_id": "28"}, {"program_id": "train"}, {"module_name": "jit_stage"},
+                    {"module_name": "train_step"}, {"program_id": "99"}, {}):  # fmt: skip
+        assert different(live_xprof, path, options) == [], options
+
+
+@pytest.mark.conformance
+def test_programs_that_jax_compiles(live_xprof, tmp_path):
+    path = tmp_path / "placed.xplane.pb"
+    done = subprocess.run(
+        [peers_python(), str(PROGRAMS / "placed_jax.py"), str(path)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    names = labels(path)
+    assert len(names) > 40
+    curves = 0
+    for label in names:
+        options = {"module_name": label}
+        assert different(live_xprof, path, options) == [], label
+        assert drawn_alike(live_xprof, path, options), label
+        curves += "heapSizes" in json.loads(ours(path, options))
+    assert curves > 8
+
+
+def written(path, programs):
+    """A profile that holds programs, which are numbered from 1."""
+    space = SpaceBuilder()
+    metadata = space.plane("/host:metadata")
+    for number, program in enumerate(programs, 1):
+        name = f"{program.hlo_module.name}({number})"
+        kind = metadata.message.event_metadata[number]
+        kind.id, kind.name = number, name
+        metadata.add_stats(kind, {"Hlo Proto": program.SerializeToString()})
+    path.write_bytes(space.space.SerializeToString())
+    return [f"{program.hlo_module.name}({number})" for number, program in enumerate(programs, 1)]
+
+
+def without_places(answer):
+    """An answer without the places of blocks: where an allocation has no heap, XProf takes some of
+    them from beyond the list.
+    """
+    found = json.loads(answer)
+    for block in found.get("bufferBlocks", ()):
+        block.pop("offset", None)
+    return found
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("damage", [False, True], ids=["sound", "damaged"])
+def test_made_up_assignments(live_xprof, tmp_path, damage):
+    path = tmp_path / "odd.xplane.pb"
+    answered = failed = 0
+    names = written(path, [odd_program(seed, damage=damage) for seed in range(4 * SEEDS)])
+    for label in names:
+        for space in ("0", "1"):
+            options = {"module_name": label, "memory_space": space}
+            other = theirs(live_xprof, path, options)
+            if other is None:
+                with pytest.raises(PeaklineError):
+                    ours(path, options)
+                failed += 1
+                continue
+            assert without_places(ours(path, options)) == without_places(other), (label, space)
+            answered += 1
+    assert answered > SEEDS
+    assert failed > 0 or not damage
+
+
+HEAPS = {
+    "plain": [(ALLOC, 1), (ALLOC, 2), (FREE, 1), (ALLOC, 3), (FREE, 2), (FREE, 3)],
+    "shared": [(ALLOC, 1), (SHARE, 2, 1), (FREE, 1), (ALLOC, 3), (FREE, 2), (FREE, 3)],
+    "revived": [(ALLOC, 1), (FREE, 1), (SHARE, 2, 1), (ALLOC, 3), (FREE, 2), (FREE, 3)],
+    "chain": [(ALLOC, 1), (SHARE, 2, 1), (SHARE, 3, 2), (FREE, 1), (FREE, 3), (FREE, 2)],
+    "revived twice": [(ALLOC, 1), (FREE, 1), (SHARE, 2, 1), (FREE, 2), (SHARE, 3, 2), (FREE, 3)],
+    "never freed": [(ALLOC, 1), (ALLOC, 2), (SHARE, 3, 2)],
+    "freed twice": [(ALLOC, 1), (FREE, 1), (FREE, 1)],
+    "placed twice": [(ALLOC, 1), (ALLOC, 1), (FREE, 1)],
+    "unknown": [(ALLOC, 9), (ALLOC, 1), (FREE, 9), (SHARE, 2, 9)],
+    "only unknown": [(ALLOC, 9)],
+    "no such kind": [(ALLOC, 1), (5, 2)],
+    "shared again": [(ALLOC, 1), (ALLOC, 2), (SHARE, 3, 1), (SHARE, 3, 2), (FREE, 3), (FREE, 3)],
+}
+
+
+@pytest.mark.conformance
+def test_heaps(live_xprof, tmp_path):
+    path = tmp_path / "heaps.xplane.pb"
+    names = written(
+        path, [with_heap(events, [70_000, 30_000, 20_000]) for events in HEAPS.values()]
+    )
+    for label, name in zip(names, HEAPS, strict=True):
+        assert different(live_xprof, path, {"module_name": label}) == [], name
+        if theirs(live_xprof, path, {"module_name": label}):
+            assert drawn_alike(live_xprof, path, {"module_name": label}), name
+
+
+@pytest.mark.conformance
+def test_fast_memory_of_single_instructions(live_xprof, tmp_path):
+    path = tmp_path / "scoped.xplane.pb"
+    key = "used_scoped_memory_configs"
+    configs = [
+        {key: [{"memory_space": "1", "offset": "0", "size": "4096"}]},
+        {key: [{"memory_space": 1, "size": 8192}, {"memory_space": 2, "size": 10**6}]},
+        {key: [{"memory_space": 1, "size": "8192"}, 7, {"memory_space": "x"}]},
+        {key: {"memory_space": 1, "size": 10**6}},
+        {key: [{"memory_space": 1, "size": "1e9"}, {"memory_space": 1, "size": 2.5}]},
+        [1],
+    ]
+    programs = []
+    for config in configs:
+        program = HloProto()
+        program.CopyFrom(with_heap([(ALLOC, 1)], [64, 64]))
+        program.hlo_module.computations[0].instructions[1].backend_config = json.dumps(
+            config
+        ).encode()
+        programs.append(program)
+    programs.append(with_heap([(ALLOC, 1)], [64, 64]))
+    made = programs[-1].hlo_module
+    made.payloads.append(json.dumps(configs[0]).encode())
+    made.computations[0].instructions[0].backend_config_payload.id = 0
+    for label in written(path, programs):
+        for space in ("0", "1"):
+            options = {"module_name": label, "memory_space": space}
+            assert different(live_xprof, path, options) == [], label
