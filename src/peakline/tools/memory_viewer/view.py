@@ -74,7 +74,7 @@ class View:
 
 
 class ValueShapes:
-    """Text and bytes of the values' shapes: text as ``part`` takes it from its instruction's."""
+    """Text and bytes of the values' shapes, which ``part`` takes from those of instructions."""
 
     def __init__(
         self, placement: Placement, part: Callable[[Shape, tuple[int, ...]], Shape | None]
@@ -103,11 +103,8 @@ class ValueShapes:
             return shape.text_with_layout, shape.bytes
         key = id(shape), index
         if key not in self._known:
-            shown, whole = self._part(shape, index), shape.at(index)
-            self._known[key] = (
-                "" if shown is None else shown.text_with_layout,
-                0 if whole is None else whole.bytes,
-            )
+            part = self._part(shape, index)
+            self._known[key] = ("", 0) if part is None else (part.text_with_layout, part.bytes)
         return self._known[key]
 
 

@@ -116,22 +116,17 @@ def _lasting(placement: Placement, here: list[int]) -> list[tuple[int, int]]:
 def _drawn(
     placement: Placement, here: list[int], heap_of: dict[int, int]
 ) -> tuple[list[tuple[int, int]], int]:
-    """The allocations of temporaries with the places where XProf draws them, and the steps.
-
-    It numbers the places of those with a heap only, but takes them for all of them in turn. Where
-    it reads beyond the last, 0 stands here for what it finds there.
+    """The allocations of temporaries that have a heap with the places where XProf draws them, and
+    the steps.
     """
     known = placement.allocations
-    places, base, steps = [], 0, 0
-    temporary = [row for row in here if not known.is_indefinite(row)]
-    for row in temporary:
-        if row in heap_of:
-            places.append(base)
+    drawn, base, steps = [], 0, 0
+    for row in here:
+        if not known.is_indefinite(row) and row in heap_of:
+            drawn.append((row, base))
             base += known.bytes[row]
             steps = max(steps, len(placement.heaps[heap_of[row]].kind))
-    if not base or not steps:
-        return [], 0
-    return [(row, places[at] if at < len(places) else 0) for at, row in enumerate(temporary)], steps
+    return drawn, steps
 
 
 class _FailsError(Exception):
@@ -142,8 +137,9 @@ class _FailsError(Exception):
 class _Replay:
     """A heap while it is replayed, by row of values.
 
-    ``held`` are the values in use, in the order in which they came to be; ``display`` says by which
-    another one is shown, that took over its memory when nothing was in use of it.
+    ``held`` are the values in use, in the order in which they came to be, one that came to be twice
+    twice; ``display`` says by which another one is shown, that took over its memory when nothing
+    was in use of it.
     """
 
     placement: Placement
@@ -154,7 +150,9 @@ class _Replay:
     canonical: dict[int, int] = field(default_factory=dict)
     jump: dict[int, int] = field(default_factory=dict)
     spans: dict[int, tuple[int, int]] = field(default_factory=dict)
-    held: dict[int, None] = field(default_factory=dict)
+    held: dict[int, int] = field(default_factory=dict)
+    places: dict[int, list[int]] = field(default_factory=dict)
+    grown: int = 0
     display: dict[int, int] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
 
@@ -209,12 +207,15 @@ class _Replay:
         return self.uses[root]
 
     def _grow(self, row: int) -> None:
-        self.held[row] = None
+        self.held[self.grown] = row
+        self.places.setdefault(row, []).append(self.grown)
+        self.grown += 1
         self.bytes += self.placement.values.bytes[row]
         self.unpadded += self.shapes.bytes(row)
 
     def _shrink(self, row: int, at: int) -> None:
-        self.held.pop(row, None)
+        for place in self.places.pop(row, ()):
+            del self.held[place]
         self.bytes -= self.placement.values.bytes[row]
         if self.bytes < 0:
             raise _FailsError("more of its heap is freed than there was")
@@ -241,7 +242,7 @@ def _curve(events: Events, placement: Placement, shapes: ValueShapes) -> Curve:
     rows = zip(events.kind, events.value, events.shared_with, strict=True)
     for at, event in zip(range(position + 1), rows, strict=False):
         at_peak.step(at, event, last)
-    shown = [at_peak.display.get(row, row) for row in at_peak.held] if peak else []
+    shown = [at_peak.display.get(row, row) for row in at_peak.held.values()] if peak else []
     spans = {row: span for row, span in whole.spans.items() if row in whole.seen}
     return Curve(
         sizes, unpadded, [*events.instruction, ""], peak, unpadded_peak, max(position, 0),
