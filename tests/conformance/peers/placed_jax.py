@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,7 @@ def _scattered() -> Any:
 
 def _many() -> Any:
     def chain(*xs: Any) -> Any:
-        return [jnp.tanh(a @ b) for a, b in zip(xs, xs[1:], strict=False)]
+        return [jnp.tanh(a @ b) for a, b in pairwise(xs)]
 
     return jax.jit(chain)(*(jnp.ones((64, 64)) for _ in range(40)))
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TOOL", "MemoryViewerParameters", "format_of", "written"]
 
+_MAIN = "0"
 _CSV, _DOT, _HTML = "csv", "dot", "html"
 _LONGEST_SPACE = 18
 """Digits that an int64 has room for."""
@@ -32,7 +33,7 @@ class MemoryViewerParameters(XprofParameters):
     )
     program_id: str = parameter("", description="or its id")
     memory_space: str = parameter(
-        "0", description="where: 0 is the device's main memory, 1 a TPU's VMEM, 5 the host's"
+        _MAIN, description="where: 0 is the device's main memory, 1 a TPU's VMEM, 5 the host's"
     )
     view_memory_allocation_timeline: bool = parameter(
         False,  # noqa: FBT003 (the default)
@@ -54,7 +55,7 @@ def _run(profile: Profile, parameters: MemoryViewerParameters, output_format: st
     from peakline.hlo.choice import choose_program
     from peakline.tools.memory_viewer.heaps import view_of
 
-    text = parameters.memory_space
+    text = parameters.memory_space or _MAIN
     if not (text.isdecimal() and text.isascii() and len(text) <= _LONGEST_SPACE):
         shown = f"{text!r:.80}"
         raise UsageError(f"memory_viewer: parameter memory_space: a number, not {shown}").quoting(

@@ -14,7 +14,6 @@ from json.encoder import encode_basestring as quoted
 from typing import TypeVar
 
 from peakline.deadline import check_deadline
-from peakline.hlo.source_lines import SourceLine
 from peakline.toolbox.written import quoted_csv
 from peakline.tools.memory_viewer.drawing import Block, blocks_of
 from peakline.tools.memory_viewer.view import SMALL_BYTES, View, allocations_in, index_text
