@@ -3,6 +3,7 @@ programs with made-up assignments.
 """
 
 import json
+import random
 import subprocess
 
 import pytest
@@ -214,3 +215,29 @@ def test_fast_memory_of_single_instructions(live_xprof, tmp_path):
         for space in ("0", "1"):
             options = {"module_name": label, "memory_space": space}
             assert different(live_xprof, path, options) == [], label
+
+
+def killer(count):
+    """Sizes that make the median of three a bad pivot every time (Musser, 1997)."""
+    half = count // 2
+    first = [half + at if at % 2 else at + 1 for at in range(half)]
+    return [20_000 + 8 * (count - one) for one in [*first, *range(2, 2 * half + 1, 2)]]
+
+
+@pytest.mark.conformance
+def test_the_order_of_equal_sizes(live_xprof, tmp_path):
+    chance = random.Random(7)
+    several = [
+        [chance.choice(range(20_000, 20_000 + 8 * kinds, 8)) for _ in range(count)]
+        for count in (2, 16, 17, 18, 33, 100, 700)
+        for kinds in (1, 2, 5, 300)
+    ]
+    several += [killer(count) for count in (64, 200, 1000)]
+    several += [sorted(several[-5]), sorted(several[-5], reverse=True)]
+    programs = [
+        with_heap([(ALLOC, number) for number in range(1, len(sizes) + 1)], sizes)
+        for sizes in several
+    ]
+    path = tmp_path / "sizes.xplane.pb"
+    for label in written(path, programs):
+        assert different(live_xprof, path, {"module_name": label}) == [], label
