@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.repository.places import put
-from tests.tool_lists import EVENT_TOOLS, XSPACE_TOOLS
+from tests.tool_lists import JAX_TOOLS, XSPACE_TOOLS
 
 from peakline.text import size_text
 
@@ -26,7 +26,7 @@ def test_every_session_and_run_newest_first(peakline, sessions):
         "bytes": sum(each.st_size for each in files),
         "modified": newest.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    assert rows["jax_cpu/2026_11_20_17_20_28"]["tools"] == EVENT_TOOLS
+    assert rows["jax_cpu/2026_11_20_17_20_28"]["tools"] == JAX_TOOLS
 
 
 def test_every_verb_says_which_session_of_several_it_takes(peakline, sessions, tmp_path):

@@ -8,7 +8,14 @@ from dataclasses import replace
 import pytest
 from tests.engine.ending import DATA, EndingAt, session_of
 from tests.reference.xspace_builder import SpaceBuilder
-from tests.tool_lists import ALLOCATOR_TOOLS, EVENT_TOOLS, MEMORY_TOOLS, XSPACE_TOOLS, tools_for
+from tests.tool_lists import (
+    ALLOCATOR_TOOLS,
+    JAX_TOOLS,
+    MEMORY_TOOLS,
+    PROGRAM_TOOLS,
+    XSPACE_TOOLS,
+    tools_for,
+)
 
 from peakline.deadline import within
 from peakline.engine import Engine, tool_index
@@ -21,6 +28,7 @@ SESSIONS = DATA / "sessions"
 MULTIHOST = SESSIONS / "tf2_multihost/plugins/profile/2026_11_20_17_33_46"
 WITH_MEMORY = MULTIHOST / "localhost_47507.xplane.pb"
 WITHOUT_MEMORY = SESSIONS / "jax_cpu/plugins/profile/2026_11_20_17_20_28/vm.xplane.pb.gz"
+BOTH = sorted([*XSPACE_TOOLS, *PROGRAM_TOOLS])
 RUN = DATA / "run_metadata/tf1_grpc.pb.gz"
 GRAPH = DATA / "text/graph.pbtxt.gz"
 
@@ -68,7 +76,7 @@ def test_one_file_decides_where_it_has_everything(engine, tmp_path, opened):
 def test_all_hosts_count_not_the_first(engine, tmp_path, opened):
     files = {"a.xplane.pb.gz": WITHOUT_MEMORY, "b.xplane.pb": WITH_MEMORY}
     files |= {"c.xplane.pb": WITH_MEMORY}
-    assert engine.tools(session_of(tmp_path, files)) == XSPACE_TOOLS
+    assert engine.tools(session_of(tmp_path, files)) == BOTH
     assert opened == ["a.xplane.pb.gz", "b.xplane.pb"]
 
 
@@ -76,13 +84,13 @@ def test_hosts_without_memory_events_are_not_opened(engine, tmp_path, opened):
     plain = tmp_path / "plain"
     plain.write_bytes(gzip.decompress(WITHOUT_MEMORY.read_bytes()))
     files = {f"{name}.xplane.pb": plain for name in "abcdefgh"}
-    assert engine.tools(session_of(tmp_path, files)) == EVENT_TOOLS
+    assert engine.tools(session_of(tmp_path, files)) == JAX_TOOLS
     assert opened == ["a.xplane.pb"]
 
 
 def test_tools_that_no_host_has(engine, tmp_path):
     session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})
-    assert engine.tools(session) == EVENT_TOOLS
+    assert engine.tools(session) == JAX_TOOLS
 
 
 @pytest.mark.parametrize(
@@ -113,7 +121,7 @@ def test_a_host_that_cannot_be_read_has_none(engine, tmp_path):
     text = tmp_path / "text"
     text.write_text("nothing")
     session = session_of(tmp_path / "x", {"a.xplane.pb": text, "b.xplane.pb.gz": WITHOUT_MEMORY})
-    assert engine.tools(session) == EVENT_TOOLS
+    assert engine.tools(session) == JAX_TOOLS
     session = session_of(tmp_path / "y", {"a.xplane.pb": text})
     assert engine.tools(session) == []
 
@@ -130,18 +138,18 @@ def test_it_remembers(engine, tmp_path, opened, clock):
 
 def test_a_new_host_is_noticed_at_once(engine, tmp_path, opened, clock):  # noqa: ARG001
     session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})
-    assert engine.tools(session) == EVENT_TOOLS
+    assert engine.tools(session) == JAX_TOOLS
     shutil.copyfile(WITH_MEMORY, f"{session.path}/b.xplane.pb")
-    assert engine.tools(session) == XSPACE_TOOLS
+    assert engine.tools(session) == BOTH
     assert opened == ["a.xplane.pb.gz", "b.xplane.pb"]
 
 
 def test_a_file_that_changed_in_place_is_noticed_within_a_minute(engine, tmp_path, clock):
     session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})
-    assert engine.tools(session) == EVENT_TOOLS
+    assert engine.tools(session) == JAX_TOOLS
     with open(f"{session.path}/a.xplane.pb.gz", "wb") as file:  # noqa: PTH123
         file.write(WITH_MEMORY.read_bytes())
-    assert engine.tools(session) == EVENT_TOOLS
+    assert engine.tools(session) == JAX_TOOLS
     clock.now += 61
     assert engine.tools(session) == XSPACE_TOOLS
 
@@ -151,15 +159,15 @@ def test_a_directory_that_changed_a_moment_ago_is_looked_at_again(
 ):
     clock = Clock(monkeypatch)
     session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})
-    assert engine.tools(session) == EVENT_TOOLS
+    assert engine.tools(session) == JAX_TOOLS
     shutil.copyfile(WITH_MEMORY, f"{session.path}/b.xplane.pb")
     # As on a file system whose clock has not moved on.
     monkeypatch.setattr(type(session), "stamp", lambda _: "same")
     known = engine._index._known
     known[session.path] = replace(known[session.path], stamp="same")
-    assert engine.tools(session) == EVENT_TOOLS
+    assert engine.tools(session) == JAX_TOOLS
     clock.now += 3
-    assert engine.tools(session) == XSPACE_TOOLS
+    assert engine.tools(session) == BOTH
     assert opened == ["a.xplane.pb.gz", "b.xplane.pb"]
 
 
@@ -181,7 +189,7 @@ def test_it_ends_at_the_deadline_and_answers_the_next_time(engine, tmp_path):
         except DeadlineError:
             continue
     assert look > 2
-    assert engine.tools(session) == XSPACE_TOOLS
+    assert engine.tools(session) == BOTH
 
 
 def _is_enough(looks, session):
@@ -213,7 +221,7 @@ def test_what_was_found_before_the_deadline_is_not_looked_for_again(engine, tmp_
             continue
         break
     assert calls > 2
-    assert tools == engine.known_tools(session) == EVENT_TOOLS
+    assert tools == engine.known_tools(session) == JAX_TOOLS
     # The last of each call was ended while it was looked at.
     assert len(opened) < 8 + calls
     assert sorted(set(opened)) == [f"{name}.xplane.pb.gz" for name in "abcdefgh"]
@@ -226,8 +234,8 @@ def test_what_is_known_of_a_part_is_told(engine, tmp_path):
             engine.tools(session)
         if engine.known_tools(session):
             break
-    assert engine.known_tools(session) == EVENT_TOOLS
-    assert engine.tools(session) == sorted([*EVENT_TOOLS, "graph", "op_stats"])
+    assert engine.known_tools(session) == JAX_TOOLS
+    assert engine.tools(session) == sorted([*JAX_TOOLS, "graph", "op_stats"])
 
 
 def test_profiles_in_use_are_not_pushed_out(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import problem, serving
-from tests.tool_lists import MEMORY_TOOLS, XSPACE_TOOLS
+from tests.tool_lists import MEMORY_TOOLS, PROGRAM_TOOLS, XSPACE_TOOLS
 
 CNN, TWO = SESSIONS["tf2_cnn"], SESSIONS["tf2_multihost"]
 NESTED = f"train/{SESSIONS['jax_captured']}"
@@ -49,6 +49,7 @@ def test_tools_and_hosts_of_a_run(get):
     ]  # fmt: skip
     rest = sorted({*XSPACE_TOOLS} - {*first, "trace_viewer"})
     assert get("run_tools", run=CNN).json() == [*first, *rest]
+    rest = sorted([*rest, *PROGRAM_TOOLS])
     without = [tool for tool in [*first, *rest] if tool not in MEMORY_TOOLS]
     assert get("run_tools", run=NESTED).json() == without
     hosts = [{"hostname": "localhost_47507"}, {"hostname": "localhost_56665"}]

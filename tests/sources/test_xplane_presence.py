@@ -12,7 +12,11 @@ from peakline.errors import DeadlineError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane import presence
 from peakline.formats.xplane.outline import read_outline
-from peakline.formats.xplane.presence import has_memory_events, may_name_memory_events
+from peakline.formats.xplane.presence import (
+    has_memory_events,
+    may_hold_programs,
+    may_name_memory_events,
+)
 from peakline.schema import XSpace
 
 SAMPLES = sorted((DATA / "sessions").glob("**/*.xplane.pb*"))
@@ -112,3 +116,15 @@ def test_damage_never_makes_it_overlook_memory(asked, tmp_path):
             yes += 1
             assert asked(content)
     assert yes > 10
+
+
+def test_a_file_without_their_plane_holds_no_programs(tmp_path):
+    space = XSpace()
+    space.planes.add(name="/host:CPU", id=3).lines.add(name="x" * 100_000)
+    path = tmp_path / "a.xplane.pb"
+    path.write_bytes(space.SerializeToString())
+    assert not may_hold_programs(str(path))
+    space.planes.add(name="/host:metadata")
+    path.write_bytes(space.SerializeToString())
+    assert may_hold_programs(str(path))
+    assert may_hold_programs(str(tmp_path / "none"))

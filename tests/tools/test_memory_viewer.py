@@ -191,9 +191,26 @@ def test_programs_are_chosen_by_exact_name_or_id(opened):
     with opened(with_heap(PLAIN, SIZES), "made(28).hlo_proto.pb") as profile:
         for chosen in ({"module_name": "made"}, {"module_name": "made(28)"}, {"program_id": "28"}):
             assert profile.tool("memory_viewer", **chosen).content
+        # The only one needs no name.
+        assert profile.tool("memory_viewer").content
         for other in ({"module_name": "mad"}, {"program_id": "2"}, {"module_name": "made(2)"}):
             with pytest.raises(NotFoundError, match=r"there is: made\(28\)"):
                 profile.tool("memory_viewer", **other)
+
+
+def test_of_several_programs_one_has_to_be_named():
+    (path,) = (
+        folder for folder in OWN_SAMPLES[0].rglob("vm.xplane.pb.gz") if "jax_cpu" in str(folder)
+    )
+    with peakline.open(str(path)) as profile:
+        with pytest.raises(UsageError, match=r"20 programs; say module_name: .* and 10 more"):
+            profile.tool("memory_viewer")
+        with pytest.raises(
+            UsageError, match=r"2 programs 'jit__normal'; name one: jit__normal\(4\)"
+        ):
+            profile.tool("memory_viewer", module_name="jit__normal")
+        found = profile.tool("memory_viewer", module_name="jit__normal", program_id="12").content
+        assert found == profile.tool("memory_viewer", program_id="12").content
 
 
 def test_memory_spaces(opened):

@@ -17,9 +17,15 @@ def possible_tables(path: str) -> frozenset[str] | None:
 def missing_tables(path: str) -> frozenset[str]:
     """Tables of which the local file surely has no row."""
     from peakline.formats.xplane import presence
+    from peakline.tables.program_tables import PROGRAM_TABLES
 
-    has_memory = not path.endswith(_PLAIN) or presence.may_name_memory_events(path)
-    return frozenset() if has_memory else presence.MEMORY_TABLES
+    if not path.endswith(_PLAIN):
+        return frozenset()
+    has_memory = presence.may_name_memory_events(path)
+    has_programs = presence.may_hold_programs(path)
+    return (frozenset() if has_memory else presence.MEMORY_TABLES) | (
+        frozenset() if has_programs else PROGRAM_TABLES
+    )
 
 
 def may_have_gpus(path: str) -> bool:

@@ -40,6 +40,8 @@ _NAME = 1 << 9
 """Enough for the name of the first plane."""
 _MEMORY_NAMES = tuple(name.encode() for name, kind in EVENT_KINDS.items() if kind in _MEMORY)
 _GPU = b"/device:GPU:"
+_METADATA = b"/host:metadata"
+"""The plane that holds compiled programs."""
 
 
 def has_events(file: SourceFile, outline: Outline) -> bool:
@@ -83,7 +85,15 @@ def may_have_gpus(path: str) -> bool:
 
     As cheap as `may_name_memory_events`, and true where that is.
     """
-    return _may(path, lambda piece, size: any(_is_gpu(piece, *at) for at in planes(piece, size)))
+    return _may(path, lambda piece, size: _has_plane(piece, size, _GPU))
+
+
+def may_hold_programs(path: str) -> bool:
+    """False when the local file ``path`` is surely a plain XSpace without compiled programs.
+
+    As cheap as `may_name_memory_events`, and true where that is.
+    """
+    return _may(path, lambda piece, size: _has_plane(piece, size, _METADATA))
 
 
 def _may(path: str, look: Callable[[Piece, int], bool]) -> bool:
@@ -112,12 +122,17 @@ def _metadata(piece: Piece, size: int) -> Iterator[tuple[int, int]]:
             yield after, end
 
 
-def _is_gpu(piece: Piece, at: int, end: int) -> bool:
-    """Whether a plane, whose name stands behind its id, is that of a GPU."""
+def _has_plane(piece: Piece, size: int, name: bytes) -> bool:
+    """Whether the name of a plane begins so."""
+    return any(_is_named(piece, *at, name) for at in planes(piece, size))
+
+
+def _is_named(piece: Piece, at: int, end: int, name: bytes) -> bool:
+    """Whether the name of a plane, which stands behind its id, begins so."""
     while at < end:
         tag, value, after = field(piece, at)
         if tag == PLANE_NAME:
-            return piece(after, min(value, len(_GPU))) == _GPU
+            return piece(after, min(value, len(name))) == name
         if tag != PLANE_ID:
             # No name, or at an odd place.
             raise OddError
