@@ -51,6 +51,22 @@ def answer_csv(view: View) -> bytes:
     return quoted_csv(header.split(), rows)
 
 
+class _Mib(dict[int, str]):
+    """Sizes in bytes as texts of MiB."""
+
+    def __missing__(self, size: int) -> str:
+        found = self[size] = repr(size / _MIB)
+        return found
+
+
+class _Quoted(dict[str, str]):
+    """Texts that occur often, in quotes."""
+
+    def __missing__(self, text: str) -> str:
+        found = self[text] = quoted(text)
+        return found
+
+
 class _Writer:
     """One answer; texts that occur in many objects are made once."""
 
@@ -59,9 +75,8 @@ class _Writer:
         self._out = BytesIO()
         self._values, self._instructions = view.placement.values, view.placement.instructions
         self._sources: dict[int, str] = {}
-        self._sizes: dict[int, str] = {}
-        self._quoted: dict[str, str] = {}
-        self._shapes = [self._quote(shape.text_with_layout) for shape in self._instructions.shape]
+        self._sizes, self._quoted = _Mib(), _Quoted()
+        self._shapes = [self._quoted[shape.text_with_layout] for shape in self._instructions.shape]
 
     def answer(self) -> bytes:
         view, curve, place = self._view, self._view.curve, self._view.placement
@@ -132,8 +147,8 @@ class _Writer:
         name = op = opcode = _EMPTY
         if instruction >= 0:
             known = self._instructions
-            name, op = quoted(known.name[instruction]), self._quote(known.op_name[instruction])
-            opcode = self._quote(known.opcode[instruction])
+            name, op = quoted(known.name[instruction]), self._quoted[known.op_name[instruction]]
+            opcode = self._quoted[known.opcode[instruction]]
         shape = self._shape(row)
         category = view.placement.allocations.category[values.allocation[row]]
         index = values.index[row]
@@ -147,25 +162,15 @@ class _Writer:
             f"{self._source(instruction)}}}"
         )
 
-    def _quote(self, text: str) -> str:
-        """A text that occurs often, in quotes."""
-        found = self._quoted.get(text)
-        if found is None:
-            found = self._quoted[text] = quoted(text)
-        return found
-
     def _mib(self, name: str, size: int) -> str:
-        found = self._sizes.get(size)
-        if found is None:
-            found = self._sizes[size] = repr(size / _MIB)
-        return f',"{name}":{found}' if size else ""
+        return f',"{name}":{self._sizes[size]}' if size else ""
 
     def _shape(self, row: int) -> str:
         """The shape of a value, in quotes."""
         instruction = self._values.instruction[row]
         if instruction >= 0 and not self._values.index[row]:
             return self._shapes[instruction]
-        return self._quote(self._view.shapes.text(row))
+        return self._quoted[self._view.shapes.text(row)]
 
     def _source(self, instruction: int) -> str:
         line = self._instructions.source[instruction] if instruction >= 0 else None
@@ -213,11 +218,8 @@ class _Writer:
 
     def _allocation(self, row: int) -> str:
         known = self._view.placement.allocations
-        own = self._values.own
-        rows = known.values(row)
-        # A value that has several places is what its last one says.
-        shapes = [self._shape(own[at]) if own[at] >= 0 else _EMPTY for at in rows]
-        listed = ",".join([self._value(*pair) for pair in zip(rows, shapes, strict=True)])
+        texts, shapes = self._values_in(known.values(row))
+        listed = ",".join(texts)
         common = shapes[0] if shapes and shapes.count(shapes[0]) == len(shapes) else _EMPTY
         number = known.number[row]
         flags = known.is_parameter[row], known.is_live_out[row]
@@ -232,14 +234,36 @@ class _Writer:
             )
         )
 
+    def _values_in(self, rows: range) -> tuple[list[str], list[str]]:
+        """The values in an allocation, and their shapes in quotes."""
+        values, sizes, names = self._values, self._sizes, self._instructions.name
+        texts, shapes = [], []
+        for row in rows:
+            # A value that has several places is what its last one says.
+            known, size, number = values.own[row], values.assigned_bytes[row], values.number[row]
+            instruction = values.instruction[known] if known >= 0 else -1
+            is_plain = instruction >= 0 and not values.index[known]
+            if not (is_plain and size and number and names[instruction]):
+                shapes.append(self._shape(known) if known >= 0 else _EMPTY)
+                texts.append(self._value(row, shapes[-1]))
+                continue
+            # Nearly all of them: nothing is left out.
+            shape = self._shapes[instruction]
+            shapes.append(shape)
+            texts.append(
+                f'{{"id":"{number}","shape":{shape},"sizeMib":{sizes[size]},'
+                f'"hloName":{quoted(names[instruction])}}}'
+            )
+        return texts, shapes
+
     def _value(self, row: int, shape: str) -> str:
         values = self._values
         number, known = values.number[row], values.own[row]
         name = index = ""
         if known >= 0:
             instruction = values.instruction[known]
-            name = _member("hloName", self._instructions.name[instruction])
-            name = name if instruction >= 0 else ""
+            name = self._instructions.name[instruction] if instruction >= 0 else ""
+            name = _member("hloName", name)
             if values.index[known]:
                 index = ",".join(f'"{place}"' for place in values.index[known])
                 index = f',"shapeIndex":[{index}]'
@@ -257,7 +281,7 @@ class _Writer:
             number = self._view.label_id(self._values.number[row])
             name = quoted(self._view.name_of(row))
             more = (
-                f"{_text('shapeString', self._shape(row))}{_text('tfOpName', self._quote(op))}"
+                f"{_text('shapeString', self._shape(row))}{_text('tfOpName', self._quoted[op])}"
                 f"{_number('unpaddedSize', float(self._view.shapes.bytes(row)))}"
                 f"{self._source(instruction)}"
             )
