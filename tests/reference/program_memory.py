@@ -29,7 +29,9 @@ def curve_of(proto: HloProto, space: int = 0) -> dict[str, Any]:
         heap = _replay(trace, size, owner)
         heaps.append(heap)
         covered.update(owner[number].index for number in heap["seen"])
-    lasting = sum(one.size for one in here if not one.is_thread_local and one.index not in covered)
+    # What holds no value is not counted.
+    filled = {allocation.index for allocation in owner.values()} - covered
+    lasting = sum(one.size for one in here if not one.is_thread_local and one.index in filled)
     peaks = sum(heap["peak"] for heap in heaps)
     points = []
     for heap in heaps:

@@ -147,10 +147,14 @@ class Replay:
         """What is live at the peak, in the order in which it began: per piece of memory the value
         that was last put there, and the one whose memory it is.
         """
-        at, uses = self.peak_event, self.uses
+        if not self.peak:
+            return []
+        # Whose memory a value uses can change later, where events do not fit.
+        until = slice(self.peak_event + 1)
+        uses = Replay(self.kind[until], self.value[until], self.shared[until], self.size).uses
         held: dict[int, tuple[int, int]] = {}
         for value, (start, end) in uses.spans.items():
-            if start <= at < end and self.peak:
+            if end == until.stop:
                 root = uses.root(value)
                 held[root] = max(held.get(root, (-1, value)), (start, value))
         return [(value, root) for root, (_, value) in held.items()]

@@ -69,7 +69,7 @@ def replay(
                     uses[other] += 1
                     if uses[other] == 1:
                         bytes_live += size[other]
-            elif uses[own] > 0:
+            elif uses[_holder(holder, own)] > 0:
                 strange += 1
             else:
                 holder[own] = own
